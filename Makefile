@@ -4,6 +4,10 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# The site's builder has an environment of its own: no test needs it.
+DOCS_VENV ?= .venv-docs
+DOCS_BIN := $(DOCS_VENV)/bin
+DOCS_STAMP := $(DOCS_VENV)/.installed
 # The first Python that is new enough; or name one: make PYTHON=/path/to/python3.13 test
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -32,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test exhaustive thorough test-all quick deep conformance lint types imports regen explorer bench peers kill-test storm spark-kill-test spark-round-trip spark-ends soak kafka-start \
+.PHONY: help setup demo test exhaustive thorough test-all quick deep conformance lint types imports regen explorer bench peers kill-test storm spark-kill-test spark-round-trip spark-ends soak docs docs-serve kafka-start \
 	kafka-stop lock clean distclean
 
 help: ## list the targets
@@ -56,10 +60,10 @@ demo: $(STAMP) ## publish the real flights, run the Spark job, show what came ou
 	@JAVA_HOME="$$($(BIN)/python -m tools.setup.java)" && export JAVA_HOME \
 		&& PYSPARK_PYTHON="$(abspath $(BIN)/python)" $(BIN)/python -m kproto_pipeline.demo $(ARGS)
 
-test: $(STAMP) ## run the tests: unit, real Kafka, peers, Spark; all but the exhaustive
+test: $(STAMP) ## run all tests but the exhaustive; ARGS=--shuffle=3 in the random order of seed 3
 	$(PARALLEL) --hypothesis-profile=quick -m "not exhaustive" $(ARGS)
 
-exhaustive: $(STAMP) ## run what make test leaves out: all pairs, a million mutations, older brokers
+exhaustive: $(STAMP) ## run what make test leaves out: all messages and pairs, older brokers
 	$(PARALLEL) -m "exhaustive and not thorough" $(ARGS)
 
 thorough: $(STAMP) ## run what does at length what the others show: more storms, schedules, clusters
@@ -75,7 +79,7 @@ deep: $(STAMP) ## run the property tests, most on 5,000 examples drawn anew; tak
 	$(STRICT) --numprocesses auto --dist worksteal \
 		--hypothesis-profile=deep -m "hypothesis and $(QUICK)" $(ARGS)
 
-conformance: $(STAMP) ## put every message to Kafka's own Java classes; write docs/conformance.md
+conformance: $(STAMP) ## put every message to Kafka's own Java classes; write docs/evidence/conformance.md
 	$(BIN)/python -m tools.reference conformance
 
 lint: $(STAMP) ## ruff: rules and format; the language of prose, names and commit subjects
@@ -100,6 +104,24 @@ regen: $(STAMP) ## generate the messages again; fail if that changes a file
 explorer: $(STAMP) ## build the page to study the protocol, build/explorer.html
 	@mkdir -p build
 	$(BIN)/kproto explorer --out build/explorer.html
+
+$(DOCS_STAMP): requirements/docs.txt
+	@test -n "$(PYTHON)" || { echo "no Python 3.11 or newer was found: install one, or name it:" \
+		"make PYTHON=/path/to/python3 docs" >&2; exit 1; }
+	@test -x $(DOCS_BIN)/pip || $(PYTHON) -m venv --clear $(DOCS_VENV)
+	@echo "installing the site's builder into $(DOCS_VENV)"
+	@$(DOCS_BIN)/python -m pip --disable-pip-version-check --no-input install --quiet -r $<
+	@touch $@
+
+# Kproto needs nothing but its sources: the reference is generated from them.
+MKDOCS = PYTHONPATH=.:codegen:cloudevents:pipeline NO_MKDOCS_2_WARNING=1 $(DOCS_BIN)/mkdocs
+
+docs: $(DOCS_STAMP) ## build the site of the documentation, build/docs/index.html
+	@$(MKDOCS) build --strict $(ARGS)
+	@echo "open build/docs/index.html"
+
+docs-serve: $(DOCS_STAMP) ## show the site while you write: http://127.0.0.1:8000
+	@$(MKDOCS) serve $(ARGS)
 
 bench: $(STAMP) ## measure against the peers in the same run
 	@JAVA_HOME="$$($(BIN)/python -m tools.setup.java)" && export JAVA_HOME \
@@ -137,7 +159,7 @@ LOCK := .cache/lock
 lock: ## resolve the .in files anew: LOCK_ARGS=--upgrade takes newer versions
 	@test -x $(LOCK)/bin/uv || { $(PYTHON) -m venv $(LOCK) \
 		&& $(LOCK)/bin/pip install --quiet -r requirements/lock.txt; }
-	@for name in requirements/dev tools/peers/requirements tools/peers/opentelemetry; do \
+	@for name in requirements/dev requirements/docs tools/peers/requirements tools/peers/opentelemetry; do \
 		$(LOCK)/bin/uv pip compile --quiet --universal --python-version 3.11 \
 			--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 			$(LOCK_ARGS) $$name.in -o $$name.txt || exit 1; done

@@ -1,14 +1,13 @@
-"""A mechanism of one's own: AWS_MSK_IAM, by which Amazon MSK knows clients by their AWS keys.
+"""A SASL mechanism of your own: AWS_MSK_IAM, by which Amazon MSK authenticates AWS keys.
 
     export AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=…
     python examples/aws_msk_iam.py b-1.NAME.amazonaws.com:9098 us-east-1
 
-One token: a JSON object that holds what a presigned URL of SigV4 would, for the action
-kafka-cluster:Connect at the broker that is connected to. The broker answers with a JSON object of
-its own. Nothing but the standard library is needed. What is described at
+The client sends one token: a JSON object with the parts of a presigned URL of SigV4, for the action
+kafka-cluster:Connect at the broker of the connection. The broker answers with a JSON object. The
+program needs only the standard library. It implements
 https://github.com/aws/aws-msk-iam-auth#details and
-https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html stands here in kproto's
-words.
+https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ class Tracing(kproto.Hooks):
     """A span from `send` to its acknowledgement, and one for each traced record that is read.
 
     The span of a record that is sent is a child of the one that is current where `send` is called.
-    That of a record that is read is its child in turn, and ends at once: who works on the record
-    takes `context_of(record)` as the context of spans of his own.
+    The span of a record that is read is a child of that span and ends at once: a handler uses
+    `context_of(record)` as the context of its own spans.
     """
 
     def __init__(self, tracer: trace.Tracer) -> None:
@@ -94,7 +94,7 @@ def attributes(operation: str, topic: str) -> dict[str, str | int]:
 
 
 def context_of(record: kproto.Record) -> Context | None:
-    """The context of who sent a record; None where it has none."""
+    """Returns the context of the sender of a record; None if the record has none."""
     carrier = {
         name: value.decode("ascii", "replace")
         for name, value in record.headers

@@ -28,7 +28,7 @@ async def pass_on(
             show(frame)
         target.write(data)
         await target.drain()
-    with contextlib.suppress(OSError):  # who has gone need not be told
+    with contextlib.suppress(OSError):  # the other side is closed already
         target.write_eof()
 
 
@@ -55,7 +55,7 @@ async def serve(
                     both.create_task(pass_on(client, to_broker, show_request))
                     both.create_task(pass_on(broker, to_client, show_response))
         except* (ConnectionResetError, BrokenPipeError):
-            pass  # one of the two has gone
+            pass  # one of the two sides is closed
         except* (KprotoError, OSError) as lost:
             print(f"connection given up: {lost.exceptions[0]}", file=sys.stderr)
 
@@ -72,7 +72,7 @@ async def main(listen: Address, target: Address) -> None:
         _, broker = await asyncio.open_connection(*target)
         broker.close()
     except OSError as error:
-        sys.exit(f"nobody answers at {target[0]}:{target[1]}, the second address: {error}")
+        sys.exit(f"no broker answers at {target[0]}:{target[1]}, the second address: {error}")
     async with asyncio.TaskGroup() as clients:
 
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -88,7 +88,7 @@ async def main(listen: Address, target: Address) -> None:
         with contextlib.closing(server):
             try:
                 await asyncio.Event().wait()
-            finally:  # nobody new is let in, and who stands in the door can come in
+            finally:  # accepts no new connection, and finishes those being accepted
                 for listener in server.sockets:
                     asyncio.get_running_loop().remove_reader(listener)
                 await asyncio.sleep(0.1)

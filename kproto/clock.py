@@ -1,7 +1,7 @@
-"""The time, and waiting for it: the one place where client and broker ask for either.
+"""The time and the timers of client and broker.
 
-Owns no loop and no task, knows nothing of Kafka. Whoever waits or dates something takes a `Clock`,
-so that a test can give it one whose hands it turns (`kproto.testing.clock.ManualClock`).
+Owns no loop and no task, knows nothing of Kafka. Every part that waits or takes a timestamp gets a
+`Clock`, so that a test can pass one that it controls (`kproto.testing.clock.ManualClock`).
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ __all__ = ["SYSTEM_CLOCK", "Clock", "Timer"]
 
 
 class Timer(Protocol):
-    """A call that is due later."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """Drop the call, if it has not been made."""
+        """Cancels the call if it is still pending."""
 
 
 class Clock:
     """The time of this machine."""
 
     def now_ms(self) -> int:
-        """The time of day in ms since 1970, as timestamps of records are; it may be set back."""
+        """Returns the time of day in ms since 1970, as in record timestamps; it may be set back."""
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        """Seconds since some moment; never set back. For deadlines."""
+        """Returns seconds since an arbitrary moment; never set back. For deadlines."""
         return time.monotonic()
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
-        """Have the running loop call `callback` in `seconds`."""
+        """Schedules `callback` on the running loop in `seconds`."""
         return asyncio.get_running_loop().call_later(seconds, callback)
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Waits for `seconds`."""
         await asyncio.sleep(seconds)
 
     def timeout(self, seconds: float) -> AbstractAsyncContextManager[object]:
-        """A context whose body gets `seconds`; after that it raises TimeoutError."""
+        """Returns a context that raises TimeoutError if its body takes more than `seconds`."""
         return asyncio.timeout(seconds)
 
 
-#: What everybody takes who is given no other.
+#: The default clock.
 SYSTEM_CLOCK: Final = Clock()

@@ -1,4 +1,4 @@
-"""The version of this package, for whoever names it to others. Imports nothing."""
+"""The version of this package. Imports nothing."""
 
 __all__ = ["__version__"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio.constants
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,10 +15,12 @@ from xdist.workermanage import WorkerController
 from tests.support.availability import report_missing
 from tests.support.selection import (
     ByServers,
+    broker_files_without_group,
     claim,
     group_of,
     longest_first,
     mark_exhaustive,
+    shuffle,
 )
 from tools.kafka.node import JVM_VARIABLE
 
@@ -57,6 +59,16 @@ os.environ.setdefault(JVM_VARIABLE, "-XX:TieredStopAtLevel=1")
 asyncio.constants.DEBUG_STACK_DEPTH = 1  # type: ignore[misc]  # it is only called final
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option that runs tests in another order."""
+    parser.addoption(
+        "--shuffle",
+        type=int,
+        metavar="SEED",
+        help="run groups of tests, their files and the tests of each file in the order of SEED",
+    )
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServers | None:
     """Keep tests that share servers in one process, unless the run asks for another way."""
@@ -70,10 +82,17 @@ def pytest_configure_node(node: WorkerController) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark and order the tests; Spark's environment comes before any fixture starts a JVM."""
     mark_exhaustive(items)
-    longest_first(items)
+    seed: int | None = config.getoption("shuffle")
+    if seed is None:
+        longest_first(items)
+    else:
+        shuffle(items, seed)
+    alone = broker_files_without_group(items)
+    if alone:
+        raise pytest.UsageError(f"TOGETHER in tests/support/selection.py has no row for {alone}")
     for item in items:
         if item.get_closest_marker("spark") and isinstance(item, pytest.Function):
             item.fixturenames.insert(0, "spark_environment")
@@ -109,6 +128,10 @@ def _one_process(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
         claim(folder, group_of(request.node.nodeid), told["workerid"])
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say loudly what could not be tested on this machine."""
-    report_missing(terminalreporter)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter,
+) -> Generator[None, None, None]:
+    """Writes last what could not be tested on this machine, behind all that others write."""
+    with report_missing(terminalreporter):
+        yield

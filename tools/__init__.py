@@ -1,1 +1,1 @@
-"""Tools of the source tree: set-up, a real Kafka, benchmarks. Never part of the wheel."""
+"""Tools of the source tree: set-up, a real Kafka, benchmarks. Never in the wheel."""

@@ -1,12 +1,12 @@
-"""The job killed at random moments, again and again, while events come; then counted by content.
+"""Kills the job at random moments, again and again, while events arrive; then counts the content.
 
     python -m tools.job_kills [--rounds 10] [--seed 1]
 
 Each round starts `kproto-pipeline run --mode incremental` in a process group of its own, and ends
-the whole group by SIGKILL at a moment that the seed chooses: while Java starts, while it reads,
-writes, publishes. Before each round more events are published, some of them twice, and some records
-that are no events. At the end one run is left alone, and pyarrow reads the folder: each event must
-be there once, and each dead letter.
+the whole group with SIGKILL at a moment that the seed chooses: while Java starts, while the job
+reads, writes, publishes. Each round first publishes more events, some of them twice, and some
+records that are not events. At the end one run is left alone, and pyarrow reads the folder: each
+event must be there once, and each dead letter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["JobKills", "kill_the_job"]
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 
-#: Published before each round: events, those sent twice, and records that are none.
+#: Published before each round: events, duplicates, and records that are not events.
 EVENTS: Final = 5_000
 TWICE: Final = 50
 BROKEN: Final = 20
@@ -45,7 +45,7 @@ MOMENTS: Final = ("begins", "reads", "writes", "any")
 
 @dataclass
 class JobKills:
-    """What came of it, by content."""
+    """The result, by content."""
 
     rounds: int = 0
     killed: int = 0
@@ -58,16 +58,16 @@ class JobKills:
 
     @property
     def exact(self) -> bool:
-        """Whether each event and each dead letter stands in the folder once."""
+        """Returns whether each event and each dead letter is in the folder once."""
         wrong = (self.lost, self.doubled, self.dead_letters_lost, self.dead_letters_doubled)
         return not any(wrong)
 
 
 def kill_the_job(bootstrap: str, folder: Path, *, rounds: int, seed: int) -> JobKills:
-    """Kill the job `rounds` times; what a reader of the folder finds, at each end and at the last.
+    """Kills the job `rounds` times; returns what a reader of the folder found after each run.
 
     Raises:
-        RuntimeError: a run that nobody killed has failed.
+        RuntimeError: a run that was not killed has failed.
     """
     chance = random.Random(seed)
     topic = f"job-kills-{os.getpid()}-{seed}"
@@ -123,7 +123,7 @@ def _begun(bootstrap: str, topic: str, lake: Path) -> subprocess.Popen[str]:
 
 
 def _wait(chance: random.Random, lake: Path, running: subprocess.Popen[str]) -> str:
-    """Until the moment that chance takes; which one it was, or the end of the run."""
+    """Waits until a random moment or the end of the run; returns the name of the moment."""
     moment = chance.choice(MOMENTS)
     deadline = time.monotonic() + 120
     last = _increments(lake)
@@ -151,7 +151,7 @@ def _increments(lake: Path) -> int:
 
 
 def _read(lake: Path) -> tuple[Counter[str], Counter[bytes]]:
-    """The ids of valid events and the values of dead letters, as a reader has them."""
+    """Returns the ids of valid events and the values of dead letters, as a reader sees them."""
     import pyarrow.dataset as ds
 
     events: Counter[str] = Counter()
@@ -175,7 +175,7 @@ async def _create(bootstrap: str, topic: str) -> None:
 
 
 async def _publish(bootstrap: str, topic: str, number: int) -> None:
-    """The events of a round, by number; those of the round before come again, some of them."""
+    """Publishes the events of a round, by number, and some of the round before again."""
     ids = [*range(number * EVENTS, (number + 1) * EVENTS)]
     ids += ids[:: EVENTS // TWICE]
     ids += [n for n in ids[:TWICE] if number for n in (n - EVENTS,)]

@@ -1,4 +1,4 @@
-"""The processes below another, as Linux tells of them."""
+"""Inspects the processes below another one, on Linux."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 
 
 def below(root: int) -> list[int]:
-    """Every process below `root`, whatever group it is in."""
+    """Returns every process below `root`, in any process group."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _fields(int(entry.name))):
@@ -26,7 +26,7 @@ def below(root: int) -> list[int]:
 
 
 def command_of(pid: int) -> str:
-    """Its command line; empty where it has ended."""
+    """Returns its command line; empty if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
@@ -34,7 +34,7 @@ def command_of(pid: int) -> str:
 
 
 def cpu_s(root: int) -> float:
-    """CPU time of a process and all below it, in seconds, also of those that were waited for."""
+    """Returns CPU seconds of a process and all below it, including ended and awaited ones."""
     ticks = 0
     for pid in (root, *below(root)):
         ticks += sum(map(int, _fields(pid)[11:15]))
@@ -42,7 +42,7 @@ def cpu_s(root: int) -> float:
 
 
 def peak_bytes(pid: int) -> int:
-    """The most memory that it ever held at once; 0 where it has ended."""
+    """Returns its peak memory in bytes; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -51,7 +51,7 @@ def peak_bytes(pid: int) -> int:
 
 
 def _fields(pid: int) -> list[str]:
-    """What is told of a process, from its state on; nothing where it has ended."""
+    """Returns the fields of a process's status from its state on; none if it has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

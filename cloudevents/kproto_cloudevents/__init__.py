@@ -1,24 +1,22 @@
-"""CloudEvents for Kafka records, exact and lossless.
+"""CloudEvents in Kafka records, exact and lossless.
 
 A record is plain data: key, value, and headers `(str, bytes | None)` in their order. The package
-imports the standard library alone and opens no socket, so that it goes with any Kafka client.
+imports the standard library only and opens no socket, so that it works with any Kafka client.
 
     from kproto_cloudevents import CloudEvent, from_kafka, to_kafka
 
     record = to_kafka(CloudEvent(id="1", source="/shop", type="order.placed", data={"total": 12}))
     event = from_kafka(record.key, record.value, record.headers)
 
-`from_kafka` gives a `CloudEvent`, an `OpaqueEvent` (to be forwarded, not read) or `NotAnEvent`;
-whatever is wrong with a record that claims to be an event is a `CloudEventError`.
+`from_kafka` returns a `CloudEvent`, an `OpaqueEvent` (which can be forwarded, not read) or
+`NotAnEvent`. It raises `CloudEventError` for a record that claims to be an event and breaks a rule.
 
-The rooms, each knowing those before it and none behind it: `errors`, `values`, `versions`,
-`event`, `formats`, `binding`, then `kafka`, `pulsar` and `official_sdk`, which do not know each
-other.
+The modules import only those before them: `errors`, `values`, `versions`, `event`, `formats`,
+`protocol_binding`, then `kafka`, `pulsar` and `official_sdk`, which do not know each other.
 """
 
 from __future__ import annotations
 
-from .binding import DEFAULT, LENIENT, STRICT, Mode, Profile
 from .errors import CloudEventError, CloudEventWarning, UnknownFormatError, UnknownVersionError
 from .event.cloud_event import CloudEvent
 from .event.data import JSON_NULL, JsonNull
@@ -31,6 +29,7 @@ from .kafka.reading import from_kafka, from_kafka_many
 from .kafka.record import Header, KafkaRecord
 from .kafka.stream import ReadableRecord, Received, event_of, events
 from .kafka.writing import KeyMapper, partition_key, to_kafka
+from .protocol_binding import DEFAULT, LENIENT, STRICT, Mode, Profile
 from .values.types import AttributeInput, AttributeValue, JsonMap, Timestamp, Uri, UriReference
 
 __all__ = [
@@ -78,8 +77,8 @@ __all__ = [
     "to_kafka",
 ]
 
-# The one tie that runs upwards: an event says which Kafka record it is, and stands below the
-# binding that makes records. So the class is told here, where both are known, once and for good.
-# A method that imported the binding would be a circle; a class composed above the binding could
-# not be what the formats and the binding's reader, which stand below it, give.
+# The only reference upwards: `CloudEvent.to_kafka_record` needs the Kafka binding, which stands
+# above the event. This module knows both, so it gives `to_kafka` to the class, once. A method that
+# imported the binding would be a circular import; a subclass above the binding would not be the
+# class that the formats and the binding's reader return.
 CloudEvent._to_kafka = to_kafka

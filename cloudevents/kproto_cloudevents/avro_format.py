@@ -1,6 +1,6 @@
-"""The Avro event format, by the name under which it is to be imported.
+"""The public import path of the Avro event format.
 
-The names are those of `formats.avro_format`, where they stand.
+`formats.avro_format` defines the names.
 """
 
 from __future__ import annotations

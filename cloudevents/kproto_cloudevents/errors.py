@@ -1,7 +1,7 @@
 """The errors and the warning of this package.
 
-Everything that a bad record, document, attribute or setting causes is a `CloudEventError`. Its
-message says where, what is wrong, and which clause is broken:
+Every fault of a record, document, attribute or setting is a `CloudEventError`. Its message says
+where, what is wrong, and which clause is broken:
 
     ce_time: "tomorrow" is not RFC 3339 (Kafka binding 3.2.3, CloudEvents 1.0 "Timestamp")
 
@@ -25,16 +25,16 @@ __all__ = [
     "unknown_of",
 ]
 
-#: The most characters of an attribute value that a message or a repr shows: enough for a UUID, a
-#: time or a short URI, too few to copy a whole payload into a log.
+#: The most characters of an attribute value in an error or a repr: enough for a UUID, a time or a
+#: short URI, too few to copy a whole payload into a log.
 MAX_SHOWN = 48
 
 
 class CloudEventError(ValueError):
-    """A record, document, attribute or setting that breaks a rule.
+    """A record, document, attribute or setting breaks a rule.
 
-    `reason` is what is wrong, `where` the header, member or attribute (None when it is the whole),
-    `clauses` the places in the specifications that say so.
+    `reason` is the fault, `where` the header, member or attribute (None for the whole), `clauses`
+    are the places in the specifications.
     """
 
     def __init__(
@@ -51,31 +51,31 @@ class CloudEventError(ValueError):
         return _rebuild_error, (type(self), self.reason, self.where, self.clauses)
 
 
-#: What of an event is not known, so that it can be forwarded and not read.
+#: The unknown part of an event that can be forwarded but not read.
 Unknown: TypeAlias = Literal["format", "version"]
 
 
 class UnknownVersionError(CloudEventError):
-    """A specversion that has no table here: the event can be forwarded, not read."""
+    """The specversion is unknown: the event can be forwarded, not read."""
 
     unknown: Final[Unknown] = "version"
 
 
 class UnknownFormatError(CloudEventError):
-    """An event format that is not registered: the event can be forwarded, not read."""
+    """The event format is not registered: the event can be forwarded, not read."""
 
     unknown: Final[Unknown] = "format"
 
 
 class OpaqueReason(str):
-    """Why an event can be forwarded and not read, in words, and which of two things is unknown.
+    """The reason why an event can be forwarded but not read, and the part that is unknown.
 
-    A text, because what is forwarded is a plain pair: what came, and the reason.
+    A str, because an opaque event is a plain pair of the message and the reason.
     """
 
     __slots__ = ("unknown",)
 
-    #: None only in one that was made without it.
+    #: None only if it was constructed without it.
     unknown: Unknown | None
 
     def __new__(cls, text: str, unknown: Unknown | None = None) -> Self:
@@ -85,12 +85,12 @@ class OpaqueReason(str):
 
     @classmethod
     def of(cls, error: UnknownVersionError | UnknownFormatError) -> Self:
-        """The reason that an error gives."""
+        """Returns the reason of an error."""
         return cls(str(error), error.unknown)
 
 
 def unknown_of(reason: str) -> Unknown | None:
-    """What is unknown by a reason; None by a plain text."""
+    """Returns the unknown part of a reason; None for a plain str."""
     return reason.unknown if isinstance(reason, OpaqueReason) else None
 
 
@@ -99,13 +99,13 @@ class CloudEventWarning(UserWarning):
 
 
 def quoted(value: str) -> str:
-    """The value between double quotes, control characters escaped, cut at `MAX_SHOWN`."""
+    """Returns the value in double quotes, control characters escaped, cut at `MAX_SHOWN`."""
     shown = value if len(value) <= MAX_SHOWN else value[:MAX_SHOWN] + "…"
     return f'"{"".join(map(_escaped, shown))}"'
 
 
 def shown(name: str) -> str:
-    """A header's or property's name as an error's place: quoted when it is long or not plain."""
+    """Returns a header's or property's name for an error; quoted if it is long or not plain."""
     plain = name.isascii() and name.isprintable() and 0 < len(name) <= MAX_SHOWN
     return name if plain else quoted(name)
 
@@ -121,5 +121,5 @@ def _escaped(character: str) -> str:
 def _rebuild_error(
     kind: type[CloudEventError], reason: str, where: str | None, clauses: tuple[str, ...]
 ) -> CloudEventError:
-    """What unpickling calls: the keyword arguments cannot travel otherwise."""
+    """Rebuilds an unpickled error, whose keyword arguments pickle cannot pass."""
     return kind(reason, where=where, clauses=clauses)

@@ -1,6 +1,6 @@
-"""Typed extensions, by the name under which they are to be imported.
+"""The public import path of typed extensions.
 
-The names are those of `event.extensions`, where they stand.
+`event.extensions` defines the names.
 """
 
 from __future__ import annotations

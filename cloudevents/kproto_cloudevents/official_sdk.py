@@ -1,10 +1,10 @@
-"""To and from the events of the official SDK, the package `cloudevents`.
+"""Converts events to and from those of the official SDK, the package `cloudevents`.
 
-The SDK is imported when an event is made for it; reading one of its events needs no import. Both
-of its interfaces are served: `cloudevents.core`, and `cloudevents.v1`, the older one.
+`to_sdk` imports the SDK; `from_sdk` needs no import. Both SDK interfaces are supported:
+`cloudevents.core`, and the older `cloudevents.v1`.
 
-The SDK makes up a time where there is none, and holds times as datetimes and JSON as Python
-objects. What it cannot hold is an error here, never left out silently.
+The SDK invents a missing time, and keeps times as datetimes and JSON as Python objects. A value
+that it cannot hold raises an error and is never dropped silently.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ _SPECVERSIONS: Final = ("1.0", "0.3")
 
 
 class SdkEvent(Protocol):
-    """What the events of both interfaces have."""
+    """The common part of the events of both interfaces."""
 
     def get_attributes(self) -> Mapping[str, Any]:
-        """The attributes by name."""
+        """Returns the attributes by name."""
         ...
 
     def get_data(self) -> Any:
-        """Bytes, text, a JSON value, or None."""
+        """Returns bytes, text, a JSON value, or None."""
 
 
 def to_sdk(event: CloudEvent, *, api: Literal["core", "v1"] = "core") -> Any:
-    """The event as the SDK has it: `cloudevents.core`'s CloudEvent, or `cloudevents.v1.http`'s.
+    """Returns the event as `cloudevents.core`'s CloudEvent, or as `cloudevents.v1.http`'s.
 
-    Booleans and Integers stay what they are, a Binary attribute becomes its Base64, which the
-    SDK can write, a Map a dict, and with `core` the time a datetime. JSON data becomes the Python
-    value, an explicit null its bytes: the SDK's None is no data.
+    Booleans and Integers stay, a Binary attribute becomes Base64 (which the SDK can write), a Map a
+    dict, and with `core` the time a datetime. JSON data becomes the Python value, an explicit null
+    its bytes, because the SDK's None means no data.
 
-    Raises CloudEventError when the SDK is not installed, for a specversion that it does not have
-    (1.0 and 0.3 it has), and with `core` for a time that a datetime cannot hold.
+    Raises CloudEventError if the SDK is not installed, for a specversion that it lacks (it has 1.0
+    and 0.3), and with `core` for a time that a datetime cannot hold.
     """
     if event.specversion not in _SPECVERSIONS or event._version.specversion != "specversion":
         raise CloudEventError(
@@ -59,7 +59,7 @@ def to_sdk(event: CloudEvent, *, api: Literal["core", "v1"] = "core") -> Any:
     data = event.data
     made = _class(event.specversion, api)(attributes, b"null" if data is JSON_NULL else data)
     if event.time is None:
-        # Each puts the present time where there is none.
+        # Each interface sets the present time if there is none.
         if api == "core":
             made.get_attributes().pop("time", None)
         else:
@@ -68,10 +68,10 @@ def to_sdk(event: CloudEvent, *, api: Literal["core", "v1"] = "core") -> Any:
 
 
 def from_sdk(event: SdkEvent) -> CloudEvent:
-    """The event of the SDK, of either interface, as ours.
+    """Returns the CloudEvent for an event of the SDK, of either interface.
 
-    Raises CloudEventError for an event that breaks a rule of CloudEvents, and for an object that
-    is no event of the SDK.
+    Raises CloudEventError for an event that breaks a rule of CloudEvents, and for an object that is
+    not an event of the SDK.
     """
     try:
         given, data = event.get_attributes(), event.get_data()
@@ -93,7 +93,7 @@ def _for_sdk(name: str, value: AttributeValue, event: CloudEvent, *, datetimes: 
 
 
 def _sdk_moment(text: str) -> datetime:
-    """The time as a datetime that is the same moment."""
+    """Returns the time as a datetime of the same moment."""
     moment = Timestamp(text).datetime
     fraction = text[19:].lstrip(".").rstrip("zZ").split("+")[0].split("-")[0]
     if text[17:19] == "60" or fraction[6:].strip("0"):

@@ -1,6 +1,6 @@
-"""The protobuf event format, by the name under which it is to be imported.
+"""The public import path of the protobuf event format.
 
-The names are those of `formats.protobuf_format`, where they stand.
+`formats.protobuf_format` defines the names.
 """
 
 from __future__ import annotations

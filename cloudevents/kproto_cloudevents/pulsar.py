@@ -1,15 +1,15 @@
-"""The Apache Pulsar binding (the draft of 2018): a message to an event, an event to a message.
+"""The Apache Pulsar binding (the draft of 2018): reads events from messages, and writes them.
 
-A message is plain data: its properties, text by name, and its payload. This module knows no
-socket and no client; keys, schemas and everything else of a message stay the client's. What
-documents look like is the formats' business, what attributes may be is the versions'.
+A message is plain data: its properties, text by name, and its payload. This module knows no socket
+and no client; keys, schemas and the rest of a message stay with the client. The formats define
+documents, the versions define attributes.
 
     CE-EventID          "1"           an attribute: `CE-`, its name with the first letter raised
     CE-X-Traceparent    "00-…"        an extension: `CE-X-`, likewise
     CE-ContentType      "application/cloudevents+json"      the event is the payload
 
-A value is the attribute's JSON, so that a String stands in quotes and `5` is an Integer. What is
-read can be written again as it was: the event keeps the message it came from.
+A value is the attribute's JSON, so that a String is in quotes and `5` is an Integer. An event keeps
+its message, so that it can be written again unchanged.
 """
 
 from __future__ import annotations
@@ -17,18 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from .binding import (
-    DEFAULT,
-    LENIENT,
-    BindingTerms,
-    Mode,
-    Profile,
-    event_format_named,
-    mode_error,
-    only_as_it_came_error,
-    read_structured,
-    unwritable_error,
-)
 from .errors import (
     CloudEventError,
     OpaqueReason,
@@ -42,6 +30,18 @@ from .errors import (
 from .event.cloud_event import CloudEvent, no_event_error
 from .event.data import JsonText
 from .formats.registry import JSON_FORMAT, EventFormat, event_media_type
+from .protocol_binding import (
+    DEFAULT,
+    LENIENT,
+    BindingTerms,
+    Mode,
+    Profile,
+    event_format_named,
+    forward_only_error,
+    mode_error,
+    read_structured,
+    unwritable_error,
+)
 from .values.json_text import (
     UNIQUE_NAMES_DECODER,
     compact_json,
@@ -51,8 +51,8 @@ from .values.json_text import (
 )
 from .values.media_type import CLOUDEVENTS_JSON, parse_media_type
 from .values.types import AttributeValue, JsonMap, canonical, json_of, utf8
-from .versions.rules import SpecVersion
-from .versions.tables import ALL_VERSIONS, V1_0, VERSION_ATTRIBUTES, named_version
+from .versions.spec_version import SpecVersion
+from .versions.version_tables import ALL_VERSIONS, V1_0, VERSION_ATTRIBUTES, named_version
 
 __all__ = [
     "NotAPulsarEvent",
@@ -65,7 +65,7 @@ __all__ = [
 
 PREFIX: Final = "CE-"
 EXTENSION_PREFIX: Final = "CE-X-"
-#: The property that decides the mode. In 0.1 it is an attribute too, in binary mode.
+#: The property that decides the content mode. In 0.1 it is also an attribute, in binary mode.
 CONTENT_TYPE: Final = "CE-ContentType"
 
 _MODES: Final = ("Pulsar draft 3",)
@@ -83,9 +83,9 @@ _PULSAR: Final = BindingTerms(
 
 
 class PulsarMessage(NamedTuple):
-    """Properties and payload of a Pulsar message; the payload is None where it is null.
+    """Properties and payload of a Pulsar message; a null payload is None.
 
-    As `pulsar-client` takes them: `producer.send(message.payload, message.properties)`.
+    Fits `pulsar-client`: `producer.send(message.payload, message.properties)`.
     """
 
     properties: dict[str, str]
@@ -97,27 +97,27 @@ class PulsarMessage(NamedTuple):
 
 
 class OpaquePulsarEvent(NamedTuple):
-    """An event that can be forwarded as it is but not read; `to_pulsar` gives its message back."""
+    """An event that can be forwarded but not read; `to_pulsar` returns its message."""
 
     message: PulsarMessage
-    #: Why it cannot be read: its event format or its version is unknown.
+    #: The reason: its event format or its version is unknown.
     reason: str
 
     @property
     def unknown(self) -> Unknown | None:
-        """What is not known here: "format" or "version". None if it was made by hand."""
+        """Returns the unknown part: "format" or "version"; None if it was constructed by hand."""
         return unknown_of(self.reason)
 
 
 class NotAPulsarEvent(NamedTuple):
-    """A message with nothing of CloudEvents about it."""
+    """A message that has no trace of CloudEvents."""
 
     message: PulsarMessage
     reason: str
 
 
 class _Origin(NamedTuple):
-    """What an event remembers of the message it was read from."""
+    """The message that an event was read from."""
 
     message: PulsarMessage
     #: None for binary mode.
@@ -125,7 +125,7 @@ class _Origin(NamedTuple):
 
     @property
     def mode(self) -> Mode:
-        """The mode of the message."""
+        """Returns the mode of the message."""
         return "binary" if self.event_format is None else "structured"
 
 
@@ -140,17 +140,17 @@ def from_pulsar(
     profile: Profile = DEFAULT,
     bare_values: bool = False,
 ) -> CloudEvent | OpaquePulsarEvent | NotAPulsarEvent:
-    """Read a Pulsar message.
+    """Reads a Pulsar message.
 
-    The mode follows from the property `CE-ContentType` (draft, 3): the media type of an event
-    format, in quotes or without, is structured mode, anything else binary; `mode` says it
-    instead. `profile` is as for Kafka: any case of property names, or unknown things refused.
-    `bare_values` takes a value that is no JSON string for the text of a String, as writers that
-    leave out the quotes mean it.
+    The content mode follows from the property `CE-ContentType` (draft, 3): the media type of an
+    event format, with or without quotes, is structured mode, anything else binary; `mode` overrides
+    it. `profile` works as for Kafka: accepts any case of property names, or refuses unknown formats
+    and versions. `bare_values` reads a value that is not a JSON string as the text of a String, for
+    writers that leave out the quotes.
 
-    Gives the event; `OpaquePulsarEvent` for an event format or a version that is not known here;
-    `NotAPulsarEvent` for a message without a property of CloudEvents. Raises CloudEventError for
-    a message that claims to be an event and breaks a rule, and for parts of the wrong type.
+    Returns the event; `OpaquePulsarEvent` for an unknown event format or version; `NotAPulsarEvent`
+    for a message without a property of CloudEvents. Raises CloudEventError for a message that
+    claims to be an event and breaks a rule, and for parts of the wrong type.
     """
     message = _checked_message(properties, payload)
     table = _table(message.properties, profile)
@@ -170,16 +170,16 @@ def from_pulsar(
 
 
 class _Reading(NamedTuple):
-    """A message while it is read."""
+    """The state of reading a message."""
 
     message: PulsarMessage
-    #: The properties of CloudEvents, spelled as the draft does.
+    #: The properties of CloudEvents, in the spelling of the draft.
     table: dict[str, str]
     profile: Profile
     bare_values: bool
 
     def json_string(self, name: str) -> str | None:
-        """The text in a property that is a JSON string, or bare where that is allowed."""
+        """Returns the text of a property that is a JSON string, or bare if that is allowed."""
         written = self.table.get(name)
         if written is None:
             return None
@@ -191,7 +191,7 @@ class _Reading(NamedTuple):
         )
 
     def value(self, name: str) -> Any:
-        """The JSON value of a property."""
+        """Returns the JSON value of a property."""
         written = self.table[name]
         try:
             value = parse_json(written)
@@ -222,7 +222,7 @@ def _checked_message(properties: Mapping[str, str], payload: bytes | None) -> Pu
 
 
 def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
-    """The properties that speak of CloudEvents."""
+    """Returns the properties of CloudEvents."""
     table: dict[str, str] = {}
     for written, text in properties.items():
         if not _is_event_property(written, profile):
@@ -242,19 +242,19 @@ def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
 
 
 def _is_event_property(name: str, profile: Profile) -> bool:
-    """True for a property that belongs to the event, to a reader of this profile."""
+    """Returns whether a property belongs to the event, for a reader with this profile."""
     return (name.upper() if profile.any_case_headers else name).startswith(PREFIX)
 
 
 def _respelled_property(written: str) -> str:
-    """An extension's property as the draft spells it; what follows the first letter stays."""
+    """Returns an extension's property in the draft's spelling; only the first letter changes."""
     if written.upper().startswith(EXTENSION_PREFIX):
         return EXTENSION_PREFIX + _raised(written[len(EXTENSION_PREFIX) :])
     return PREFIX + _raised(written[len(PREFIX) :])
 
 
 def _format_name(reading: _Reading, mode: Mode | None) -> str | None:
-    """The event format that the message is in, None for binary mode (draft, 3)."""
+    """Returns the event format of the message, None for binary mode (draft, 3)."""
     if mode == "binary":
         return None
     if mode not in (None, "structured"):
@@ -263,7 +263,7 @@ def _format_name(reading: _Reading, mode: Mode | None) -> str | None:
     if told.startswith('"'):
         told = reading.json_string(CONTENT_TYPE) or ""
     name = event_format_named(parse_media_type(told), _PULSAR)
-    # Told to be structured without an event format's content type, it is JSON.
+    # Structured mode without an event format's content type means JSON.
     return name or (None if mode is None else CLOUDEVENTS_JSON)
 
 
@@ -274,7 +274,7 @@ def _read_structured(reading: _Reading, name: str) -> CloudEvent:
 
 
 def _read_binary(reading: _Reading) -> CloudEvent | None:
-    """The event in the properties; None when no property names its version."""
+    """Returns the event in the properties; None if no property names its version."""
     version = _version_of_properties(reading)
     if version is None:
         return None
@@ -323,10 +323,10 @@ def _version_of_properties(reading: _Reading) -> SpecVersion | None:
 
 
 def _attribute_of(name: str, version: SpecVersion) -> str:
-    """The attribute that a property with `CE-` holds."""
+    """Returns the attribute in a property with `CE-`."""
     attribute = _lowered(name, PREFIX)
     if name == CONTENT_TYPE and attribute not in version.attributes:
-        # Versions that call it otherwise still have it in the property that decides the mode.
+        # Versions with another name still have it in the property that decides the mode.
         return version.content_type
     if attribute == version.extension_map:
         raise CloudEventError(
@@ -340,7 +340,7 @@ def _attribute_of(name: str, version: SpecVersion) -> str:
 def _attribute_value(
     reading: _Reading, name: str, attribute: str, version: SpecVersion
 ) -> AttributeValue | None:
-    """The checked value of one attribute; None when it is null, which is unset."""
+    """Returns the checked value of one attribute; None if it is null, which is unset."""
     where = shown(name)
     version.checked_spec(attribute, where, _NAMES)
     value = reading.value(name)
@@ -362,7 +362,7 @@ def _attribute_value(
 
 
 def _check_entry(name: str, written: str, value: Any, version: SpecVersion) -> None:
-    """Refuse an entry of the map of extensions in which a name is there twice."""
+    """Refuses an entry of the map of extensions that has a name twice."""
     if not isinstance(value, dict | list):
         return
     try:
@@ -378,7 +378,7 @@ def _check_entry(name: str, written: str, value: Any, version: SpecVersion) -> N
 def _add_map(
     attributes: dict[str, Any], entries: dict[str, str], version: SpecVersion, *, bare_values: bool
 ) -> None:
-    """Put the entries into the version's map of extensions."""
+    """Puts the entries into the version's map of extensions."""
     if version.extension_map is None or not entries:
         return
     members = []
@@ -403,16 +403,16 @@ def to_pulsar(
     event_format: EventFormat | None = None,
     repeat_attributes: bool = False,
 ) -> PulsarMessage:
-    """Write an event as a Pulsar message.
+    """Writes an event as a Pulsar message.
 
-    An event that was read from a message of the same mode gives that message back, as
-    `OpaquePulsarEvent` and `NotAPulsarEvent` do; in the other mode it keeps the properties that
-    are not the event's. Without `mode` it is the mode the event was read in, else binary.
-    `properties` are more of yours. `event_format` is for structured mode, JSON by default;
+    An event that was read from a message of the same content mode becomes that message again, and
+    so do `OpaquePulsarEvent` and `NotAPulsarEvent`; in the other mode the properties that are not
+    the event's are kept. The default `mode` is the mode in which the event was read, else binary.
+    `properties` are additional ones. `event_format` is for structured mode, JSON by default;
     `repeat_attributes` then adds the properties of binary mode (draft, 3.2.2).
 
-    The payload is None for an event without data. The properties are a copy, yours to change.
-    Raises CloudEventError when the event cannot be written as asked.
+    The payload is None for an event without data. The caller may change the properties, which are a
+    copy. Raises CloudEventError if the event cannot be written as requested.
     """
     if isinstance(event, CloudEvent):
         message = _message_of(event, mode, event_format, repeat_attributes)
@@ -421,7 +421,7 @@ def to_pulsar(
     elif mode is None and event_format is None:
         message = event.message
     else:
-        raise only_as_it_came_error(event.reason, _PULSAR)
+        raise forward_only_error(event.reason, _PULSAR)
     added = {} if properties is None else _checked_message(properties, None).properties
     for name in added:
         if _is_event_property(name, LENIENT):
@@ -434,9 +434,9 @@ def to_pulsar(
 
 
 def pulsar_message(event: CloudEvent) -> PulsarMessage | None:
-    """The message that an event was read from; None for an event made otherwise.
+    """Returns the message that an event was read from; None for any other event.
 
-    Raises CloudEventError for what is no CloudEvent.
+    Raises CloudEventError for an object that is not a CloudEvent.
     """
     if not isinstance(event, CloudEvent):
         raise no_event_error(event)
@@ -469,7 +469,7 @@ def _message_of(
         written[CONTENT_TYPE] = dump_json(media_type)
     else:
         raise mode_error(mode, _PULSAR)
-    # What is not the event's to any reader goes with it from one mode to the other.
+    # Properties that no reader takes for the event's are kept in the other mode.
     if origin is not None:
         for name, text in origin.message.properties.items():
             if not _is_event_property(name, LENIENT):
@@ -478,7 +478,7 @@ def _message_of(
 
 
 def _properties_of(event: CloudEvent) -> dict[str, str]:
-    """The properties of binary mode (draft, 3.1.2), in the order of the attributes."""
+    """Returns the properties of binary mode (draft, 3.1.2), in the order of the attributes."""
     version = event._version
     written: dict[str, str] = {}
     for attribute, value in event._attributes.items():
@@ -512,7 +512,7 @@ def _entry_properties(extension_map: str) -> dict[str, str]:
 
 
 def _check_read_as_binary(event: CloudEvent) -> None:
-    """Refuse data of a type that would be taken for the mode."""
+    """Refuses a data type that a reader would take for the content mode."""
     content_type = event.datacontenttype
     media_type = None if content_type is None else parse_media_type(content_type)
     if (
@@ -536,7 +536,7 @@ def _property_of(attribute: str, prefix: str = PREFIX) -> str:
 
 
 def _raised(name: str) -> str:
-    """The name with its first letter in upper case; letters beyond ASCII have no certain one."""
+    """Returns the name with an upper-case first letter, which is certain for ASCII only."""
     return name[:1].upper() + name[1:] if name[:1].isascii() else name
 
 

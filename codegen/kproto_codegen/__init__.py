@@ -1,1 +1,1 @@
-"""From Kafka's message definitions to Python: importer, rules, union of releases, generator."""
+"""Generates Python from Kafka's message definitions: imports, checks and unites releases first."""

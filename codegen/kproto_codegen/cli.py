@@ -1,8 +1,8 @@
-"""The command `kproto-codegen`: import a release, generate code, check two releases.
+"""The command `kproto-codegen`: imports a release, generates code, checks two releases.
 
-It owns the arguments and what is printed; the work is done by `releases`, `union` and `emit`.
-Ends with 0; with 2 for wrong arguments; and with 1 when `import` or `generate` could not read or
-write something. `check` ends with 1 when a change breaks, with 2 when it could not read a release.
+Parses the arguments and prints the results; `releases`, `union` and `emit` do the work. The exit
+code is 0; 2 for wrong arguments; and 1 if `import` or `generate` could not read or write something.
+`check` exits with 1 for a breaking change, and with 2 if it could not read a release.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from .errors import DefinitionError, MissingPackageError
 from .releases.importer import ImportedRelease, read_any, read_releases
 from .releases.release import Release, write_release
 from .union.changes import format_changes, release_changes
-from .union.history import load_union
+from .union.release_union import load_union
 
 __all__ = ["main"]
 
-#: The package that stands in kproto itself: it imports relatively, and its definitions are
-#: those of `kproto.schema`.
+#: The package inside kproto itself: it uses relative imports, and its definitions are those of
+#: `kproto.schema`.
 OWN_PACKAGE: Final = "kproto.messages"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
+    """Runs the command and returns its exit code."""
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))
@@ -133,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _package_name(text: str) -> str:
-    """The dotted name of a package that can be imported."""
+    """Returns the dotted name of a package that can be imported."""
     parts = text.split(".")
     if not all(part.isascii() and part.isidentifier() for part in parts) or any(
         keyword.iskeyword(part) for part in parts
@@ -168,7 +168,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _report(imported: ImportedRelease) -> None:
-    """Say what was taken of a release, what is odd in it, and what could not be read."""
+    """Prints the counts of a release, its oddities, and the errors."""
     release = imported.release
     print(f"Kafka {release.name}: {len(release.messages)} definitions")
     for module, messages in release.modules().items():
@@ -215,7 +215,7 @@ def _generate(options: argparse.Namespace) -> int:
 
 
 def _copy_table(source: Path, target: Path) -> None:
-    """Take the table of releases over, which stands beside the releases, if it does."""
+    """Copies the table of releases, if it is in the same folder as the releases."""
     if source.is_file():
         text = source.read_text(encoding="utf-8")
         if not target.is_file() or target.read_text(encoding="utf-8") != text:

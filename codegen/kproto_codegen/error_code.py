@@ -1,6 +1,6 @@
-"""One error code of Kafka, as plain data: what a release says of it and a package is told.
+"""One error code of Kafka as plain data, from a release to a generated package.
 
-Knows neither where it is read from nor what is generated of it.
+Knows neither its source nor the code generated from it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["ErrorCode"]
 
 @dataclass(frozen=True, slots=True)
 class ErrorCode:
-    """One error code; `message` is what it means in our own words, None when nobody said."""
+    """One error code; `message` explains it in our own words, None if there is none."""
 
     name: str
     code: int
@@ -21,7 +21,7 @@ class ErrorCode:
     message: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """This code as plain data."""
+        """Returns this code as plain data."""
         return {
             "name": self.name,
             "code": self.code,

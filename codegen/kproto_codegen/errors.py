@@ -1,7 +1,6 @@
-"""The errors of the generator: a definition, or a place to read it from, that is wrong; and a
-package that is not installed.
+"""The errors of the generator: an invalid definition or source, and a missing package.
 
-Knows nothing of what a definition holds; says where it is (file, line, field) and why.
+Knows nothing of the content of a definition; has its place (file, line, field) and the reason.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ __all__ = ["DefinitionError", "MissingPackageError"]
 
 
 class MissingPackageError(Exception):
-    """A package that only some commands need is not installed; the message says how to get it."""
+    """Raised if a package that only some commands need is missing; the message names its extra."""
 
 
 class DefinitionError(Exception):
-    """Something in a definition, or in the place it was to be read from, is wrong.
+    """Raised for an invalid definition, or an unreadable place of definitions.
 
-    `file` is the file as the user knows it (`kafka-clients-4.4.0.jar!common/message/X.json` for
-    a file in a jar), `line` counts from 1, `field` is a path such as `Topics.Partitions.Index`.
-    `others` holds the further errors when several were found at once.
+    `file` is the file as the user knows it (`kafka-clients-4.4.0.jar!common/message/X.json` for a
+    file in a jar), `line` counts from 1, `field` is a path such as `Topics.Partitions.Index`.
+    `others` are further errors, if several were found at once.
     """
 
     def __init__(
@@ -41,12 +40,12 @@ class DefinitionError(Exception):
 
     @classmethod
     def of(cls, errors: Sequence[DefinitionError]) -> DefinitionError:
-        """One error that tells all that `errors` tell, of which there must be one."""
+        """Returns one error with the texts of all `errors`, which must not be empty."""
         first, *others = (told for error in errors for told in error.each())
         return cls(first.reason, file=first.file, line=first.line, field=first.field, others=others)
 
     def each(self) -> Iterator[DefinitionError]:
-        """This error without the others, then each of those, however deep they stand in others."""
+        """Yields this error without the others, then each of the others, however deeply nested."""
         if self.others:
             yield DefinitionError(self.reason, file=self.file, line=self.line, field=self.field)
         else:
@@ -56,7 +55,7 @@ class DefinitionError(Exception):
 
 
 def _describe(reason: str, file: str | None, line: int | None, field: str | None) -> str:
-    """`file:line: field X: reason`, with what is known of it."""
+    """Formats `file:line: field X: reason` from the known parts."""
     place = []
     if file is not None:
         place.append(file if line is None else f"{file}:{line}")

@@ -1,6 +1,6 @@
-"""Which files definitions were read from, as plain data that goes along with them.
+"""The files from which definitions were read, as plain data that accompanies them.
 
-Told by `releases`, joined by `union`, and said by `emit` in the heads of what it writes.
+`releases` fills it, `union` merges it, and `emit` writes it into the heads of files.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ __all__ = ["NO_ORIGINS", "Origins"]
 class Origins:
     """Names of files, the newest release first: `schemas/4.4.0/clients/FetchRequest.json`.
 
-    They begin with the folder that the user named, whatever lies above it. `folders` hold all,
-    `messages` has the files of each message by its name, `error_codes` those of the error codes.
+    They begin with the folder that the user named, without its parents. `folders` contain all
+    files, `messages` has the files of each message by its name, `error_codes` those of the error
+    codes.
     """
 
     folders: tuple[str, ...] = ()

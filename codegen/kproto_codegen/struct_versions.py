@@ -1,7 +1,7 @@
-"""In which versions the structs of a message are written, and in which they take bytes.
+"""The versions in which the structs of a message are written, and in which they have bytes.
 
-Plain functions on specs, which may break rules; only structs nested deeper than the stack are too
-much for them. Knows no rule and no file.
+Plain functions on specs, which may break rules, except that nesting must not exceed the stack.
+Knows no rule and no file.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ __all__ = ["first_gap", "versions_in_use", "versions_with_bytes"]
 
 
 def versions_with_bytes(message: MessageSpec) -> dict[str, list[Versions]]:
-    """By struct, the versions in which it takes a byte or more: ascending, with gaps between them.
+    """Returns by struct the versions in which it has at least one byte: ascending, with gaps.
 
-    In flexible versions it has a count of tagged fields at least. Structs that stand by themselves
-    have nothing but their fields, and a mark where they may be null.
+    In flexible versions it has at least the count of its tagged fields. A struct by itself has only
+    its fields, and a marker if it is nullable.
     """
     found: dict[str, list[Versions]] = {}
     for struct in message.structs():
@@ -34,7 +34,7 @@ def versions_with_bytes(message: MessageSpec) -> dict[str, list[Versions]]:
 
 
 def versions_in_use(message: MessageSpec) -> dict[str, Versions]:
-    """By struct, and for the message itself, the range of versions that write it."""
+    """Returns by struct, and for the message itself, the range of versions that write it."""
     used = {message.name: message.valid_versions}
     holders = [(message.name, message.fields)]
     holders += reversed([(struct.name, struct.fields) for struct in message.structs()])
@@ -46,7 +46,7 @@ def versions_in_use(message: MessageSpec) -> dict[str, Versions]:
 
 
 def first_gap(wanted: Versions, held: Sequence[Versions]) -> int | None:
-    """The lowest version of `wanted` that none of `held` has, which ascend; None without one."""
+    """Returns the lowest version of `wanted` that is in none of the ascending `held`, or None."""
     version = wanted.lowest
     for part in held:
         if part.lowest > version:
@@ -56,7 +56,7 @@ def first_gap(wanted: Versions, held: Sequence[Versions]) -> int | None:
 
 
 def _united(parts: Iterable[Versions]) -> list[Versions]:
-    """The same versions in as few ranges as they need, ascending."""
+    """Returns the same versions in as few ranges as possible, ascending."""
     united: list[Versions] = []
     for part in sorted(filter(None, parts)):
         if united and part.lowest <= united[-1].highest + 1:

@@ -12,8 +12,8 @@ and what it leaves out.
 
 from .authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from .broker import Broker
-from .cluster_of_nodes import Cluster
-from .face import Member
+from .cluster import Cluster
+from .embedded_cluster import BrokerHandle
 from .faults import (
     Close,
     Control,
@@ -38,6 +38,7 @@ from .topics import Topic
 __all__ = [
     "Acl",
     "Broker",
+    "BrokerHandle",
     "BrokerSettings",
     "Close",
     "Cluster",
@@ -48,7 +49,6 @@ __all__ = [
     "ErrorCode",
     "Listener",
     "LoseAnswer",
-    "Member",
     "Operation",
     "Outcome",
     "Partition",

@@ -1,6 +1,6 @@
-"""Accepts the connections that come to one listening socket, until it is closed; TLS included.
+"""Accepts the connections of one listening socket until it is closed, with TLS or without.
 
-Knows sockets, and nothing of what is said over them: what a connection becomes is handed to it.
+Knows sockets alone: `new_session` creates the protocol of each connection.
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ from ..clock import Clock, Timer
 from ..wire.errors import BrokerConnectionError
 from .security.server_tls import ON_FAULT, handshake_fault
 
-__all__ = ["Acceptor", "Encryption", "address_of", "listen", "listen_again", "reserve"]
+__all__ = ["Acceptor", "ListenerTls", "address_of", "listen", "listen_on_reserved", "reserve_port"]
 
 logger = logging.getLogger("kproto.broker")
 
-#: Connections that may wait to be accepted, as Kafka's socket.listen.backlog.size.
+#: Pending connections of a listening socket: Kafka's socket.listen.backlog.size.
 _BACKLOG: Final = 50
 
-#: How long to wait after a connection could not be accepted, in seconds, as asyncio's Server does.
+#: Seconds until accepting is retried after an error, as asyncio's Server does.
 _ACCEPT_AGAIN_S: Final = 1.0
 
-#: How long a client may take to say goodbye in TLS, in seconds; many say none.
+#: Seconds for a client's TLS close_notify; many clients send none.
 _SHUTDOWN_S: Final = 1.0
 
-#: How long a client has to read why its TLS handshake failed, in seconds, unless it goes before.
+#: Seconds that a failed TLS handshake stays open, so that the client can read the alert.
 _LINGER_S: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Encryption:
-    """TLS of a listener, and how long its handshake may take."""
+class ListenerTls:
+    """The TLS context of a listener, and the timeout of its handshakes in seconds."""
 
     context: ssl.SSLContext
     handshake_s: float
 
 
 def address_of(host: str, port: int) -> str:
-    """As clients write it; an IPv6 address stands in brackets."""
+    """Returns `host:port` as clients write it, an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """One listening socket: with port 0, several for one name would get different ports.
+    """Returns a listening socket; with port 0 the system chooses the port.
 
-    Raises BrokerConnectionError when the address cannot be had.
+    Raises BrokerConnectionError if the address is not available.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except OSError as error:
-        # The socket module says the address too, which our error has already.
+        # The message of the socket module names the address, which our error has already.
         reason = (error.strerror or str(error)).partition(" (while attempting")[0]
         reason = f"cannot listen: {reason}"
         raise BrokerConnectionError(reason, address=f"{host}:{port}") from None
@@ -67,10 +67,10 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def reserve(host: str, port: int) -> socket.socket | None:
-    """Keep a port to which nobody can connect until `listen_again`; None when it is gone.
+def reserve_port(host: str, port: int) -> socket.socket | None:
+    """Binds a port without listening until `listen_on_reserved`; None if it is not available.
 
-    Without that, the system may give a free port to the next connection of anybody.
+    Otherwise the system may use the free port for another connection.
     """
     held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
@@ -83,8 +83,8 @@ def reserve(host: str, port: int) -> socket.socket | None:
     return held
 
 
-def listen_again(held: socket.socket) -> socket.socket:
-    """Listen at a port that was kept. Raises BrokerConnectionError when somebody else does."""
+def listen_on_reserved(held: socket.socket) -> socket.socket:
+    """Listens on a reserved port. Raises BrokerConnectionError if another process listens on it."""
     try:
         held.listen(_BACKLOG)
     except OSError as error:
@@ -97,11 +97,11 @@ def listen_again(held: socket.socket) -> socket.socket:
 
 
 class Acceptor:
-    """Makes a session of every connection that comes to `listener`, until it is closed.
+    """Creates a session for each connection to `listener` until it is closed.
 
-    Not asyncio's Server: that loses a connection, socket and all, which it accepts at the moment
-    in which it is closed. So does a cancelled `loop.sock_accept`. Here a socket is accepted by a
-    plain call, and what becomes of it is followed until a transport has it.
+    Unlike asyncio's Server, it loses no connection: Server, and a cancelled `loop.sock_accept`,
+    leak the socket of a connection that is accepted at the moment of closing. Here a plain call
+    accepts the socket, which is tracked until a transport owns it.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Acceptor:
         listener: socket.socket,
         new_session: Callable[[], asyncio.BufferedProtocol],
         clock: Clock,
-        encryption: Encryption | None = None,
+        encryption: ListenerTls | None = None,
     ) -> None:
         self._listener = listener
         self._new_session = new_session
@@ -117,19 +117,19 @@ class Acceptor:
         self._encryption = encryption
         self._loop = asyncio.get_running_loop()
         self._faults: dict[socket.socket, tuple[ssl.SSLError, Timer]] = {}
-        self._arriving: set[asyncio.Task[None]] = set()
+        self._accepting: set[asyncio.Task[None]] = set()
         self._again: Timer | None = None
         self._watch()
 
     def close(self) -> set[asyncio.Task[None]]:
-        """Stop at once; returns the tasks to wait for, which end those that were just accepted."""
+        """Stops at once; returns the tasks of connections that are being set up, to be awaited."""
         self._loop.remove_reader(self._listener)
         if self._again is not None:
             self._again.cancel()
         self._listener.close()
-        for task in self._arriving:
+        for task in self._accepting:
             task.cancel()
-        return set(self._arriving)
+        return set(self._accepting)
 
     def _watch(self) -> None:
         self._loop.add_reader(self._listener, self._accept)
@@ -138,21 +138,22 @@ class Acceptor:
         try:
             connected, peer = self._listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            return  # who came is gone again
-        except OSError as error:  # the process has too many files open, for one
+            return  # the client has disconnected already
+        except OSError as error:  # for example too many open files
             logger.warning("cannot accept a connection: %s", error)
-            # The listener stays readable: watched, it would be tried without end.
+            # The listener stays readable: while it is watched, accepting would be retried without
+            # end.
             self._loop.remove_reader(self._listener)
             self._again = self._clock.call_later(_ACCEPT_AGAIN_S, self._watch)
             return
         task = self._loop.create_task(self._connect(connected))
-        self._arriving.add(task)
-        task.add_done_callback(partial(self._arrived, connected, address_of(peer[0], peer[1])))
+        self._accepting.add(task)
+        task.add_done_callback(partial(self._on_connected, connected, address_of(peer[0], peer[1])))
 
     async def _connect(self, connected: socket.socket) -> None:
         encryption = self._encryption
         if encryption is not None:
-            ON_FAULT.set(partial(self._linger, connected))  # for this task alone
+            ON_FAULT.set(partial(self._delay_close, connected))  # for this task alone
         await self._loop.connect_accepted_socket(
             self._new_session,
             connected,
@@ -161,14 +162,14 @@ class Acceptor:
             ssl_shutdown_timeout=None if encryption is None else _SHUTDOWN_S,
         )
 
-    def _linger(self, connected: socket.socket, fault: ssl.SSLError) -> None:
-        """Leave a failed handshake open for as long as its alert needs."""
-        timer = self._clock.call_later(_LINGER_S, partial(_hang_up, connected))
+    def _delay_close(self, connected: socket.socket, fault: ssl.SSLError) -> None:
+        """Keeps the connection of a failed handshake open until its alert is sent."""
+        timer = self._clock.call_later(_LINGER_S, partial(_shut_down, connected))
         self._faults[connected] = fault, timer
 
-    def _arrived(self, connected: socket.socket, peer: str, task: asyncio.Task[None]) -> None:
-        """Close the socket unless a transport has it: the task may not even have begun."""
-        self._arriving.discard(task)
+    def _on_connected(self, connected: socket.socket, peer: str, task: asyncio.Task[None]) -> None:
+        """Closes the socket unless a transport owns it: the task may not even have started."""
+        self._accepting.discard(task)
         fault, timer = self._faults.pop(connected, (None, None))
         if timer is not None:
             timer.cancel()
@@ -176,13 +177,13 @@ class Acceptor:
             connected.close()
         elif (error := task.exception()) is not None:
             if self._encryption is None:
-                logger.warning("%s was accepted and came to nothing: %r", peer, error)
+                logger.warning("%s: the accepted connection failed: %r", peer, error)
             else:
                 logger.warning("%s: no TLS: %s", peer, handshake_fault(fault or error))
             connected.close()
 
 
-def _hang_up(connected: socket.socket) -> None:
-    """End a connection, so that its transport notices; one that is closed stays so."""
+def _shut_down(connected: socket.socket) -> None:
+    """Shuts a connection down, so that its transport notices; does nothing if it is closed."""
     with suppress(OSError):
         connected.shutdown(socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""`Broker`: the public face of a cluster of one node. It decides nothing."""
+"""`Broker`: an embedded cluster of one broker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ..clock import SYSTEM_CLOCK, Clock
 from ..messages.base import Request
-from .face import Face, Member
+from .embedded_cluster import BrokerHandle, EmbeddedCluster
 from .faults import Control, ControlFunction
 from .handlers import KAFKA_APIS
 from .registry import Api
@@ -17,13 +17,13 @@ from .settings import BrokerSettings
 __all__ = ["Broker"]
 
 
-class Broker(Face, Member):
+class Broker(EmbeddedCluster, BrokerHandle):
     """A Kafka broker in memory, for `async with`; `Cluster` has several.
 
-    The four settings that tests change most may be named here; they go before those in
-    `settings`. All that it dates or waits for goes by `clock`. `apis` are what it answers, a
-    user's own among them; of two for one api key, the later counts. Raises ConfigurationError for
-    a setting that cannot work, and for an API whose response is not defined.
+    The four settings that tests change most may be given here and override `settings`. All
+    timestamps and timeouts use `clock`. `apis` are the APIs that the broker serves, perhaps a
+    user's own; the later of two APIs with one API key counts. Raises ConfigurationError for invalid
+    settings, and for an API whose response is not defined.
     """
 
     def __init__(
@@ -45,8 +45,8 @@ class Broker(Face, Member):
         }
         given = {name: value for name, value in named.items() if value is not None}
         self.settings = replace(settings or BrokerSettings(), **given)
-        Face.__init__(self, [self.settings], clock, apis)
-        Member.__init__(self, self._nodes[self.settings.node_id])
+        EmbeddedCluster.__init__(self, [self.settings], clock, apis)
+        BrokerHandle.__init__(self, self._nodes[self.settings.node_id])
 
     def control(
         self,
@@ -55,9 +55,9 @@ class Broker(Face, Member):
         request: type[Request[Any]] | None = None,
         times: int | None = None,
     ) -> Control:
-        """Let `function` see each request, or those of class `request`, before the broker does.
+        """Calls `function` with each request, or those of class `request`, before it is handled.
 
-        It returns None to let the request pass, or a response, `Delay` or `Close`. After it has
-        decided `times` it is asked no more. Give what comes back to `remove_control`.
+        It returns None to handle the request normally, or a response, `Delay` or `Close`. After
+        `times` decisions it is not called any more. Returns the control for `remove_control`.
         """
         return self._control(function, request, times, self._nodes)

@@ -1,358 +1,206 @@
-"""All that the nodes of a cluster know in common: who they are, the topics, the ids given away.
-
-Apart from asyncio and from the messages; handlers decide on it, `Broker` makes it.
-"""
+"""`Cluster`: several embedded brokers in one process."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
 
+from ..clock import SYSTEM_CLOCK, Clock
+from ..messages.base import Request
+from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError
-from ..wire.uuid import Uuid
-from .authorizer import Acl, Authorizer
-from .coordinators import Coordinators, CoordinatorType
-from .elections import after_start, after_stop, first_led, led_by, striped
-from .group_configs import GROUP_SETTINGS, GroupConfigs
-from .groups import ConsumerLimits, GroupLimits, Groups, MigrationPolicy, Moment
-from .groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS, OffsetsTopic
-from .leadership import NO_LEADER, Leadership
-from .listeners import PLAINTEXT
-from .placement import Replicas, place_partitions
-from .quotas import Metering, QuotaTable
-from .security.tokens import DelegationTokens
-from .security.users import Users
+from .coordinators import CoordinatorType
+from .embedded_cluster import BrokerHandle, EmbeddedCluster
+from .faults import Control, ControlFunction
+from .handlers import KAFKA_APIS
+from .listeners import Listener
+from .registry import Api
+from .releases import Release
 from .settings import BrokerSettings
-from .storage.room import Room
-from .topic_configs import TopicConfig
-from .topics import Topic, Topics
 
-__all__ = ["ClusterState", "Endpoint"]
+__all__ = ["Cluster"]
 
-logger = logging.getLogger("kproto.broker")
+#: The key types by the names that `coordinator` takes.
+_KINDS: Final[Mapping[str, CoordinatorType]] = MappingProxyType(
+    {
+        "group": CoordinatorType.GROUP,
+        "transaction": CoordinatorType.TRANSACTION,
+        "share": CoordinatorType.SHARE,
+    }
+)
 
-#: Replicas where nobody says how many, if there are as many brokers.
-_COPIES: Final = 3
 
+class Cluster(EmbeddedCluster):
+    """A Kafka cluster in memory, for `async with`: each node listens on a port of its own.
 
-class Endpoint(NamedTuple):
-    """Where clients are told to reach a node; the port is known once the node listens.
-
-    A node has one for each of its listeners: clients stay with that by which they came.
+    Node ids count up from `settings.node_id`; with a port that is set, so do the ports. `racks` are
+    the racks of the nodes, `release` is the release whose versions they support, as in `settings`.
+    The nodes share one state: a record that the leader appends is at all replicas at once, so that
+    a stopped broker loses nothing. `clock` and `apis` are as in `Broker`. Raises ConfigurationError
+    for invalid settings.
     """
 
-    node_id: int
-    host: str
-    port: int
-    listener: str = PLAINTEXT
-    rack: str | None = None
-
-
-class ClusterState:
-    """One cluster; of the settings it takes those that count for all of its nodes."""
-
-    def __init__(self, settings: BrokerSettings) -> None:
-        self._settings = settings
-        self.cluster_id = settings.cluster_id or str(Uuid.random())
-        self.topics = Topics()
-        self.room = Room(settings.max_stored_bytes)
-        #: The quotas of users and clients, and what they have taken of the controller.
-        self.metering = self._new_metering(QuotaTable())
-        self._metering: dict[int, Metering] = {}
-        #: Who may do what; None where nobody is asked for rights.
-        self.authorizer = _authorizer(settings)
-        self.users = Users(settings.users)
-        self.tokens = DelegationTokens(
-            settings.delegation_token_secret_key,
-            max_lifetime_ms=settings.delegation_token_max_lifetime_ms,
-            renew_ms=settings.delegation_token_expiry_time_ms,
-            kept_ms=settings.delegation_token_kept_ms,
-        )
-        self._endpoints: dict[int, dict[str, Endpoint]] = {}
-        self._stopped: set[int] = set()
-        #: The controller, once it had to be another than the first node.
-        self._controller: int | None = None
-        #: What single groups are set to, in place of the settings of brokers.
-        self.group_configs = GroupConfigs(settings)
-        consumer_limits = _consumer_limits(settings)
-        #: The groups that coordinators have at hand, and the topic that keeps them.
-        self.groups = Groups(
-            GroupLimits(
-                settings.group_initial_rebalance_delay_ms,
-                settings.group_new_member_join_timeout_ms,
-                settings.group_max_size,
-            ),
-            lambda group_id: _limited(consumer_limits, self.group_configs.given(group_id)),
-            self.topics,
-        )
-        self.offsets_topic = OffsetsTopic(
-            self.topics,
-            self.groups,
-            retention_ms=settings.offsets_retention_minutes * 60_000,
-            check_interval_ms=settings.offsets_retention_check_interval_ms,
-        )
-        self._coordinators = Coordinators(self._place_internal)
-        self._next_producer_id = 0
-
-    # Nodes
-
-    def join(self, endpoint: Endpoint) -> None:
-        """Take a node in, or learn where it listens now."""
-        self._endpoints.setdefault(endpoint.node_id, {})[endpoint.listener] = endpoint
-
-    @property
-    def nodes(self) -> list[int]:
-        """The ids of all nodes in order, stopped or not."""
-        return sorted(self._endpoints)
-
-    @property
-    def alive(self) -> list[int]:
-        """The ids of those that are not stopped, in order."""
-        return [node for node in self.nodes if node not in self._stopped]
-
-    def is_alive(self, node: int) -> bool:
-        """Whether the node is there and not stopped."""
-        return node in self._endpoints and node not in self._stopped
-
-    def endpoints(self, listener: str, *, stopped_too: bool = False) -> list[Endpoint]:
-        """Where clients of a listener reach the nodes that have it, by their ids in order."""
-        return [
-            self._endpoints[node][listener]
-            for node in (self.nodes if stopped_too else self.alive)
-            if listener in self._endpoints[node]
-        ]
-
-    def endpoint_of(self, node: int, listener: str) -> Endpoint | None:
-        """Where clients of a listener reach a node; None for one that they cannot reach."""
-        return self._endpoints[node].get(listener) if self.is_alive(node) else None
-
-    def stop(self, node: int) -> None:
-        """A node is gone: what it led is led by others, or by nobody, and it is in sync no more.
-
-        Raises ConfigurationError for one that there is not.
-        """
-        self._check_node(node)
-        if node in self._stopped:
-            return
-        controls = self.controller_id == node
-        self._stopped.add(node)
-        logger.info("broker %d is stopped", node)
-        alive = self.alive
-        self._change(lambda led: after_stop(led, node, alive))
-        if controls:
-            self._controller = None
-            if alive:
-                self._take_controller(alive[0])
-
-    def start(self, node: int) -> None:
-        """A node is back: in sync again, and leading where nobody else could.
-
-        Raises ConfigurationError for one that there is not.
-        """
-        self._check_node(node)
-        if node not in self._stopped:
-            return
-        self._stopped.remove(node)
-        logger.info("broker %d is started", node)
-        alive = self.alive
-        self._change(lambda led: after_start(led, node, alive))
-
-    def _check_node(self, node: int) -> None:
-        if node not in self._endpoints:
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        racks: Sequence[str | None] | None = None,
+        release: Release | None = None,
+        settings: BrokerSettings | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        apis: Iterable[Api] = KAFKA_APIS,
+    ) -> None:
+        check_whole_number("brokers", brokers, 1)
+        self.settings = settings or BrokerSettings()
+        if release is not None:
+            if self.settings.release not in (None, release):
+                raise ConfigurationError(
+                    f"release is {release!r:.80}, and in settings {self.settings.release!r:.80}: "
+                    "name one of them"
+                )
+            self.settings = replace(self.settings, release=release)
+        if racks is None:
+            racks = [self.settings.rack] * brokers
+        elif isinstance(racks, str) or len(racks) != brokers:
             raise ConfigurationError(
-                f"there is no broker {node}: take one of {', '.join(map(str, self.nodes))}"
+                f"racks is {racks!r}: give a list of as many as there are brokers, {brokers}"
             )
-
-    def _change(self, decide: Callable[[Leadership], Leadership]) -> None:
-        """Carry out a decision on all partitions."""
-        moved = left = 0
-        for topic in self.topics:
-            for partition in topic.partitions:
-                if partition.take_leadership(decide(partition.led)):
-                    moved += 1
-                    left += partition.led.leader == NO_LEADER
-        self._coordinators.change(decide)
-        if moved:
-            logger.info("the leaders of %d partitions changed; %d now have none", moved, left)
-
-    def metering_of(self, node: int) -> Metering:
-        """What users and clients have taken of a node: as in Kafka, each has its own measure."""
-        if node not in self._metering:
-            self._metering[node] = self._new_metering(self.metering.table)
-        return self._metering[node]
-
-    def _new_metering(self, table: QuotaTable) -> Metering:
-        return Metering(
-            table,
-            self._settings.quota_window_num,
-            self._settings.quota_window_size_seconds * 1000,
-            self._settings.max_throttle_ms,
+        super().__init__(
+            [_settings_of(self.settings, number, rack) for number, rack in enumerate(racks)],
+            clock,
+            apis,
         )
+        self._members = {number: BrokerHandle(node) for number, node in self._nodes.items()}
 
-    # Controller and coordinators
+    # State for tests
 
     @property
-    def controller_id(self) -> int:
-        """The node that clients are told to be the controller; -1 where all are stopped."""
-        if self._controller is not None:
-            return self._controller
-        return next(iter(self.alive), NO_LEADER)
+    def bootstrap(self) -> str:
+        """Returns `host:port` of every node, stopped or not, comma-separated as bootstrap.servers.
 
-    def move_controller(self, node: int) -> None:
-        """Make another node the controller. Raises ConfigurationError for one that is not alive."""
-        self._check_node(node)
-        if node in self._stopped:
-            raise ConfigurationError(f"broker {node} is stopped; start it first")
-        self._take_controller(node)
-
-    def _take_controller(self, node: int) -> None:
-        self._controller = node
-        logger.info("the controller is broker %d", node)
-
-    def coordinator(self, kind: CoordinatorType, key: str) -> int:
-        """The node that coordinates a group or whatever `key` is; NO_LEADER for none.
-
-        The first who asks about a group has the topic of groups created.
+        Raises ConfigurationError while the cluster does not listen.
         """
-        if not self.alive:
-            return NO_LEADER
-        if kind is not CoordinatorType.GROUP:
-            return self._coordinators.of(kind, key)
-        if self.offsets_topic.topic is None:
-            self.topics.add(self.plan_automatic_topic(OFFSETS_TOPIC))
-        return self.offsets_topic.coordinator(key)
+        return ",".join(member.bootstrap for member in self._members.values())
 
-    def _place_internal(self, partitions: int) -> list[Leadership]:
-        return [first_led(its, self.alive) for its in self._internal_replicas(partitions)]
+    def bootstrap_of(self, listener: str) -> str:
+        """Returns `bootstrap` of a listener; raises ConfigurationError for an unknown one, too."""
+        return ",".join(member.bootstrap_of(listener) for member in self._members.values())
 
-    def _internal_replicas(self, partitions: int) -> list[Replicas]:
-        return self._placed(partitions, min(_COPIES, len(self.nodes)), {}, partitions)
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Returns the ids of the nodes in order, stopped or not."""
+        return tuple(self._nodes)
 
-    # Partitions
+    def broker(self, node: int) -> BrokerHandle:
+        """Returns a node: its addresses and connections.
+
+        Raises ConfigurationError for an unknown one.
+        """
+        self._check_node(node)
+        return self._members[node]
+
+    @property
+    def connections(self) -> int:
+        """Returns the number of connected clients of all nodes."""
+        return sum(member.connections for member in self._members.values())
+
+    @property
+    def controller(self) -> int:
+        """Returns the id of the controller that clients see; -1 if all nodes are stopped."""
+        return self._cluster.controller_id
+
+    def coordinator(self, key: str, kind: str = "group") -> int:
+        """Returns the id of the node that coordinates a group; -1 if there is none.
+
+        `kind` may be `transaction` for a transactional id, or `share` for a share partition.
+        """
+        found = _KINDS.get(kind)
+        if found is None:
+            raise ConfigurationError(f"kind is {kind!r}: take one of {', '.join(_KINDS)}")
+        return self._cluster.coordinator(found, key)
+
+    # Actions of tests
+
+    async def stop_broker(self, node: int) -> None:
+        """Stops a node as a controlled shutdown does: other replicas become leaders first.
+
+        Then its connections end, and no client can connect to its port, which stays reserved. Does
+        nothing if it is stopped already. Raises ConfigurationError for an unknown node.
+        """
+        self._check_node(node)
+        if self._nodes[node].is_listening:
+            self._cluster.stop(node)
+            await self._nodes[node].close(keep_ports=True)
+
+    async def start_broker(self, node: int) -> None:
+        """Starts a stopped node on its port again; it joins the ISRs at once.
+
+        Raises ConfigurationError for an unknown node and while the cluster does not listen,
+        BrokerConnectionError if another process uses the port.
+        """
+        self._check_node(node)
+        if not self._is_started:
+            raise ConfigurationError("the cluster does not listen; use it in `async with`")
+        if not self._nodes[node].is_listening:
+            self._nodes[node].start()
+            self._cluster.start(node)
 
     def move_leader(self, topic: str, partition: int, node: int) -> None:
-        """Let another in-sync replica lead; the epoch rises, unless it leads already.
+        """Makes another in-sync replica the leader.
 
-        Raises BrokerResponseError for what is not there and for who cannot lead.
+        Raises the leader epoch unless it leads already. Fetches that wait at the old leader are
+        answered NOT_LEADER_OR_FOLLOWER. Raises BrokerResponseError for an unknown partition, and
+        for a node that cannot lead it.
         """
-        found = self.topics.named(topic).partition(partition)
-        if found.take_leadership(led_by(found.led, node, self.alive)):
-            epoch = found.log.epochs.current
-            logger.info("%s-%d: broker %d leads, epoch %d", topic, partition, node, epoch)
+        self._cluster.move_leader(topic, partition, node)
 
-    def truncate(self, topic: str, partition: int, offset: int) -> int:
-        """Lose the end of a log from `offset` on; returns the new end, and the epoch rises.
+    def move_controller(self, node: int) -> None:
+        """Makes another node the controller. Raises ConfigurationError if it is stopped."""
+        self._cluster.move_controller(node)
 
-        Raises BrokerResponseError for what is not there.
-        """
-        found = self.topics.named(topic).partition(partition)
-        end = found.truncate(offset)
-        epoch = found.log.epochs.current
-        logger.info("%s-%d: the log is cut at %d, epoch %d", topic, partition, end, epoch)
-        return end
-
-    def new_producer_id(self) -> int:
-        """A producer id that nobody has."""
-        given = self._next_producer_id
-        self._next_producer_id += 1
-        return given
-
-    def plan_topic(
+    def control(
         self,
-        name: str,
-        num_partitions: int = -1,
-        replication_factor: int = -1,
-        assignments: Mapping[int, Iterable[int]] | None = None,
-        configs: Mapping[str, str | None] | None = None,
-    ) -> Topic:
-        """A topic that could be added; -1 stands for the cluster's default.
+        function: ControlFunction,
+        *,
+        request: type[Request[Any]] | None = None,
+        times: int | None = None,
+        node: int | None = None,
+    ) -> Control:
+        """Adds a control as `Broker.control`, for all nodes or one.
 
-        Raises BrokerResponseError with what Kafka's controller would answer.
+        `times` counts over all of them.
         """
-        self.topics.check_new_name(name)
-        most = self._settings.max_partitions
-        placed = self._placed(num_partitions, replication_factor, assignments or {}, most)
-        return self._planned(name, placed, configs or {})
+        if node is not None:
+            self._check_node(node)
+        return self._control(function, request, times, self._nodes if node is None else [node])
 
-    def plan_automatic_topic(self, name: str) -> Topic:
-        """A topic that is made as somebody asked about it: that of groups as Kafka makes it.
-
-        Raises as `plan_topic` does.
-        """
-        if name != OFFSETS_TOPIC:
-            return self.plan_topic(name)
-        self.topics.check_new_name(name)
-        placed = self._internal_replicas(self._settings.offsets_topic_num_partitions)
-        return self._planned(name, placed, OFFSETS_TOPIC_CONFIGS)
-
-    def _planned(
-        self, name: str, placed: list[Replicas], configs: Mapping[str, str | None]
-    ) -> Topic:
-        config = TopicConfig(
-            configs,
-            self._settings.message_max_bytes,
-            self._settings.retention_check_interval_ms,
-            self._settings.producer_id_expiration_ms,
-        )
-        lead = partial(first_led, alive=self.alive)
-        return Topic(name, placed, config, self.room, lead=lead)
-
-    def delete_topic(self, topic: Topic, now: Moment) -> None:
-        """Delete a topic, its records, and what groups have committed of it."""
-        self.topics.remove(topic)
-        self.offsets_topic.forget_topic(topic, now)
-
-    def _placed(
-        self,
-        num_partitions: int,
-        replication_factor: int,
-        assignments: Mapping[int, Iterable[int]],
-        most: int,
-    ) -> list[Replicas]:
-        copies = self._settings.default_replication_factor
-        return place_partitions(
-            num_partitions,
-            replication_factor,
-            assignments,
-            nodes=self._striped(self.alive),
-            stopped=self._striped(sorted(self._stopped)),
-            default=self._settings.num_partitions,
-            default_copies=min(_COPIES, len(self.nodes)) if copies is None else copies,
-            most=most,
-        )
-
-    def _striped(self, nodes: list[int]) -> list[int]:
-        racks = [next(iter(self._endpoints[node].values())).rack for node in nodes]
-        return striped(nodes, racks)
+    def _check_node(self, node: int) -> None:
+        if node not in self._nodes:
+            raise ConfigurationError(
+                f"there is no broker {node!r}: take one of {', '.join(map(str, self._nodes))}"
+            )
 
 
-def _consumer_limits(settings: BrokerSettings) -> ConsumerLimits:
-    """What bounds groups of the consumer protocol."""
-    return ConsumerLimits(
-        settings.group_consumer_session_timeout_ms,
-        settings.group_consumer_heartbeat_interval_ms,
-        settings.group_consumer_max_size,
-        settings.group_consumer_assignors,
-        settings.group_consumer_assignment_interval_ms,
-        settings.group_consumer_regex_refresh_interval_ms,
-        MigrationPolicy(settings.group_consumer_migration_policy),
-        settings.group_max_size,
+def _settings_of(settings: BrokerSettings, number: int, rack: str | None) -> BrokerSettings:
+    """Returns the settings of the node with that number from 0; ports that are set count up."""
+    listeners = tuple(_listener_of(each, number) for each in settings.listeners)
+    advertised = settings.advertised_port
+    return replace(
+        settings,
+        node_id=settings.node_id + number,
+        rack=rack,
+        port=settings.port + number if settings.port else 0,
+        advertised_port=None if advertised is None else advertised + number,
+        listeners=listeners,
     )
 
 
-def _limited(limits: ConsumerLimits, given: Mapping[str, str]) -> ConsumerLimits:
-    """What bounds a group that was given these settings of its own."""
-    own: dict[str, Any] = {GROUP_SETTINGS[name].field: int(text) for name, text in given.items()}
-    return limits._replace(**own)
-
-
-def _authorizer(settings: BrokerSettings) -> Authorizer | None:
-    if not settings.authorizer:
-        return None
-    return Authorizer(
-        settings.super_users,
-        [acl for acl in settings.acls if isinstance(acl, Acl)],
-        allow_if_no_acl=settings.allow_everyone_if_no_acl_found,
+def _listener_of(listener: Listener, number: int) -> Listener:
+    advertised = listener.advertised_port
+    return replace(
+        listener,
+        port=listener.port + number if listener.port else 0,
+        advertised_port=None if advertised is None else advertised + number,
     )

@@ -1,6 +1,6 @@
-"""What a handler may know besides its request: who asks, whom, when, and of which cluster.
+"""The context of a request: the client, the endpoint, the clock and the cluster.
 
-Plain data, made anew only when something in it changes. Knows no connection and no handler.
+Plain data, as Kafka's RequestContext. Knows no connection and no handler.
 """
 
 from __future__ import annotations
@@ -9,25 +9,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..clock import Clock
-from .cluster import ClusterState, Endpoint
+from .api_error import api_error
+from .cluster_state import ClusterState
 from .faults.outcomes import Refuse
-from .fetch_sessions import FetchSessions
-from .listeners import PLAINTEXT
+from .fetch_sessions import FetchSessionCache
+from .groups import ClockReading
+from .groups.group_coordinator import GroupCoordinator
+from .listeners import PLAINTEXT, Endpoint
 from .principals import ANONYMOUS, Principal
 from .settings import BrokerSettings
 
-__all__ = ["ANONYMOUS", "Context", "Principal"]
+__all__ = ["ANONYMOUS", "Context", "Principal", "read_clock"]
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Of one request.
+    """The context of one request.
 
-    `endpoint` is where the client reached us, `host` the address that it came from, `client_id`
-    what it calls itself, None for nothing. `versions` are those that this node answers, by api
-    key. `by_token` tells that the client came in by a delegation token, `security_protocol` what
-    its listener asks for: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. `fetch_sessions` are those of
-    this node. `refuse` is what a fault of a test lets the handler refuse.
+    `endpoint` is the endpoint that the client connected to, `host` the address of the client,
+    `client_id` its client id or None. `versions` are the versions that this node supports, by api
+    key. `token_authenticated` is True if the client authenticated by a delegation token;
+    `security_protocol` is that of the listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+    `fetch_sessions` are those of this node. `refuse` is the error that a test injects here.
     """
 
     cluster: ClusterState
@@ -38,11 +41,38 @@ class Context:
     host: str = ""
     client_id: str | None = None
     principal: Principal = ANONYMOUS
-    by_token: bool = False
+    token_authenticated: bool = False
     security_protocol: str = PLAINTEXT
-    fetch_sessions: FetchSessions = field(default_factory=FetchSessions)
+    fetch_sessions: FetchSessionCache = field(default_factory=FetchSessionCache)
     refuse: Refuse | None = None
 
+    @property
+    def node_id(self) -> int:
+        """Returns the id of the node that the client connected to."""
+        return self.endpoint.node_id
+
+    @property
+    def group_coordinator(self) -> GroupCoordinator:
+        """Returns the group coordinator of the cluster."""
+        return self.cluster.group_coordinator
+
+    @property
+    def now(self) -> ClockReading:
+        """Returns the current time by both clocks of the node."""
+        return read_clock(self.clock)
+
     def deadline(self, ms: int) -> float:
-        """The moment that is `ms` from now, as `Wait` takes it."""
+        """Returns the monotonic time in seconds that is `ms` from now, for a `DelayedResponse`."""
         return self.clock.monotonic() + ms / 1000
+
+    def check_consumer_protocol(self) -> None:
+        """Raises UNSUPPORTED_VERSION if the broker does not enable the consumer protocol."""
+        if not self.settings.has_consumer_protocol:
+            raise api_error(
+                "UNSUPPORTED_VERSION", "the consumer protocol is not enabled on the broker"
+            )
+
+
+def read_clock(clock: Clock) -> ClockReading:
+    """Returns the current time by both clocks."""
+    return ClockReading(round(clock.monotonic() * 1000), clock.now_ms())

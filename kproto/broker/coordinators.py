@@ -1,9 +1,9 @@
-"""Which partition of an internal topic a key is of, and who coordinates where it has no log.
+"""Maps keys to partitions of internal topics, and finds the coordinators of topics without a log.
 
-As in Kafka, whoever leads a partition of an internal topic coordinates the keys that hash to it
-(KIP-98, KIP-932). The topic of groups is a real one (`groups.offsets_topic`); those of transactions
-and shares have no logs and are in no list of topics: there is nothing to store yet. They have
-replicas, in-sync ones and leaders, which move as those of all partitions do.
+As in Kafka, the leader of a partition of an internal topic coordinates the keys that hash to it
+(KIP-98, KIP-932). `__consumer_offsets` is a real topic (`groups.group_coordinator`). The topics of
+transactions and shares have no log and are not listed, since nothing is stored yet. Their
+partitions have replicas, ISRs and leaders, which move as those of all partitions do.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Final
 
 from ..wire.errors import KprotoError
 from ..wire.uuid import Uuid
-from .leadership import Leadership
-from .refusal import refusal
+from .api_error import api_error
+from .leader_and_isr import LeaderAndIsr
 
 __all__ = [
     "INTERNAL_PARTITIONS",
     "CoordinatorType",
-    "Coordinators",
+    "InternalTopicCoordinators",
     "check_share_key",
     "java_hash",
     "partition_of",
 ]
 
-#: Of each of those without logs: Kafka's default (transaction.state.log.num.partitions,
+#: Partitions of each topic without a log: Kafka's default (transaction.state.log.num.partitions,
 #: share.coordinator.state.topic.num.partitions).
 INTERNAL_PARTITIONS: Final = 50
 
@@ -35,34 +35,34 @@ _LEAST_INT: Final = -0x8000_0000
 
 
 class CoordinatorType(IntEnum):
-    """What a key is of, as FindCoordinator says it."""
+    """The key types of FindCoordinator."""
 
     GROUP = 0
     TRANSACTION = 1
     SHARE = 2
 
 
-class Coordinators:
-    """The leaders of internal topics without logs, placed by `place` when first asked for."""
+class InternalTopicCoordinators:
+    """The leaders of internal topics without a log; `place` places them at the first lookup."""
 
-    def __init__(self, place: Callable[[int], list[Leadership]]) -> None:
+    def __init__(self, place: Callable[[int], list[LeaderAndIsr]]) -> None:
         self._place = place
-        self._led: dict[CoordinatorType, list[Leadership]] = {}
+        self._partitions: dict[CoordinatorType, list[LeaderAndIsr]] = {}
 
     def of(self, kind: CoordinatorType, key: str) -> int:
-        """The id of the node; NO_LEADER where nobody leads."""
-        if kind not in self._led:
-            self._led[kind] = self._place(INTERNAL_PARTITIONS)
-        return self._led[kind][partition_of(key, INTERNAL_PARTITIONS)].leader
+        """Returns the id of the coordinator node, NO_LEADER if there is none."""
+        if kind not in self._partitions:
+            self._partitions[kind] = self._place(INTERNAL_PARTITIONS)
+        return self._partitions[kind][partition_of(key, INTERNAL_PARTITIONS)].leader
 
-    def change(self, decide: Callable[[Leadership], Leadership]) -> None:
-        """Let a decision count for each partition."""
-        for kind, led in self._led.items():
-            self._led[kind] = [decide(each) for each in led]
+    def change(self, decide: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
+        """Applies a leader election to each partition."""
+        for kind, leader_and_isr in self._partitions.items():
+            self._partitions[kind] = [decide(each) for each in leader_and_isr]
 
 
 def java_hash(text: str) -> int:
-    """What Java's `String.hashCode` gives: an int32 over the UTF-16 code units."""
+    """Returns Java's `String.hashCode`: an int32 over the UTF-16 code units."""
     units = text.encode("utf-16-be", "surrogatepass")
     value = 0
     for at in range(0, len(units), 2):
@@ -71,7 +71,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """The partition of an internal topic to which a key belongs."""
+    """Returns the partition of an internal topic that a key belongs to."""
     value = java_hash(key)
     return 0 if value == _LEAST_INT else abs(value) % partitions
 
@@ -87,4 +87,4 @@ def check_share_key(key: str) -> None:
         except (KprotoError, ValueError):
             good = False
     if not good:
-        raise refusal("INVALID_REQUEST", f"{key!r} is not of the form group:topicId:partition")
+        raise api_error("INVALID_REQUEST", f"{key!r} is not of the form group:topicId:partition")

@@ -1,12 +1,12 @@
-"""Fetch sessions (KIP-227): a client names its partitions once, and then what changes.
+"""Fetch sessions (KIP-227): a client names its partitions once, and later only changes.
 
-    full            all partitions are named; with epoch 0 a session begins
-    incremental     epochs 1, 2, 3 …: the client names what it changes, and is answered what has
-                    changed here
-    closing         epoch -1: all partitions are named, as in a full one, and the session is over
+    full            names all partitions; epoch 0 creates a session
+    incremental     epochs 1, 2, 3 …: names changed partitions, and gets the partitions that have
+                    changed on the broker
+    closing         epoch -1: names all partitions, as a full one, and ends the session
 
-Plain decisions: knows neither topics nor logs, and is told the time. A broker has one
-`FetchSessions` for all of its clients.
+Plain decisions: knows neither topics nor logs; times are parameters. A broker has one
+`FetchSessionCache` for all of its clients.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from typing import Final, NamedTuple, TypeAlias
 from ..messages.fetch_request import FetchPartition, FetchRequest
 from ..messages.fetch_response import FetchResponse, PartitionData
 from ..wire.uuid import ZERO_UUID, Uuid
-from .refusal import refusal
+from .api_error import api_error
 
 __all__ = [
     "FINAL_EPOCH",
     "INITIAL_EPOCH",
     "NO_SESSION",
-    "FetchRound",
-    "FetchSessions",
-    "Sought",
+    "CachedPartition",
+    "FetchContext",
+    "FetchSessionCache",
     "next_epoch",
 ]
 
-#: The session id of who has none.
+#: The session id of a request without a session.
 NO_SESSION: Final = 0
-#: The epoch of a request that would begin a session.
+#: The epoch of a request that creates a session.
 INITIAL_EPOCH: Final = 0
-#: The epoch of a request that is without a session, or that ends one.
+#: The epoch of a request without a session, or of one that closes it.
 FINAL_EPOCH: Final = -1
 
 _LAST_EPOCH: Final = 2**31 - 1
@@ -47,23 +47,23 @@ _SLOTS: Final = 1000
 _EVICTION_MS: Final = 120_000
 _RANDOM: Final = random.SystemRandom()
 
-#: A partition in a session: topic, topic id and index. Either name or id is empty.
+#: The key of a partition in a session: topic, topic id and index. Either name or id is empty.
 _Key: TypeAlias = tuple[str, Uuid, int]
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch that follows: 1 to 2**31 - 1, and then 1 again; -1 stays."""
+    """Returns the next epoch: 1 to 2**31 - 1, then 1 again; -1 stays."""
     if epoch < INITIAL_EPOCH:
         return FINAL_EPOCH
     return 1 if epoch == _LAST_EPOCH else epoch + 1
 
 
 @dataclass(slots=True, eq=False)
-class Sought:
-    """A partition that a client reads, and what it was last told of it.
+class CachedPartition:
+    """A partition of a fetch request, and what its client last received of it.
 
-    `topic` is its name, or empty where the client says `topic_id`. Then `name` is the one that the
-    id stood for when it was first looked up, None until then.
+    `topic` is its name, empty if the client uses `topic_id`. Then `name` is the name that the id
+    had at its first lookup, None before.
     """
 
     topic: str
@@ -75,11 +75,11 @@ class Sought:
 
     @property
     def key(self) -> _Key:
-        """What it is known by in a session."""
+        """Returns the key of the partition in a session."""
         return self.topic, self.topic_id, self.wanted.partition
 
-    def is_news(self, data: PartitionData) -> bool:
-        """Whether the client has to hear `data`: records, offsets that moved, an error."""
+    def is_changed(self, data: PartitionData) -> bool:
+        """Returns whether the response must include `data`: records, changed offsets, an error."""
         return (
             bool(data.records)
             or data.error_code != 0
@@ -89,31 +89,34 @@ class Sought:
             or data.diverging_epoch.epoch != _UNKNOWN
         )
 
-    def told(self, data: PartitionData) -> None:
-        """The client hears `data`. After an error it shall hear what is there again."""
+    def mark_sent(self, data: PartitionData) -> None:
+        """Notes what the client received.
+
+        After an error, the next response includes the offsets.
+        """
         self.high_watermark = _UNKNOWN if data.error_code else data.high_watermark
         self.log_start_offset = data.log_start_offset
 
 
 @dataclass(slots=True, eq=False)
-class _Session:
-    """What the broker keeps of one client; `epoch` is that of the next request.
+class _FetchSession:
+    """A cached session of one client; `epoch` is that of the next request.
 
-    `size` is how many partitions it had when it was last used, `is_old` whether it was then older
-    than the time within which no other may take its place.
+    `size` is its number of partitions at the last use, `is_old` whether it was then older than the
+    eviction time.
     """
 
     session_id: int
     by_id: bool
-    partitions: dict[_Key, Sought]
+    partitions: dict[_Key, CachedPartition]
     created_ms: int
     used_ms: int
     epoch: int = next_epoch(INITIAL_EPOCH)
     size: int = 0
     is_old: bool = False
 
-    def update(self, named: Iterable[Sought], forgotten: Iterable[_Key]) -> None:
-        """Take over what the client has changed."""
+    def update(self, named: Iterable[CachedPartition], forgotten: Iterable[_Key]) -> None:
+        """Applies the changes of a request."""
         for sought in named:
             known = self.partitions.setdefault(sought.key, sought)
             known.wanted = sought.wanted
@@ -121,47 +124,52 @@ class _Session:
             self.partitions.pop(key, None)
 
 
-class RoundAnswer(NamedTuple):
-    """What is answered: the name of an error for the whole, the session, and the partitions."""
+class FetchContextResponse(NamedTuple):
+    """The content of a response: a top-level error or None, the session id, and the partitions."""
 
     error: str | None
     session_id: int
-    partitions: list[tuple[Sought, PartitionData]]
+    partitions: list[tuple[CachedPartition, PartitionData]]
 
 
 @dataclass(slots=True, eq=False)
-class FetchRound:
-    """One request: which partitions are read, and then which of them are answered."""
+class FetchContext:
+    """The context of one request.
 
-    sought: list[Sought]
-    _sessions: FetchSessions
-    _session: _Session | None = None
+    The partitions to read, and then those to include in the response.
+    """
+
+    sought: list[CachedPartition]
+    _sessions: FetchSessionCache
+    _session: _FetchSession | None = None
     _epoch: int = FINAL_EPOCH
     _by_id: bool = False
     _begins: bool = False
 
-    def answer(self, read: list[tuple[Sought, PartitionData]], now_ms: int) -> RoundAnswer:
-        """Of what was read, in the order in which it is answered, what the client has to hear."""
+    def answer(
+        self, read: list[tuple[CachedPartition, PartitionData]], now_ms: int
+    ) -> FetchContextResponse:
+        """Returns the content of the response to what was read, in the order of the response."""
         session = self._session
         if session is None:
             session_id = NO_SESSION
             if self._begins:
                 session_id = self._sessions.begin(read, by_id=self._by_id, now_ms=now_ms)
-            return RoundAnswer(None, session_id, read)
+            return FetchContextResponse(None, session_id, read)
         if session.epoch != self._epoch:
-            # While this one waited, another request of the session was answered.
-            return RoundAnswer("INVALID_FETCH_SESSION_EPOCH", session.session_id, [])
+            # Another request of the session was answered while this one waited.
+            return FetchContextResponse("INVALID_FETCH_SESSION_EPOCH", session.session_id, [])
         news = []
         for sought, data in read:
             known = session.partitions.get(sought.key)
-            if known is None or not known.is_news(data):
+            if known is None or not known.is_changed(data):
                 continue
-            known.told(data)
+            known.mark_sent(data)
             if data.records:
-                # Next time the others come first, so that none starves behind one that is full.
+                # The other partitions come first next time, so that none starves behind a full one.
                 session.partitions[sought.key] = session.partitions.pop(sought.key)
             news.append((sought, data))
-        return RoundAnswer(None, session.session_id, news)
+        return FetchContextResponse(None, session.session_id, news)
 
 
 def _random_id() -> int:
@@ -169,68 +177,75 @@ def _random_id() -> int:
 
 
 @dataclass(slots=True, eq=False)
-class FetchSessions:
-    """The sessions of one broker, at most `slots` (max.incremental.fetch.session.cache.slots).
+class FetchSessionCache:
+    """The fetch sessions of one broker, at most `slots` of them.
 
-    When there is no room, the one that was used longest ago gives way if that is more than
-    `eviction_ms` ago (min.incremental.fetch.session.eviction.ms); else the smallest of those that
-    are so old, if it is smaller than the new one; else the new one is none, and the client names
-    all partitions each time. `new_id` makes up ids, 1 to 2**31 - 1. Followers have no privileges.
+    `slots` is max.incremental.fetch.session.cache.slots. If the cache is full, the least recently
+    used session is evicted if it was not used for `eviction_ms`
+    (min.incremental.fetch.session.eviction.ms); else the smallest of the old sessions, if it is
+    smaller than the new one; else no session is created, and the client names all partitions each
+    time. `new_id` generates ids, 1 to 2**31 - 1. Sessions of followers are not privileged.
     """
 
     slots: int = _SLOTS
     eviction_ms: int = _EVICTION_MS
     new_id: Callable[[], int] = _random_id
-    #: By id; the one that was used longest ago is the first.
-    _by_id: OrderedDict[int, _Session] = field(default_factory=OrderedDict)
+    #: By id; the least recently used session is the first.
+    _by_id: OrderedDict[int, _FetchSession] = field(default_factory=OrderedDict)
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def places_of(self, session_id: int) -> list[tuple[str, int]]:
-        """Topics and partitions that a session holds; an empty name for an id without a topic."""
+    def partitions_of(self, session_id: int) -> list[tuple[str, int]]:
+        """Returns the topics and partitions of a session.
+
+        The name is empty for an unknown topic id.
+        """
         session = self._by_id.get(session_id)
         held = () if session is None else session.partitions.values()
         return [(each.name or each.topic, each.wanted.partition) for each in held]
 
-    def open_round(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchRound:
-        """What a request reads; `by_id` says whether its version names topics by their ids.
+    def new_context(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchContext:
+        """Returns the context of a request; `by_id` says whether its version has topic ids.
 
-        A partition that is named twice counts once, as it was named last. Raises
-        FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR.
+        If a partition is named twice, the last entry counts. Raises FETCH_SESSION_ID_NOT_FOUND,
+        INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR.
         """
         named = _named(request, by_id)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._by_id.pop(request.session_id, None)
             begins = request.session_epoch == INITIAL_EPOCH
-            return FetchRound(list(named.values()), self, _by_id=by_id, _begins=begins)
+            return FetchContext(list(named.values()), self, _by_id=by_id, _begins=begins)
         session = self._by_id.get(request.session_id)
         if session is None:
-            raise refusal(
+            raise api_error(
                 "FETCH_SESSION_ID_NOT_FOUND", f"there is no fetch session {request.session_id}"
             )
         if session.epoch != request.session_epoch:
-            raise refusal(
+            raise api_error(
                 "INVALID_FETCH_SESSION_EPOCH",
                 f"the next epoch of the session is {session.epoch}, not {request.session_epoch}",
             )
         if session.by_id != by_id:
             how = "ids" if session.by_id else "names"
-            raise refusal(
+            raise api_error(
                 "FETCH_SESSION_TOPIC_ID_ERROR", f"the session was begun with {how} of topics"
             )
         session.update(named.values(), _forgotten(request, by_id))
         if not session.partitions:
             del self._by_id[session.session_id]
-            return FetchRound(list(named.values()), self)
+            return FetchContext(list(named.values()), self)
         self._touch(session, now_ms)
         session.epoch = next_epoch(session.epoch)
-        return FetchRound(list(session.partitions.values()), self, session, session.epoch)
+        return FetchContext(list(session.partitions.values()), self, session, session.epoch)
 
     def begin(
-        self, read: Iterable[tuple[Sought, PartitionData]], *, by_id: bool, now_ms: int
+        self, read: Iterable[tuple[CachedPartition, PartitionData]], *, by_id: bool, now_ms: int
     ) -> int:
-        """A session with what its client is told now; its id, or NO_SESSION without room for it."""
+        """Creates a session of what the response includes.
+
+        Returns its id, NO_SESSION if it is full.
+        """
         partitions = {}
         for sought, data in read:
             sought.high_watermark = data.high_watermark
@@ -241,15 +256,15 @@ class FetchSessions:
         session_id = self.new_id()
         while session_id in self._by_id:
             session_id = self.new_id()
-        session = _Session(session_id, by_id, partitions, now_ms, now_ms)
+        session = _FetchSession(session_id, by_id, partitions, now_ms, now_ms)
         self._by_id[session_id] = session
         self._touch(session, now_ms)
         return session_id
 
-    def not_sent(self, request: FetchRequest, response: FetchResponse) -> int:
-        """The client does not hear the partitions of `response`, which is sent without them.
+    def on_throttled(self, request: FetchRequest, response: FetchResponse) -> int:
+        """Returns the session id of a throttled response, which is sent without its partitions.
 
-        The session id to send: a session that would have begun is none.
+        A session that the request would have created is discarded.
         """
         session = self._by_id.get(response.session_id)
         if session is None or request.session_epoch == INITIAL_EPOCH:
@@ -263,14 +278,14 @@ class FetchSessions:
                     known.high_watermark = _UNKNOWN
         return session.session_id
 
-    def _touch(self, session: _Session, now_ms: int) -> None:
+    def _touch(self, session: _FetchSession, now_ms: int) -> None:
         session.used_ms = now_ms
         session.size = len(session.partitions)
         session.is_old = now_ms - session.created_ms > self.eviction_ms
         self._by_id.move_to_end(session.session_id)
 
     def _make_room(self, size: int, now_ms: int) -> bool:
-        """Whether one gave way to a session of so many partitions."""
+        """Evicts a session for one of so many partitions; returns whether it did."""
         if not self._by_id:
             return False
         victim = next(iter(self._by_id.values()))
@@ -285,12 +300,12 @@ class FetchSessions:
         return True
 
 
-def _named(request: FetchRequest, by_id: bool) -> dict[_Key, Sought]:
-    found: dict[_Key, Sought] = {}
+def _named(request: FetchRequest, by_id: bool) -> dict[_Key, CachedPartition]:
+    found: dict[_Key, CachedPartition] = {}
     for topic in request.topics:
         name, topic_id = _identity(topic.topic, topic.topic_id, by_id)
         for wanted in topic.partitions:
-            sought = Sought(name, topic_id, wanted)
+            sought = CachedPartition(name, topic_id, wanted)
             found.setdefault(sought.key, sought).wanted = wanted
     return found
 

@@ -1,7 +1,7 @@
-"""Settings of single groups of the consumer protocol (KIP-848): in place of the broker's, by group.
+"""Dynamic configs of single groups of the consumer protocol (KIP-848).
 
-Owns which there are, what they may be, in the order of checks and the words of Kafka 4.4.0, and
-what groups were given. Knows no group.
+They override broker settings. The order of checks and the messages are those of Kafka 4.4.0. Knows
+no group.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from .refusal import refusal
+from .api_error import api_error
 from .settings import BrokerSettings
 
-__all__ = ["GROUP_SETTINGS", "GroupConfigs", "GroupSetting", "Op"]
+__all__ = ["GROUP_SETTINGS", "AlterOp", "GroupConfigManager", "GroupSetting"]
 
-#: Bounds that no setting of the embedded broker has: those that Kafka begins with.
+#: Bounds without a setting in the embedded broker: Kafka's defaults.
 _ASSIGNMENT_BOUNDS_MS: Final = 0, 15_000
 
 _MOST: Final = 0x7FFF_FFFF
 
 
-class Op:
-    """What is to be done with a value, by the numbers of IncrementalAlterConfigs (KIP-339)."""
+class AlterOp:
+    """The operations of IncrementalAlterConfigs (KIP-339)."""
 
     SET: Final = 0
     DELETE: Final = 1
@@ -32,9 +32,9 @@ class Op:
 
 
 class GroupSetting(NamedTuple):
-    """`behind` is the broker's setting, `default` Kafka's value of it; all are in ms.
+    """A group config; `behind` is the broker config, `default` Kafka's default of it, in ms.
 
-    `field` is what it is called among what bounds a group.
+    `field` is its field in `ConsumerGroupConfig`.
     """
 
     field: str
@@ -49,7 +49,7 @@ _SESSION: Final = "consumer.session.timeout.ms"
 _HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
 _ASSIGNMENT: Final = "consumer.assignment.interval.ms"
 
-#: By their names.
+#: The group configs by name.
 GROUP_SETTINGS: Final[Mapping[str, GroupSetting]] = MappingProxyType(
     {
         _ASSIGNMENT: GroupSetting(
@@ -86,49 +86,49 @@ GROUP_SETTINGS: Final[Mapping[str, GroupSetting]] = MappingProxyType(
 )
 
 
-class GroupConfigs:
-    """What each group was given, by name, in the text that it was given in."""
+class GroupConfigManager:
+    """The configs of each group by name, in the text in which they were set."""
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
         self._given: dict[str, Mapping[str, str]] = {}
 
     def given(self, group_id: str) -> Mapping[str, str]:
-        """The settings of a group's own."""
+        """Returns the configs that were set for a group."""
         return self._given.get(group_id, {})
 
     def changed(
         self, group_id: str, changes: Iterable[tuple[str, int, str | None]]
     ) -> Mapping[str, str]:
-        """The settings of a group with changes: names, what is to be done, and values.
+        """Returns the configs of a group after changes: names, operations and values.
 
         Raises INVALID_REQUEST and INVALID_CONFIG.
         """
         changes = list(changes)
         if not group_id:
-            raise refusal("INVALID_REQUEST", "Default group resources are not allowed.")
+            raise api_error("INVALID_REQUEST", "Default group resources are not allowed.")
         if len({name for name, *_ in changes}) < len(changes):
-            raise refusal("INVALID_REQUEST", "Error due to duplicate config keys")
+            raise api_error("INVALID_REQUEST", "Error due to duplicate config keys")
         for name, operation, value in changes:
-            if operation != Op.DELETE and value is None:
-                raise refusal("INVALID_REQUEST", f"Null value not supported for : {name}")
+            if operation != AlterOp.DELETE and value is None:
+                raise api_error("INVALID_REQUEST", f"Null value not supported for : {name}")
         given = dict(self.given(group_id))
         for name, operation, value in changes:
-            if operation == Op.DELETE:
+            if operation == AlterOp.DELETE:
                 given.pop(name, None)
-            elif operation == Op.SET:
+            elif operation == AlterOp.SET:
                 given[name] = str(value).strip() if name in GROUP_SETTINGS else str(value)
-            elif operation in (Op.APPEND, Op.SUBTRACT):
-                what = "APPEND" if operation == Op.APPEND else "SUBTRACT"
-                raise refusal(
+            elif operation in (AlterOp.APPEND, AlterOp.SUBTRACT):
+                what = "APPEND" if operation == AlterOp.APPEND else "SUBTRACT"
+                raise api_error(
                     "INVALID_CONFIG", f"Can't {what} to key {name} because its type is not LIST."
                 )
             else:
-                raise refusal("INVALID_REQUEST", f"Unknown operation {operation}")
+                raise api_error("INVALID_REQUEST", f"Unknown operation {operation}")
         return {name: str(value) for name, value in self._checked(given).items()}
 
     def take(self, group_id: str, given: Mapping[str, str]) -> None:
-        """Let a group have these settings, and no others."""
+        """Replaces the configs of a group."""
         if given:
             self._given[group_id] = given
         else:
@@ -137,12 +137,12 @@ class GroupConfigs:
     def _checked(self, given: Mapping[str, str]) -> Mapping[str, int]:
         for name in given:
             if name not in GROUP_SETTINGS:
-                raise refusal("INVALID_CONFIG", f"Unknown group config name: {name}")
+                raise api_error("INVALID_CONFIG", f"Unknown group config name: {name}")
         values = {name: _number(name, text) for name, text in given.items()}
         for name, value in values.items():
             least, most = GROUP_SETTINGS[name].bounds(self._settings)
             if not least <= value <= most:
-                raise refusal(
+                raise api_error(
                     "INVALID_CONFIG", f"{name} must be in the range {least} to {most} inclusive."
                 )
         session, heartbeat = (
@@ -150,7 +150,7 @@ class GroupConfigs:
             for name in (_SESSION, _HEARTBEAT)
         )
         if session <= heartbeat:
-            raise refusal("INVALID_CONFIG", f"{_SESSION} must be greater than {_HEARTBEAT}")
+            raise api_error("INVALID_CONFIG", f"{_SESSION} must be greater than {_HEARTBEAT}")
         return values
 
 
@@ -158,8 +158,8 @@ def _number(name: str, text: str) -> int:
     number = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else _MOST + 1
     said = f"Invalid value {text} for configuration {name}: "
     if not -_MOST - 1 <= number <= _MOST:
-        raise refusal("INVALID_CONFIG", said + "Not a number of type INT")
+        raise api_error("INVALID_CONFIG", said + "Not a number of type INT")
     least = GROUP_SETTINGS[name].least
     if number < least:
-        raise refusal("INVALID_CONFIG", said + f"Value must be at least {least}")
+        raise api_error("INVALID_CONFIG", said + f"Value must be at least {least}")
     return number

@@ -1,23 +1,23 @@
-"""Where a broker listens, and by which rules clients come in there: one class, plain data."""
+"""Listeners of a broker, with their security protocol, and the endpoints that they advertise."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..wire.checks import check_whole_number
 from ..wire.errors import ConfigurationError
-from .security.authentication import MECHANISMS
+from .security.sasl_session import MECHANISMS
 from .security.server_tls import ServerTls
 
-__all__ = ["PLAINTEXT", "Listener", "check_names"]
+__all__ = ["PLAINTEXT", "Endpoint", "Listener", "check_names"]
 
 _WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 _LAST_PORT: Final = 65_535
 
 PLAINTEXT: Final = "PLAINTEXT"
 
-#: Kafka's names for the four ways to come in: with TLS or not, with SASL or not.
+#: Kafka's security protocols, by whether the listener uses TLS and SASL.
 _PROTOCOLS: Final = {
     (False, False): PLAINTEXT,
     (True, False): "SSL",
@@ -26,23 +26,36 @@ _PROTOCOLS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """An address to listen at. Raises ConfigurationError for what cannot work.
+class Endpoint(NamedTuple):
+    """The advertised address of a node for one listener; the port is known once the node listens.
 
-    With `tls` it speaks TLS, with `mechanisms` clients come in by SASL: PLAIN, SCRAM-SHA-256,
-    SCRAM-SHA-512, OAUTHBEARER. Clients that came by it are told its address, for all requests.
+    Responses name the endpoints of the listener that the client connected to.
     """
 
-    #: What it is called; one of Kafka's four protocols, or a name of yours.
+    node_id: int
+    host: str
+    port: int
+    listener: str = PLAINTEXT
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listener. Raises ConfigurationError for invalid settings.
+
+    With `tls` it uses TLS, with `mechanisms` clients authenticate by SASL: PLAIN, SCRAM-SHA-256,
+    SCRAM-SHA-512, OAUTHBEARER. Its clients get its endpoints in all responses.
+    """
+
+    #: The listener name: one of Kafka's four security protocols, or a name of your own.
     name: str = PLAINTEXT
-    #: Where to listen. A broker for tests is not for the network, so: this machine only.
+    #: The address to listen on. A broker for tests is local, so the default is this machine only.
     host: str = "127.0.0.1"
     #: 0 lets the system choose a free port; `Broker.bootstrap_of` then names it.
     port: int = 0
-    #: The name that clients are told to connect to; None for `host`.
+    #: The host that clients connect to; None for `host`.
     advertised_host: str | None = None
-    #: The port that clients are told to connect to; None for the one that is listened at.
+    #: The port that clients connect to; None for the bound port.
     advertised_port: int | None = None
     tls: ServerTls | None = None
     mechanisms: tuple[str, ...] = ()
@@ -57,7 +70,9 @@ class Listener:
                 f"host {self.host!r} stands for every address of this machine, to which no client "
                 "can connect; name one with advertised_host"
             )
-        for mechanism in self.mechanisms:  # of a bare str its letters, which are not known
+        for (
+            mechanism
+        ) in self.mechanisms:  # a bare str yields its letters, which are unknown mechanisms
             if mechanism not in MECHANISMS:
                 raise ConfigurationError(
                     f"listener {self.name!r}: SASL mechanism {mechanism!r} is not known: take one"
@@ -76,12 +91,12 @@ class Listener:
 
     @property
     def security_protocol(self) -> str:
-        """What a client sets as security.protocol to come in here."""
+        """Returns the security.protocol of clients of this listener."""
         return _PROTOCOLS[self.tls is not None, bool(self.mechanisms)]
 
 
 def check_names(listeners: tuple[Listener, ...]) -> None:
-    """Raise ConfigurationError for two listeners of one name."""
+    """Raises ConfigurationError for two listeners of one name."""
     names = [listener.name for listener in listeners]
     for name in names:
         if names.count(name) > 1:

@@ -1,4 +1,4 @@
-"""Whom a request comes from. Plain data, which knows not how that was shown."""
+"""Principals of requests, as Kafka's KafkaPrincipal. Plain data."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Final, NamedTuple
 
 __all__ = ["ANONYMOUS", "USER", "Principal"]
 
-#: The kind of every principal that Kafka itself makes.
+#: The type of all principals that Kafka itself creates.
 USER: Final = "User"
 
 
 class Principal(NamedTuple):
-    """Whom a client has shown to be; as text `User:alice`."""
+    """An authenticated principal; as text `User:alice`."""
 
     kind: str
     name: str
@@ -20,5 +20,5 @@ class Principal(NamedTuple):
         return f"{self.kind}:{self.name}"
 
 
-#: A client that was not asked who it is.
+#: The principal of a client that was not authenticated.
 ANONYMOUS: Final = Principal(USER, "ANONYMOUS")

@@ -1,62 +1,100 @@
-"""Which APIs a broker answers, in which versions, and by which function: data, handed to it.
+"""APIs of the broker: the request class, the versions, the handler, and what a handler returns.
 
-Knows no API. Those of Kafka are `handlers.KAFKA_APIS`.
+A handler returns a response, None for no response, or a `DelayedResponse`, as Kafka's delayed
+operations in purgatory; it raises `CloseConnection` to close the connection. Plain data: `session`
+calls the handlers and waits for delayed responses. `handlers.KAFKA_APIS` has Kafka's APIs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..messages.base import Request, Response
 from .context import Context
-from .decisions import Decision
-from .releases import taken_versions
+from .groups import ClassicGroup, PendingResult
+from .releases import supported_versions
 from .settings import BrokerSettings
+from .watchable import Watchable
 
-__all__ = ["Api", "by_key", "handles", "served", "served_versions"]
+__all__ = [
+    "Api",
+    "CloseConnection",
+    "Decision",
+    "DelayedResponse",
+    "by_key",
+    "handles",
+    "respond_when_complete",
+    "served_apis",
+    "served_versions",
+]
 
 Q = TypeVar("Q", bound=Request[Any])
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DelayedResponse:
+    """A response that is not complete yet.
+
+    `try_complete` is called with False when something in `watched` changes, and with True at the
+    `deadline`, in seconds by the clock's `monotonic` (`Context.deadline`). It returns the response,
+    this same object to keep waiting (but not at the deadline), or another `DelayedResponse`. It is
+    not called any more when the connection ends.
+    """
+
+    deadline: float
+    watched: Sequence[Watchable]
+    try_complete: Callable[[bool], Decision]
+
+
+Decision: TypeAlias = Response | DelayedResponse | None
+"""What a handler returns; None for no response."""
+
+
+class CloseConnection(Exception):  # noqa: N818 - what to do, not what went wrong
+    """Raised by a handler to close the connection, as Kafka does; the text is the reason."""
 
 
 class Api(NamedTuple):
-    """One API: its request, the versions it is answered in, and the function that decides.
+    """One API: its request class, the supported versions, and the handler.
 
-    The function gets the context, the request, and the version of both it and the response.
-    `otherwise` answers any other version, in the form of v0; without it, such a request closes the
+    The handler gets the context, the request, and the version of both the request and the response.
+    `fallback` answers any other version, in the form of v0; without it, such a request closes the
     connection.
     """
 
     request: type[Request[Any]]
     versions: range
     handle: Callable[[Context, Any, int], Decision]
-    otherwise: Callable[[Context], Response] | None = None
+    fallback: Callable[[Context], Response] | None = None
 
 
 def handles(
     request: type[Q],
     versions: range,
-    otherwise: Callable[[Context], Response] | None = None,
+    fallback: Callable[[Context], Response] | None = None,
 ) -> Callable[[Callable[[Context, Q, int], Decision]], Api]:
-    """Make an `Api` of the function that answers `request` in `versions`."""
+    """Returns a decorator that makes an `Api` of the handler of `request` in `versions`."""
 
     def make(handle: Callable[[Context, Q, int], Decision]) -> Api:
-        return Api(request, versions, handle, otherwise)
+        return Api(request, versions, handle, fallback)
 
     return make
 
 
 def by_key(apis: Iterable[Api]) -> dict[int, Api]:
-    """The APIs by api key; of two for one key, the later."""
+    """Returns the APIs by API key; the later of two APIs with one key counts."""
     return {api.request.API_KEY: api for api in apis}
 
 
-def served(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]:
-    """The APIs by api key, each with the versions that a broker of these settings takes."""
+def served_apis(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]:
+    """Returns the APIs by API key, with the versions that a broker of these settings supports."""
     found = {}
     taken = None
     if settings.release is not None:
-        taken = taken_versions(settings.release, unstable=settings.unstable_versions)
+        taken = supported_versions(settings.release, unstable=settings.unstable_versions)
     for key, api in by_key(apis).items():
         versions = served_versions(api, settings)
         if taken is not None:
@@ -68,7 +106,35 @@ def served(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]:
 
 
 def served_versions(api: Api, settings: BrokerSettings) -> range:
-    """The versions of `api` that a broker takes: without unstable ones unless set so."""
+    """Returns the versions of `api` that a broker supports.
+
+    Unstable ones only if they are enabled.
+    """
     if settings.unstable_versions:
         return api.versions
     return range(api.versions.start, min(api.versions.stop, api.request.LATEST_STABLE + 1))
+
+
+def respond_when_complete(
+    context: Context,
+    group: ClassicGroup,
+    pending: PendingResult[R],
+    respond: Callable[[R], Response],
+) -> Decision:
+    """Returns the response to a pending result of a group, delayed until the result is complete.
+
+    Meanwhile the deadlines of the group are run when they are due.
+    """
+
+    def decide() -> Decision:
+        if pending.answer is not None:
+            return respond(pending.answer)
+        deadline_ms = group.next_deadline_ms
+        assert deadline_ms is not None, "a group with a pending result has a deadline"
+        return DelayedResponse(deadline_ms / 1000, [group], try_complete)
+
+    def try_complete(_is_deadline: bool) -> Decision:
+        group.advance(context.now)
+        return decide()
+
+    return decide()

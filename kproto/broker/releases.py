@@ -1,6 +1,6 @@
-"""Which versions a broker of some release takes: Kafka's table of releases, as data for a registry.
+"""The API versions that a broker of each Kafka release supports.
 
-`BrokerSettings.release` names a release, or gives ranges of versions itself.
+`BrokerSettings.release` names a release, or gives ranges of versions by API key.
 """
 
 from __future__ import annotations
@@ -8,25 +8,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from ..schema.nearest import UnknownNameError
 from ..schema.release_table import newest_release, ranges, release_number
+from ..schema.unknown_names import UnknownNameError
 from ..wire.errors import ConfigurationError
 
-__all__ = ["Release", "check_release", "listed_versions", "taken_versions"]
+__all__ = ["Release", "advertised_versions", "check_release", "supported_versions"]
 
-#: A release, or the versions by api key.
+#: A release, or the versions by API key.
 Release: TypeAlias = str | Mapping[int, range]
 
 _PRODUCE: Final = 0
-#: From this release on there are clusters without ZooKeeper that one would use; brokers of before
-#: answer what the table has for those beside ZooKeeper.
+#: Clusters of this release and later run in KRaft mode; for older releases, the table's versions of
+#: brokers with ZooKeeper count.
 _FIRST_WITHOUT_ZOOKEEPER: Final = "3.3.0"
 _BESIDE_ZOOKEEPER: Final = frozenset({"broker", "zkBroker"})
 _ALONE: Final = frozenset({"broker"})
 
 
 def check_release(release: Release | None) -> None:
-    """Raises ConfigurationError for a release that there is none of, and for what is no range."""
+    """Raises ConfigurationError for an unknown release, or for invalid ranges of versions."""
     if isinstance(release, str):
         try:
             newest_release(release)
@@ -42,8 +42,8 @@ def check_release(release: Release | None) -> None:
                 )
 
 
-def taken_versions(release: Release, *, unstable: bool = False) -> Mapping[int, range]:
-    """The versions that brokers of a release take, by api key; what is not there, they do not."""
+def supported_versions(release: Release, *, unstable: bool = False) -> Mapping[int, range]:
+    """Returns the versions that brokers of a release support, by API key."""
     if not isinstance(release, str):
         return release
     named = newest_release(release)
@@ -57,11 +57,11 @@ def taken_versions(release: Release, *, unstable: bool = False) -> Mapping[int, 
     return found
 
 
-def listed_versions(release: Release | None, taken: Mapping[int, range]) -> dict[int, range]:
-    """What ApiVersions lists of what is taken.
+def advertised_versions(release: Release | None, taken: Mapping[int, range]) -> dict[int, range]:
+    """Returns the versions that ApiVersions lists, given the supported versions.
 
-    Since 4.0 Kafka lists Produce from v0 on, which it takes no more, for clients that would not
-    send snappy otherwise (KAFKA-18659).
+    Since 4.0 Kafka lists Produce from v0 on although it does not support the oldest versions, for
+    clients that would not send snappy otherwise (KAFKA-18659).
     """
     listed = dict(taken)
     if isinstance(release, str) and _PRODUCE in listed:

@@ -1,10 +1,10 @@
-"""One client: moves the bytes of its connection, and works on one request after the other.
+"""One client connection: reads requests, calls their handlers, and sends the responses in order.
 
-What the bytes mean is `kproto.protocol`'s, what is answered the handlers', and how to wait for an
-answer that is not there yet `waiting`'s; all three end with the connection. As in Kafka, responses
-leave in the order of the requests, because the next one is begun when the last is answered: a
-fetch that waits holds up those behind it. Reading stops while too much is queued, work stops
-while the client does not take its responses.
+`kproto.protocol` decodes the frames, and a handler decides on each request. A `DelayedResponse` is
+awaited in the task of the connection, so that no wait outlives its client. As in Kafka, responses
+are sent in the order of the requests, because the next request is processed only after the response
+to the previous one: a delayed Fetch holds up later requests. Reading pauses while too many bytes
+are queued, and processing pauses while the client does not read its responses.
 """
 
 from __future__ import annotations
@@ -16,43 +16,48 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, cast
 
-from ..clock import Timer
+from ..clock import Clock, Timer
 from ..messages.base import Response
 from ..protocol.connection import ReceivedRequest, ServerConnection, expects_response
 from ..protocol.framing import FrameReader, frame
 from ..protocol.message_classes import MessageClasses
 from ..wire.errors import DecodeError, KprotoError, ProtocolError
 from .context import Context
-from .decisions import CloseConnection, Wait
 from .faults import Controls, Cut, Delay, Refuse
-from .faults.outcomes import Fate
-from .faults.refusing import Known, add_to, is_handled, mark, rest_of
-from .gate import Gate
-from .lines import one_line
+from .faults.error_responses import (
+    TopicLookup,
+    is_refused_by_handler,
+    mark_refused,
+    merge_refused,
+    split_refused,
+)
+from .faults.outcomes import RequestOutcome
+from .log_escaping import log_safe
 from .principals import USER, Principal
-from .registry import Api
+from .registry import Api, CloseConnection, Decision, DelayedResponse
+from .sasl_authenticator import SaslAuthenticator
 from .security.subjects import subject_of
-from .throttle import throttled
-from .waiting import settled
+from .throttle import apply_quotas
 
-__all__ = ["Session"]
+__all__ = ["Session", "await_response"]
 
 logger = logging.getLogger("kproto.broker")
 
-#: A response larger than this, in bytes, is written by itself and not gathered with others.
-_LARGE: Final = 65_536
+#: Gathered responses of more bytes than this are written at once.
+_MAX_GATHERED_BYTES: Final = 65_536
 
-#: What a queued frame takes beside its bytes, about.
+#: The approximate memory in bytes of a queued frame beside its content.
 _FRAME_WEIGHT: Final = 48
 
-#: What is left of a time of which nothing is left, in seconds: the settings count in ms.
-_OVER: Final = 0.001
+#: Remaining times up to this many seconds count as expired: the settings count in ms.
+_TIMER_TOLERANCE_S: Final = 0.001
 
 
 class Session(asyncio.BufferedProtocol):
-    """The broker's end of one connection; `closed` is done once nothing of it is left.
+    """The broker's end of one connection.
 
-    It calls `made` with itself once it is connected, and then `gone`.
+    `closed` is done when the connection and its task have ended. Calls `on_connected` with itself
+    when it is connected, and `on_closed` at the end.
     """
 
     def __init__(
@@ -61,9 +66,9 @@ class Session(asyncio.BufferedProtocol):
         apis: Mapping[int, Api],
         classes: MessageClasses,
         controls: Controls,
-        made: Callable[[Session], None],
-        gone: Callable[[Session], None],
-        gate: Gate | None = None,
+        on_connected: Callable[[Session], None],
+        on_closed: Callable[[Session], None],
+        sasl_authenticator: SaslAuthenticator | None = None,
     ) -> None:
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.peer = "?"
@@ -73,13 +78,13 @@ class Session(asyncio.BufferedProtocol):
         self._idle_limit = context.settings.idle_timeout_ms / 1000
         self._apis = apis
         self._controls = controls
-        self._made = made
-        self._gone = gone
-        self._gate = gate
+        self._on_connected = on_connected
+        self._on_closed = on_closed
+        self._sasl_authenticator = sasl_authenticator
         self._protocol = ServerConnection(classes)
         self._reader = FrameReader(
             context.settings.max_frame_bytes
-            if gate is None
+            if sasl_authenticator is None
             else context.settings.sasl_max_receive_bytes
         )
         self._transport: asyncio.Transport | None = None
@@ -87,23 +92,24 @@ class Session(asyncio.BufferedProtocol):
         self._queue: deque[bytes] = deque()
         self._queued_bytes = 0
         self._reading = True
-        self._arrived = asyncio.Event()
-        self._at_work = False
+        self._frame_arrived = asyncio.Event()
+        self._is_processing = False
         self._writable = asyncio.Event()
         self._writable.set()
         self._outgoing: list[bytes] = []
         self._gathered_bytes = 0
         self._last_active = 0.0
         self._handled_s = 0.0
-        #: Ends the connection: first when it is idle, then when it does not take its last bytes.
+        #: Closes the connection: first when it is idle, later when the client does not read its
+        #: last bytes.
         self._timer: Timer | None = None
 
     def abort(self) -> None:
-        """End the connection now; responses not yet taken are lost."""
+        """Closes the connection at once; responses that were not read yet are lost."""
         if self._transport is not None:
             self._transport.abort()
 
-    # What asyncio calls
+    # Methods that asyncio calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -111,24 +117,24 @@ class Session(asyncio.BufferedProtocol):
         address = transport.get_extra_info("peername")
         if address:
             self.peer = f"{address[0]}:{address[1]}"
-            if len(self._context.cluster.nodes) > 1:  # whose logs are one
-                self.peer = f"broker {self._context.endpoint.node_id}: {self.peer}"
+            if len(self._context.cluster.nodes) > 1:  # The nodes of one process share a log
+                self.peer = f"broker {self._context.node_id}: {self.peer}"
             self._context = replace(self._context, host=address[0])
-        self._take_certificate(transport)
+        self._set_certificate_principal(transport)
         self._last_active = self._clock.monotonic()
         self._timer = self._clock.call_later(self._idle_limit, self._check_idle)
-        self._worker = asyncio.get_running_loop().create_task(self._work())
-        self._made(self)
+        self._worker = asyncio.get_running_loop().create_task(self._process_requests())
+        self._on_connected(self)
 
-    def _take_certificate(self, transport: asyncio.BaseTransport) -> None:
-        """Whoever shows a certificate comes in by it, unless SASL asks who it is."""
+    def _set_certificate_principal(self, transport: asyncio.BaseTransport) -> None:
+        """Takes the principal from the client's certificate, unless the listener uses SASL."""
         encrypted = transport.get_extra_info("ssl_object")
         certificate = None if encrypted is None else encrypted.getpeercert(binary_form=True)
-        if certificate is not None and self._gate is None:
+        if certificate is not None and self._sasl_authenticator is None:
             try:
                 principal = Principal(USER, subject_of(certificate))
             except KprotoError as error:
-                logger.warning("%s closed: %s", self.peer, one_line(error))
+                logger.warning("%s closed: %s", self.peer, log_safe(error))
                 self.abort()
                 return
             self._context = replace(self._context, principal=principal)
@@ -141,13 +147,13 @@ class Session(asyncio.BufferedProtocol):
         try:
             frames = self._reader.advance(nbytes)
         except KprotoError as error:
-            self._end(f"{error}")
+            self._close(f"{error}")
             return
         if not frames:
             return
         self._queue.extend(frames)
-        self._queued_bytes += sum(map(_weight, frames))
-        self._arrived.set()
+        self._queued_bytes += sum(map(_queued_size, frames))
+        self._frame_arrived.set()
         self._read_or_pause()
 
     def eof_received(self) -> bool:
@@ -161,7 +167,7 @@ class Session(asyncio.BufferedProtocol):
         self._transport = None
         assert self._worker is not None
         self._worker.cancel()
-        self._worker.add_done_callback(self._finished)
+        self._worker.add_done_callback(self._on_processing_ended)
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -170,57 +176,60 @@ class Session(asyncio.BufferedProtocol):
         self._writable.set()
 
     def _check_idle(self) -> None:
-        """Close the connection when nothing was heard for too long, and nothing worked on."""
+        """Closes the connection after the idle timeout, unless a request is processed."""
         now = self._clock.monotonic()
-        if self._at_work:
+        if self._is_processing:
             self._last_active = now
         left = self._last_active + self._idle_limit - now
-        if left > _OVER:
+        if left > _TIMER_TOLERANCE_S:
             self._timer = self._clock.call_later(left, self._check_idle)
         else:
-            self._end(f"idle for {self._settings.idle_timeout_ms} ms (idle_timeout_ms)")
+            self._close(f"idle for {self._settings.idle_timeout_ms} ms (idle_timeout_ms)")
 
-    def _finished(self, worker: asyncio.Task[None]) -> None:
+    def _on_processing_ended(self, worker: asyncio.Task[None]) -> None:
         if not worker.cancelled():
-            worker.exception()  # `_work` logs what it raises; here it is seen
-        self._gone(self)
+            worker.exception()  # retrieved here, logged by `_process_requests`
+        self._on_closed(self)
         self.closed.set_result(None)
 
-    # Work
+    # Requests
 
-    async def _work(self) -> None:
-        """Answer requests until the connection ends; every error ends this connection alone."""
+    async def _process_requests(self) -> None:
+        """Answers requests until the connection ends; an error ends this connection alone."""
         try:
             while True:
                 data = await self._next_frame()
-                await self._serve(data)
+                await self._process(data)
                 if not self._outgoing:
-                    await self._clock.sleep(0)  # much was written: let the others of this loop run
+                    await self._clock.sleep(0)  # many bytes were written: let other tasks run
         except CloseConnection as reason:
-            self._end(str(reason))
+            self._close(str(reason))
         except (DecodeError, ProtocolError) as error:
-            self._end(f"{type(error).__name__}: {error}")
+            self._close(f"{type(error).__name__}: {error}")
         except Exception:
             logger.exception("%s: the broker failed on a request", self.peer)
-            self._end("the broker failed")
+            self._close("the broker failed")
 
     async def _next_frame(self) -> bytes:
-        """The next request, once it is there and the client takes its responses."""
+        """Returns the next request frame once the client reads its responses."""
         while not self._queue:
             self._flush()
-            self._arrived.clear()
-            self._at_work = False
-            await self._arrived.wait()
-            self._at_work = True
+            self._frame_arrived.clear()
+            self._is_processing = False
+            await self._frame_arrived.wait()
+            self._is_processing = True
         if not self._writable.is_set():
             await self._until_writable()
         data = self._queue.popleft()
-        self._queued_bytes -= _weight(data)
+        self._queued_bytes -= _queued_size(data)
         self._read_or_pause()
         return data
 
     async def _until_writable(self) -> None:
-        """Wait until the client takes its responses; CloseConnection when it does not."""
+        """Waits until the client reads its responses.
+
+        Raises CloseConnection after the idle timeout.
+        """
         try:
             async with self._clock.timeout(self._idle_limit):
                 await self._writable.wait()
@@ -230,12 +239,12 @@ class Session(asyncio.BufferedProtocol):
                 f"took no response for {self._settings.idle_timeout_ms} ms (idle_timeout_ms)"
             ) from None
 
-    async def _serve(self, data: bytes) -> None:
-        if self._gate is not None:
-            if self._gate.is_bare:
-                await self._take_bare_token(self._gate, data)
+    async def _process(self, data: bytes) -> None:
+        if self._sasl_authenticator is not None:
+            if self._sasl_authenticator.expects_token_without_header:
+                await self._take_token_without_header(self._sasl_authenticator, data)
                 return
-            self._gate.check(data)
+            self._sasl_authenticator.check(data)
         request = self._protocol.receive(data)
         if logger.isEnabledFor(logging.INFO):
             logger.info(
@@ -244,137 +253,144 @@ class Session(asyncio.BufferedProtocol):
                 request.name,
                 request.version,
                 request.size,
-                one_line(request.client_id),
-                one_line(self._context.principal),
+                log_safe(request.client_id),
+                log_safe(self._context.principal),
             )
-        fate = await self._fate_of(request)
-        if fate.handled:
-            await self._handle(request, fate)
-        if fate.silent:
+        outcome = await self._decide_outcome(request)
+        if outcome.handled:
+            await self._handle(request, outcome)
+        if outcome.silent:
             self._flush()
             await asyncio.get_running_loop().create_future()  # until the connection ends
-        if fate.close:
+        if outcome.close:
             raise CloseConnection("a control function closed it")
 
-    async def _fate_of(self, request: ReceivedRequest) -> Fate:
-        """What the controls decide; a delay passes here."""
-        fate = Fate()
-        for outcome in self._controls.outcomes(request, self._known):
-            if isinstance(outcome, Delay):
+    async def _decide_outcome(self, request: ReceivedRequest) -> RequestOutcome:
+        """Returns what the control functions decide, after the delays that they ask for."""
+        outcome = RequestOutcome()
+        for decided in self._controls.outcomes(request, self._topic_lookup):
+            if isinstance(decided, Delay):
                 self._flush()
-                await self._clock.sleep(outcome.ms / 1000)
+                await self._clock.sleep(decided.ms / 1000)
                 self._last_active = self._clock.monotonic()
-            if fate.take(outcome):
+            if outcome.take(decided):
                 break
-        return fate
+        return outcome
 
     @property
-    def _known(self) -> Known:
-        """What a control has to know of topics and fetch sessions."""
+    def _topic_lookup(self) -> TopicLookup:
+        """Returns the lookup of topics and fetch sessions that control functions need."""
         context = self._context
-        return Known(context.cluster.topics.name_of, context.fetch_sessions.places_of)
+        return TopicLookup(context.cluster.topics.name_of, context.fetch_sessions.partitions_of)
 
-    async def _handle(self, request: ReceivedRequest, fate: Fate) -> None:
-        """Let the broker work, and answer as far as `fate` lets it."""
-        if fate.answer is not None:
-            response: Response | None = fate.answer
-            rest_ms = fate.throttle_ms
+    async def _handle(self, request: ReceivedRequest, outcome: RequestOutcome) -> None:
+        """Handles a request and sends the response, as far as `outcome` allows it."""
+        if outcome.answer is not None:
+            response: Response | None = outcome.answer
+            throttle_ms = outcome.throttle_ms
         else:
-            response = await self._answer_or_refuse(request, fate.refuse)
-            response, rest_ms = throttled(
-                self._context, request, response, self._handled_s, fate.throttle_ms
+            response = await self._handle_or_refuse(request, outcome.refuse)
+            response, throttle_ms = apply_quotas(
+                self._context, request, response, self._handled_s, outcome.throttle_ms
             )
-        if fate.close or fate.silent:
+        if outcome.close or outcome.silent:
             return
         if response is not None:
-            self._send(request, response, fate.cut)
-        if self._gate is not None and self._gate.closing is not None:
-            raise CloseConnection(self._gate.closing)
-        if rest_ms:
-            await self._rest(rest_ms)
+            self._send(request, response, outcome.cut)
+        if self._sasl_authenticator is not None and self._sasl_authenticator.closing is not None:
+            raise CloseConnection(self._sasl_authenticator.closing)
+        if throttle_ms:
+            await self._mute(throttle_ms)
 
-    async def _answer_or_refuse(
+    async def _handle_or_refuse(
         self, request: ReceivedRequest, refuse: Refuse | None
     ) -> Response | None:
         """The broker's answer, with the error where a control function wants one."""
         message, version = request.message, request.version
         if refuse is None or message is None:
-            return await self._answer(request)
-        if is_handled(message, refuse):
-            answer = await self._answer(request, refuse)
-            mark(answer, refuse, self._known)
+            return await self._handle_request(request)
+        if is_refused_by_handler(message, refuse):
+            answer = await self._handle_request(request, refuse)
+            mark_refused(answer, refuse, self._topic_lookup)
             return answer
-        rest, refused = rest_of(message, version, refuse, self._known)
+        rest, refused = split_refused(message, version, refuse, self._topic_lookup)
         if not expects_response(message, version):
             raise CloseConnection("a control function refused a request without an answer")
         if rest is None:
             return refused
-        answer = await self._answer(request._replace(message=rest))
+        answer = await self._handle_request(request._replace(message=rest))
         if answer is not None:
-            add_to(answer, refused, message, version)
+            merge_refused(answer, refused, message, version)
         return answer
 
-    async def _rest(self, ms: int) -> None:
-        """Work on nothing for as long as a quota says (KIP-219)."""
+    async def _mute(self, ms: int) -> None:
+        """Processes nothing on the connection for the throttle time of a quota (KIP-219)."""
         self._flush()
         await self._clock.sleep(ms / 1000)
         self._last_active = self._clock.monotonic()
 
-    async def _take_bare_token(self, gate: Gate, data: bytes) -> None:
-        """A token without a header is answered by one."""
-        answer = frame(await gate.take_bare(data))
-        self._take_identity(gate)
+    async def _take_token_without_header(
+        self, sasl_authenticator: SaslAuthenticator, data: bytes
+    ) -> None:
+        """Answers a SASL token without a header by a token without a header."""
+        answer = frame(await sasl_authenticator.take_token_without_header(data))
+        self._set_principal(sasl_authenticator)
         self._outgoing.append(answer)
         self._gathered_bytes += len(answer)
 
-    def _take_identity(self, gate: Gate) -> None:
-        """Let the client in as whom it has shown to be."""
-        identity = gate.identity
+    def _set_principal(self, sasl_authenticator: SaslAuthenticator) -> None:
+        """Sets the principal once the client is authenticated."""
+        identity = sasl_authenticator.identity
         if identity is not None:
             self._context = replace(
-                self._context, principal=identity.principal, by_token=identity.by_token
+                self._context,
+                principal=identity.principal,
+                token_authenticated=identity.token_authenticated,
             )
             self._reader.max_frame_bytes = self._settings.max_frame_bytes
 
-    async def _answer(
+    async def _handle_request(
         self, request: ReceivedRequest, refuse: Refuse | None = None
     ) -> Response | None:
-        """Let the handler answer. Raises CloseConnection, as Kafka closes on what it cannot."""
-        self._handled_s = 0.0  # also of what no handler answers
+        """Calls the handler. Raises CloseConnection for requests that Kafka answers by closing."""
+        self._handled_s = 0.0  # also if no handler is called
         api = self._apis.get(request.api_key)
         message = request.message
-        context = self._context_of(request)
+        context = self._update_context(request)
         if refuse is not None:
             context = replace(context, refuse=refuse)
         if api is None or message is None or request.version not in api.versions:
-            if api is not None and api.otherwise is not None:
-                return api.otherwise(context)
+            if api is not None and api.fallback is not None:
+                return api.fallback(context)
             raise CloseConnection(f"{request.name} v{request.version} is not supported")
-        if self._gate is not None:
-            answer = await self._gate.answer(request)
+        if self._sasl_authenticator is not None:
+            answer = await self._sasl_authenticator.answer(request)
             if answer is not None:
-                self._take_identity(self._gate)
+                self._set_principal(self._sasl_authenticator)
                 return answer
         began = self._clock.monotonic()
         decision = api.handle(context, message, request.version)
         self._handled_s = self._clock.monotonic() - began
-        if isinstance(decision, Wait):
+        if isinstance(decision, DelayedResponse):
             self._flush()
-            response = await settled(decision, self._clock)
+            response = await await_response(decision, self._clock)
             self._last_active = self._clock.monotonic()
             return response
-        if self._gate is not None:
-            self._gate.answered(request, decision)
+        if self._sasl_authenticator is not None:
+            self._sasl_authenticator.answered(request, decision)
         return decision
 
-    def _context_of(self, request: ReceivedRequest) -> Context:
-        """What the handler may know: that of the last request, unless the client's id is new."""
+    def _update_context(self, request: ReceivedRequest) -> Context:
+        """Returns the context of a request.
+
+        That of the previous one unless the client id changed.
+        """
         if request.client_id != self._context.client_id:
             self._context = replace(self._context, client_id=request.client_id)
         return self._context
 
     def _send(self, request: ReceivedRequest, response: Response, cut: Cut | None = None) -> None:
-        if request.message is None or self._is_beyond(request):
+        if request.message is None or self._has_fallback(request):
             version = 0
         elif expects_response(request.message, request.version):
             version = request.version
@@ -386,16 +402,16 @@ class Session(asyncio.BufferedProtocol):
             raise CloseConnection("a control function cut the answer")
         self._outgoing.append(data)
         self._gathered_bytes += len(data)
-        if self._gathered_bytes > _LARGE:
-            self._flush()  # so that a client that does not read is seen, and waited for
+        if self._gathered_bytes > _MAX_GATHERED_BYTES:
+            self._flush()  # so that a client that does not read is noticed, and waited for
 
-    def _is_beyond(self, request: ReceivedRequest) -> bool:
-        """Whether a version is not taken, and all the same answered."""
+    def _has_fallback(self, request: ReceivedRequest) -> bool:
+        """Returns whether the API answers an unsupported version by its fallback."""
         api = self._apis.get(request.api_key)
-        return api is not None and api.otherwise is not None and request.version not in api.versions
+        return api is not None and api.fallback is not None and request.version not in api.versions
 
     def _flush(self) -> None:
-        """Write the responses that were gathered while more requests were at hand."""
+        """Writes the responses that were gathered while more requests were queued."""
         if self._outgoing and self._transport is not None:
             self._transport.write(b"".join(self._outgoing))
         self._outgoing.clear()
@@ -411,12 +427,12 @@ class Session(asyncio.BufferedProtocol):
             self._transport.pause_reading()
         self._reading = wanted
 
-    def _end(self, reason: str) -> None:
-        """Close the connection once the responses given so far are written.
+    def _close(self, reason: str) -> None:
+        """Closes the connection once the gathered responses are written.
 
-        A client that does not take them has as long for it as it may be idle.
+        A client that does not read them is disconnected after the idle timeout.
         """
-        logger.info("%s closed: %s", self.peer, one_line(reason))
+        logger.info("%s closed: %s", self.peer, log_safe(reason))
         self._flush()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
@@ -425,6 +441,42 @@ class Session(asyncio.BufferedProtocol):
             self._timer = self._clock.call_later(self._idle_limit, self.abort)
 
 
-def _weight(frame: bytes) -> int:
-    """What a frame counts of those that are queued: empty ones take memory, too."""
+def _queued_size(frame: bytes) -> int:
+    """Returns what a frame counts in the queue: empty frames take memory, too."""
     return len(frame) + _FRAME_WEIGHT
+
+
+async def await_response(decision: Decision, clock: Clock) -> Response | None:
+    """Waits until a decision is no `DelayedResponse` any more, and returns the response.
+
+    Several changes within one iteration of the event loop call `try_complete` once. No watcher and
+    no timer stays behind if this is cancelled or `try_complete` raises.
+    """
+    while isinstance(decision, DelayedResponse):
+        decision = await _next_decision(decision, clock)
+    return decision
+
+
+async def _next_decision(delayed: DelayedResponse, clock: Clock) -> Decision:
+    changed = asyncio.Event()
+    is_deadline = False
+
+    def on_deadline() -> None:
+        nonlocal is_deadline
+        is_deadline = True
+        changed.set()
+
+    for watched in delayed.watched:
+        watched.watchers.add(changed.set)
+    timer = clock.call_later(max(0.0, delayed.deadline - clock.monotonic()), on_deadline)
+    try:
+        while True:
+            await changed.wait()
+            changed.clear()
+            decision = delayed.try_complete(is_deadline)
+            if decision is not delayed:
+                return decision
+    finally:
+        timer.cancel()
+        for watched in delayed.watched:
+            watched.watchers.discard(changed.set)

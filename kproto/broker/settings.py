@@ -1,4 +1,4 @@
-"""The broker's settings: every limit by name, with its default and the reason for it."""
+"""The broker's settings with their defaults and the reasons for them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ..protocol.sasl import MAX_TOKEN_BYTES, BearerValidator
 from ..wire.checks import check_least, check_whole_number
 from ..wire.errors import ConfigurationError
 from .authorizer import Acl
-from .consumer_settings import ASSIGNORS, check_consumer_groups, rebalance_protocols
-from .lines import is_whole
+from .consumer_group_settings import ASSIGNORS, check_consumer_groups, rebalance_protocols
 from .listeners import Listener, check_names
+from .log_escaping import is_encodable
 from .releases import Release, check_release
-from .replica_selectors import check_selector
+from .replica_selector import check_selector
 from .security.users import check_users
 
 __all__ = ["BrokerSettings"]
 
-#: Settings of the listener that a broker has if no others are set, with their defaults.
+#: Settings of the default listener, with their defaults.
 _ADDRESS: Final = {
     "host": "127.0.0.1",
     "port": 0,
@@ -28,7 +28,7 @@ _ADDRESS: Final = {
     "advertised_port": None,
 }
 
-#: Settings that count something, with the least that works.
+#: Settings that are numbers, with their minimum.
 _LEAST: Final = {
     "node_id": 0,
     "num_partitions": 1,
@@ -76,166 +76,168 @@ _LEAST: Final = {
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """How a `Broker` behaves. Times are in ms, sizes in bytes. Raises ConfigurationError."""
+    """The settings of a `Broker`. Times are in ms, sizes in bytes. Raises ConfigurationError."""
 
-    #: Where to listen. A broker for tests is not for the network, so: this machine only.
+    #: The address to listen on. A broker for tests is local, so the default is this machine only.
     host: str = "127.0.0.1"
     #: 0 lets the system choose a free port; `Broker.bootstrap` then names it.
     port: int = 0
-    #: The name that clients are told to connect to; None for `host`. Needed when `host` stands
-    #: for all addresses of the machine, as no client can connect to that.
+    #: The host that clients connect to; None for `host`. Needed if `host` stands for all addresses
+    #: of the machine, as no client can connect to that.
     advertised_host: str | None = None
-    #: The port that clients are told to connect to; None for the one that is listened at. Needed
-    #: behind a proxy or where ports are forwarded, as between containers.
+    #: The port that clients connect to; None for the bound port. Needed behind a proxy or with
+    #: forwarded ports, as between containers.
     advertised_port: int | None = None
-    #: Where to listen, each with its own rules; empty for one without TLS and SASL, at `host` and
+    #: The listeners, each with its own security; empty for one plaintext listener at `host` and
     #: `port` above. The first is `Broker.bootstrap`.
     listeners: tuple[Listener, ...] = ()
     #: Passwords by user, for PLAIN and SCRAM.
     users: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
-    #: Says whom a token of OAUTHBEARER stands for, or raises AuthenticationError; it runs in a
-    #: thread. None for Kafka's tokens without a signature, which anybody can make.
+    #: Validates a token of OAUTHBEARER and returns its identity, or raises AuthenticationError; it
+    #: runs in a thread. None for Kafka's unsecured tokens, which any client can make.
     validate_token: BearerValidator | None = field(default=None, repr=False)
-    #: How long a client that came in by SASL may go on before it authenticates again, where what
-    #: it showed does not end sooner; 0 for ever (connections.max.reauth.ms).
+    #: How long a session lasts before the client must authenticate again, unless its credentials
+    #: expire sooner; 0 for no limit (connections.max.reauth.ms).
     sasl_session_lifetime_ms: int = 0
     #: Largest request before a client is authenticated (sasl.server.max.receive.size).
     sasl_max_receive_bytes: int = MAX_TOKEN_BYTES
-    #: How long a TLS handshake may take: a second would do, slow machines take a few.
+    #: Timeout of a TLS handshake: a second is enough, slow machines take a few.
     tls_handshake_timeout_ms: int = 10_000
-    #: What delegation tokens are made with (delegation.token.secret.key); None for no tokens.
+    #: The secret key of delegation tokens (delegation.token.secret.key); None disables them.
     delegation_token_secret_key: str | None = field(default=None, repr=False)
-    #: The longest life of a token, by renewals (delegation.token.max.lifetime.ms): seven days.
+    #: Maximum lifetime of a token with renewals (delegation.token.max.lifetime.ms): seven days.
     delegation_token_max_lifetime_ms: int = 604_800_000
-    #: How long a token is good before it is renewed (delegation.token.expiry.time.ms): a day.
+    #: How long a token is valid before it must be renewed (delegation.token.expiry.time.ms): a day.
     delegation_token_expiry_time_ms: int = 86_400_000
-    #: How long a token that has ended is told from one that never was; Kafka looks for them as
-    #: often (delegation.token.expiry.check.interval.ms).
+    #: How long an expired token is remembered, so that its error is DELEGATION_TOKEN_EXPIRED; Kafka
+    #: removes expired tokens at this interval (delegation.token.expiry.check.interval.ms).
     delegation_token_kept_ms: int = 3_600_000
     #: The broker's id; Kafka's examples of one node use 1.
     node_id: int = 1
-    #: Where the broker stands, for clients that would rather read near by (broker.rack, KIP-392).
+    #: The broker's rack, for consumers that fetch from the closest replica (broker.rack, KIP-392).
     rack: str | None = None
-    #: Id of the cluster; None for a new random one, as when Kafka's storage is formatted.
+    #: The cluster id; None for a new random one, as when Kafka's storage is formatted.
     cluster_id: str | None = None
-    #: Partitions of a topic for which nobody says how many (Kafka's num.partitions).
+    #: Default partitions of a topic (num.partitions).
     num_partitions: int = 1
-    #: Replicas of a topic for which nobody says how many (default.replication.factor). None for
-    #: three, or as many as there are brokers. Kafka has 1; with that, each broker that is stopped
-    #: leaves partitions without a leader, which a test of several brokers seldom means.
+    #: Default replicas of a topic (default.replication.factor). None for three, or as many as there
+    #: are brokers. Kafka has 1: with that, each stopped broker leaves partitions without a leader,
+    #: which a test of several brokers seldom wants.
     default_replication_factor: int | None = None
-    #: Create a topic when a client asks for its metadata. Off, unlike Kafka's: in a test a
-    #: misspelt name shall be an error.
+    #: Whether a client's metadata request creates a topic. Off, unlike Kafka's: in a test a
+    #: misspelt name should be an error.
     auto_create_topics: bool = False
-    #: Most partitions that one request may create; Kafka's controllers refuse more than 10,000.
+    #: Maximum partitions that one request may create; Kafka's controllers allow 10,000.
     max_partitions: int = 10_000
-    #: Largest request that is read; a larger one ends its connection (socket.request.max.bytes).
+    #: Maximum size of a request; a larger one closes its connection (socket.request.max.bytes).
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
-    #: Largest record batch of a topic that does not say otherwise (message.max.bytes).
+    #: Maximum size of a record batch, unless the topic overrides it (message.max.bytes).
     message_max_bytes: int = 1_048_588
-    #: Most bytes of records in one fetch response, whatever the client allows (fetch.max.bytes).
+    #: Maximum bytes of records in a fetch response, whatever the client allows (fetch.max.bytes).
     fetch_max_bytes: int = 57_671_680
-    #: How many clients may have a fetch session (KIP-227), which takes about 0.5 KB a partition
-    #: (max.incremental.fetch.session.cache.slots). With 0 all name all partitions each time.
+    #: Maximum number of fetch sessions (KIP-227); a session takes about 0.5 KB per partition
+    #: (max.incremental.fetch.session.cache.slots). With 0, clients name all partitions each time.
     max_incremental_fetch_session_cache_slots: int = 1000
-    #: How long a fetch session has its place for sure, after it began and after it was used
+    #: How long a fetch session cannot be evicted after it was created or used
     #: (min.incremental.fetch.session.eviction.ms).
     min_incremental_fetch_session_eviction_ms: int = 120_000
-    #: Who tells consumers to read from another replica than the leader: None for nobody, as in
-    #: Kafka, or RackAwareReplicaSelector for one in their rack (replica.selector.class).
+    #: The replica selector: None, as in Kafka, lets consumers fetch from the leader,
+    #: RackAwareReplicaSelector from a replica in their rack (replica.selector.class).
     replica_selector: str | None = None
-    #: Requests of one connection that wait for their turn; with more, nothing is read from it.
+    #: Maximum queued requests of one connection in bytes; above it, reading pauses.
     max_queued_bytes: int = 4_194_304
-    #: Responses that a client has not taken yet; with more, its next request is not worked on.
+    #: Maximum responses of one connection that the client has not read, in bytes; above it, the
+    #: next request waits.
     max_unsent_bytes: int = 4_194_304
-    #: What all logs together may take in memory; a Produce beyond is KAFKA_STORAGE_ERROR. 1 GiB
-    #: is more than tests store, and leaves room for them where continuous integration has 4 GB.
+    #: Maximum memory of all logs together; a Produce beyond it is KAFKA_STORAGE_ERROR. 1 GiB is
+    #: more than tests store, and leaves room for them where continuous integration has 4 GB.
     max_stored_bytes: int = 1_073_741_824
-    #: How long records stay that were older than retention.ms when they came: Kafka, too, finds
-    #: them only when it looks, this often (log.retention.check.interval.ms).
+    #: How long records stay that were older than retention.ms when they were appended: Kafka, too,
+    #: deletes them only at its next check (log.retention.check.interval.ms).
     retention_check_interval_ms: int = 300_000
-    #: How long a partition remembers an idempotent producer that writes no more, about 1.5 KB each:
-    #: after a day nothing is sent again (producer.id.expiration.ms).
+    #: How long a partition remembers an idle idempotent producer, about 1.5 KB each: after a day no
+    #: batch is sent again (producer.id.expiration.ms).
     producer_id_expiration_ms: int = 86_400_000
     #: Partitions of `__consumer_offsets`, whose leaders coordinate groups
     #: (offsets.topic.num.partitions).
     offsets_topic_num_partitions: int = 50
-    #: How long committed offsets are kept, once their group is empty or, of simple consumers, after
-    #: the commit (offsets.retention.minutes, KIP-211): seven days.
+    #: How long committed offsets are kept after their group became empty or, for simple consumers,
+    #: after the commit (offsets.retention.minutes, KIP-211): seven days.
     offsets_retention_minutes: int = 10_080
-    #: How long a group is kept that has neither members nor offsets: Kafka, too, finds it only when
-    #: it looks, this often (offsets.retention.check.interval.ms).
+    #: How long a group without members and offsets is kept: Kafka, too, deletes it only at its next
+    #: check (offsets.retention.check.interval.ms).
     offsets_retention_check_interval_ms: int = 600_000
-    #: The longest metadata of a commit, in characters, whatever Kafka's name for it says
+    #: Maximum length of a commit's metadata in characters, despite Kafka's name for the setting
     #: (offset.metadata.max.bytes).
     offset_metadata_max_bytes: int = 4096
-    #: How long the first rebalance of a group waits for more members, and again for as long when
-    #: some come (group.initial.rebalance.delay.ms). Kafka has 3000, for services whose instances
-    #: start one after the other; a test would wait that long for each group.
+    #: How long the first rebalance of a group waits for more members, and again while members join
+    #: (group.initial.rebalance.delay.ms). Kafka has 3000, for services whose instances start one
+    #: after the other; a test would wait that long for each group.
     group_initial_rebalance_delay_ms: int = 0
-    #: The shortest session that a member may ask for (group.min.session.timeout.ms).
+    #: Minimum session timeout of a member (group.min.session.timeout.ms).
     group_min_session_timeout_ms: int = 6_000
-    #: The longest (group.max.session.timeout.ms): half an hour, for members that are long at work.
+    #: Maximum session timeout (group.max.session.timeout.ms): half an hour, for members with long
+    #: processing.
     group_max_session_timeout_ms: int = 1_800_000
-    #: How many members a group may have (group.max.size); Kafka has no bound either.
+    #: Maximum members of a group (group.max.size); Kafka's default has no limit either.
     group_max_size: int = 2_147_483_647
-    #: How long a new member stays that waits for its first generation, in which it cannot send
-    #: heartbeats; Kafka has these five minutes without a setting.
+    #: How long a new member may wait for its first generation, in which it cannot send heartbeats;
+    #: Kafka has these five minutes without a setting.
     group_new_member_join_timeout_ms: int = 300_000
-    #: Which protocols groups may be of, `classic` and `consumer`
-    #: (group.coordinator.rebalance.protocols); None for what the release has: both since 4.0.
+    #: The group protocols that are enabled, `classic` and `consumer`
+    #: (group.coordinator.rebalance.protocols); None for those of the release: both since 4.0.
     group_coordinator_rebalance_protocols: tuple[str, ...] | None = None
-    #: How long a member of the consumer protocol (KIP-848) is a member without a heartbeat
-    #: (group.consumer.session.timeout.ms): the broker says so, not the member.
+    #: Session timeout of the consumer protocol (KIP-848), which the broker decides, not the member
+    #: (group.consumer.session.timeout.ms).
     group_consumer_session_timeout_ms: int = 45_000
-    #: The shortest session (group.consumer.min.session.timeout.ms).
+    #: Minimum session timeout (group.consumer.min.session.timeout.ms).
     group_consumer_min_session_timeout_ms: int = 45_000
-    #: The longest (group.consumer.max.session.timeout.ms).
+    #: Maximum session timeout (group.consumer.max.session.timeout.ms).
     group_consumer_max_session_timeout_ms: int = 60_000
-    #: How often members of the consumer protocol send heartbeats, and so how soon they hear of a
-    #: change (group.consumer.heartbeat.interval.ms): a third of the session and less.
+    #: Heartbeat interval of the consumer protocol, and so how soon members learn of a change
+    #: (group.consumer.heartbeat.interval.ms): less than a third of the session timeout.
     group_consumer_heartbeat_interval_ms: int = 5_000
-    #: The shortest interval (group.consumer.min.heartbeat.interval.ms).
+    #: Minimum heartbeat interval (group.consumer.min.heartbeat.interval.ms).
     group_consumer_min_heartbeat_interval_ms: int = 5_000
-    #: The longest (group.consumer.max.heartbeat.interval.ms).
+    #: Maximum heartbeat interval (group.consumer.max.heartbeat.interval.ms).
     group_consumer_max_heartbeat_interval_ms: int = 15_000
-    #: How many members a group of the consumer protocol may have (group.consumer.max.size).
+    #: Maximum members of a group of the consumer protocol (group.consumer.max.size).
     group_consumer_max_size: int = 2_147_483_647
-    #: The assignors of the coordinator, the first for groups that name none
-    #: (group.consumer.assignors).
+    #: The server-side assignors; the first is the default of groups (group.consumer.assignors).
     group_consumer_assignors: tuple[str, ...] = ASSIGNORS
-    #: How long after one assignment of a group the next is made
-    #: (group.consumer.assignment.interval.ms, KIP-1263). Kafka has 1000 since 4.3, to make one of
-    #: many changes; a test would wait that long for each.
+    #: Minimum time between two target assignments of a group
+    #: (group.consumer.assignment.interval.ms, KIP-1263). Kafka has 1000 since 4.3, to combine many
+    #: changes; a test would wait that long for each.
     group_consumer_assignment_interval_ms: int = 0
-    #: How often expressions are matched against topics again, besides when there are new ones
-    #: (group.consumer.regex.refresh.interval.ms).
+    #: How often regular expressions are matched against topics again, besides after topics were
+    #: created (group.consumer.regex.refresh.interval.ms).
     group_consumer_regex_refresh_interval_ms: int = 600_000
-    #: Which groups may change their protocol while they have members
-    #: (group.consumer.migration.policy): disabled, upgrade (to consumer), downgrade, bidirectional.
+    #: Which groups may be converted while they have members (group.consumer.migration.policy):
+    #: disabled, upgrade (to consumer), downgrade, bidirectional.
     group_consumer_migration_policy: str = "bidirectional"
-    #: A connection on which nothing was heard for so long is closed (connections.max.idle.ms).
+    #: A connection that is idle for this long is closed (connections.max.idle.ms).
     idle_timeout_ms: int = 600_000
-    #: Take the versions of this release alone, such as "0.9", "3.9.2" or "4.4", or these by api
-    #: key; None for all. Before 0.10 no broker answered ApiVersions.
+    #: Support only the versions of this release, such as "0.9", "3.9.2" or "4.4", or these by API
+    #: key; None for all. Before 0.10, brokers do not answer ApiVersions.
     release: Release | None = field(default=None, hash=False)
-    #: Also take the versions that the definitions mark as unstable.
+    #: Whether to support the versions that the definitions mark as unstable.
     unstable_versions: bool = False
-    #: Ask for rights, as Kafka with its StandardAuthorizer (authorizer.class.name). Off, as there.
+    #: Whether to authorize requests, as Kafka's StandardAuthorizer (authorizer.class.name). Off, as
+    #: in Kafka.
     authorizer: bool = False
-    #: Principals that may do everything, such as `User:admin` (super.users).
+    #: Principals that may perform all operations, such as `User:admin` (super.users).
     super_users: tuple[str, ...] = ()
-    #: The ACLs to begin with, as `Acl` or as text: `allow User:alice read topic orders`.
+    #: The initial ACLs, as `Acl` or as text: `allow User:alice read topic orders`.
     acls: tuple[Acl | str, ...] = ()
-    #: Whether everybody may do everything with a resource that no ACL is about; Kafka says no
+    #: Whether a resource without any ACL is open to all principals; Kafka's default is no
     #: (allow.everyone.if.no.acl.found).
     allow_everyone_if_no_acl_found: bool = False
-    #: Over how many windows a rate is taken for a quota (quota.window.num).
+    #: Number of windows over which a quota measures a rate (quota.window.num).
     quota_window_num: int = 11
-    #: How long each of them is (quota.window.size.seconds).
+    #: Length of a window (quota.window.size.seconds).
     quota_window_size_seconds: int = 1
-    #: The longest time that a quota makes a client wait. Kafka has no such bound; a test that
-    #: exceeds a small quota by far shall end all the same, within the patience of a client.
+    #: Maximum throttle time of a quota. Kafka has no such limit; a test that exceeds a small quota
+    #: by far should end within the timeouts of a client.
     max_throttle_ms: int = 30_000
 
     def __post_init__(self) -> None:
@@ -253,7 +255,7 @@ class BrokerSettings:
         check_selector(self.replica_selector)
         check_release(self.release)
         key: object = self.delegation_token_secret_key
-        if key is not None and not (isinstance(key, str) and key and is_whole(key)):
+        if key is not None and not (isinstance(key, str) and key and is_encodable(key)):
             raise ConfigurationError(
                 "delegation_token_secret_key is empty or no text that UTF-8 can carry: give one,"
                 " or None"
@@ -276,7 +278,7 @@ class BrokerSettings:
         if self.listeners:
             self._refuse_two_addresses()
         else:
-            self._plain_listener()  # which looks at the address
+            self._plain_listener()  # which checks the address
 
     def _refuse_two_addresses(self) -> None:
         for name, default in _ADDRESS.items():
@@ -295,15 +297,15 @@ class BrokerSettings:
 
     @property
     def rebalance_protocols(self) -> tuple[str, ...]:
-        """The protocols that groups may be of: those that are set, or those of the release."""
+        """Returns the enabled group protocols: those that are set, or those of the release."""
         return rebalance_protocols(self.group_coordinator_rebalance_protocols, self.release)
 
     @property
     def has_consumer_protocol(self) -> bool:
-        """Whether groups may be of the consumer protocol (KIP-848)."""
+        """Returns whether the consumer protocol is enabled (KIP-848)."""
         return "consumer" in self.rebalance_protocols
 
     @property
     def all_listeners(self) -> tuple[Listener, ...]:
-        """The listeners that a broker has: those that are set, or the one of `host` and `port`."""
+        """Returns the listeners: those that are set, or the one of `host` and `port`."""
         return self.listeners or (self._plain_listener(),)

@@ -1,7 +1,7 @@
-"""What a request and its answer count against the quotas of who sent it, and how long it waits.
+"""Applies the client quotas of a request and its response (KIP-13, KIP-124, KIP-219).
 
-KIP-13, KIP-124, KIP-219: the answer goes out at once and says the time; for that time the broker
-works on nothing of the connection. Decides; `session` waits.
+The response is sent at once and says the throttle time; the broker processes no request of the
+connection for that time. Only decides: `session` waits.
 """
 
 from __future__ import annotations
@@ -12,77 +12,81 @@ from ..messages.base import Response
 from ..messages.fetch_request import FetchRequest
 from ..messages.fetch_response import FetchResponse
 from ..messages.produce_request import ProduceRequest
-from ..protocol.received import ReceivedRequest
+from ..protocol.connection import ReceivedRequest
+from .api_error import api_error
 from .context import Context
-from .quotas import Metering, MutationQuota
-from .refusal import refusal
+from .quotas import ClientQuotaManager, ControllerMutationQuota
 
-__all__ = ["check_mutations", "most_to_fetch", "mutation_quota", "throttled"]
+__all__ = ["apply_quotas", "limit_fetch_bytes", "mutation_quota", "record_mutations"]
 
 
-def throttled(
+def apply_quotas(
     context: Context,
     request: ReceivedRequest,
     response: Response | None,
     handled_s: float,
     least_ms: int = 0,
 ) -> tuple[Response | None, int]:
-    """The answer to send, and for how many ms the connection shall rest, `least_ms` or more.
+    """Returns the response to send and the throttle time in ms, which is at least `least_ms`.
 
-    `handled_s` is how long the request was worked on. A Fetch that has to wait gets no records, so
-    that these count when they are sent. A Produce without an answer counts its bytes alone.
+    `handled_s` is how long the handler ran. A throttled Fetch gets no records: they count when they
+    are sent. A Produce without a response counts its bytes alone.
     """
-    metering, now_ms = _metering(context), context.clock.now_ms()
+    quota_manager, now_ms = _quota_manager(context), context.clock.now_ms()
     who = context.principal.name, context.client_id or ""
-    rest_ms = least_ms
-    if len(metering.table):
+    throttle_ms = least_ms
+    if len(quota_manager.table):
         if isinstance(request.message, ProduceRequest):
-            rest_ms = max(rest_ms, metering.produced(*who, request.size, now_ms))
+            throttle_ms = max(throttle_ms, quota_manager.record_produce(*who, request.size, now_ms))
         if response is not None:
-            rest_ms = max(rest_ms, metering.worked(*who, handled_s, now_ms))
-        if isinstance(response, FetchResponse) and metering.most_to_consume(*who) is not None:
+            throttle_ms = max(
+                throttle_ms, quota_manager.record_request_time(*who, handled_s, now_ms)
+            )
+        if isinstance(response, FetchResponse) and quota_manager.max_fetch_bytes(*who) is not None:
             size = response.size(request.version)
-            rest_ms = max(rest_ms, metering.consumed(*who, size, now_ms))
-            if rest_ms:
-                metering.not_consumed(*who, size, now_ms)
+            throttle_ms = max(throttle_ms, quota_manager.record_fetch(*who, size, now_ms))
+            if throttle_ms:
+                quota_manager.unrecord_fetch(*who, size, now_ms)
     if response is not None:
-        # Quotas that a handler itself asks stand in its answer.
+        # A handler that applies a quota itself sets the throttle time in its response.
         answer: Any = response
-        rest_ms = max(rest_ms, getattr(answer, "throttle_time_ms", 0))
-        if rest_ms:
+        throttle_ms = max(throttle_ms, getattr(answer, "throttle_time_ms", 0))
+        if throttle_ms:
             if isinstance(response, FetchResponse):
                 asked = request.message
                 session_id = response.session_id
                 if isinstance(asked, FetchRequest):
-                    session_id = context.fetch_sessions.not_sent(asked, response)
+                    session_id = context.fetch_sessions.on_throttled(asked, response)
                 answer = FetchResponse(error_code=response.error_code, session_id=session_id)
             if hasattr(answer, "throttle_time_ms"):
-                answer.throttle_time_ms = rest_ms
+                answer.throttle_time_ms = throttle_ms
         response = answer
-    return response, rest_ms
+    return response, throttle_ms
 
 
-def _metering(context: Context) -> Metering:
-    return context.cluster.metering_of(context.endpoint.node_id)
+def _quota_manager(context: Context) -> ClientQuotaManager:
+    return context.cluster.quota_manager_of(context.node_id)
 
 
-def most_to_fetch(context: Context, most: int) -> int:
-    """The bytes that a Fetch may get: no more than would be over the quota by themselves."""
-    allowed = _metering(context).most_to_consume(context.principal.name, context.client_id or "")
+def limit_fetch_bytes(context: Context, most: int) -> int:
+    """Returns the most bytes that a Fetch may return within the quota."""
+    allowed = _quota_manager(context).max_fetch_bytes(
+        context.principal.name, context.client_id or ""
+    )
     return most if allowed is None else min(most, allowed)
 
 
-def mutation_quota(context: Context, *, strict: bool) -> MutationQuota:
-    """The quota on the partitions that a request makes or deletes (KIP-599)."""
-    return context.cluster.metering.mutations(
+def mutation_quota(context: Context, *, strict: bool) -> ControllerMutationQuota:
+    """Returns the quota on partition mutations for one request (KIP-599)."""
+    return context.cluster.quota_manager.mutation_quota(
         context.principal.name, context.client_id or "", context.clock.now_ms(), strict=strict
     )
 
 
-def check_mutations(quota: MutationQuota, partitions: int) -> None:
-    """Raises THROTTLING_QUOTA_EXCEEDED."""
+def record_mutations(quota: ControllerMutationQuota, partitions: int) -> None:
+    """Counts created or deleted partitions. Raises THROTTLING_QUOTA_EXCEEDED."""
     if not quota.take(partitions):
-        raise refusal(
+        raise api_error(
             "THROTTLING_QUOTA_EXCEEDED",
             f"controller_mutation_rate is exceeded; try again in {quota.throttle_ms} ms",
         )

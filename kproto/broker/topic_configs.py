@@ -1,7 +1,7 @@
-"""The settings that a topic may have, under Kafka's names: a table, and reading what was asked.
+"""The configs of topics under Kafka's names: a table of defaults, and their validation.
 
-What `TopicConfig` has an attribute for acts here. The others are kept and shown, and change
-nothing: there is no disk, and no compaction. Source: Kafka 4.4, "Topic Configs".
+Configs with an attribute in `TopicConfig` take effect. The others are stored and described but
+change nothing: there is no disk and no compaction. Source: Kafka 4.4, "Topic Configs".
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from ..records import codec_for_name
 from ..records.codecs.compression import level_for
 from ..wire.errors import ConfigurationError
-from .refusal import refusal
+from .api_error import api_error
 
 __all__ = ["DEFAULTS", "TopicConfig"]
 
-#: What compression.type may be, and the codec that is meant; None for that of the producer.
+#: The values of compression.type with their codecs; None for that of the producer.
 _CODECS: Final[Mapping[str, str | None]] = MappingProxyType(
     {
         "producer": None,
@@ -41,7 +41,7 @@ _PRODUCER_EXPIRATION_MS: Final = 86_400_000
 
 _NEVER: Final = "9223372036854775807"
 
-#: Kafka's defaults, by name; that of max.message.bytes is the broker's message_max_bytes.
+#: Kafka's defaults by name; that of max.message.bytes is the broker's message_max_bytes.
 DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "cleanup.policy": "delete",
@@ -90,7 +90,7 @@ class _Kind(NamedTuple):
     pattern: re.Pattern[str]
 
 
-#: What a value may look like, by what the default looks like; the first that fits counts.
+#: The formats of values, recognized by the format of the default; the first match counts.
 _KINDS: Final = (
     _Kind("a whole number", re.compile(r"-?[0-9]{1,19}")),
     _Kind("a number", re.compile(r"-?[0-9]+\.[0-9]+")),
@@ -100,16 +100,16 @@ _KINDS: Final = (
 
 
 class TopicConfig:
-    """The settings of one topic. Raises INVALID_CONFIG for one that no topic has.
+    """The configs of one topic. Raises INVALID_CONFIG for an unknown one.
 
-    `given` holds those that were set, `max_message_bytes` the largest batch in bytes,
-    `log_append_time` whether the broker stamps records, `timestamp_after_max_ms` how far in the
-    future a record may be, `keys_needed` whether a record must have a key, since the topic is
-    compacted, and `compression` the codec that batches are stored with at `compression_level`,
-    None for the producer's. `retention_bytes` and `retention_ms` are what a log keeps, below 0
-    without limit, as where the topic is compacted alone; `retention_check_interval_ms` is how long
-    records stay that are too old when they come, `producer_id_expiration_ms` how long a producer is
-    known that writes no more; `min_insync_replicas` is how many must be in sync for acks=-1.
+    `given` holds the configs that were set, `max_message_bytes` the maximum batch size in bytes,
+    `log_append_time` whether the broker sets timestamps, `timestamp_after_max_ms` how far in the
+    future a timestamp may be, `requires_keys` whether records must have keys because the topic is
+    compacted, and `compression` the codec of stored batches at `compression_level`, None for the
+    producer's. `retention_bytes` and `retention_ms` limit a log, negative without limit, also if
+    the topic is compacted only. `retention_check_interval_ms` is how long records stay that are too
+    old when they are appended, `producer_id_expiration_ms` how long an idle producer is remembered.
+    `min_insync_replicas` is the minimum ISR for acks=-1.
     """
 
     def __init__(
@@ -123,9 +123,9 @@ class TopicConfig:
         self.given: dict[str, str] = {}
         for name, value in given.items():
             if name not in DEFAULTS:
-                raise refusal("INVALID_CONFIG", f"no topic has a setting {name!r}")
+                raise api_error("INVALID_CONFIG", f"no topic has a setting {name!r}")
             if value is None:
-                raise refusal("INVALID_CONFIG", f"setting {name!r} has no value")
+                raise api_error("INVALID_CONFIG", f"setting {name!r} has no value")
             _check_kind(name, value)
             self.given[name] = value
         self.max_message_bytes = self._number("max.message.bytes")
@@ -135,7 +135,7 @@ class TopicConfig:
         )
         self.min_insync_replicas = self._number("min.insync.replicas", least=1)
         policies = self._cleanup_policies()
-        self.keys_needed = "compact" in policies
+        self.requires_keys = "compact" in policies
         is_cut = "delete" in policies
         retention_ms = self._number("retention.ms", least=-1)
         self.retention_bytes = int(self["retention.bytes"]) if is_cut else -1
@@ -151,12 +151,12 @@ class TopicConfig:
     def _number(self, name: str, least: int = 0) -> int:
         number = int(self[name])
         if number < least:
-            raise refusal("INVALID_CONFIG", f"{name} is {number}; it must be at least {least}")
+            raise api_error("INVALID_CONFIG", f"{name} is {number}; it must be at least {least}")
         return number
 
     def _one_of(self, name: str, allowed: Collection[str]) -> str:
         if self[name] not in allowed:
-            raise refusal(
+            raise api_error(
                 "INVALID_CONFIG", f"{name} is {self[name]!r}; it is one of {', '.join(allowed)}"
             )
         return self[name]
@@ -164,25 +164,25 @@ class TopicConfig:
     def _cleanup_policies(self) -> set[str]:
         policies = {policy.strip() for policy in self["cleanup.policy"].split(",")}
         if not policies <= _CLEANUP_POLICIES:
-            raise refusal(
+            raise api_error(
                 "INVALID_CONFIG",
                 f"cleanup.policy is {self['cleanup.policy']!r}; it is compact, delete or both",
             )
         return policies
 
     def _compression_level(self) -> int | None:
-        """The level that was set for the codec of the topic; None for the codec's own default."""
+        """Returns the level that was set for the codec; None for the codec's default."""
         name = f"compression.{self.compression}.level"
         if self.compression is None or name not in self.given:
             return None
         try:
             return level_for(codec_for_name(self.compression), int(self[name]))
         except ConfigurationError as error:
-            raise refusal("INVALID_CONFIG", f"{name}: {error}") from None
+            raise api_error("INVALID_CONFIG", f"{name}: {error}") from None
 
 
 def _check_kind(name: str, value: str) -> None:
-    """Raise INVALID_CONFIG when the value is not of the kind of the default."""
+    """Raises INVALID_CONFIG if the value does not have the format of the default."""
     kind = next(kind for kind in _KINDS if kind.pattern.fullmatch(DEFAULTS[name]))
     if not kind.pattern.fullmatch(value):
-        raise refusal("INVALID_CONFIG", f"{name} is {value!r}; it must be {kind.name}")
+        raise api_error("INVALID_CONFIG", f"{name} is {value!r}; it must be {kind.name}")

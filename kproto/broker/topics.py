@@ -1,6 +1,6 @@
-"""Topics by name and by id, and what Kafka asks of the name of a new one.
+"""Topics by name and by id, and the validation of new topic names.
 
-Knows no message; where partitions are placed is decided before.
+Knows no message; replicas are placed before.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ..wire.uuid import Uuid
-from .leadership import Leadership
-from .placement import Replicas
-from .refusal import refusal
+from .api_error import api_error
+from .leader_and_isr import LeaderAndIsr
+from .replica_placement import Replicas
 from .storage.partition import Partition
-from .storage.retention import keep_retention
-from .storage.room import Room
+from .storage.retention import apply_retention
+from .storage.storage_limit import StorageLimit
 from .topic_configs import TopicConfig
 
 __all__ = ["INTERNAL_TOPICS", "METADATA_LOG", "Topic", "Topics", "check_topic_name"]
@@ -23,19 +23,19 @@ __all__ = ["INTERNAL_TOPICS", "METADATA_LOG", "Topic", "Topics", "check_topic_na
 _MAX_NAME_LENGTH: Final = 249
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
-#: The log of the controllers, which no client may create.
+#: The log of the controllers, which clients may not create.
 METADATA_LOG: Final = "__cluster_metadata"
 
-#: Topics that belong to Kafka itself.
+#: Kafka's internal topics.
 INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 )
 
 
 class Topic:
-    """One topic; its partitions are numbered from 0, and `replicas` says who holds each.
+    """One topic; `replicas` are those of its partitions, numbered from 0.
 
-    `lead` decides who of them leads first, and who is in sync.
+    `lead` returns the first leader and ISR of a partition's replicas.
     """
 
     def __init__(
@@ -43,90 +43,95 @@ class Topic:
         name: str,
         replicas: Sequence[Replicas],
         config: TopicConfig,
-        room: Room | None = None,
+        storage_limit: StorageLimit | None = None,
         *,
-        lead: Callable[[Replicas], Leadership] = Leadership.first,
+        lead: Callable[[Replicas], LeaderAndIsr] = LeaderAndIsr.first,
     ) -> None:
         self.name = name
         self.topic_id = Uuid.random()
         self.config = config
         self.partitions = [
-            Partition(index, led=lead(its), room=room) for index, its in enumerate(replicas)
+            Partition(index, leader_and_isr=lead(its), storage_limit=storage_limit)
+            for index, its in enumerate(replicas)
         ]
 
     @property
     def is_internal(self) -> bool:
-        """Whether the topic is Kafka's own."""
+        """Returns whether the topic is internal."""
         return self.name in INTERNAL_TOPICS
 
     def partition(self, index: int) -> Partition:
-        """Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        """Returns a partition. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         if not 0 <= index < len(self.partitions):
-            raise refusal(
+            raise api_error(
                 "UNKNOWN_TOPIC_OR_PARTITION",
                 f"topic {self.name!r} has {len(self.partitions)} partitions, and none is {index}",
             )
         return self.partitions[index]
 
-    def kept(self, index: int, now_ms: int) -> Partition:
-        """The same, without what its log no longer keeps at `now_ms`."""
+    def after_retention(self, index: int, now_ms: int) -> Partition:
+        """Returns a partition after retention was applied at `now_ms`.
+
+        Raises as `partition` does.
+        """
         partition = self.partition(index)
-        keep_retention(partition.log, self.config, now_ms)
+        apply_retention(partition.log, self.config, now_ms)
         return partition
 
     def check_leader(self, index: int, node_id: int, leader_epoch: int = -1) -> None:
-        """For a request that only the leader of a partition answers, and that came to that node.
+        """Checks that the node leads a partition, for requests that only the leader answers.
 
-        `leader_epoch` is the one that the client believes in, below 0 when it knows none (KIP-320).
-        A node without a replica knows no epochs. Raises UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH
+        `leader_epoch` is the client's current leader epoch, negative if it knows none (KIP-320); a
+        node without a replica does not check it. Raises UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH
         or NOT_LEADER_OR_FOLLOWER.
         """
-        led = self.partition(index).led
-        if node_id in led.replicas:
+        leader_and_isr = self.partition(index).leader_and_isr
+        if node_id in leader_and_isr.replicas:
             self.check_epoch(index, leader_epoch)
-        leader = led.leader
+        leader = leader_and_isr.leader
         if leader != node_id:
-            raise refusal(
+            raise api_error(
                 "NOT_LEADER_OR_FOLLOWER",
                 f"partition {index} of topic {self.name!r} is led by broker {leader}, not by "
                 f"{node_id}",
             )
 
     def check_in_sync(self, index: int) -> None:
-        """For a write that all replicas in sync shall have. Raises NOT_ENOUGH_REPLICAS."""
-        led = self.partition(index).led
-        least = min(self.config.min_insync_replicas, len(led.replicas))
-        if len(led.in_sync) < least:
-            raise refusal(
+        """Raises NOT_ENOUGH_REPLICAS if the ISR is smaller than min.insync.replicas."""
+        leader_and_isr = self.partition(index).leader_and_isr
+        least = min(self.config.min_insync_replicas, len(leader_and_isr.replicas))
+        if len(leader_and_isr.in_sync) < least:
+            raise api_error(
                 "NOT_ENOUGH_REPLICAS",
-                f"{len(led.in_sync)} replicas are in sync; min.insync.replicas asks for {least}",
+                f"{len(leader_and_isr.in_sync)} replicas are in sync; min.insync.replicas asks for "
+                f"{least}",
             )
 
     def check_epoch(self, index: int, leader_epoch: int) -> None:
-        """The same for a request that a follower answers, too (KIP-392).
+        """Checks the client's leader epoch, for requests that followers answer, too (KIP-392).
 
         Raises UNKNOWN_LEADER_EPOCH or FENCED_LEADER_EPOCH.
         """
         current = self.partition(index).log.epochs.current
         if leader_epoch > current:
-            raise refusal(
+            raise api_error(
                 "UNKNOWN_LEADER_EPOCH", f"the leader epoch is {current}, not {leader_epoch}"
             )
         if 0 <= leader_epoch < current:
-            raise refusal(
+            raise api_error(
                 "FENCED_LEADER_EPOCH", f"the leader epoch is {current}, no longer {leader_epoch}"
             )
 
 
 class Topics:
-    """All topics, by name and by id."""
+    """All topics by name and by id."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
-        #: How many topics have been made so far, those that are gone too; and how many are gone.
-        self.made = 0
-        self.gone = 0
+        #: Number of topics created so far, deleted ones included; and number of deleted ones.
+        self.created_count = 0
+        self.deleted_count = 0
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(self._by_name.values())
@@ -135,30 +140,30 @@ class Topics:
         return len(self._by_name)
 
     def get(self, name: str) -> Topic | None:
-        """The topic of that name; None where there is none."""
+        """Returns the topic of that name; None if there is none."""
         return self._by_name.get(name)
 
     def named(self, name: str) -> Topic:
-        """Raises UNKNOWN_TOPIC_OR_PARTITION."""
+        """Returns the topic of that name. Raises UNKNOWN_TOPIC_OR_PARTITION."""
         topic = self._by_name.get(name)
         if topic is None:
-            raise refusal("UNKNOWN_TOPIC_OR_PARTITION", f"there is no topic {name!r}")
+            raise api_error("UNKNOWN_TOPIC_OR_PARTITION", f"there is no topic {name!r}")
         return topic
 
     def with_id(self, topic_id: bytes) -> Topic:
-        """Raises UNKNOWN_TOPIC_ID."""
+        """Returns the topic with that id. Raises UNKNOWN_TOPIC_ID."""
         topic = self._by_id.get(topic_id)
         if topic is None:
-            raise refusal("UNKNOWN_TOPIC_ID", f"there is no topic with id {Uuid(topic_id)}")
+            raise api_error("UNKNOWN_TOPIC_ID", f"there is no topic with id {Uuid(topic_id)}")
         return topic
 
     def name_of(self, topic_id: bytes) -> str:
-        """The name of the topic with that id; an empty one where there is none."""
+        """Returns the name of the topic with that id; empty if there is none."""
         topic = self._by_id.get(topic_id)
         return "" if topic is None else topic.name
 
     def asked(self, name: str, topic_id: bytes, *, by_id: bool) -> Topic:
-        """The topic of a request that names it in its older versions, and now by its id.
+        """Returns the topic of a request, which names it in older versions, else has its id.
 
         Raises UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.
         """
@@ -168,34 +173,34 @@ class Topics:
         """Raises INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS or INVALID_REQUEST."""
         check_topic_name(name)
         if name == METADATA_LOG:
-            raise refusal("INVALID_REQUEST", f"{name} is the log of the controllers")
+            raise api_error("INVALID_REQUEST", f"{name} is the log of the controllers")
         if name in self._by_name:
-            raise refusal("TOPIC_ALREADY_EXISTS", f"topic {name!r} exists already")
+            raise api_error("TOPIC_ALREADY_EXISTS", f"topic {name!r} exists already")
         for other in self._by_name:
             if _metric_name(other) == _metric_name(name):
-                raise refusal(
+                raise api_error(
                     "INVALID_TOPIC_EXCEPTION",
                     f"topic {name!r} collides with {other!r}: dots and underscores are the same "
                     "in the names of metrics",
                 )
 
     def add(self, topic: Topic) -> None:
-        """Take a topic whose name was checked."""
+        """Adds a topic whose name was checked."""
         self._by_name[topic.name] = topic
         self._by_id[topic.topic_id] = topic
-        self.made += 1
+        self.created_count += 1
 
-    def keep_retention(self, now_ms: int) -> None:
-        """Drop what no log keeps any more at `now_ms`."""
+    def apply_retention(self, now_ms: int) -> None:
+        """Deletes records by the retention of their topics at `now_ms`."""
         for topic in self:
             for partition in topic.partitions:
-                keep_retention(partition.log, topic.config, now_ms)
+                apply_retention(partition.log, topic.config, now_ms)
 
     def remove(self, topic: Topic) -> None:
-        """Delete a topic and its records; whoever waits for them is woken."""
+        """Deletes a topic and its records; wakes requests that wait for them."""
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
-        self.gone += 1
+        self.deleted_count += 1
         for partition in topic.partitions:
             partition.log.delete_before(partition.log.end_offset)
             partition.log.notify()
@@ -205,7 +210,7 @@ class Topics:
 def check_topic_name(name: str) -> None:
     """Raises INVALID_TOPIC_EXCEPTION for a name that no topic can have."""
     if name in ("", ".", "..") or len(name) > _MAX_NAME_LENGTH or not _LEGAL_NAME.fullmatch(name):
-        raise refusal(
+        raise api_error(
             "INVALID_TOPIC_EXCEPTION",
             f"{name[:_MAX_NAME_LENGTH]!r} cannot be the name of a topic: it takes 1 to "
             f"{_MAX_NAME_LENGTH} of the characters a-z, A-Z, 0-9, '.', '_' and '-', and is neither "

@@ -66,7 +66,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument(
         "--guess", action="store_true", help="rank the messages and versions that they could be"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON (docs/decode.md)")
+    parser.add_argument("--json", action="store_true", help="print JSON (docs/how-to/decode.md)")
     parser.add_argument(
         "--max-nodes",
         type=int,

@@ -23,8 +23,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "fuzz",
         help="send odd and broken messages to an implementation or a broker",
         description="Sends valid, odd and broken messages to a command that answers lines of JSON "
-        "(docs/fuzzing.md), and reports each difference from the judge; or sends broken frames to "
-        "a broker. The exit code is 1 if there are findings that are not harmless.",
+        "(docs/how-to/fuzzing.md), and reports each difference from the judge; or sends broken "
+        "frames to a broker. The exit code is 1 if there are findings that are not harmless.",
     )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--command", help="the command under test, as one text")

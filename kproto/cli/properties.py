@@ -16,7 +16,7 @@ def add_properties(parser: argparse.ArgumentParser) -> None:
         "--properties",
         metavar="FILE",
         help="a client.properties file with TLS and SASL for the broker "
-        "(docs/security-properties.md)",
+        "(docs/reference/client-properties.md)",
     )
     parser.add_argument(
         "-X",

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from ..schema import study
-from ..schema.called import messages_called
+from ..schema.message_lookup import find_messages
 from ..schema.specs import MessageSpec
 from .tables import print_json, print_table
 
@@ -41,7 +41,7 @@ def _message(name: str, *, one: bool) -> MessageSpec | None:
     UnknownNameError names some.
     """
     try:
-        found = messages_called(name)
+        found = find_messages(name)
     except study.UnknownNameError:  # it may be a part of names
         try:
             return study.find_message(name)

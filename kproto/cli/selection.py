@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from ..schema.called import messages_called
 from ..schema.definitions import Definitions
+from ..schema.message_lookup import find_messages
 from ..wire.errors import ConfigurationError
 
 __all__ = ["import_package", "message_names"]
@@ -23,7 +23,7 @@ def message_names(text: str, known: Definitions | None = None) -> frozenset[str]
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     if not wanted:
         raise ConfigurationError(f"--messages is {text!r}: it must name messages or APIs")
-    return frozenset(spec.name for name in wanted for spec in messages_called(name, known))
+    return frozenset(spec.name for name in wanted for spec in find_messages(name, known))
 
 
 def import_package(name: str) -> ModuleType:

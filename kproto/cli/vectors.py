@@ -16,7 +16,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         "vectors",
         help="write golden vectors of messages, for codecs in any language",
         description="Writes messages as JSON and as bytes, one line of JSON each "
-        "(docs/fuzzing.md): Kafka's, or those of a package that kproto-codegen generated.",
+        "(docs/how-to/fuzzing.md): Kafka's, or those of a package that kproto-codegen generated.",
     )
     parser.add_argument("--out", metavar="DIR", help="write a file for each module to this folder")
     parser.add_argument(

@@ -1,6 +1,6 @@
-"""`Client`: the roof. Composes the rooms and decides nothing itself.
+"""Defines `Client`, the entry point: makes producers and consumers, and sends any request.
 
-Producers and consumers share what their client knows of the cluster, and its connections.
+Producers and consumers share the metadata and the connections of their client.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ class Client:
     """A client of one Kafka cluster, to be used with `async with`.
 
     `bootstrap` is `host:port`, several joined by commas, or a list of such; any broker of the
-    cluster will do. `tls`, `sasl`, `rack` and `broker_version` take the place of those in
-    `settings`: see `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and `OAuthBearer`. `clock` is
-    for tests that turn the time. Raises ConfigurationError when `bootstrap` is no address.
+    cluster will do. `tls`, `sasl`, `rack` and `broker_version` override those of `settings`: see
+    `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and `OAuthBearer`. `clock` is for tests that
+    control the time. Raises ConfigurationError if `bootstrap` is no address.
     """
 
     def __init__(
@@ -110,14 +110,15 @@ class Client:
     def from_properties(
         cls, source: PropertySource, *, clock: Clock = SYSTEM_CLOCK, **overrides: Any
     ) -> Self:
-        """A client of what a client.properties file says, or a mapping with the same names.
+        """Returns a client configured by a client.properties file, or by a mapping with the same
+        names.
 
-        The names are those of Kafka's Java clients and of librdkafka, as
-        docs/security-properties.md lists them. `overrides` are fields of ClientSettings, `tls` and
-        `sasl` among them, and `bootstrap`: they take the place of all properties about the same.
-        Producers and consumers of this client begin with what the properties say of them; with
-        `group.id` its consumers are members of that group, but for those that are given another
-        `group`, or None. Raises ConfigurationError, which names the property and no secret.
+        The names are those of Kafka's Java clients and of librdkafka; the documentation lists them.
+        `overrides` are fields of ClientSettings, `tls` and `sasl` among them, and `bootstrap`: they
+        replace all properties about the same setting. Producers and consumers of this client take
+        their defaults from the properties; with `group.id` its consumers are members of that group,
+        unless they name another `group`, or None. Raises ConfigurationError, which names the
+        property and no secret.
         """
         # With its table, which few clients need.
         from .properties import client_arguments
@@ -146,10 +147,10 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close every connection.
+        """Closes every connection.
 
-        Requests that still wait get a BrokerConnectionError, those that come later, and retries,
-        a ConfigurationError; so does who closes it in another event loop while its own still runs.
+        Waiting requests raise BrokerConnectionError; later ones, and retries, ConfigurationError.
+        Closing in another event loop raises ConfigurationError while the client's own loop runs.
         """
         await self._view.close()
 
@@ -157,13 +158,13 @@ class Client:
 
     @property
     def cluster(self) -> Cluster:
-        """Brokers and topics as last heard of."""
+        """Returns the brokers and topics of the latest metadata."""
         return self._view.cluster
 
     def metrics(self) -> dict[str, Any]:
-        """What this client has done and holds, as plain data that JSON can say.
+        """Returns what this client has done and holds, as data that JSON can express.
 
-        Counted since it was made; what each means, and in which unit, docs/observability.md says.
+        Counts start when the client is made; the documentation lists each metric with its unit.
         """
         nodes = {str(address): node for node, address in self.cluster.brokers.items()}
         return self._view.observer.metrics(nodes)
@@ -176,15 +177,17 @@ class Client:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> R:
-        """Send any request of the definitions; returns its response, error codes and all.
+        """Sends any request of the definitions; returns its response, error codes included.
 
-        It goes to the broker of node id `broker`, or where it belongs: leaders, coordinators, the
-        controller, any broker, or every broker. What is for several is split, they are asked side
-        by side, and their answers are merged in the order of the request. The version is
-        negotiated with each unless `version` names one. Raises ConfigurationError when the broker
-        must be named, EncodeError when the version cannot express the request,
-        UnsupportedVersionError, BrokerConnectionError and RequestTimeoutError; of several brokers
-        the first error, once all have answered, with a note on which it was.
+        The request goes to the broker of node id `broker`, or to the brokers that answer it:
+        leaders, coordinators, the controller, any broker, or every broker. A request for several
+        brokers is split, they are asked concurrently, and their responses are merged in the order
+        of the request. The version is negotiated with each broker unless `version` names one.
+
+        Raises ConfigurationError if the broker must be named, EncodeError if the version cannot
+        express the request, UnsupportedVersionError, BrokerConnectionError and RequestTimeoutError;
+        of several brokers the first error, after all have answered, with a note that names its
+        broker.
         """
         return await self._view.request(
             request, broker=broker, version=version, timeout_ms=timeout_ms
@@ -197,41 +200,41 @@ class Client:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> list[BrokerAnswer[R]]:
-        """The same, with the answer of each broker by itself: its response, or its error.
+        """Does the same, and returns the answer of each broker: its response, or its error.
 
-        Raises only where it cannot be known who answers.
+        Raises only if the brokers cannot be determined.
         """
         return await self._view.request_by_broker(request, version=version, timeout_ms=timeout_ms)
 
     async def connection(self, broker: int | None = None) -> BrokerConnection:
         """Returns the connection to the broker of that node id, or to any broker.
 
-        Raises ConfigurationError when the cluster has no such broker.
+        Raises ConfigurationError if the cluster has no such broker.
         """
         return await self._view.connection(broker)
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
-        """Ask for metadata of `topics`, or of all; returns them with their error codes.
+        """Requests metadata of `topics`, or of all; returns them with their error codes.
 
-        Topics are never created by asking. The brokers are refreshed too.
+        The request creates no topics. It refreshes the brokers too.
         """
         return await self._view.refresh(topics)
 
     async def topic(self, name: str) -> TopicInfo:
-        """A topic and its partitions; asks for it unless it is known and fresh.
+        """Returns a topic and its partitions; requests metadata unless it is known and fresh.
 
-        Raises BrokerResponseError when the cluster does not have the topic: one that may appear
-        yet is asked for until `topic_timeout_ms` is over. Lost connections are waited out for
-        `delivery_timeout_ms`.
+        Raises BrokerResponseError if the cluster does not have the topic: one that may just have
+        been created is requested for `metadata_wait_ms`. Lost connections are retried for
+        `api_timeout_ms`.
         """
         return await self._view.retrying(lambda: self._view.topic(name), responses=False)
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """Run `operation` again after errors that time mends, up to `delivery_timeout_ms`.
+        """Retries `operation` after errors that a retry may solve, for `api_timeout_ms`.
 
-        They are lost connections, time-outs and the error codes that Kafka calls retriable;
-        anything else is raised at once. The last attempt begins when the time is over, and then
-        has a moment. For what may be done twice: after a lost answer the broker has done it.
+        Those are lost connections, timeouts and the error codes that Kafka calls retriable; any
+        other error is raised at once. The last attempt starts at the deadline. The operation may
+        run twice: after a lost response the broker has processed it.
         """
         return await self._view.retrying(operation)
 
@@ -240,7 +243,7 @@ class Client:
     async def create_topics(
         self, *topics: str | NewTopic, timeout_ms: int = 30_000, validate_only: bool = False
     ) -> None:
-        """Create topics; a bare name takes the broker's defaults.
+        """Creates topics; a bare name takes the defaults of the broker.
 
         Raises BrokerResponseError, which names the topic, for the first that was refused; the
         others may have been created.
@@ -249,7 +252,7 @@ class Client:
         raise_for_created(await self._view.request(request))
 
     async def delete_topics(self, *names: str, timeout_ms: int = 30_000) -> None:
-        """Delete topics. Raises BrokerResponseError, which names the topic."""
+        """Deletes topics. Raises BrokerResponseError, which names the topic."""
         connection = await self._view.connection_for(DeleteTopicsRequest())
         version = connection.version_of(DeleteTopicsRequest)
         request = delete_topics_request(names, timeout_ms, version)
@@ -263,10 +266,10 @@ class Client:
         *,
         read_committed: bool = False,
     ) -> dict[TopicPartition, int]:
-        """The offsets at the start, at the end, or of the first record since a time in ms.
+        """Returns the offsets at the start, at the end, or of the first record since a time in ms.
 
-        -1 when no record is that late. `latest` is the offset the next record will get; with
-        `read_committed` the last stable one. Raises BrokerResponseError.
+        -1 if no record is that late. `latest` is the offset of the next record to be written; with
+        `read_committed` it is the last stable offset. Raises BrokerResponseError.
         """
         return await list_offsets(self._view, partitions, read_committed=read_committed)
 
@@ -281,11 +284,11 @@ class Client:
         max_wait_ms: int = 500,
         read_committed: bool = False,
     ) -> FetchedPartition:
-        """Fetch the batches of one partition from `offset` on, as the broker stores them.
+        """Fetches the batches of one partition from `offset` on, as the broker stores them.
 
-        Waits up to `max_wait_ms` for `min_bytes`. The first batch may begin before `offset`, and
-        comes whole however large; the last may be cut. Asks once: `retrying` asks again. Raises
-        BrokerResponseError.
+        Waits up to `max_wait_ms` for `min_bytes`. The first batch may start before `offset`, and is
+        complete whatever its size; the last one may be cut. Sends one request: `retrying` retries
+        it. Raises BrokerResponseError.
         """
         return await fetch_partition(
             self._view,
@@ -396,17 +399,20 @@ class Client:
         on_lost: Callback | None = None,
         **kafka_names: Any,
     ) -> Consumer | GroupConsumer:
-        """A consumer of whole topics, or of single partitions; to be used with `async for`.
+        """Makes a consumer of whole topics, or of single partitions; to be used with `async for`.
 
-        `start` is an offset of each partition, or the start or the end of all. `max_bytes` bounds
-        what a fetch brings of a partition, and `max_wait_ms` how long a broker may hold it.
+        `start` is an offset for each partition, or the start or the end of all. `max_bytes` bounds
+        the bytes that a fetch returns per partition, and `max_wait_ms` how long a broker may hold
+        it.
 
-        With `group` one that shares topics with the other members of that group, or reads
-        partitions by hand, and commits what is done; to be used with `async with`. Then `start` is
-        for what the group has committed nothing of, a time or "none" as well. `on_assigned`,
-        `on_revoked` and `on_lost`, functions or coroutine functions, get partitions as (topic,
-        number) when they come, while they can still be committed, and when they are gone. The rest
-        is that of `kproto.client.groups.settings.GroupSettings`, times in ms. See `Consumer` and
+        With `group` the consumer shares topics with the other members of that group, or reads
+        partitions that are assigned by hand, and commits offsets. Then `start` is for partitions
+        without a committed offset, and may be a time or "none" as well. `on_assigned`, `on_revoked`
+        and `on_lost`, functions or coroutine functions, get partitions as (topic, number): after
+        they are assigned, before they are revoked and while they can still be committed, and after
+        they are lost. The other arguments are those of
+        `kproto.client.groups.settings.GroupSettings`, times in ms. Kafka's names are taken too,
+        such as `auto_offset_reset`, `isolation_level`, `group_instance_id`. See `Consumer` and
         `GroupConsumer`. Raises ConfigurationError.
         """
         callbacks = Callbacks(on_assigned, on_revoked, on_lost)

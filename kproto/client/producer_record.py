@@ -1,4 +1,4 @@
-"""`ProducerRecord`: a record to be sent, as its user gives it and as hooks see it."""
+"""Defines `ProducerRecord`, as users and hooks see it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
 
 class ProducerRecord(NamedTuple):
-    """A record to send. `timestamp` in ms, None for now; `partition` None to choose by the key."""
+    """A record to send. `timestamp` is in ms, None for now; `partition` None to choose by
+    the key.
+    """
 
     value: bytes | None
     key: bytes | None = None

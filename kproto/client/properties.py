@@ -1,4 +1,4 @@
-"""What a client.properties file comes to as arguments of a `Client`. Opens no connection."""
+"""Turns a client.properties file into the arguments of a `Client`. Opens no connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
-from ..schema.nearest import nearest
+from ..schema.unknown_names import nearest
 from ..security.properties import PropertySource, from_properties
 from ..wire.errors import ConfigurationError
 from .settings import ClientSettings
@@ -17,7 +17,7 @@ _BOOTSTRAP: Final = "bootstrap"
 
 
 class ClientArguments(NamedTuple):
-    """Arguments of a `Client`, and what its producers and consumers begin with."""
+    """The arguments of a `Client`, and the defaults of its producers and consumers."""
 
     bootstrap: str | Sequence[str]
     settings: ClientSettings
@@ -28,9 +28,10 @@ class ClientArguments(NamedTuple):
 
 
 def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> ClientArguments:
-    """What properties say, and `overrides` say otherwise: fields of ClientSettings, `bootstrap`.
+    """Returns what properties say; `overrides`, fields of ClientSettings and `bootstrap`, count
+    first.
 
-    Properties about what is overridden are not looked at. Raises ConfigurationError.
+    Properties about an overridden setting are not read. Raises ConfigurationError.
     """
     known = [each.name for each in fields(ClientSettings)]
     for name in overrides:

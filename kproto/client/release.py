@@ -1,7 +1,7 @@
-"""What a release of Kafka takes, for a client that is told which one its brokers run.
+"""Knows what a release of Kafka speaks, for a client whose brokers cannot say it.
 
-Brokers before 0.10 have no ApiVersions (KIP-35): they close a connection that asks for it, so that
-they must be known beforehand. Plain functions on the table of releases.
+Brokers before 0.10 have no ApiVersions (KIP-35): they close a connection that sends it, so their
+release must be configured. Plain functions on the table of releases.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _MAGICS: Final = ((3, MAGIC_OF_BATCHES), (2, 1), (0, 0))
 
 @cache
 def release_called(name: str) -> str:
-    """The newest release of that name: "0.9" is 0.9.0.1. Raises ConfigurationError."""
+    """Returns the newest release of that name: "0.9" is 0.9.0.1. Raises ConfigurationError."""
     from ..schema import release_table  # a table that few clients need
-    from ..schema.nearest import nearest
+    from ..schema.unknown_names import nearest
 
     known = release_table.releases()
     found = [each for each in known if each == name or each.startswith(f"{name}.")]
@@ -49,7 +49,7 @@ def release_called(name: str) -> str:
 
 @cache
 def release_ranges(name: str) -> Mapping[int, ApiRange]:
-    """The versions of each API by its key, as a release has them. Raises ConfigurationError."""
+    """Returns the versions of each API key in a release. Raises ConfigurationError."""
     from ..schema import release_table
 
     ranges = release_table.ranges(release_called(name)).values()
@@ -61,14 +61,14 @@ def release_ranges(name: str) -> Mapping[int, ApiRange]:
 
 
 def says_versions(name: str | None) -> bool:
-    """True where brokers of a release answer ApiVersions; None is for one that is not known."""
+    """True if brokers of a release answer ApiVersions; None is an unknown release."""
     return name is None or ApiVersionsRequest.API_KEY in release_ranges(name)
 
 
 def common_ranges(
     one: Mapping[int, ApiRange], other: Mapping[int, ApiRange]
 ) -> dict[int, ApiRange]:
-    """What both take."""
+    """Returns the versions that both ranges have."""
     found = {
         key: ApiRange(max(one[key].lowest, its.lowest), min(one[key].highest, its.highest))
         for key, its in other.items()
@@ -78,12 +78,12 @@ def common_ranges(
 
 
 def magic_of(name: str | None) -> int:
-    """The format of records for a release; of one that is not known, the newest."""
+    """Returns the record format of a release; the newest one if the release is unknown."""
     if name is None:
         return MAGIC_OF_BATCHES
     return message_magic(release_ranges(name)[ProduceRequest.API_KEY].highest)
 
 
 def message_magic(highest_produce: int) -> int:
-    """The format of records for a broker that takes Produce up to that version."""
+    """Returns the record format of a broker that takes Produce up to that version."""
     return next((magic for version, magic in _MAGICS if highest_produce >= version), 0)

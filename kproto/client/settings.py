@@ -1,4 +1,4 @@
-"""The client's settings: every limit by name, with its default and the reason for it."""
+"""Defines the settings of a client: each with its default and the reason for it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .release import release_called
 
 __all__ = ["Address", "ClientSettings", "RecoveryStrategy", "parse_bootstrap"]
 
-#: What to do when no broker that is known can be reached.
+#: What the client does when no known broker can be reached.
 RecoveryStrategy: TypeAlias = Literal["rebootstrap", "none"]
 
 _DEFAULT_PORT: Final = 9092
 _PORT_DIGITS: Final = 5
 
 
-#: Settings that count something, with the least that works.
+#: The least value of each whole-number setting.
 _LEAST: Final = {
     "connect_timeout_ms": 1,
     "connect_timeout_max_ms": 1,
@@ -49,81 +49,79 @@ _LEAST: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """How a `Client` behaves. Times are in ms, sizes in bytes."""
+    """The settings of a `Client`. Times are in ms, sizes in bytes."""
 
-    #: Names this client in the broker's logs, quotas and metrics.
+    #: The name of this client in the logs, quotas and metrics of brokers.
     client_id: str = "kproto"
-    #: Where this client stands: brokers then name a replica near by to read from (client.rack,
+    #: The rack of this client: brokers then name a nearby replica to read from (client.rack,
     #: KIP-392).
     rack: str | None = None
-    #: The release of the brokers, such as "0.9" or "2.8", for those before 0.10, which cannot tell
-    #: what they take. From 0.10 on it holds the client to what that release takes.
+    #: The release of the brokers, such as "0.9" or "2.8"; needed before 0.10, where brokers cannot
+    #: report their versions. From 0.10 on it limits the client to what that release speaks.
     broker_version: str | None = None
-    #: True for TLS with what this machine trusts, a `Tls` to say more, or an `ssl.SSLContext`; the
-    #: broker is verified, unless a `Tls` or the context says otherwise.
+    #: True for TLS with the trusted certificates of this machine, a `Tls` for more settings, or an
+    #: `ssl.SSLContext`; the broker is verified, unless a `Tls` or the context turns that off.
     tls: AnyTls = False
-    #: Who this client is: `Plain`, `ScramSha512`, `OAuthBearer`, or what has the form of `Sasl`.
+    #: The credentials: `Plain`, `ScramSha512`, `OAuthBearer`, or an object of the protocol `Sasl`.
     sasl: Sasl | None = field(default=None, repr=False)
-    #: To open a TCP connection and to agree on versions: a broker that is up does so at once, a
-    #: lost packet or two and a TLS handshake fit in. As long again to get a token, and as long to
-    #: authenticate.
+    #: Time to open a TCP connection and to agree on versions: a running broker does it at once; a
+    #: lost packet or two and a TLS handshake fit in. Fetching a token may take as long again, and
+    #: authenticating too.
     connect_timeout_ms: int = 10_000
-    #: It doubles with each attempt in a row that a broker was too slow for, up to this (KIP-601): a
-    #: network that is overloaded needs more time, not more attempts.
+    #: The connect timeout doubles with each consecutive attempt that timed out, up to this
+    #: (KIP-601): an overloaded network needs more time, not more attempts.
     connect_timeout_max_ms: int = 30_000
-    #: Wait before a broker that could not be reached is tried again; doubles with each further
-    #: failure, with jitter of a fifth (KIP-144, KIP-580), so that one that comes back is not
-    #: trampled down.
+    #: Backoff before a broker that could not be reached is tried again; doubles with each further
+    #: failure, with a jitter of 20 % (KIP-144, KIP-580), so that a restarted broker is not
+    #: overloaded.
     reconnect_backoff_ms: int = 50
-    #: The longest wait between two attempts to reach a broker.
+    #: The longest backoff between two attempts to connect.
     reconnect_backoff_max_ms: int = 1_000
-    #: A connection that nobody has used for so long is closed, and opened again when it is needed.
-    #: Brokers close one after 10 minutes (connections.max.idle.ms): the client is a minute earlier,
-    #: so that no request meets a connection that the broker is closing. 0: never.
+    #: A connection that was idle for so long is closed, and reopened when it is needed. Brokers
+    #: close one after 10 minutes (connections.max.idle.ms): the client closes a minute earlier, so
+    #: that no request meets a connection that the broker is closing. 0: never.
     max_idle_ms: int = 540_000
-    #: The longest that one answer may have a connection wait (KIP-219). Brokers ask for no more
-    #: than their quota windows, 11 s by default: what is beyond this is a mistake, and no reason to
-    #: stop a client.
+    #: The longest throttle time that is obeyed (KIP-219). Brokers ask for no more than their quota
+    #: windows, 11 s by default: a longer time is a mistake, and must not stop a client.
     throttle_max_ms: int = 60_000
-    #: From writing a request to its response. Brokers hold a Produce for up to 30 s.
+    #: From the write of a request to its response. Brokers hold a Produce for up to 30 s.
     request_timeout_ms: int = 40_000
-    #: One operation with all its retries, such as an acknowledged send (Java's delivery timeout).
+    #: From a record to its ack, with all retries (delivery.timeout.ms).
     delivery_timeout_ms: int = 120_000
-    #: When a block `async with producer` ends with an exception: how long what was given may still
-    #: be sent, so that a broker that is away does not hide the exception.
+    #: How long an `async with producer` block that ends with an exception still sends, so that a
+    #: broker that is down does not hide the exception.
     error_flush_ms: int = 1_000
-    #: Wait before the first retry; doubles with each further one, with jitter of a fifth.
+    #: Backoff before the first retry; doubles with each further one, with a jitter of 20 %.
     retry_backoff_ms: int = 100
-    #: The longest wait between two retries.
+    #: The longest backoff between two retries.
     retry_backoff_max_ms: int = 1_000
-    #: Metadata older than this is asked for again before it is used.
+    #: Metadata older than this is refreshed before it is used.
     metadata_max_age_ms: int = 300_000
-    #: When no broker that is known can be reached, or metadata says that the client must: go back
-    #: to the servers it was given, looking up their names anew (`rebootstrap`), or not (`none`).
-    #: Behind those names other brokers may be by then (KIP-899).
+    #: If no known broker can be reached, or a broker asks for it: bootstrap again from the
+    #: configured servers and resolve their names again (`rebootstrap`), or not (`none`). The names
+    #: may belong to other brokers by then (KIP-899).
     metadata_recovery_strategy: RecoveryStrategy = "rebootstrap"
-    #: So long no metadata came, though it was asked for: every connection is closed, and the client
-    #: begins anew with the servers it was given (KIP-1102).
+    #: After so long without metadata, though it was requested, every connection is closed and the
+    #: client bootstraps again (KIP-1102).
     metadata_recovery_rebootstrap_trigger_ms: int = 300_000
-    #: How long a topic or leader that is not known yet is asked for: one just created takes a
-    #: moment to be known everywhere.
+    #: How long an unknown topic or leader is requested: not every broker knows a new topic at once.
     topic_timeout_ms: int = 5_000
-    #: Largest response that is read; a larger one ends the connection with an error.
+    #: The largest response that is read; a larger one ends the connection with an error.
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
-    #: Largest decompressed size of one batch that is read; a larger one is a CorruptBatchError, for
-    #: a batch of a few KB can stand for gigabytes.
+    #: The largest decompressed size of one batch that is read; a larger one is a CorruptBatchError,
+    #: because a few KB may decompress to gigabytes.
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
-    #: Largest request that the producer makes of several batches; one batch alone may be larger.
-    #: Brokers refuse requests over 100 MiB (socket.request.max.bytes).
+    #: The largest request that the producer builds of several batches; a single batch may be
+    #: larger. Brokers refuse requests over 100 MiB (socket.request.max.bytes).
     max_request_bytes: int = 16_777_216
-    #: Requests on one connection that wait for a response; more wait their turn here. Brokers
-    #: work on one request of a connection at a time, so more would only queue there.
+    #: Requests in flight on one connection; further ones are queued here. Brokers process one
+    #: request of a connection at a time, so more would only be queued there.
     max_in_flight: int = 16
-    #: Let brokers remember what a consumer reads (KIP-227): a fetch then names what has changed.
+    #: Use fetch sessions (KIP-227): a fetch then names only the partitions that changed.
     fetch_sessions: bool = True
     #: Negotiate versions that the definitions mark as unstable.
     unstable_versions: bool = False
-    #: Is told what the client does, and may change records on their way.
+    #: Observes the client, and may change records.
     hooks: Hooks | None = None
 
     def __post_init__(self) -> None:
@@ -150,7 +148,7 @@ class ClientSettings:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Address:
-    """Where a broker listens."""
+    """The host and port of a broker."""
 
     host: str
     port: int
@@ -161,9 +159,9 @@ class Address:
 
 
 def parse_bootstrap(servers: str | Sequence[str]) -> list[Address]:
-    """`host:port,host:port`, or a list of such, as addresses. IPv6 stands in brackets.
+    """Parses `host:port,host:port`, or a list of such; IPv6 addresses are in brackets.
 
-    Raises ConfigurationError, which quotes the part that is wrong.
+    Raises ConfigurationError, which quotes the wrong part.
     """
     if isinstance(servers, str):
         parts = servers.split(",")

@@ -1,6 +1,6 @@
-"""Defines the questions to an implementation and its answers, lines of JSON; see docs/fuzzing.md.
+"""Defines the questions to an implementation and its answers, lines of JSON.
 
-Knows no process.
+See docs/how-to/fuzzing.md. Knows no process.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import textwrap
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from ..schema.json_form import json_name
+from ..schema.json_converter import json_name
 from ..schema.layout import StructLayout, struct_of
 from .case import Answer, Case, Operation, Outcome
 from .lenient_reader import Deviation, Oddity, UnreadableMessageError, walk_message

@@ -19,7 +19,7 @@ __all__ = ["broker_text", "replay_text", "shown", "text", "to_json", "where"]
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """Returns the result as plain data; docs/fuzzing.md describes its keys."""
+    """Returns the result as plain data; docs/how-to/fuzzing.md describes its keys."""
     tried: dict[str, dict[str, dict[str, int]]] = {}
     for message_version in sorted(result.tried):
         counts = result.tried[message_version]

@@ -73,18 +73,18 @@ class AddPartitionsToTxnTopic(Struct):
 
 
 class AddPartitionsToTxnTopicCollection(KeyedList[AddPartitionsToTxnTopic]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AddPartitionsToTxnTopic | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AddPartitionsToTxnTopic]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 
@@ -120,23 +120,23 @@ class AddPartitionsToTxnTransaction(Struct):
 
 
 class AddPartitionsToTxnTransactionCollection(KeyedList[AddPartitionsToTxnTransaction]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("transactional_id",)
 
     def find(self, *, transactional_id: str) -> AddPartitionsToTxnTransaction | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(transactional_id)
 
     def find_all(self, *, transactional_id: str) -> list[AddPartitionsToTxnTransaction]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(transactional_id)
 
 
 class AddPartitionsToTxnRequest(Request["AddPartitionsToTxnResponse"]):
-    """Adds partitions to transactions, or asks whether they are in them.
+    """Adds partitions to transactions, or checks whether they are in them.
 
     Versions 0 to 5, flexible in versions 3 to 5.
 

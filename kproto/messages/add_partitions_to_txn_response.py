@@ -69,18 +69,18 @@ class AddPartitionsToTxnPartitionResult(Struct):
 
 
 class AddPartitionsToTxnPartitionResultCollection(KeyedList[AddPartitionsToTxnPartitionResult]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> AddPartitionsToTxnPartitionResult | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[AddPartitionsToTxnPartitionResult]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(partition_index)
 
 
@@ -109,18 +109,18 @@ class AddPartitionsToTxnTopicResult(Struct):
 
 
 class AddPartitionsToTxnTopicResultCollection(KeyedList[AddPartitionsToTxnTopicResult]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AddPartitionsToTxnTopicResult | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AddPartitionsToTxnTopicResult]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 
@@ -147,18 +147,18 @@ class AddPartitionsToTxnResult(Struct):
 
 
 class AddPartitionsToTxnResultCollection(KeyedList[AddPartitionsToTxnResult]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("transactional_id",)
 
     def find(self, *, transactional_id: str) -> AddPartitionsToTxnResult | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(transactional_id)
 
     def find_all(self, *, transactional_id: str) -> list[AddPartitionsToTxnResult]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(transactional_id)
 
 

@@ -30,8 +30,8 @@ class AllocateProducerIdsRequest(Request["AllocateProducerIdsResponse"]):
 
     Version 0, flexible.
 
-    broker_id: Id of the broker that asks.
-    broker_epoch: Epoch of the broker that asks; -1 when not known.
+    broker_id: Id of the broker that sends the request.
+    broker_epoch: Epoch of the broker that sends the request; -1 when not known.
     """
 
     __slots__ = ("broker_id", "broker_epoch")

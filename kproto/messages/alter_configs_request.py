@@ -75,18 +75,18 @@ class AlterableConfig(Struct):
 
 
 class AlterableConfigCollection(KeyedList[AlterableConfig]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AlterableConfig | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AlterableConfig]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 
@@ -117,7 +117,7 @@ class AlterConfigsResource(Struct):
 
 
 class AlterConfigsResourceCollection(KeyedList[AlterConfigsResource]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
@@ -126,13 +126,13 @@ class AlterConfigsResourceCollection(KeyedList[AlterConfigsResource]):
     def find(
         self, *, resource_type: int = 0, resource_name: str = ""
     ) -> AlterConfigsResource | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(resource_type, resource_name)
 
     def find_all(
         self, *, resource_type: int = 0, resource_name: str = ""
     ) -> list[AlterConfigsResource]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(resource_type, resource_name)
 
 

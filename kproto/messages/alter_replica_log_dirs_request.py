@@ -67,18 +67,18 @@ class AlterReplicaLogDirTopic(Struct):
 
 
 class AlterReplicaLogDirTopicCollection(KeyedList[AlterReplicaLogDirTopic]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> AlterReplicaLogDirTopic | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[AlterReplicaLogDirTopic]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 
@@ -105,18 +105,18 @@ class AlterReplicaLogDir(Struct):
 
 
 class AlterReplicaLogDirCollection(KeyedList[AlterReplicaLogDir]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("path",)
 
     def find(self, *, path: str) -> AlterReplicaLogDir | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(path)
 
     def find_all(self, *, path: str) -> list[AlterReplicaLogDir]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(path)
 
 

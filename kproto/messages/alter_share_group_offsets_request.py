@@ -79,18 +79,18 @@ class AlterShareGroupOffsetsRequestTopic(Struct):
 
 
 class AlterShareGroupOffsetsRequestTopicCollection(KeyedList[AlterShareGroupOffsetsRequestTopic]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("topic_name",)
 
     def find(self, *, topic_name: str) -> AlterShareGroupOffsetsRequestTopic | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(topic_name)
 
     def find_all(self, *, topic_name: str) -> list[AlterShareGroupOffsetsRequestTopic]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(topic_name)
 
 

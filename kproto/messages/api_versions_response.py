@@ -84,18 +84,18 @@ class ApiVersion(Struct):
 
 
 class ApiVersionCollection(KeyedList[ApiVersion]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("api_key",)
 
     def find(self, *, api_key: int) -> ApiVersion | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(api_key)
 
     def find_all(self, *, api_key: int) -> list[ApiVersion]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(api_key)
 
 
@@ -125,18 +125,18 @@ class SupportedFeatureKey(Struct):
 
 
 class SupportedFeatureKeyCollection(KeyedList[SupportedFeatureKey]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> SupportedFeatureKey | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[SupportedFeatureKey]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 
@@ -166,18 +166,18 @@ class FinalizedFeatureKey(Struct):
 
 
 class FinalizedFeatureKeyCollection(KeyedList[FinalizedFeatureKey]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> FinalizedFeatureKey | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[FinalizedFeatureKey]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 

@@ -1,8 +1,8 @@
-"""What every generated class inherits; the one module here that is written by hand.
+"""The base classes of every generated class; the only hand-written module of this package.
 
-A generated struct brings `__slots__` and a keyword `__init__`; a generated message brings
-`_read_fields` and `_write_fields` too, which know every version and explain nothing. The classes
-here add the public codec around them, equality, printing, copying, and the explanation of errors.
+A generated struct has `__slots__` and a keyword `__init__`; a generated message also has
+`_read_fields` and `_write_fields`, which know every version and explain nothing. The classes here
+add the public codec, equality, printing, copying, and the explanation of errors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ R = TypeVar("R", bound="Response")
 
 
 class _Default:
-    """There is one, DEFAULT, and it stays that one when it is copied or pickled."""
+    """The class of DEFAULT, of which copies and pickles are the same object."""
 
     __slots__ = ()
 
@@ -49,31 +49,31 @@ class _Default:
         return "DEFAULT"
 
 
-#: Stands for the default where None means null, and for a struct that nobody has asked for yet.
+#: Stands for the default when None means null, and for a struct before its first access.
 DEFAULT: Final[Any] = _Default()
 
 
 def string_list(values: Iterable[str]) -> list[str]:
-    """A list of `values`. Raises EncodeError on a lone str, of which it would take the letters."""
+    """Returns a list of `values`. Raises EncodeError on a lone str, whose letters it would take."""
     if isinstance(values, str):
         raise EncodeError("a list of str is wanted, not one str: put it in brackets")
     return list(values)
 
 
-#: The type of an array of numbers that was read and that nobody has asked for yet.
+#: The type of an array of numbers that was read and not accessed yet.
 PACKED: Final[Any] = bytes
 
 
 def number_list(values: Any) -> Any:
-    """What a slot holds that may be PACKED when somebody sets it: bytes are set as a list."""
+    """Returns the value for a slot that may be PACKED: bytes become a list."""
     return list(values) if type(values) is PACKED else values
 
 
 class Struct:
-    """A group of fields: one class for all versions.
+    """The base class of generated structs; one class for all versions.
 
-    Equal when of one class with equal fields and equal unknown tagged fields, whatever their order:
-    they are written by number. Mutable, so not hashable.
+    Two structs are equal if they have the same class, equal fields, and equal unknown tagged fields
+    in any order, because the writer sorts them by number. Mutable, so not hashable.
     """
 
     __slots__ = ("_unknown_tags",)
@@ -85,7 +85,7 @@ class Struct:
 
     @property
     def unknown_tagged_fields(self) -> list[RawTaggedField]:
-        """Tagged fields the definition does not know; kept on reading, merged in on writing."""
+        """Tagged fields that the definition lacks; kept when reading, and merged when writing."""
         if self._unknown_tags is None:
             self._unknown_tags = []
         return self._unknown_tags
@@ -112,14 +112,14 @@ class Struct:
 
     @classmethod
     def _names(cls) -> list[str]:
-        """The fields; some are properties in front of a slot with an underscore."""
+        """Returns the field names; some are properties whose slot has an underscore in front."""
         return [slot.lstrip("_") for slot in cls._generated().__slots__]
 
     @classmethod
     def _generated(cls) -> type[Self]:
-        """The class that the generator made: this one, or the one that it was derived from."""
+        """Returns the generated class: this one, or the one that a subclass was derived from."""
         near = [made for made in cls.__mro__ if made.__base__ is Struct]
-        # What a user mixed in has no fields, which are slots.
+        # Mixins of a user have no fields, because fields are slots.
         return next(filter(_has_fields, near), near[0])
 
     def _shown(self, name: str) -> str:
@@ -131,20 +131,20 @@ class Struct:
         return repr(value)
 
     def copy(self) -> Self:
-        """A deep copy."""
-        from copy import deepcopy  # not loaded for those who copy nothing
+        """Returns a deep copy."""
+        from copy import deepcopy  # imported at the first copy only
 
         return deepcopy(self)
 
 
 class KeyedList(list[T]):
-    """An array whose elements have a key in the definition (mapKey).
+    """A list of structs with a key in the definition (mapKey), with a look-up by that key.
 
-    The generated subclasses give `find` the names and types of the key. The index grows at a
-    look-up by what was appended since; it is only a hint, which the element found must confirm, so
-    that appended, removed and changed elements never make it answer wrongly. That has a price: a
-    key may have been changed in place, so one that is not there takes a look at every element
-    (some 30 ns each). For many that may be missing, make a dict.
+    The generated subclasses give `find` the names and types of the key. A look-up first indexes the
+    elements that were appended since the last one. The index is only a hint, which the found
+    element must confirm, so that appended, removed and changed elements never yield a wrong result.
+    The price: a key may have been changed in place, so a look-up of a missing key examines every
+    element (some 30 ns each). If many keys may be missing, make a dict.
     """
 
     __slots__ = ("_index", "_indexed")
@@ -152,14 +152,14 @@ class KeyedList(list[T]):
     _KEY: ClassVar[tuple[str, ...]] = ()
 
     _index: dict[tuple[Any, ...], int]
-    #: How many elements the index has seen.
+    #: The number of indexed elements.
     _indexed: int
 
     def _find(self, *key: object) -> T | None:
-        """An element with that key, or None.
+        """Returns an element with that key, or None.
 
-        Of several it is the first, unless keys or the places of elements were changed after a
-        look-up: to see that would take a look at every element.
+        Returns the first of several, unless keys were changed or elements moved after a look-up,
+        because detecting that would examine every element.
         """
         try:
             element = self._indexed_element(key)
@@ -176,7 +176,7 @@ class KeyedList(list[T]):
         return element
 
     def _indexed_element(self, key: tuple[Any, ...]) -> T | None:
-        """What the index says has the key, if it still has it."""
+        """Returns the element that the index has for the key, if it still has that key."""
         at = self._index.get(key, -1)
         return self[at] if 0 <= at < len(self) and self._key_of(self[at]) == key else None
 
@@ -186,12 +186,12 @@ class KeyedList(list[T]):
         self._indexed = len(self)
 
     def _is_somewhere(self, key: tuple[Any, ...]) -> bool:
-        """Whether an element has the key, whatever the index says: it was changed, or moved."""
+        """Returns whether any element has the key, regardless of the index."""
         wanted = key[0] if len(key) == 1 else key
         return wanted in map(attrgetter(*self._KEY), self)
 
     def _find_all(self, *key: object) -> list[T]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return [element for element in self if self._key_of(element) == key]
 
     def _key_of(self, element: T) -> tuple[Any, ...]:
@@ -215,7 +215,7 @@ class Message(Struct):
     #: The highest version that is negotiated without opting in; -1 when there is none.
     LATEST_STABLE: ClassVar[int]
 
-    # Every generated message brings both of its own.
+    # Every generated message overrides both.
 
     @classmethod
     def _read_fields(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
@@ -226,20 +226,20 @@ class Message(Struct):
 
     @classmethod
     def _generated(cls) -> type[Self]:
-        # What a user mixed in reads nothing.
+        # Mixins of a user read nothing.
         return next(made for made in cls.__mro__ if "_read_fields" in vars(made))
 
     def encode(self, version: int) -> bytes:
-        """The message as bytes, without a header. Raises what `encoded_pieces` raises."""
+        """Returns the message as bytes, without a header; raises like `encoded_pieces`."""
         return b"".join(self.encoded_pieces(version))
 
     def encoded_pieces(self, version: int) -> list[bytes]:
-        """The message as bytes, without a header, in pieces to be joined.
+        """Returns the message as bytes, without a header, in pieces to be joined.
 
-        What is large and bytes already, such as records, is a piece of its own and not copied.
-        Raises EncodeError when a value cannot be written at that version: of a wrong type or
-        range, null where that is not allowed, or not at its default in a field that the version
-        does not have and that is not ignorable.
+        A large value that is bytes already, such as records, is a piece by itself and not copied.
+        Raises EncodeError if a value cannot be written at that version: a wrong type or range, null
+        where it is not allowed, or a value other than the default in a field that the version lacks
+        and that is not ignorable.
         """
         if version not in self.VALID_VERSIONS:
             raise EncodeError(_no_such_version(type(self), version), message=type(self).__name__)
@@ -252,15 +252,15 @@ class Message(Struct):
         except MemoryError:
             raise
         except Exception as fault:
-            # Not ours, and so kept as the cause: an object in a field raised it.
+            # An object in a field raised this error, so it stays as the cause.
             raise _why_not_written(self, version, fault) from fault
         return pieces
 
     @classmethod
     def decode(cls, data: bytes | bytearray | memoryview, version: int) -> Self:
-        """Read a message from the whole of `data`; `bytes` are read without a copy.
+        """Reads a message from the whole of `data`; `bytes` are read without a copy.
 
-        Raises DecodeError, which says where and why, on bytes that are not exactly one message.
+        Raises DecodeError, which tells where and why, on bytes that are not exactly one message.
         """
         if version not in cls.VALID_VERSIONS:
             raise DecodeError(_no_such_version(cls, version), message=cls.__name__)
@@ -272,16 +272,16 @@ class Message(Struct):
                 return message
             del message
         except READ_FAULTS:
-            pass  # what was read until then goes with the exception, before all is walked again
+            pass  # frees what was read before the bytes are read again
         raise _why_not_read(cls, data, 0, version, trailing=False)
 
     @classmethod
     def decode_from(
         cls, data: bytes | bytearray | memoryview, offset: int, version: int
     ) -> tuple[Self, int]:
-        """Read a message that begins at `offset` (bytes); returns it and the offset behind it.
+        """Reads a message that begins at `offset` (bytes); returns it and the offset behind it.
 
-        Bytes behind the message are left alone. Raises DecodeError, as `decode` does.
+        Ignores bytes behind the message. Raises DecodeError, as `decode` does.
         """
         if version not in cls.VALID_VERSIONS:
             raise DecodeError(_no_such_version(cls, version), message=cls.__name__)
@@ -298,24 +298,24 @@ class Message(Struct):
                 return message, end
             del message
         except READ_FAULTS:
-            pass  # what was read until then goes with the exception, before all is walked again
+            pass  # frees what was read before the bytes are read again
         raise _why_not_read(cls, data, offset, version, trailing=True)
 
     def size(self, version: int) -> int:
-        """The length in bytes of `encode(version)`; raises what it raises."""
+        """Returns the length in bytes of `encode(version)`; raises the same errors."""
         return len(self.encode(version))
 
     def to_json(self, version: int) -> dict[str, Any]:
-        """The message as Kafka's JsonConverter writes it. Raises EncodeError, as `encode` does."""
-        from ..schema.json_form import to_json
+        """Returns the message as Kafka's JsonConverter writes it. Raises EncodeError."""
+        from ..schema.json_converter import to_json
 
         self.encode(version)
         return to_json(self._definition(), version, self)
 
     @classmethod
     def from_json(cls, node: dict[str, Any], version: int) -> Self:
-        """Read what `to_json`, or Kafka's JsonConverter, wrote. Raises DecodeError."""
-        from ..schema.json_form import from_json
+        """Reads the JSON of `to_json` or of Kafka's JsonConverter. Raises DecodeError."""
+        from ..schema.json_converter import from_json
 
         if version not in cls.VALID_VERSIONS:
             raise DecodeError(_no_such_version(cls, version), message=cls.__name__)
@@ -326,7 +326,7 @@ class Message(Struct):
 
     @classmethod
     def _definition(cls) -> MessageSpec:
-        """The definition that the class was made of."""
+        """Returns the definition from which the class was made."""
         from ..schema.definitions import definitions_of
 
         made = cls._generated()
@@ -334,7 +334,7 @@ class Message(Struct):
 
     @classmethod
     def _classes(cls) -> Mapping[str, Any]:
-        """The classes of the message's structs by name, and whatever else its module holds."""
+        """Returns the classes of the message's structs by name, and the rest of its module."""
         return vars(sys.modules[cls._generated().__module__])
 
 
@@ -343,23 +343,23 @@ class Response(Message):
 
     __slots__ = ()
 
-    # No class variable here is ever assigned to, so that a narrower type is safe.
+    # These class variables are never assigned to, so that a narrower type is safe.
     API_KEY: ClassVar[int]  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
 class Request(Message, Generic[R]):
-    """A request, which names the class of its response."""
+    """A request; its type parameter is the class of its response."""
 
     __slots__ = ()
 
     if not TYPE_CHECKING:
 
         def __class_getitem__(cls, response: object) -> type[Request]:
-            """Only type checkers look at the response; what typing makes here costs an import."""
+            """Ignores the response, which only type checkers use; typing is slow to import."""
             return cls
 
     API_KEY: ClassVar[int]  # pyright: ignore[reportIncompatibleVariableOverride]
-    #: Who answers the request: broker, controller, raft, ….
+    #: The servers that take the request: broker, controller, raft, ….
     LISTENERS: ClassVar[tuple[str, ...]]
 
 
@@ -368,12 +368,12 @@ def _has_fields(made: type[Struct]) -> bool:
 
 
 def _same_tags(first: list[RawTaggedField] | None, second: list[RawTaggedField] | None) -> bool:
-    """Whether two lists of unknown tagged fields are written alike: by ascending number."""
+    """Returns whether two lists of unknown tagged fields encode alike: in ascending order."""
     if not first or not second or first == second:
         return bool(first) == bool(second)
     try:
         return sorted(first, key=itemgetter(0)) == sorted(second, key=itemgetter(0))
-    except (TypeError, LookupError):  # something else stands in them, which encode refuses
+    except (TypeError, LookupError):  # not RawTaggedFields; encode refuses them
         return False
 
 
@@ -400,7 +400,7 @@ def _no_such_version(cls: type[Message], version: int) -> str:
 def _told(number: int) -> str:
     try:
         return repr(number)
-    except ValueError:  # Python turns no number of thousands of digits into text
+    except ValueError:  # Python refuses to convert thousands of digits to text
         return "of such length"
 
 

@@ -59,7 +59,8 @@ class PartitionData(Struct):
     Versions 0 to 1.
 
     partition_index: Index of the partition in its topic, from 0.
-    voter_directory_id: Log directory id of the voter that is told. (version 1, ignorable)
+    voter_directory_id: Log directory id of the voter that the request is for. (version 1,
+        ignorable)
     leader_id: Replica id of the new leader.
     leader_epoch: Epoch that the new leader has begun.
     """
@@ -129,18 +130,18 @@ class LeaderEndpoint(Struct):
 
 
 class LeaderEndpointCollection(KeyedList[LeaderEndpoint]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> LeaderEndpoint | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[LeaderEndpoint]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 
@@ -150,7 +151,8 @@ class BeginQuorumEpochRequest(Request["BeginQuorumEpochResponse"]):
     Versions 0 to 1, flexible in version 1.
 
     cluster_id: Id of the cluster; null when not known. (nullable)
-    voter_id: Replica id of the voter that is told; -1 when not known. (version 1, ignorable)
+    voter_id: Replica id of the voter that the request is for; -1 when not known. (version 1,
+        ignorable)
     topics: One entry for each topic.
     leader_endpoints: Addresses of the leader, one for each listener. (version 1, ignorable)
     """

@@ -123,18 +123,18 @@ class NodeEndpoint(Struct):
 
 
 class NodeEndpointCollection(KeyedList[NodeEndpoint]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(node_id)
 
 

@@ -26,8 +26,7 @@ class BeginTransactionRecord(Message):
 
     Version 0, flexible.
 
-    name: Free text that says what the transaction is for; null when none is given. (nullable, tag
-        0)
+    name: Free text that describes the transaction; null when none is given. (nullable, tag 0)
     """
 
     __slots__ = ("name",)

@@ -81,18 +81,18 @@ class Listener(Struct):
 
 
 class ListenerCollection(KeyedList[Listener]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Listener | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Listener]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 
@@ -122,18 +122,18 @@ class Feature(Struct):
 
 
 class FeatureCollection(KeyedList[Feature]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Feature | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Feature]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 

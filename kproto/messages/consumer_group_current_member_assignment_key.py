@@ -21,7 +21,7 @@ __all__ = [
 
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
-    """Key in __consumer_offsets of what a consumer group's member holds now.
+    """Key in __consumer_offsets of the current assignment of a consumer group's member.
 
     Version 0, not flexible.
 

@@ -67,7 +67,7 @@ class TopicPartitions(Struct):
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
-    """What a consumer group's member holds now and has yet to give up.
+    """Current assignment of a consumer group's member, and the partitions it has yet to revoke.
 
     Version 0, flexible.
 
@@ -78,7 +78,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
     state: State of the member: 0 stable, 1 has partitions to give up, 2 waits for partitions of
         others, 127 unknown.
     assigned_partitions: Partitions assigned to the member, by topic.
-    partitions_pending_revocation: Partitions that the member has yet to give up.
+    partitions_pending_revocation: Partitions that the member has yet to revoke.
     """
 
     __slots__ = (

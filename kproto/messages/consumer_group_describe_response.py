@@ -74,7 +74,7 @@ class TopicPartitions(Struct):
 
 
 class Assignment(Struct):
-    """What one member is assigned.
+    """Assignment of one member.
 
     Versions 0 to 1.
 
@@ -107,8 +107,8 @@ class Member(Struct):
     subscribed_topic_names: Names of the topics that the member subscribes to.
     subscribed_topic_regex: Regular expression over topic names that the member subscribes by; null
         for none. (nullable)
-    assignment: What the member holds now.
-    target_assignment: What the member shall have once the rebalance is over.
+    assignment: Current assignment of the member.
+    target_assignment: Target assignment of the member.
     member_type: Protocol of the member: 0 classic, 1 consumer; -1 when not known. (version 1,
         ignorable)
     """
@@ -170,7 +170,7 @@ class DescribedGroup(Struct):
     assignor_name: Assignor that the group coordinator uses.
     members: Members of the group.
     authorized_operations: Bit n is set when the caller may do AclOperation n on the group; -(2**31)
-        when not asked for.
+        when not requested.
     """
 
     __slots__ = (

@@ -82,7 +82,7 @@ class ConsumerGroupHeartbeatRequest(Request["ConsumerGroupHeartbeatResponse"]):
     instance_id: Instance id of a static member; null for a dynamic one, or when unchanged.
         (nullable)
     rack_id: Rack of the member; null when it has none, or when unchanged. (nullable)
-    rebalance_timeout_ms: How long the member may take to give up partitions, in ms; -1 when
+    rebalance_timeout_ms: How long the member may take to revoke partitions, in ms; -1 when
         unchanged.
     subscribed_topic_names: Names of the topics that the member subscribes to; null when unchanged.
         (nullable)

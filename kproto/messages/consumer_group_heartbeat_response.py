@@ -63,7 +63,7 @@ class TopicPartitions(Struct):
 
 
 class Assignment(Struct):
-    """What one member is assigned.
+    """Assignment of one member.
 
     Versions 0 to 1.
 

@@ -21,7 +21,7 @@ __all__ = [
 
 
 class ConsumerGroupMemberMetadataKey(Message):
-    """Key in __consumer_offsets of what a consumer group knows of a member.
+    """Key in __consumer_offsets of the metadata of a consumer group's member.
 
     Version 0, not flexible.
 

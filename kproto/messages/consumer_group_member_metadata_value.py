@@ -52,7 +52,7 @@ class ClassicProtocol(Struct):
     Version 0.
 
     name: Name of the protocol.
-    metadata: What the member sent for the protocol.
+    metadata: Metadata that the member sent for the protocol.
     """
 
     __slots__ = ("name", "metadata")
@@ -69,7 +69,7 @@ class ClassicProtocol(Struct):
 
 
 class ClassicMemberMetadata(Struct):
-    """What a member of the classic protocol sent when it joined.
+    """Metadata that a member of the classic protocol sent when it joined.
 
     Version 0.
 
@@ -103,11 +103,11 @@ class ConsumerGroupMemberMetadataValue(Message):
     subscribed_topic_names: Names of the topics that the member subscribes to.
     subscribed_topic_regex: Regular expression over topic names that the member subscribes by; null
         for none. (nullable)
-    rebalance_timeout_ms: How long the member may take to give up partitions, in ms; -1 when not
+    rebalance_timeout_ms: How long the member may take to revoke partitions, in ms; -1 when not
         known.
     server_assignor: Assignor that the member wants the broker to use; null for no wish. (nullable)
-    classic_member_metadata: What a member of the classic protocol sent; null for one of the
-        consumer protocol. (nullable, tag 0)
+    classic_member_metadata: Metadata that a member of the classic protocol sent; null for one of
+        the consumer protocol. (nullable, tag 0)
     """
 
     __slots__ = (

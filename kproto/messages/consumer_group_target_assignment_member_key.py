@@ -21,7 +21,7 @@ __all__ = [
 
 
 class ConsumerGroupTargetAssignmentMemberKey(Message):
-    """Key in __consumer_offsets of what a consumer group's member shall hold.
+    """Key in __consumer_offsets of the target assignment of a consumer group's member.
 
     Version 0, not flexible.
 

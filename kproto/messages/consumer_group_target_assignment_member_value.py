@@ -52,7 +52,7 @@ class TopicPartition(Struct):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
-    """What a consumer group's member shall hold once the rebalance is over.
+    """Target assignment of a consumer group's member.
 
     Version 0, flexible.
 

@@ -53,23 +53,23 @@ class TopicPartition(Struct):
 
 
 class TopicPartitionCollection(KeyedList[TopicPartition]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> TopicPartition | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[TopicPartition]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(topic)
 
 
 class ConsumerProtocolAssignment(Message):
-    """What a classic group of consumers assigns to one member, inside SyncGroup.
+    """Assignment of one member of a classic consumer group, inside SyncGroup.
 
     Versions 0 to 3, none flexible.
 

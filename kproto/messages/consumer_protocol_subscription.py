@@ -65,23 +65,23 @@ class TopicPartition(Struct):
 
 
 class TopicPartitionCollection(KeyedList[TopicPartition]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> TopicPartition | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[TopicPartition]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(topic)
 
 
 class ConsumerProtocolSubscription(Message):
-    """What a member of a classic group of consumers subscribes to, inside JoinGroup.
+    """Subscription of one member of a classic consumer group, inside JoinGroup.
 
     Versions 0 to 3, none flexible.
 

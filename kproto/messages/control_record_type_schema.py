@@ -22,7 +22,7 @@ _INT16 = struct.Struct(">h")
 
 
 class ControlRecordTypeSchema(Message):
-    """Key of a control record, which says what kind it is.
+    """Key of a control record, with its type.
 
     Version 0, not flexible.
 

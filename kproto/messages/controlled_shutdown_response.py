@@ -63,20 +63,20 @@ class RemainingPartition(Struct):
 
 
 class RemainingPartitionCollection(KeyedList[RemainingPartition]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("topic_name", "partition_index")
 
     def find(self, *, topic_name: str = "", partition_index: int = 0) -> RemainingPartition | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(topic_name, partition_index)
 
     def find_all(
         self, *, topic_name: str = "", partition_index: int = 0
     ) -> list[RemainingPartition]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(topic_name, partition_index)
 
 

@@ -52,7 +52,7 @@ class AclCreation(Struct):
     resource_type: Type of resource: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6
         delegation token, 7 user.
     resource_name: Name of the resource, such as a topic or a broker id.
-    resource_pattern_type: How ResourceName is meant: 3 literally, 4 as a prefix. (versions 1 to 3)
+    resource_pattern_type: Pattern type of ResourceName: 3 literal, 4 prefixed. (versions 1 to 3)
     principal: Principal that the ACL is about, as type:name.
     host: Host that the ACL is about; * for any.
     operation: 1 any, 2 all, 3 read, 4 write, 5 create, 6 delete, 7 alter, 8 describe, and more up

@@ -79,18 +79,18 @@ class CreatableReplicaAssignment(Struct):
 
 
 class CreatableReplicaAssignmentCollection(KeyedList[CreatableReplicaAssignment]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> CreatableReplicaAssignment | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[CreatableReplicaAssignment]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(partition_index)
 
 
@@ -117,18 +117,18 @@ class CreatableTopicConfig(Struct):
 
 
 class CreatableTopicConfigCollection(KeyedList[CreatableTopicConfig]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> CreatableTopicConfig | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[CreatableTopicConfig]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 
@@ -165,18 +165,18 @@ class CreatableTopic(Struct):
 
 
 class CreatableTopicCollection(KeyedList[CreatableTopic]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> CreatableTopic | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[CreatableTopic]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 

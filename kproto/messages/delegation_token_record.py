@@ -40,7 +40,7 @@ class DelegationTokenRecord(Message):
     Version 0, flexible.
 
     owner: Principal that owns the token, as type:name.
-    requester: Principal that asked for the token, as type:name.
+    requester: Principal that requested the token, as type:name.
     renewers: Principals that may renew the token, as type:name.
     issue_timestamp: When the token was issued, in ms since the Unix epoch.
     max_timestamp: When the token can no longer be renewed, in ms since the Unix epoch.

@@ -70,18 +70,18 @@ class DeletableGroupResult(Struct):
 
 
 class DeletableGroupResultCollection(KeyedList[DeletableGroupResult]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("group_id",)
 
     def find(self, *, group_id: str) -> DeletableGroupResult | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(group_id)
 
     def find_all(self, *, group_id: str) -> list[DeletableGroupResult]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(group_id)
 
 

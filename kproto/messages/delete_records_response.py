@@ -69,18 +69,18 @@ class DeleteRecordsPartitionResult(Struct):
 
 
 class DeleteRecordsPartitionResultCollection(KeyedList[DeleteRecordsPartitionResult]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> DeleteRecordsPartitionResult | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[DeleteRecordsPartitionResult]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(partition_index)
 
 
@@ -107,18 +107,18 @@ class DeleteRecordsTopicResult(Struct):
 
 
 class DeleteRecordsTopicResultCollection(KeyedList[DeleteRecordsTopicResult]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> DeleteRecordsTopicResult | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[DeleteRecordsTopicResult]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 

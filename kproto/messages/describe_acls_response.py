@@ -84,7 +84,7 @@ class DescribeAclsResource(Struct):
     resource_type: Type of resource: 1 any, 2 topic, 3 group, 4 cluster, 5 transactional id, 6
         delegation token, 7 user.
     resource_name: Name of the resource, such as a topic or a broker id.
-    pattern_type: How ResourceName is meant: 3 literally, 4 as a prefix. (versions 1 to 3)
+    pattern_type: Pattern type of ResourceName: 3 literal, 4 prefixed. (versions 1 to 3)
     acls: Access control entries of the resource.
     """
 

@@ -79,7 +79,7 @@ class DescribeClientQuotasRequest(Request["DescribeClientQuotasResponse"]):
     Versions 0 to 1, flexible in version 1.
 
     components: Conditions on the entity, all of which must hold.
-    strict: True to leave out entities that have types beyond those asked for.
+    strict: True to leave out entities that have types beyond those requested.
     """
 
     __slots__ = ("components", "strict")

@@ -75,18 +75,18 @@ class DescribeClusterBroker(Struct):
 
 
 class DescribeClusterBrokerCollection(KeyedList[DescribeClusterBroker]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("broker_id",)
 
     def find(self, *, broker_id: int) -> DescribeClusterBroker | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(broker_id)
 
     def find_all(self, *, broker_id: int) -> list[DescribeClusterBroker]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(broker_id)
 
 
@@ -105,7 +105,7 @@ class DescribeClusterResponse(Response):
         known.
     brokers: Brokers or controllers of the cluster, as EndpointType says.
     cluster_authorized_operations: Bit n is set when the caller may do AclOperation n on the
-        cluster; -(2**31) when not asked for.
+        cluster; -(2**31) when not requested.
     """
 
     __slots__ = (

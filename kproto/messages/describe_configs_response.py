@@ -90,7 +90,7 @@ class DescribeConfigsResourceResult(Struct):
     synonyms: Other places that set the value, the one in force first. (versions 1 to 4, ignorable)
     config_type: Type of value: 0 unknown, 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7
         list, 8 class, 9 password. (versions 3 to 4, ignorable)
-    documentation: Documentation of the setting; null when not asked for. (versions 3 to 4,
+    documentation: Documentation of the setting; null when not requested. (versions 3 to 4,
         nullable, ignorable)
     """
 

@@ -75,8 +75,8 @@ class DescribedDelegationToken(Struct):
 
     principal_type: Type of the principal that owns the token, such as User.
     principal_name: Name of the principal that owns the token.
-    token_requester_principal_type: Type of the principal that asked for the token. (version 3)
-    token_requester_principal_name: Name of the principal that asked for the token. (version 3)
+    token_requester_principal_type: Type of the principal that requested the token. (version 3)
+    token_requester_principal_name: Name of the principal that requested the token. (version 3)
     issue_timestamp: When the token was issued, in ms since the Unix epoch.
     expiry_timestamp: When the token expires, in ms since the Unix epoch.
     max_timestamp: When the token can no longer be renewed, in ms since the Unix epoch.

@@ -60,7 +60,8 @@ class DescribedGroupMember(Struct):
         nullable, ignorable)
     client_id: Client id that the member puts into its requests.
     client_host: Host that the member connects from.
-    member_metadata: What the member sent for the group's protocol, such as its subscription.
+    member_metadata: Metadata that the member sent for the group's protocol, such as its
+        subscription.
     member_assignment: Assignment of the member, in the bytes of the group's protocol.
     """
 
@@ -106,7 +107,7 @@ class DescribedGroup(Struct):
     protocol_data: Name of the protocol that the members have agreed on; empty when there is none.
     members: Members of the group.
     authorized_operations: Bit n is set when the caller may do AclOperation n on the group; -(2**31)
-        when not asked for. (versions 3 to 6)
+        when not requested. (versions 3 to 6)
     """
 
     __slots__ = (

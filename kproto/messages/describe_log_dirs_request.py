@@ -67,23 +67,23 @@ class DescribableLogDirTopic(Struct):
 
 
 class DescribableLogDirTopicCollection(KeyedList[DescribableLogDirTopic]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> DescribableLogDirTopic | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[DescribableLogDirTopic]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(topic)
 
 
 class DescribeLogDirsRequest(Request["DescribeLogDirsResponse"]):
-    """Asks for the log directories of a broker and what lies in them.
+    """Requests the log directories of a broker and their contents.
 
     Versions 0 to 5, flexible in versions 2 to 5.
 

@@ -98,7 +98,7 @@ class DescribeLogDirsTopic(Struct):
 
 
 class DescribeLogDirsResult(Struct):
-    """One log directory and what lies in it.
+    """One log directory and its content.
 
     Versions 0 to 5.
 

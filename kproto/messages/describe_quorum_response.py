@@ -52,7 +52,7 @@ _UINT16 = struct.Struct(">H")
 
 
 class ReplicaState(Struct):
-    """How far one replica has come.
+    """Progress of one replica.
 
     Versions 0 to 2.
 
@@ -61,8 +61,8 @@ class ReplicaState(Struct):
     log_end_offset: Offset that the replica's next record will get; -1 when not known.
     last_fetch_timestamp: When the replica last fetched, in ms since the Unix epoch; -1 for the
         leader itself and when not known. (versions 1 to 2, ignorable)
-    last_caught_up_timestamp: Leader's append time of what the replica last asked for, in ms since
-        the Unix epoch; -1 when not known. (versions 1 to 2, ignorable)
+    last_caught_up_timestamp: Leader's append time of the offset in the latest fetch of the replica,
+        in ms since the Unix epoch; -1 when not known. (versions 1 to 2, ignorable)
     """
 
     __slots__ = (
@@ -188,18 +188,18 @@ class Listener(Struct):
 
 
 class ListenerCollection(KeyedList[Listener]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> Listener | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[Listener]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 
@@ -226,18 +226,18 @@ class Node(Struct):
 
 
 class NodeCollection(KeyedList[Node]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> Node | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[Node]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(node_id)
 
 

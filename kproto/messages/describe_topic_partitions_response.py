@@ -116,7 +116,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
     is_internal: True for a topic of Kafka's own, such as __consumer_offsets.
     partitions: Partitions of the topic.
     topic_authorized_operations: Bit n is set when the caller may do AclOperation n on the topic;
-        -(2**31) when not asked for.
+        -(2**31) when not requested.
     """
 
     __slots__ = (
@@ -150,18 +150,18 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 class DescribeTopicPartitionsResponseTopicCollection(
     KeyedList[DescribeTopicPartitionsResponseTopic]
 ):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str | None) -> DescribeTopicPartitionsResponseTopic | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str | None) -> list[DescribeTopicPartitionsResponseTopic]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 
@@ -195,7 +195,7 @@ class DescribeTopicPartitionsResponse(Response):
     throttle_time_ms: How long the request was held back, or the client is to wait, because of a
         quota, in ms; 0 for not at all.
     topics: One entry for each topic.
-    next_cursor: Where the next request shall begin; null when nothing is left. (nullable)
+    next_cursor: Position at which the next request begins; null when nothing is left. (nullable)
     """
 
     __slots__ = ("throttle_time_ms", "topics", "next_cursor")

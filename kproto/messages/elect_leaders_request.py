@@ -72,18 +72,18 @@ class TopicPartitions(Struct):
 
 
 class TopicPartitionsCollection(KeyedList[TopicPartitions]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> TopicPartitions | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[TopicPartitions]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(topic)
 
 

@@ -79,7 +79,7 @@ _UUID_UINT8 = struct.Struct(">16sB")
 
 
 class ReplicaState(Struct):
-    """Which replica is fetching, and its epoch.
+    """Replica that is fetching, and its epoch.
 
     Versions 15 to 18.
 
@@ -215,7 +215,7 @@ class FetchRequest(Request["FetchResponse"]):
     cluster_id: Id of the cluster; null when not known. (versions 12 to 18, nullable, tag 0,
         ignorable)
     replica_id: Broker id of the follower that fetches; -1 for a consumer. (versions 0 to 14)
-    replica_state: Which replica is fetching. (versions 15 to 18, tag 1)
+    replica_state: Replica that is fetching. (versions 15 to 18, tag 1)
     max_wait_ms: How long to wait for MinBytes, in ms.
     min_bytes: Bytes to gather before answering, unless MaxWaitMs passes first.
     max_bytes: Size limit of the whole response, in bytes; a first batch larger than it is returned
@@ -283,7 +283,7 @@ class FetchRequest(Request["FetchResponse"]):
 
     @property
     def replica_state(self) -> ReplicaState:
-        """Made at its defaults when it is first asked for: few messages carry it."""
+        """The value; created at the first access, because few messages carry it."""
         if self._replica_state is DEFAULT:
             self._replica_state = ReplicaState()
         return self._replica_state

@@ -169,7 +169,7 @@ class AbortedTransaction(Struct):
 
 
 class PartitionData(Struct):
-    """What one partition returned: records and the offsets that bound them.
+    """Result of one partition: records and the offsets that bound them.
 
     Versions 0 to 18.
 
@@ -243,7 +243,7 @@ class PartitionData(Struct):
 
     @property
     def diverging_epoch(self) -> EpochEndOffset:
-        """Made at its defaults when it is first asked for: few messages carry it."""
+        """The value; created at the first access, because few messages carry it."""
         if self._diverging_epoch is DEFAULT:
             self._diverging_epoch = EpochEndOffset()
         return self._diverging_epoch
@@ -254,7 +254,7 @@ class PartitionData(Struct):
 
     @property
     def current_leader(self) -> LeaderIdAndEpoch:
-        """Made at its defaults when it is first asked for: few messages carry it."""
+        """The value; created at the first access, because few messages carry it."""
         if self._current_leader is DEFAULT:
             self._current_leader = LeaderIdAndEpoch()
         return self._current_leader
@@ -265,7 +265,7 @@ class PartitionData(Struct):
 
     @property
     def snapshot_id(self) -> SnapshotId:
-        """Made at its defaults when it is first asked for: few messages carry it."""
+        """The value; created at the first access, because few messages carry it."""
         if self._snapshot_id is DEFAULT:
             self._snapshot_id = SnapshotId()
         return self._snapshot_id
@@ -276,7 +276,7 @@ class PartitionData(Struct):
 
 
 class FetchableTopicResponse(Struct):
-    """What the partitions of one topic returned.
+    """Results of the partitions of one topic.
 
     Versions 0 to 18.
 
@@ -330,18 +330,18 @@ class NodeEndpoint(Struct):
 
 
 class NodeEndpointCollection(KeyedList[NodeEndpoint]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(node_id)
 
 
@@ -354,7 +354,7 @@ class FetchResponse(Response):
         quota, in ms; 0 for not at all. (versions 1 to 18, ignorable)
     error_code: Kafka error code; 0 for success. (versions 7 to 18, ignorable)
     session_id: Id of the fetch session; 0 when there is none. (versions 7 to 18)
-    responses: What each topic returned; a session leaves out topics in which nothing is new.
+    responses: Result of each topic; a session leaves out topics in which nothing is new.
     node_endpoints: Addresses of the nodes that CurrentLeader names. (versions 16 to 18, tag 0)
     """
 

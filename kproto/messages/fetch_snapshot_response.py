@@ -144,7 +144,7 @@ class PartitionSnapshot(Struct):
 
     @property
     def current_leader(self) -> LeaderIdAndEpoch:
-        """Made at its defaults when it is first asked for: few messages carry it."""
+        """The value; created at the first access, because few messages carry it."""
         if self._current_leader is DEFAULT:
             self._current_leader = LeaderIdAndEpoch()
         return self._current_leader
@@ -202,18 +202,18 @@ class NodeEndpoint(Struct):
 
 
 class NodeEndpointCollection(KeyedList[NodeEndpoint]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(node_id)
 
 

@@ -48,8 +48,7 @@ class FindCoordinatorRequest(Request["FindCoordinatorResponse"]):
     Versions 0 to 6, flexible in versions 3 to 6.
 
     key: Group id or transactional id. (versions 0 to 3)
-    key_type: What the keys name: 0 groups, 1 transactional ids, 2 share partitions. (versions 1 to
-        6)
+    key_type: Kind of the keys: 0 groups, 1 transactional ids, 2 share partitions. (versions 1 to 6)
     coordinator_keys: Group ids, transactional ids or share-partition keys to find the coordinators
         of. (versions 4 to 6)
     """

@@ -49,7 +49,7 @@ class Coordinator(Struct):
 
     Versions 4 to 6.
 
-    key: Key that was asked for.
+    key: Key that was requested.
     node_id: Broker id of the coordinator; -1 on an error.
     host: Host name of the coordinator; empty on an error.
     port: TCP port of the coordinator; -1 on an error.

@@ -62,7 +62,7 @@ class MemberMetadata(Struct):
         (versions 1 to 4, ignorable)
     session_timeout: How long the coordinator waits for a heartbeat before it drops the member, in
         ms.
-    subscription: What the member sent for the group's protocol, such as its subscription.
+    subscription: Metadata that the member sent for the group's protocol, such as its subscription.
     assignment: Assignment of the member, in the bytes of the group's protocol.
     """
 

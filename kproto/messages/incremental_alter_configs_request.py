@@ -57,8 +57,8 @@ class AlterableConfig(Struct):
     Versions 0 to 1.
 
     name: Name of the setting.
-    config_operation: What to do with the value: 0 set, 1 delete, 2 append to the list, 3 take from
-        the list.
+    config_operation: Operation on the value: 0 set, 1 delete, 2 append to the list, 3 take from the
+        list.
     value: Value to set, append or take away; null when ConfigOperation is delete. (nullable)
     """
 
@@ -79,18 +79,18 @@ class AlterableConfig(Struct):
 
 
 class AlterableConfigCollection(KeyedList[AlterableConfig]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name", "config_operation")
 
     def find(self, *, name: str = "", config_operation: int = 0) -> AlterableConfig | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name, config_operation)
 
     def find_all(self, *, name: str = "", config_operation: int = 0) -> list[AlterableConfig]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name, config_operation)
 
 
@@ -121,7 +121,7 @@ class AlterConfigsResource(Struct):
 
 
 class AlterConfigsResourceCollection(KeyedList[AlterConfigsResource]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
@@ -130,13 +130,13 @@ class AlterConfigsResourceCollection(KeyedList[AlterConfigsResource]):
     def find(
         self, *, resource_type: int = 0, resource_name: str = ""
     ) -> AlterConfigsResource | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(resource_type, resource_name)
 
     def find_all(
         self, *, resource_type: int = 0, resource_name: str = ""
     ) -> list[AlterConfigsResource]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(resource_type, resource_name)
 
 

@@ -36,7 +36,7 @@ _INT64_INT16 = struct.Struct(">qh")
 
 
 class InitProducerIdRequest(Request["InitProducerIdResponse"]):
-    """Gets a producer id and epoch, and ends what an earlier producer left open.
+    """Gets a producer id and epoch, and aborts the open transaction of an earlier producer.
 
     Versions 0 to 6, flexible in versions 2 to 6.
 

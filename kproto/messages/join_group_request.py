@@ -57,7 +57,7 @@ class JoinGroupRequestProtocol(Struct):
     Versions 0 to 9.
 
     name: Name of the protocol, such as range.
-    metadata: What the member has to say for the protocol, such as its subscription.
+    metadata: Metadata of the member for the protocol, such as its subscription.
     """
 
     __slots__ = ("name", "metadata")
@@ -74,18 +74,18 @@ class JoinGroupRequestProtocol(Struct):
 
 
 class JoinGroupRequestProtocolCollection(KeyedList[JoinGroupRequestProtocol]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> JoinGroupRequestProtocol | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[JoinGroupRequestProtocol]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 

@@ -51,14 +51,14 @@ _INT32_INT16_INT32_UINT8 = struct.Struct(">ihiB")
 
 
 class JoinGroupResponseMember(Struct):
-    """One member of the group, as its leader needs to know it.
+    """One member of the group, for the group leader.
 
     Versions 0 to 9.
 
     member_id: Id of the group member.
     group_instance_id: Instance id of a static member; null for a dynamic one. (versions 5 to 9,
         nullable, ignorable)
-    metadata: What the member sent for the chosen protocol.
+    metadata: Metadata that the member sent for the chosen protocol.
     """
 
     __slots__ = ("member_id", "group_instance_id", "metadata")

@@ -91,18 +91,18 @@ class LeaderAndIsrTopicError(Struct):
 
 
 class LeaderAndIsrTopicErrorCollection(KeyedList[LeaderAndIsrTopicError]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> LeaderAndIsrTopicError | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[LeaderAndIsrTopicError]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(topic_id)
 
 

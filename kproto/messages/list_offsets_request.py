@@ -103,7 +103,8 @@ class ListOffsetsRequest(Request["ListOffsetsResponse"]):
 
     Versions 0 to 11, flexible in versions 6 to 11.
 
-    replica_id: Broker id of the replica that asks; -1 for a consumer, -2 for debugging.
+    replica_id: Broker id of the replica that sends the request; -1 for a consumer, -2 for
+        debugging.
     isolation_level: 0 reads all records, 1 leaves out those of open and aborted transactions.
         (versions 2 to 11)
     topics: One entry for each topic.

@@ -62,7 +62,7 @@ class ListOffsetsPartitionResponse(Struct):
 
     partition_index: Index of the partition in its topic, from 0.
     error_code: Kafka error code; 0 for success.
-    old_style_offsets: Offsets of segment starts at or before the timestamp asked for, newest first.
+    old_style_offsets: Offsets of segment starts at or before the requested timestamp, newest first.
         (version 0)
     timestamp: Timestamp of the record found, in ms since the Unix epoch; -1 when no record was
         looked up. (versions 1 to 11)
@@ -99,7 +99,7 @@ class ListOffsetsPartitionResponse(Struct):
 
     @property
     def old_style_offsets(self) -> list[int]:
-        """Made at its defaults when it is first asked for: few messages carry it."""
+        """The value; created at the first access, because few messages carry it."""
         if self._old_style_offsets is DEFAULT:
             self._old_style_offsets = []
         return self._old_style_offsets

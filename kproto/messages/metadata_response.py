@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable
 from operator import index
 from typing import Any, Self
 
-from ..wire.alike import AlikeStructs
 from ..wire.faults import WireFault
 from ..wire.reading import (
     ARRAY_STRUCTS,
@@ -24,6 +23,7 @@ from ..wire.reading import (
     read_numbers,
     read_unknown_tags,
 )
+from ..wire.uniform_structs import UniformStructs
 from ..wire.uuid import ZERO_UUID, Uuid
 from ..wire.writing import (
     BOOLS,
@@ -58,7 +58,7 @@ _INT16 = struct.Struct(">h")
 _INT16X2 = struct.Struct(">hh")
 _INT16_INT32X2 = struct.Struct(">hii")
 _INT16_INT32X3 = struct.Struct(">hiii")
-_INT16_INT32X3_INT32S_INT32S_INT32S = AlikeStructs("hiii", "i", "", "i", "", "i", "")
+_INT16_INT32X3_INT32S_INT32S_INT32S = UniformStructs("hiii", "i", "", "i", "", "i", "")
 _INT16_INT32X3_UINT8 = struct.Struct(">hiiiB")
 _INT16_INT32X4 = struct.Struct(">hiiii")
 _INT16_UINT8 = struct.Struct(">hB")
@@ -102,18 +102,18 @@ class MetadataResponseBroker(Struct):
 
 
 class MetadataResponseBrokerCollection(KeyedList[MetadataResponseBroker]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> MetadataResponseBroker | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[MetadataResponseBroker]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(node_id)
 
 
@@ -164,7 +164,7 @@ class MetadataResponsePartition(Struct):
 
     @property
     def replica_nodes(self) -> list[int]:
-        """Made of the bytes that were read when it is first asked for."""
+        """The numbers; decoded from the bytes of the message at the first access."""
         if type(self._replica_nodes) is PACKED:
             packed: Any = self._replica_nodes
             self._replica_nodes = [*_INT32_ARRAYS[len(packed) // 4].unpack(packed)]
@@ -176,7 +176,7 @@ class MetadataResponsePartition(Struct):
 
     @property
     def isr_nodes(self) -> list[int]:
-        """Made of the bytes that were read when it is first asked for."""
+        """The numbers; decoded from the bytes of the message at the first access."""
         if type(self._isr_nodes) is PACKED:
             packed: Any = self._isr_nodes
             self._isr_nodes = [*_INT32_ARRAYS[len(packed) // 4].unpack(packed)]
@@ -188,7 +188,7 @@ class MetadataResponsePartition(Struct):
 
     @property
     def offline_replicas(self) -> list[int]:
-        """Made of the bytes that were read when it is first asked for."""
+        """The numbers; decoded from the bytes of the message at the first access."""
         if type(self._offline_replicas) is PACKED:
             packed: Any = self._offline_replicas
             self._offline_replicas = [*_INT32_ARRAYS[len(packed) // 4].unpack(packed)]
@@ -205,15 +205,15 @@ class MetadataResponseTopic(Struct):
     Versions 0 to 13.
 
     error_code: Kafka error code; 0 for success.
-    name: Name of the topic; null when it was asked for by an id that is unknown. (nullable in
+    name: Name of the topic; null when it was requested by an id that is unknown. (nullable in
         versions 12 to 13)
-    topic_id: Id of the topic; zero when it was asked for by a name that is unknown. (versions 10 to
+    topic_id: Id of the topic; zero when it was requested by a name that is unknown. (versions 10 to
         13, ignorable)
     is_internal: True for a topic of Kafka's own, such as __consumer_offsets. (versions 1 to 13,
         ignorable)
     partitions: Partitions of the topic.
     topic_authorized_operations: Bit n is set when the caller may do AclOperation n on the topic;
-        -(2**31) when not asked for. (versions 8 to 13)
+        -(2**31) when not requested. (versions 8 to 13)
     """
 
     __slots__ = (
@@ -245,18 +245,18 @@ class MetadataResponseTopic(Struct):
 
 
 class MetadataResponseTopicCollection(KeyedList[MetadataResponseTopic]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str | None) -> MetadataResponseTopic | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str | None) -> list[MetadataResponseTopic]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 
@@ -273,7 +273,7 @@ class MetadataResponse(Response):
         13, ignorable)
     topics: One entry for each topic.
     cluster_authorized_operations: Bit n is set when the caller may do AclOperation n on the
-        cluster; -(2**31) when not asked for. (versions 8 to 10)
+        cluster; -(2**31) when not requested. (versions 8 to 10)
     error_code: Kafka error code; 0 for success. (version 13, ignorable)
     """
 
@@ -771,10 +771,10 @@ def _read_metadata_response_partition(
     entries: list[MetadataResponsePartition] = []
     new = MetadataResponsePartition.__new__
     if version >= 9:
-        alike = _INT16_INT32X3_INT32S_INT32S_INT32S.of(data, pos, count) if count >= 5 else None
-        if alike is not None:
-            stop = pos + alike.size * count
-            for fields in alike.iter_unpack(data[pos:stop]):
+        uniform = _INT16_INT32X3_INT32S_INT32S_INT32S.of(data, pos, count) if count >= 5 else None
+        if uniform is not None:
+            stop = pos + uniform.size * count
+            for fields in uniform.iter_unpack(data[pos:stop]):
                 entry = new(MetadataResponsePartition)
                 (
                     entry.error_code,

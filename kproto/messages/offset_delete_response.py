@@ -52,18 +52,18 @@ class OffsetDeleteResponsePartition(Struct):
 
 
 class OffsetDeleteResponsePartitionCollection(KeyedList[OffsetDeleteResponsePartition]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> OffsetDeleteResponsePartition | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[OffsetDeleteResponsePartition]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(partition_index)
 
 
@@ -90,18 +90,18 @@ class OffsetDeleteResponseTopic(Struct):
 
 
 class OffsetDeleteResponseTopicCollection(KeyedList[OffsetDeleteResponseTopic]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name",)
 
     def find(self, *, name: str) -> OffsetDeleteResponseTopic | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name)
 
     def find_all(self, *, name: str) -> list[OffsetDeleteResponseTopic]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name)
 
 

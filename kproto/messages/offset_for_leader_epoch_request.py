@@ -93,18 +93,18 @@ class OffsetForLeaderTopic(Struct):
 
 
 class OffsetForLeaderTopicCollection(KeyedList[OffsetForLeaderTopic]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> OffsetForLeaderTopic | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[OffsetForLeaderTopic]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(topic)
 
 
@@ -113,8 +113,8 @@ class OffsetForLeaderEpochRequest(Request["OffsetForLeaderEpochResponse"]):
 
     Versions 0 to 4, flexible in version 4.
 
-    replica_id: Broker id of the follower that asks; -1 for a consumer, -2 for debugging. (versions
-        3 to 4, ignorable)
+    replica_id: Broker id of the follower that sends the request; -1 for a consumer, -2 for
+        debugging. (versions 3 to 4, ignorable)
     topics: One entry for each topic.
     """
 

@@ -50,7 +50,7 @@ class EpochEndOffset(Struct):
 
     error_code: Kafka error code; 0 for success.
     partition: Index of the partition in its topic, from 0.
-    leader_epoch: Epoch asked for, or the largest one below it that the log has; -1 when not known.
+    leader_epoch: Requested epoch, or the largest one below it that the log has; -1 when not known.
         (versions 1 to 4, ignorable)
     end_offset: Offset at which the epoch ends; -1 when not known.
     """
@@ -95,23 +95,23 @@ class OffsetForLeaderTopicResult(Struct):
 
 
 class OffsetForLeaderTopicResultCollection(KeyedList[OffsetForLeaderTopicResult]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("topic",)
 
     def find(self, *, topic: str) -> OffsetForLeaderTopicResult | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(topic)
 
     def find_all(self, *, topic: str) -> list[OffsetForLeaderTopicResult]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(topic)
 
 
 class OffsetForLeaderEpochResponse(Response):
-    """End offset of the epoch asked for, or of the largest one before it.
+    """End offset of the requested epoch, or of the largest one before it.
 
     Versions 0 to 4, flexible in version 4.
 

@@ -104,18 +104,18 @@ class TopicProduceData(Struct):
 
 
 class TopicProduceDataCollection(KeyedList[TopicProduceData]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name", "topic_id")
 
     def find(self, *, name: str = "", topic_id: Uuid = ZERO_UUID) -> TopicProduceData | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name, topic_id)
 
     def find_all(self, *, name: str = "", topic_id: Uuid = ZERO_UUID) -> list[TopicProduceData]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name, topic_id)
 
 

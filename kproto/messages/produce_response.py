@@ -162,7 +162,7 @@ class PartitionProduceResponse(Struct):
 
     @property
     def current_leader(self) -> LeaderIdAndEpoch:
-        """Made at its defaults when it is first asked for: few messages carry it."""
+        """The value; created at the first access, because few messages carry it."""
         if self._current_leader is DEFAULT:
             self._current_leader = LeaderIdAndEpoch()
         return self._current_leader
@@ -198,18 +198,18 @@ class TopicProduceResponse(Struct):
 
 
 class TopicProduceResponseCollection(KeyedList[TopicProduceResponse]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("name", "topic_id")
 
     def find(self, *, name: str = "", topic_id: Uuid = ZERO_UUID) -> TopicProduceResponse | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(name, topic_id)
 
     def find_all(self, *, name: str = "", topic_id: Uuid = ZERO_UUID) -> list[TopicProduceResponse]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(name, topic_id)
 
 
@@ -242,18 +242,18 @@ class NodeEndpoint(Struct):
 
 
 class NodeEndpointCollection(KeyedList[NodeEndpoint]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(node_id)
 
 

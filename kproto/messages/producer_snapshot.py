@@ -76,7 +76,7 @@ class ProducerEntry(Struct):
 
 
 class ProducerSnapshot(Message):
-    """Content of a producer snapshot file: what a partition knows of its producers.
+    """Content of a producer snapshot file: the state of a partition's producers.
 
     Version 1, not flexible.
 

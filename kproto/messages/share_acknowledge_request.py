@@ -98,18 +98,18 @@ class AcknowledgePartition(Struct):
 
 
 class AcknowledgePartitionCollection(KeyedList[AcknowledgePartition]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> AcknowledgePartition | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[AcknowledgePartition]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(partition_index)
 
 
@@ -136,18 +136,18 @@ class AcknowledgeTopic(Struct):
 
 
 class AcknowledgeTopicCollection(KeyedList[AcknowledgeTopic]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> AcknowledgeTopic | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[AcknowledgeTopic]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(topic_id)
 
 

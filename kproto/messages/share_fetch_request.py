@@ -106,18 +106,18 @@ class FetchPartition(Struct):
 
 
 class FetchPartitionCollection(KeyedList[FetchPartition]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("partition_index",)
 
     def find(self, *, partition_index: int) -> FetchPartition | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(partition_index)
 
     def find_all(self, *, partition_index: int) -> list[FetchPartition]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(partition_index)
 
 
@@ -144,18 +144,18 @@ class FetchTopic(Struct):
 
 
 class FetchTopicCollection(KeyedList[FetchTopic]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> FetchTopic | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[FetchTopic]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(topic_id)
 
 
@@ -197,7 +197,7 @@ class ShareFetchRequest(Request["ShareFetchResponse"]):
     max_records: Most records to return; whole batches may take it over the limit. (versions 1 to 2)
     batch_size: Preferred number of records per range of acquired records and of acknowledgements.
         (versions 1 to 2)
-    share_acquire_mode: How MaxRecords is meant: 0 round up to whole batches, 1 as a strict limit.
+    share_acquire_mode: Meaning of MaxRecords: 0 rounded up to whole batches, 1 a strict limit.
         (version 2, ignorable)
     is_renew_ack: True when an acknowledgement of type renew is among those sent. (version 2)
     topics: One entry for each topic.

@@ -102,7 +102,7 @@ class AcquiredRecords(Struct):
 
 
 class PartitionData(Struct):
-    """What one partition returned, and the result of its acknowledgements.
+    """Result of one partition, and the result of its acknowledgements.
 
     Versions 0 to 2.
 
@@ -153,7 +153,7 @@ class PartitionData(Struct):
 
 
 class ShareFetchableTopicResponse(Struct):
-    """What the partitions of one topic returned.
+    """Results of the partitions of one topic.
 
     Versions 0 to 2.
 
@@ -175,18 +175,18 @@ class ShareFetchableTopicResponse(Struct):
 
 
 class ShareFetchableTopicResponseCollection(KeyedList[ShareFetchableTopicResponse]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("topic_id",)
 
     def find(self, *, topic_id: Uuid) -> ShareFetchableTopicResponse | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(topic_id)
 
     def find_all(self, *, topic_id: Uuid) -> list[ShareFetchableTopicResponse]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(topic_id)
 
 
@@ -219,18 +219,18 @@ class NodeEndpoint(Struct):
 
 
 class NodeEndpointCollection(KeyedList[NodeEndpoint]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("node_id",)
 
     def find(self, *, node_id: int) -> NodeEndpoint | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(node_id)
 
     def find_all(self, *, node_id: int) -> list[NodeEndpoint]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(node_id)
 
 
@@ -245,7 +245,7 @@ class ShareFetchResponse(Response):
     error_message: Text for the error code; null when there is none. (nullable)
     acquisition_lock_timeout_ms: How long acquired records stay locked for the member, in ms.
         (versions 1 to 2)
-    responses: What each topic returned, with the results of its acknowledgements.
+    responses: Result of each topic, with the results of its acknowledgements.
     node_endpoints: Addresses of the nodes that CurrentLeader names.
     """
 

@@ -54,7 +54,7 @@ class TopicPartitions(Struct):
 
 
 class ShareGroupCurrentMemberAssignmentValue(Message):
-    """What a share group's member holds now.
+    """Current assignment of a share group's member.
 
     Version 0, flexible.
 

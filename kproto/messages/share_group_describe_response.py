@@ -73,7 +73,7 @@ class TopicPartitions(Struct):
 
 
 class Assignment(Struct):
-    """What one member is assigned.
+    """Assignment of one member.
 
     Versions 0 to 1.
 
@@ -103,7 +103,7 @@ class Member(Struct):
     client_id: Client id that the member puts into its requests.
     client_host: Host that the member connects from.
     subscribed_topic_names: Names of the topics that the member subscribes to.
-    assignment: What the group has assigned to the member.
+    assignment: Partitions that the group has assigned to the member.
     """
 
     __slots__ = (
@@ -151,7 +151,7 @@ class DescribedGroup(Struct):
     assignor_name: Assignor that the group coordinator uses.
     members: Members of the group.
     authorized_operations: Bit n is set when the caller may do AclOperation n on the group; -(2**31)
-        when not asked for.
+        when not requested.
     """
 
     __slots__ = (

@@ -21,7 +21,7 @@ __all__ = [
 
 
 class ShareGroupMemberMetadataKey(Message):
-    """Key in __consumer_offsets of what a share group knows of a member.
+    """Key in __consumer_offsets of the metadata of a share group's member.
 
     Version 0, not flexible.
 

@@ -20,7 +20,7 @@ __all__ = [
 
 
 class ShareGroupTargetAssignmentMemberKey(Message):
-    """Key in __consumer_offsets of what a share group's member shall hold.
+    """Key in __consumer_offsets of the target assignment of a share group's member.
 
     Version 0, not flexible.
 

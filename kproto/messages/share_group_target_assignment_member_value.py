@@ -51,7 +51,7 @@ class TopicPartition(Struct):
 
 
 class ShareGroupTargetAssignmentMemberValue(Message):
-    """What a share group's member shall hold.
+    """Target assignment of a share group's member.
 
     Version 0, flexible.
 

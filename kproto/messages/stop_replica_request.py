@@ -143,7 +143,7 @@ class StopReplicaTopicState(Struct):
 
 
 class StopReplicaRequest(Request["StopReplicaResponse"]):
-    """Tells a broker to stop replicas, and to delete them if asked, in ZooKeeper mode.
+    """Tells a broker to stop replicas, and to delete them if requested, in ZooKeeper mode.
 
     Versions 0 to 4, flexible in versions 2 to 4.
 

@@ -20,7 +20,7 @@ __all__ = [
 
 
 class StreamsGroupCurrentMemberAssignmentKey(Message):
-    """Key in __consumer_offsets of what a streams group's member holds now.
+    """Key in __consumer_offsets of the current assignment of a streams group's member.
 
     Version 0, not flexible.
 

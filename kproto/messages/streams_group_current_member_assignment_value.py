@@ -66,7 +66,7 @@ class TaskIds(Struct):
 
 
 class StreamsGroupCurrentMemberAssignmentValue(Message):
-    """Tasks that a streams group's member holds now and has yet to give up.
+    """Tasks that a streams group's member holds now and has yet to revoke.
 
     Version 0, flexible.
 
@@ -80,9 +80,9 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
     standby_tasks: Standby tasks of the member.
     warmup_tasks: Warm-up tasks of the member, whose state is being restored before they become
         active.
-    active_tasks_pending_revocation: Active tasks that the member has yet to give up.
-    standby_tasks_pending_revocation: Standby tasks that the member has yet to give up.
-    warmup_tasks_pending_revocation: Warm-up tasks that the member has yet to give up.
+    active_tasks_pending_revocation: Active tasks that the member has yet to revoke.
+    standby_tasks_pending_revocation: Standby tasks that the member has yet to revoke.
+    warmup_tasks_pending_revocation: Warm-up tasks that the member has yet to revoke.
     """
 
     __slots__ = (

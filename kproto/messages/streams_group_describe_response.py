@@ -288,7 +288,7 @@ class Member(Struct):
     task_offsets: Changelog offsets that the tasks have reached, summed over each task's partitions.
     task_end_offsets: End offsets of the tasks' changelogs, summed over each task's partitions.
     assignment: Tasks that the member holds now.
-    target_assignment: What the member shall have once the rebalance is over.
+    target_assignment: Target assignment of the member.
     is_classic: True for a member that still speaks the classic protocol.
     """
 
@@ -411,7 +411,7 @@ class TopologyDescriptionGlobalStore(Struct):
     Version 1.
 
     source: Source node that the global store is fed from.
-    processor: Node that writes what the source delivers into the global store.
+    processor: Node that writes the records of the source into the global store.
     """
 
     __slots__ = ("source", "processor")
@@ -463,11 +463,11 @@ class DescribedGroup(Struct):
     topology: Topology of the Streams application; null on an error. (nullable)
     members: Members of the group.
     authorized_operations: Bit n is set when the caller may do AclOperation n on the group; -(2**31)
-        when not asked for.
+        when not requested.
     topology_description: Full description of the topology; null unless TopologyDescriptionStatus is
         3. (version 1, nullable)
-    topology_description_status: What became of TopologyDescription: 0 not asked for, 1 not stored,
-        2 failed, 3 returned. (version 1)
+    topology_description_status: Status of TopologyDescription: 0 not requested, 1 not stored, 2
+        failed, 3 returned. (version 1)
     assignor_name: Task assignor that the next assignment will use; null on an error. (version 1,
         nullable, ignorable)
     """

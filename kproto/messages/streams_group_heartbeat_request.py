@@ -280,7 +280,7 @@ class StreamsGroupHeartbeatRequest(Request["StreamsGroupHeartbeatResponse"]):
     instance_id: Instance id of a static member; null for a dynamic one, or when unchanged.
         (nullable)
     rack_id: Rack of the member; null when it has none, or when unchanged. (nullable)
-    rebalance_timeout_ms: How long the member may take to give up tasks, in ms; -1 when unchanged.
+    rebalance_timeout_ms: How long the member may take to revoke tasks, in ms; -1 when unchanged.
     topology: Topology of the application, sent when joining; null in every later heartbeat.
         (nullable)
     active_tasks: Active tasks that the member holds; null when unchanged. (nullable)

@@ -52,7 +52,7 @@ _UINT16 = struct.Struct(">H")
 
 
 class Status(Struct):
-    """One condition that the member should know of.
+    """One status that the member should know.
 
     Versions 0 to 1.
 
@@ -190,7 +190,7 @@ class StreamsGroupHeartbeatResponse(Response):
         (version 1)
     endpoint_information_epoch: Epoch of the endpoint-to-partitions map, so that only changes are
         sent.
-    partitions_by_user_endpoint: Which partitions each endpoint serves, one entry for each member;
+    partitions_by_user_endpoint: Partitions that each endpoint serves, one entry for each member;
         null when unchanged. (nullable)
     """
 

@@ -20,7 +20,7 @@ __all__ = [
 
 
 class StreamsGroupMemberMetadataKey(Message):
-    """Key in __consumer_offsets of what a streams group knows of a member.
+    """Key in __consumer_offsets of the metadata of a streams group's member.
 
     Version 0, not flexible.
 

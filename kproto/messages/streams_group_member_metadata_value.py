@@ -90,7 +90,7 @@ class StreamsGroupMemberMetadataValue(Message):
     rack_id: Rack of the member; null when it has none. (nullable)
     client_id: Client id that the member puts into its requests.
     client_host: Host that the member connects from.
-    rebalance_timeout_ms: How long the member may take to give up tasks, in ms; -1 when not known.
+    rebalance_timeout_ms: How long the member may take to revoke tasks, in ms; -1 when not known.
     topology_epoch: Epoch of the topology, raised by the application when it changes.
     process_id: Id of the Streams instance, shared by all of its members.
     user_endpoint: Address at which the instance answers interactive queries; null when it has none.

@@ -110,7 +110,7 @@ class TopologyDescriptionGlobalStore(Struct):
     Version 0.
 
     source: Source node that the global store is fed from.
-    processor: Node that writes what the source delivers into the global store.
+    processor: Node that writes the records of the source into the global store.
     """
 
     __slots__ = ("source", "processor")

@@ -71,18 +71,18 @@ class FeatureUpdateKey(Struct):
 
 
 class FeatureUpdateKeyCollection(KeyedList[FeatureUpdateKey]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("feature",)
 
     def find(self, *, feature: str) -> FeatureUpdateKey | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(feature)
 
     def find_all(self, *, feature: str) -> list[FeatureUpdateKey]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(feature)
 
 

@@ -64,18 +64,18 @@ class UpdatableFeatureResult(Struct):
 
 
 class UpdatableFeatureResultCollection(KeyedList[UpdatableFeatureResult]):
-    """A list whose elements are found by their key."""
+    """A list of elements with a look-up by their key."""
 
     __slots__ = ()
 
     _KEY = ("feature",)
 
     def find(self, *, feature: str) -> UpdatableFeatureResult | None:
-        """An element with that key, or None; the first, if none was moved or changed."""
+        """Returns an element with that key, or None; the first if none moved or changed."""
         return self._find(feature)
 
     def find_all(self, *, feature: str) -> list[UpdatableFeatureResult]:
-        """Every element with that key, in order."""
+        """Returns every element with that key, in order."""
         return self._find_all(feature)
 
 

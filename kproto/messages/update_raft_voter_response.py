@@ -58,7 +58,7 @@ class CurrentLeader(Struct):
 
 
 class UpdateRaftVoterResponse(Response):
-    """Tells whether the voter was changed, and who leads.
+    """Tells whether the voter was changed, and the current leader.
 
     Version 0, flexible.
 
@@ -89,7 +89,7 @@ class UpdateRaftVoterResponse(Response):
 
     @property
     def current_leader(self) -> CurrentLeader:
-        """Made at its defaults when it is first asked for: few messages carry it."""
+        """The value; created at the first access, because few messages carry it."""
         if self._current_leader is DEFAULT:
             self._current_leader = CurrentLeader()
         return self._current_leader

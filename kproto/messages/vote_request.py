@@ -56,7 +56,8 @@ class PartitionData(Struct):
     replica_epoch: Epoch for which the candidate wants the vote.
     replica_id: Replica id of the candidate.
     replica_directory_id: Log directory id of the candidate. (versions 1 to 2, ignorable)
-    voter_directory_id: Log directory id of the voter that is asked. (versions 1 to 2, ignorable)
+    voter_directory_id: Log directory id of the voter that the request is for. (versions 1 to 2,
+        ignorable)
     last_offset_epoch: Leader epoch of the last record in the candidate's log.
     last_offset: End offset of the candidate's log.
     pre_vote: True to ask only whether a vote would be granted, before an epoch is spent. (version
@@ -125,7 +126,8 @@ class VoteRequest(Request["VoteResponse"]):
     Versions 0 to 2, all flexible.
 
     cluster_id: Id of the cluster; null when not known. (nullable)
-    voter_id: Replica id of the voter that is asked; -1 when not known. (versions 1 to 2, ignorable)
+    voter_id: Replica id of the voter that the request is for; -1 when not known. (versions 1 to 2,
+        ignorable)
     topics: One entry for each topic.
     """
 

@@ -1,8 +1,8 @@
-"""Implements the two sides of a connection: pending requests, and the responses to them.
+"""The client's and the broker's side of a connection, without I/O.
 
-`ClientConnection` makes the frames of requests and reads those of responses; `ServerConnection`
-does the reverse. Both keep Kafka's order: on one connection, responses come in the order of the
-requests. A proxy uses the reading halves of both.
+`ClientConnection` encodes requests into frames and reads the responses; `ServerConnection` reads
+requests (`read_request`) and encodes the responses. On a connection, responses come in the order of
+the requests, as Kafka guarantees. A proxy uses the reading halves of both.
 """
 
 from __future__ import annotations
@@ -10,23 +10,32 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, NamedTuple, NoReturn, TypeVar
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from ..messages.base import Message, Request, Response
+from ..messages.request_header import RequestHeader
+from ..wire.buffers import BytesLike
 from ..wire.errors import ConfigurationError, EncodeError, ProtocolError
+from ..wire.tags import RawTaggedField
 from .framing import frame
 from .headers import (
     API_KEY_AND_VERSION_BYTES,
     encode_request_header,
     encode_response_header,
+    parse_request_header,
+    request_class,
+    request_header,
+    request_header_version,
     response_class,
 )
 from .message_classes import KAFKA_MESSAGES, MessageClasses, missing_half, response_of
 from .received import (
-    ReceivedRequest,
+    NO_TAGS,
     ReceivedResponse,
+    body_bytes,
+    copy_octets,
     name_of,
-    read_request,
+    original_or_encoded,
     read_response_message,
     read_response_of,
 )
@@ -39,6 +48,7 @@ __all__ = [
     "ReceivedResponse",
     "ServerConnection",
     "expects_response",
+    "read_request",
 ]
 
 R = TypeVar("R", bound=Response)
@@ -245,6 +255,76 @@ def _refuse_unanswerable(
     else:
         what = f"{answer.__name__} has no version {version}, so that no answer can be read"
     raise ConfigurationError(f"{cls.__name__} v{version}: {what}")
+
+
+class ReceivedRequest(NamedTuple):
+    """A request; `message` is None when no definition knows its api key or version.
+
+    `size` is that of the frame, in bytes; `trailing` what stood behind its body. `header_tags` are
+    tagged fields of the header, which no definition knows; `body` is the body as it came, or all
+    behind the header where `message` is None; `cls` is the class that belongs to the api key;
+    `head` is the header as it came.
+    """
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    message: Request[Any] | None
+    size: int
+    trailing: bytes
+    header_tags: tuple[RawTaggedField, ...] = NO_TAGS
+    body: bytes | memoryview = b""
+    cls: type[Request[Response]] | None = None
+    head: bytes = b""
+
+    @property
+    def name(self) -> str:
+        """The request's name, or its api key where it has none."""
+        return name_of(self.cls or request_class(self.api_key), self.api_key)
+
+    def to_frame(self) -> bytes:
+        """The request as a frame, its size in front, with what `message` holds now.
+
+        Raises EncodeError when the version cannot express the message.
+        """
+        cls = self.cls or request_class(self.api_key)
+        header_version = 1 if cls is None else request_header_version(cls, self.version)
+        ours = request_header(
+            header_version,
+            self.api_key,
+            self.version,
+            self.correlation_id,
+            self.client_id,
+            self.header_tags,
+        )
+        header = original_or_encoded(RequestHeader, header_version, ours, self.head)
+        return frame(header, body_bytes(self.message, self.version, self.body), self.trailing)
+
+
+def read_request(data: BytesLike, classes: MessageClasses = KAFKA_MESSAGES) -> ReceivedRequest:
+    """Returns the request in a frame without its size. Raises DecodeError."""
+    if type(data) is not bytes:
+        data = copy_octets(data, "RequestHeader")
+    header = parse_request_header(data, classes)
+    cls = classes.request(header.api_key)
+    message: Request[Response] | None = None
+    end = len(data)
+    if cls is not None and header.api_version in cls.VALID_VERSIONS:
+        message, end = cls.decode_from(data, header.body, header.api_version)
+    return ReceivedRequest(
+        header.api_key,
+        header.api_version,
+        header.correlation_id,
+        header.client_id,
+        message,
+        len(data),
+        data[end:],
+        header.unknown_tagged_fields,
+        memoryview(data)[header.body : end],
+        cls,
+        data[: header.body],
+    )
 
 
 class ServerConnection:

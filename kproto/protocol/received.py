@@ -1,18 +1,16 @@
-"""Holds received requests and responses: reads them from a frame, and writes them to one.
+"""Reads responses from frames, and writes them back to the same bytes if nothing was changed.
 
-The written bytes are the received ones, unless the caller changed the message or a field here. A
-buffer other than `bytes` is copied, so that its owner may reuse it. Knows no connection and no
-earlier request.
+The bytes of a message are kept as they were received: a buffer other than `bytes` is copied, so
+that its owner may use it again. Knows no connection and no request that was sent before.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ..messages.api_versions_response import ApiVersionsResponse
-from ..messages.base import Message, Request, Response
-from ..messages.request_header import RequestHeader
+from ..messages.base import Message, Response
 from ..messages.response_header import ResponseHeader
 from ..wire.buffers import BytesLike, octets
 from ..wire.errors import DecodeError
@@ -20,10 +18,6 @@ from ..wire.tags import RawTaggedField
 from .framing import frame
 from .headers import (
     API_VERSIONS,
-    parse_request_header,
-    request_class,
-    request_header,
-    request_header_version,
     response_class,
     response_header,
     response_header_version,
@@ -32,10 +26,12 @@ from .message_classes import KAFKA_MESSAGES, MessageClasses
 from .negotiation import UNSUPPORTED_VERSION
 
 __all__ = [
-    "ReceivedRequest",
+    "NO_TAGS",
     "ReceivedResponse",
+    "body_bytes",
+    "copy_octets",
     "name_of",
-    "read_request",
+    "original_or_encoded",
     "read_response",
     "read_response_message",
     "read_response_of",
@@ -44,7 +40,8 @@ __all__ = [
 #: The correlation id, with which every response begins, in any version of its header.
 _CORRELATION_ID: Final = struct.Struct(">i")
 
-_NO_TAGS: Final[tuple[RawTaggedField, ...]] = ()
+#: The tagged fields of a header that has none.
+NO_TAGS: Final[tuple[RawTaggedField, ...]] = ()
 
 #: The message of a refusal of which only the error code can be read.
 _REFUSAL: Final = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION)
@@ -65,7 +62,7 @@ class ReceivedResponse(NamedTuple):
     message: Response | None
     size: int
     trailing: bytes
-    header_tags: tuple[RawTaggedField, ...] = _NO_TAGS
+    header_tags: tuple[RawTaggedField, ...] = NO_TAGS
     body: bytes | memoryview = b""
     cls: type[Response] | None = None
     head: bytes = b""
@@ -86,62 +83,20 @@ class ReceivedResponse(NamedTuple):
         else:
             header_version = response_header_version(type(self.message), self.version)
             ours = response_header(header_version, self.correlation_id, self.header_tags)
-            header = _as_it_came(ResponseHeader, header_version, ours, self.head)
-        return frame(header, _body(self.message, self.version, self.body), self.trailing)
+            header = original_or_encoded(ResponseHeader, header_version, ours, self.head)
+        return frame(header, body_bytes(self.message, self.version, self.body), self.trailing)
 
 
-class ReceivedRequest(NamedTuple):
-    """Holds a request; `message` is None if no definition knows its api key or version.
-
-    `size` is that of the frame, in bytes; `trailing` are the bytes after its body. `header_tags`
-    are unknown tagged fields of the header; `body` is the received body, or all bytes after the
-    header if `message` is None; `cls` is the class of the api key; `head` is the received header.
-    """
-
-    api_key: int
-    version: int
-    correlation_id: int
-    client_id: str | None
-    message: Request[Any] | None
-    size: int
-    trailing: bytes
-    header_tags: tuple[RawTaggedField, ...] = _NO_TAGS
-    body: bytes | memoryview = b""
-    cls: type[Request[Response]] | None = None
-    head: bytes = b""
-
-    @property
-    def name(self) -> str:
-        """Returns the request's name, or its api key where it has none."""
-        return name_of(self.cls or request_class(self.api_key), self.api_key)
-
-    def to_frame(self) -> bytes:
-        """Returns the request as a frame with its size, with the current fields of `message`.
-
-        Raises EncodeError when the version cannot express the message.
-        """
-        cls = self.cls or request_class(self.api_key)
-        header_version = 1 if cls is None else request_header_version(cls, self.version)
-        ours = request_header(
-            header_version,
-            self.api_key,
-            self.version,
-            self.correlation_id,
-            self.client_id,
-            self.header_tags,
-        )
-        header = _as_it_came(RequestHeader, header_version, ours, self.head)
-        return frame(header, _body(self.message, self.version, self.body), self.trailing)
-
-
-def _body(message: Message | None, version: int, came: bytes | memoryview) -> bytes | memoryview:
-    """Returns the bytes of `message`; the received ones as long as they mean the same."""
+def body_bytes(
+    message: Message | None, version: int, came: bytes | memoryview
+) -> bytes | memoryview:
+    """The bytes of `message`; those that came as long as they are what it says."""
     if message is None:
         return came
-    return _as_it_came(type(message), version, message.encode(version), came)
+    return original_or_encoded(type(message), version, message.encode(version), came)
 
 
-def _as_it_came(
+def original_or_encoded(
     cls: type[Message], version: int, ours: bytes, came: bytes | memoryview
 ) -> bytes | memoryview:
     """Returns the received bytes if kproto writes their message as `ours`, else `ours`.
@@ -165,31 +120,6 @@ def name_of(cls: type[Message] | None, api_key: int) -> str:
     return f"api key {api_key}" if cls is None else cls.__name__
 
 
-def read_request(data: BytesLike, classes: MessageClasses = KAFKA_MESSAGES) -> ReceivedRequest:
-    """Reads a request from a frame without its size. Raises DecodeError."""
-    if type(data) is not bytes:
-        data = _copied(data, "RequestHeader")
-    header = parse_request_header(data, classes)
-    cls = classes.request(header.api_key)
-    message: Request[Response] | None = None
-    end = len(data)
-    if cls is not None and header.api_version in cls.VALID_VERSIONS:
-        message, end = cls.decode_from(data, header.body, header.api_version)
-    return ReceivedRequest(
-        header.api_key,
-        header.api_version,
-        header.correlation_id,
-        header.client_id,
-        message,
-        len(data),
-        data[end:],
-        header.unknown_tagged_fields,
-        memoryview(data)[header.body : end],
-        cls,
-        data[: header.body],
-    )
-
-
 def read_response(
     data: BytesLike, api_key: int, version: int, classes: MessageClasses = KAFKA_MESSAGES
 ) -> ReceivedResponse:
@@ -205,7 +135,7 @@ def read_response_of(
 ) -> ReceivedResponse:
     """Reads a response like `read_response`, if its class is known."""
     if type(data) is not bytes:
-        data = _copied(data, name_of(cls, api_key))
+        data = copy_octets(data, name_of(cls, api_key))
     if len(data) < _CORRELATION_ID.size:
         raise DecodeError(
             f"{len(data)} bytes are too few for a correlation id", message=name_of(cls, api_key)
@@ -245,14 +175,14 @@ def _read_response_tags(
     """
     start = _CORRELATION_ID.size
     if not response_header_version(cls, version):
-        return _NO_TAGS, start
-    if data[start : start + 1] == b"\0":  # none, as in most responses
-        return _NO_TAGS, start + 1
+        return NO_TAGS, start
+    if data[start : start + 1] == b"\0":  # none, as mostly
+        return NO_TAGS, start + 1
     header, start = ResponseHeader.decode_from(data, 0, 1)
     return tuple(header._unknown_tags or ()), start  # the property would make a list
 
 
-def _copied(data: object, name: str) -> bytes:
+def copy_octets(data: object, name: str) -> bytes:
     try:
         return octets(data)
     except (TypeError, ValueError) as error:

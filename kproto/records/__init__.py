@@ -1,31 +1,31 @@
-"""Record batches and message sets as Kafka stores and sends them: read, checked, built, passed on.
+"""Reads, checks, builds and forwards record batches and message sets in Kafka's own formats.
 
-Knows the wire primitives and their errors; no message, no socket, no clock. What Kafka itself
-stores in records is made messages of by `kproto.stored`.
+Stands on the wire primitives and their errors; knows no message, no socket and no clock.
+`kproto.stored` turns Kafka's own records (control records, internal topics) into messages.
 """
 
-from .any_magic import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP, NO_TIMESTAMP_TYPE
 from .codecs.compression import CODECS, MAX_DECOMPRESSED_BYTES, Codec, codec_for_id, codec_for_name
 from .legacy.message_set import LegacyBatch
 from .legacy.message_set_encoding import MessageSetBuilder, down_convert, encode_message_set
+from .log_format import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP, NO_TIMESTAMP_TYPE
+from .magic2.batch_builder import BatchBuilder, encode_batch, encode_batches
 from .magic2.crc import crc32c, crc32c_pure
-from .magic2.encoding import BatchBuilder, encode_batch, encode_batches
 from .magic2.growing_batch import GrowingBatch
 from .magic2.record_batch import BatchReader, RecordBatch, restamp
-from .new_record import LAST_TIMESTAMP, MAX_BATCH_BYTES, REFUSALS, NewRecord
+from .memory_records import checked_next_offset, read_batches, read_records
+from .new_record import ENCODE_FAILURES, MAX_BATCH_BYTES, MAX_TIMESTAMP_MS, NewRecord
 from .record import Header, Record
-from .walk import checked_next_offset, read_batches, read_records
 
 __all__ = [
     "CODECS",
     "CREATE_TIME",
-    "LAST_TIMESTAMP",
+    "ENCODE_FAILURES",
     "LOG_APPEND_TIME",
     "MAX_BATCH_BYTES",
     "MAX_DECOMPRESSED_BYTES",
+    "MAX_TIMESTAMP_MS",
     "NO_TIMESTAMP",
     "NO_TIMESTAMP_TYPE",
-    "REFUSALS",
     "BatchBuilder",
     "BatchReader",
     "Codec",

@@ -1,7 +1,7 @@
-"""A record to be written: what it is made of, and which part of it is wrong.
+"""The parts of a record to be written, and the check that finds the part at fault.
 
-Builders of batches and of message sets write straight on; when Python refuses a value,
-`explain_refusal` goes over the record again and names the field. Knows no format.
+The builders of batches and message sets write records without checks; when Python refuses a value,
+`check_new_record` examines the record and names the field. Knows no format.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from ..wire.buffers import BYTES_LIKE
 from ..wire.checks import check_whole_number
 from ..wire.errors import EncodeError
-from .any_magic import NO_TIMESTAMP
+from .log_format import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,43 +20,43 @@ if TYPE_CHECKING:
     from .record import Header
 
 __all__ = [
-    "LAST_TIMESTAMP",
+    "ENCODE_FAILURES",
     "MAX_BATCH_BYTES",
     "MAX_INT32",
     "MAX_INT64",
-    "REFUSALS",
+    "MAX_TIMESTAMP_MS",
     "NewRecord",
     "check_max_bytes",
-    "explain_refusal",
+    "check_new_record",
 ]
 
 NewRecord: TypeAlias = "tuple[bytes | None, bytes | None, Sequence[Header], int]"
-"""What is asked of a record to be written: key, value, headers, timestamp in ms."""
+"""A record to be written: key, value, headers, timestamp in ms."""
 
-#: Largest batch that a builder makes, unless the caller sets another bound: Kafka's default
-#: for max.request.size, which a broker's default message.max.bytes (1,048,588) still takes.
+#: The largest batch that a builder makes, unless the caller sets another bound: Kafka's default for
+#: max.request.size, which is below a broker's default message.max.bytes (1,048,588).
 MAX_BATCH_BYTES: Final = 1_048_576
 
 MAX_INT32: Final = 0x7FFFFFFF
 MAX_INT64: Final = 0x7FFFFFFFFFFFFFFF
 
-#: The last time that a timestamp in ms can say.
-LAST_TIMESTAMP: Final = MAX_INT64
+#: The largest timestamp in ms.
+MAX_TIMESTAMP_MS: Final = MAX_INT64
 
-# What Python raises when a value has the wrong type, or is too large for its field.
-REFUSALS: Final = (TypeError, ValueError, AttributeError, OverflowError, struct.error)
+# Python's errors for a value of a wrong type, or too large for its field.
+ENCODE_FAILURES: Final = (TypeError, ValueError, AttributeError, OverflowError, struct.error)
 
 
 def check_max_bytes(max_bytes: object, overhead: int) -> None:
-    """Refuse a bound that is no number, or that leaves no room beside `overhead` bytes.
+    """Checks that the bound is a number and leaves space beside `overhead` bytes.
 
     Raises ConfigurationError.
     """
     check_whole_number("max_bytes", max_bytes, overhead + 1, MAX_INT32)
 
 
-def explain_refusal(index: int, record: object) -> None:
-    """Raise EncodeError that names the fault of the record, if it has one."""
+def check_new_record(index: int, record: object) -> None:
+    """Raises EncodeError that names the field at fault, if the record has one."""
     place = f"records[{index}]"
     if not isinstance(record, tuple | list):
         raise EncodeError(

@@ -1,7 +1,7 @@
-"""One record, and its headers.
+"""One record and its headers.
 
-Owns the `Record` class and the reading of a header block. Knows nothing of batches: whoever reads
-one hands over offset, timestamp and the bytes of the header block.
+Has the `Record` class and decodes header blocks. Knows nothing of batches: their reader passes
+offset, timestamp and the bytes of the header block.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..wire.errors import CorruptBatchError
-from .any_magic import CREATE_TIME, NO_TIMESTAMP
+from .log_format import CREATE_TIME, NO_TIMESTAMP
 from .varints import read_varint
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ NO_HEADERS: Final = b"\x00"
 
 
 class Origin:
-    """What the records of a batch share.
+    """Holds the fields that all records of a batch share.
 
-    Topic and partition, the timestamp type, and for errors in the headers where the batch begins in
-    what was read, and its base offset. Never changed, as many records hold it.
+    Topic, partition and timestamp type; for errors in headers also the position of the batch in the
+    buffer, and its base offset. Immutable, because many records share it.
     """
 
     __slots__ = ("base_offset", "partition", "position", "timestamp_type", "topic")
@@ -58,11 +58,11 @@ class Record:
     """One record of a partition.
 
     `offset`; `timestamp` in ms since the epoch (-1: none); `timestamp_type` 0 for create time, 1
-    for log append time, -1 where the format has no timestamp; `key` and `value`, None or bytes;
+    for log append time, -1 if the format has no timestamp; `key` and `value`, bytes or None;
     `headers`, a list of (name, value or None), in order, duplicates kept; `topic` and `partition`
-    where a consumer read it ("" and -1 on a record that no consumer read). Records are equal when
-    all of these are. Headers of a record that was read are decoded when first asked for. The
-    attribute byte of a record is left out: Kafka defines no bit of it.
+    ("" and -1 unless a consumer read the record). Records are equal when all of these are equal.
+    Headers are decoded at the first access. The attribute byte of a record is left out: Kafka
+    defines no bit of it.
     """
 
     __slots__ = ("_headers", "_origin", "key", "offset", "timestamp", "value")
@@ -72,7 +72,7 @@ class Record:
     key: bytes | None
     value: bytes | None
     _headers: bytes | list[Header]
-    #: Shared with the other records of its batch: a store less for each field, for each record.
+    #: Shared by the records of a batch, which saves several stores for each record.
     _origin: Origin
 
     def __init__(
@@ -87,7 +87,7 @@ class Record:
         topic: str = "",
         partition: int = -1,
     ) -> None:
-        # Each argument has a default because `__new__`, once compiled by mypyc, comes here too.
+        # Each argument has a default because mypyc's `__new__` calls `__init__` too.
         self.offset = offset
         self.timestamp = timestamp
         self.key = key
@@ -100,7 +100,7 @@ class Record:
 
     @property
     def topic(self) -> str:
-        """The topic that a consumer read it from, "" where none did."""
+        """Returns the topic that a consumer read the record from, "" for any other record."""
         return self._origin.topic
 
     @topic.setter
@@ -110,7 +110,7 @@ class Record:
 
     @property
     def partition(self) -> int:
-        """The partition that a consumer read it from, -1 where none did."""
+        """Returns the partition that a consumer read the record from, -1 for any other record."""
         return self._origin.partition
 
     @partition.setter
@@ -120,7 +120,7 @@ class Record:
 
     @property
     def timestamp_type(self) -> int:
-        """0 for create time, 1 for log append time, -1 where the format has no timestamp."""
+        """Returns 0 for create time, 1 for log append time, -1 if the format has no timestamp."""
         return self._origin.timestamp_type
 
     @timestamp_type.setter
@@ -130,7 +130,7 @@ class Record:
 
     @property
     def headers(self) -> list[Header]:
-        """(name, value or None) in order. Raises CorruptBatchError if the stored block is bad."""
+        """Returns (name, value or None) in order. Raises CorruptBatchError if they are corrupt."""
         block = self._headers
         if isinstance(block, list):
             return block
@@ -170,7 +170,7 @@ class Record:
             try:
                 block = decode_headers(block)
             except ValueError:
-                block = []  # a repr must not raise; reading `headers` says what is wrong
+                block = []  # a repr must not raise; `headers` raises the error
         headers = ", ".join(f"({name!r}, {_shown(value)})" for name, value in block[:8])
         more = ", …" if len(block) > 8 else ""
         place = f"topic={self.topic!r}, partition={self.partition}, " if self.topic else ""
@@ -186,10 +186,10 @@ def _shown(value: bytes | None) -> str:
     return f"{value[:_SHOWN_BYTES]!r}… ({len(value)} bytes)"
 
 
-# Header blocks of one topic mostly repeat: the same names, values of the same lengths. What is
-# left to do is then one `Struct.unpack` and a comparison of what stands between the values.
-# Keyed by the block's length: (unpack, the bytes before each value, each name and where its value
-# is in what `unpack` gives). The plain loop over the names takes half as long as `list(zip(…))`.
+# Header blocks of one topic mostly repeat: the same names, values of the same lengths. Decoding is
+# then one `Struct.unpack` and a comparison of the bytes between the values. The cache is keyed by
+# the block's length: (unpack, the bytes before each value, each name with the index of its value in
+# the unpacked tuple). A plain loop over the names takes half as long as `list(zip(…))`.
 _Template: TypeAlias = (
     "tuple[Callable[[bytes], tuple[bytes, ...]], tuple[bytes, ...], tuple[tuple[str, int], ...]]"
 )
@@ -200,10 +200,10 @@ _MAX_TEMPLATE_BYTES: Final = 4096
 
 
 def decode_headers(block: bytes) -> list[Header]:
-    """The headers in a record's header block, from their count to the record's end.
+    """Returns the headers in a record's header block, from their count to the record's end.
 
     Raises ValueError with a reason: bad count, negative length, a null name, a name that is not
-    UTF-8, bytes missing or left over.
+    UTF-8, missing or extra bytes.
     """
     template = _templates.get(len(block))
     if template is not None:
@@ -221,7 +221,7 @@ def decode_headers(block: bytes) -> list[Header]:
 
 
 def decode_headers_of(records: list[Record]) -> None:
-    """Decode the headers of records just read; ValueError names the offset of a bad one."""
+    """Decodes the headers of all records. Raises ValueError that names the offset at fault."""
     find = _templates.get
     for record in records:
         block = record._headers
@@ -230,7 +230,7 @@ def decode_headers_of(records: list[Record]) -> None:
             continue
         if isinstance(block, list):
             continue
-        template = find(len(block))  # as in `decode_headers`, without the calls
+        template = find(len(block))  # `decode_headers` inlined
         if template is not None:
             unpack, expected, places = template
             parts = unpack(block)

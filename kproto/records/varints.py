@@ -1,7 +1,7 @@
-"""The numbers of records: signed varints (zigzag, base 128), and sums as Java makes them.
+"""The numbers in records: signed varints (zigzag, base 128), and 64-bit arithmetic like Java's.
 
-Owns the table of short ones and the careful readers. The loop of `magic2.decoding` reads one- and
-two-byte varints inline and comes here for the rest.
+Owns the table of short varints and the readers of any varint. The loop of `magic2.record_decoding`
+reads one- and two-byte varints inline and calls these readers for longer ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MAX_VARLONG_BYTES: Final = 10
 
 
 def encode_varint(value: int) -> bytes:
-    """Any signed integer of up to 64 bits as a zigzag varint (the varlong form is the same)."""
+    """Encodes a signed integer of up to 64 bits as a zigzag varint or varlong (the same form)."""
     rest = value << 1 if value >= 0 else ~(value << 1)
     encoded = bytearray()
     while rest > 0x7F:
@@ -25,32 +25,31 @@ def encode_varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-#: Varints of 0, 1, 2, …: all that take one or two bytes. A list index beats any arithmetic.
+#: The varints of 0, 1, 2 … of one or two bytes. A list index is faster than any arithmetic.
 VARINTS: Final = [encode_varint(value) for value in range(8192)]
 
 
 def zigzag(unsigned: int) -> int:
-    """The signed value of the zigzag form: 0, 1, 2, 3 … stand for 0, -1, 1, -2 …"""
+    """Returns the signed value of the zigzag form: 0, 1, 2, 3 … stand for 0, -1, 1, -2 …"""
     return (unsigned >> 1) ^ -(unsigned & 1)
 
 
 def int64(value: int) -> int:
-    """The value that a Java long would have."""
+    """Returns `value` as it would overflow in a Java long."""
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def read_varint(data: bytes, pos: int) -> tuple[int, int]:
-    """Read up to 5 bytes at `pos`: the unsigned (still zigzag) value, and the next position.
+    """Reads up to 5 bytes at `pos`; returns the unsigned (still zigzag) value and the new position.
 
-    Forms longer than needed are read, as Kafka's classes read them; bits above the 32nd are
-    dropped, as there. Raises ValueError when a fifth byte does not end it, IndexError at the
-    end of the buffer.
+    Accepts non-minimal forms and drops bits above the 32nd, as Kafka's classes do. Raises
+    ValueError if the fifth byte does not end the varint, IndexError at the end of the buffer.
     """
     return _read(data, pos, _MAX_VARINT_BYTES, 0xFFFFFFFF)
 
 
 def read_varlong(data: bytes, pos: int) -> tuple[int, int]:
-    """`read_varint` for up to 10 bytes and 64 bits."""
+    """Reads like `read_varint`, up to 10 bytes and 64 bits."""
     return _read(data, pos, _MAX_VARLONG_BYTES, 0xFFFFFFFFFFFFFFFF)
 
 

@@ -1,1 +1,1 @@
-"""The message definitions as data: the model, one version's wire layout, and the union."""
+"""The message definitions as data: the model, the wire layout of each version, and the union."""

@@ -1,8 +1,8 @@
-"""What changes from one version of a message to another, and from one release to another.
+"""Compares two versions of a message, and two releases.
 
-Two versions of a message are told apart by their layouts in the union of the releases, two
-releases by their version ranges. What releases changed of one and the same version, which is a
-fault of theirs, is for the generator's `check`.
+Two versions of a message differ by their layouts in the union of the releases, two releases by
+their version ranges. The generator's `check` finds the versions that a later release changed,
+which is an error of that release.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from .comparison import default_words
 from .definitions import union
 from .layout import LayoutField, StructLayout, WireType, layout, struct_of
-from .nearest import UnknownNameError, unknown
+from .layout_comparison import default_words
 from .release_table import ApiRange, former_api_names, ranges
 from .specs import MessageSpec
+from .unknown_names import UnknownNameError, unknown_name_error
 from .versions import Versions
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class ChangeKind(StrEnum):
-    """What kind of change it is."""
+    """The kind of a change."""
 
     FLEXIBLE = "flexible"
     ADDED = "added"
@@ -49,8 +49,8 @@ class ChangeKind(StrEnum):
 class FieldChange:
     """One change: `field` is the path of the field (`Topics.Partitions.LeaderEpoch`).
 
-    It is empty where the whole message changes: when it becomes flexible, all its lengths become
-    varints and each struct gets tagged fields, which is told once and not of each field.
+    The path is empty when the whole message changes: a version that becomes flexible writes every
+    length as a varint and adds tagged fields to each struct, which is one change.
     """
 
     kind: ChangeKind
@@ -58,13 +58,13 @@ class FieldChange:
     detail: str
 
     def to_json(self) -> dict[str, str]:
-        """This change as plain data."""
+        """Returns this change as plain data."""
         return {"kind": self.kind.value, "field": self.field, "detail": self.detail}
 
 
 @dataclass(frozen=True, slots=True)
 class VersionChanges:
-    """What changes from version `older` to version `newer` of a message."""
+    """The changes from version `older` to version `newer` of a message."""
 
     message: str
     older: int
@@ -72,7 +72,7 @@ class VersionChanges:
     changes: tuple[FieldChange, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """These changes as plain data."""
+        """Returns these changes as plain data."""
         return {
             "message": self.message,
             "older": self.older,
@@ -83,23 +83,23 @@ class VersionChanges:
 
 @dataclass(frozen=True, slots=True)
 class RangeChange:
-    """An API that both releases have, and what they say otherwise of it."""
+    """The version ranges of an API that two releases have and that differ."""
 
     older: ApiRange
     newer: ApiRange
 
     @property
     def added(self) -> tuple[int, ...]:
-        """The versions that the newer release alone has."""
+        """Returns the versions that only the newer release has."""
         return tuple(each for each in self.newer.versions if each not in self.older.versions)
 
     @property
     def dropped(self) -> tuple[int, ...]:
-        """The versions that the older release alone has."""
+        """Returns the versions that only the older release has."""
         return tuple(each for each in self.older.versions if each not in self.newer.versions)
 
     def to_json(self) -> dict[str, Any]:
-        """This change as plain data."""
+        """Returns this change as plain data."""
         return {
             "older": self.older.to_json(),
             "newer": self.newer.to_json(),
@@ -110,10 +110,10 @@ class RangeChange:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseComparison:
-    """What differs between two releases; `versions` has the changes of each version that came.
+    """The differences between two releases.
 
-    There a version is put beside the one before it, requests and responses each; one without a
-    predecessor is left out.
+    `versions` compares each new version with the version before it, for requests and responses; a
+    version without a predecessor is left out.
     """
 
     older: str
@@ -124,7 +124,7 @@ class ReleaseComparison:
     versions: tuple[VersionChanges, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """This comparison as plain data."""
+        """Returns this comparison as plain data."""
         return {
             "older": self.older,
             "newer": self.newer,
@@ -136,9 +136,9 @@ class ReleaseComparison:
 
 
 def find_message(name: str) -> MessageSpec:
-    """The message of that name, or that a release once called so. Raises UnknownNameError.
+    """Returns the message called `name`, now or in a release. Raises UnknownNameError.
 
-    Requests and responses are known by the former names of their APIs, too.
+    Finds requests and responses also by the former names of their APIs.
     """
     messages = union()
     if name in messages:
@@ -149,11 +149,11 @@ def find_message(name: str) -> MessageSpec:
         api = name.removesuffix(kind)
         if api != name and api in former_api_names():
             return messages[former_api_names()[api] + kind]
-    raise unknown("no message is called", name, messages)
+    raise unknown_name_error("no message is called", name, messages)
 
 
 def message_layout(name: str, version: int) -> StructLayout:
-    """The layout of one version of a message. Raises UnknownNameError."""
+    """Returns the layout of one version of a message. Raises UnknownNameError."""
     return _layout(find_message(name), version)
 
 
@@ -166,9 +166,9 @@ def _layout(message: MessageSpec, version: int) -> StructLayout:
 
 
 def changes(message: str, older: int, newer: int) -> tuple[FieldChange, ...]:
-    """What changes from version `older` of a message to version `newer`, outermost first.
+    """Returns the changes from version `older` of a message to version `newer`, outermost first.
 
-    A struct that comes or goes is told with each of its fields. Raises UnknownNameError.
+    An added or removed struct is listed with each of its fields. Raises UnknownNameError.
     """
     spec = find_message(message)
     before, after = _layout(spec, older), _layout(spec, newer)
@@ -198,7 +198,7 @@ def _struct_changes(
 
 
 def _whole(kind: ChangeKind, field: LayoutField, prefix: str) -> Iterator[FieldChange]:
-    """A field that came or went, and all that it holds."""
+    """Yields an added or removed field and all fields inside it."""
     path = prefix + field.name
     yield FieldChange(kind, path, field_words(field))
     inner = struct_of(field.type)
@@ -230,12 +230,12 @@ def _place_words(field: LayoutField) -> str:
 
 
 def _plain_words(wire: WireType) -> str:
-    """A type as its definition says it, whatever the form of its lengths."""
+    """Returns a type as its definition writes it, without the encoding of its lengths."""
     return f"[]{_plain_words(wire.element)}" if wire.element is not None else wire.kind
 
 
 def field_words(field: LayoutField) -> str:
-    """A field in words: its type, whether it may be null, the default that it says, its tag."""
+    """Describes a field: its type, whether it is nullable, its stated default, its tag."""
     words = _plain_words(field.type)
     if field.type.nullable:
         words = f"nullable {words}"
@@ -245,9 +245,9 @@ def field_words(field: LayoutField) -> str:
 
 
 def compare(older: str, newer: str) -> ReleaseComparison:
-    """What differs between two releases, such as "3.9.2" and "4.4.0".
+    """Compares two releases, such as "3.9.2" and "4.4.0".
 
-    Raises UnknownNameError for a release that there is none of.
+    Raises UnknownNameError for an unknown release.
     """
     before, after = ranges(older), ranges(newer)
     changed = tuple(

@@ -1,4 +1,4 @@
-"""Reads the files of data that lie in this package, from a folder or from inside a wheel."""
+"""Reads the data files of this package, from a directory or from inside a wheel."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ __all__ = ["read_data"]
 
 
 def read_data(name: str) -> str:
-    """The text of the file called `name` in this package."""
+    """Returns the text of the file called `name` in this package."""
     package = __name__.rpartition(".")[0]
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Finds the definition of a message in a definitions file, one line of JSON a message.
+"""Finds the definition of a message in a definitions file, which has one line of JSON per message.
 
-The file of `kproto` itself holds the union of the releases; a package that
-`kproto-codegen generate` made of other definitions carries its own.
+The file of `kproto` has the union of the releases. A package that `kproto-codegen generate` made
+from other definitions has its own file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILE_NAME: Final = "definitions.jsonl"
 
 
 class Definitions(Mapping[str, MessageSpec]):
-    """The messages of one definitions file by name; a line is read when it is asked for."""
+    """The messages of one definitions file by name; a line is parsed at its first access."""
 
     def __init__(self, file: Traversable) -> None:
         self._lines: dict[str, str] = {}
@@ -50,18 +50,18 @@ class Definitions(Mapping[str, MessageSpec]):
         return len(self._lines)
 
     def former(self, name: str) -> tuple[str, ...]:
-        """The messages that a release called `name` in some version; none for a name still used."""
+        """Returns the messages that a release called `name`; none for a name that is still used."""
         return tuple(self._former.get(name, ()))
 
     def former_names(self) -> tuple[str, ...]:
-        """The names that a release used and the newest does not, or not alone."""
+        """Returns the names that some release used and the newest release does not, or not only."""
         return tuple(self._former)
 
     def resolve(self, name: str, version: int) -> tuple[MessageSpec, int]:
-        """The message that a release called `name` at `version`, and its version here.
+        """Returns the message that a release called `name` at `version`, and its version here.
 
-        Where the newest release reuses a name and number, it wins. Raises KeyError when no
-        release had that name and version.
+        If the newest release uses the name and number for another message, that one wins. Raises
+        KeyError if no release had that name and version.
         """
         if name in self._lines and version in self[name].valid_versions:
             return self[name], version
@@ -73,7 +73,7 @@ class Definitions(Mapping[str, MessageSpec]):
 
 
 def definition_line(spec: MessageSpec) -> str:
-    """One line of a definitions file: the name, the former names, a tab, and the JSON."""
+    """Returns a line of a definitions file: the name, the former names, a tab, and the JSON."""
     former = sorted({entry.name for entry in spec.formerly})
     body = json.dumps(spec.to_json(), separators=(",", ":"), ensure_ascii=True)
     return f"{' '.join([spec.name, *former])}\t{body}"
@@ -81,18 +81,18 @@ def definition_line(spec: MessageSpec) -> str:
 
 @lru_cache(maxsize=32)
 def _of_package(package: str) -> Definitions | None:
-    """What a package carries, from a folder or from inside a zip; None if it has no such file."""
+    """Returns the definitions of a package (directory or zip); None if it has no such file."""
     file = resources.files(package).joinpath(FILE_NAME)
     return Definitions(file) if file.is_file() else None
 
 
 def union() -> Definitions:
-    """The union of the Kafka releases in `schemas/`, as the package ships it."""
+    """Returns the union of the Kafka releases in `schemas/`, which the package contains."""
     shipped = _of_package(__name__.rpartition(".")[0])
     assert shipped is not None
     return shipped
 
 
 def definitions_of(module: str) -> Definitions:
-    """The definitions that the generated module called `module` was made of."""
+    """Returns the definitions from which the generated module `module` was made."""
     return _of_package(module.rpartition(".")[0]) or union()

@@ -1,7 +1,7 @@
-"""Says which field is at fault, where and why, after the fast codec has only said "wrong".
+"""Finds the field at fault, where and why, after the generated codec has failed.
 
-The generated codec checks little and explains nothing. When it stumbles, these walkers go through
-the same bytes, or the same object, once more by the layout of the definition.
+The generated codec checks little and explains nothing. If it fails, these functions read the same
+bytes, or the same object, again by the layout in the definition.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..wire.writing import BOOLS
 from .layout import FORMATS, LayoutField, StructLayout, WireType, layout
 from .naming import attribute_name, class_name
 from .specs import FieldSpec, MessageSpec
-from .wire_walk import SIZES, BytesFault, versions_in_words, walk
+from .wire_validation import SIZES, BytesFault, validate, versions_in_words
 
 __all__ = ["explain_decode", "explain_encode", "is_default", "not_in_version"]
 
-#: Longer numbers are told by their length: Python turns none of thousands of digits into text.
+#: Errors show only the bit length of longer numbers, because Python refuses to convert huge ones.
 _SHOWN_BITS: Final = 128
 
 
@@ -36,12 +36,12 @@ class _Fault(Exception):  # noqa: N818 - carries a finding up the walk, never le
 def explain_decode(
     message: MessageSpec, version: int, data: bytes, offset: int = 0, *, trailing: bool = False
 ) -> DecodeError | None:
-    """What is wrong with the bytes of `message` that begin at `offset`; None when nothing is.
+    """Returns the fault in the bytes of `message` from `offset` on; None if there is none.
 
-    Offsets in the error count from there. With `trailing`, bytes behind the message are no fault.
+    Offsets in the error count from `offset`. With `trailing`, bytes behind the message are allowed.
     """
     try:
-        end = walk(layout(message, version), data, offset)
+        end = validate(layout(message, version), data, offset)
     except BytesFault as fault:
         return DecodeError(
             fault.reason,
@@ -62,19 +62,19 @@ def explain_decode(
 
 
 def explain_encode(message: MessageSpec, version: int, value: object) -> EncodeError | None:
-    """Why `value` cannot be written as `message` at `version`; None when nothing is wrong."""
+    """Returns why `value` cannot be written as `message` at `version`; None if it can."""
     try:
         _check_struct(layout(message, version), value, "")
     except _Fault as fault:
         error = EncodeError(fault.reason, message=message.name, version=version, field=fault.path)
-        error.__cause__ = fault.__cause__  # what an object raised when it was looked at
+        error.__cause__ = fault.__cause__  # the exception of the inspected object
         return error
     return None
 
 
 @contextmanager
 def _looking_at(path: str) -> Iterator[None]:
-    """Whatever an object raises when it is looked at is a fault of the field that holds it."""
+    """Turns any exception that an object raises during its inspection into a fault of its field."""
     try:
         yield
     except (_Fault, MemoryError):
@@ -95,7 +95,7 @@ def _check_struct(shape: StructLayout, value: object, path: str) -> None:
                 raise _Fault("the attribute was deleted, or never set", where) from None
             raise _Fault(f"a {shape.class_name} is wanted, not {_kind(value)}", path) from None
 
-    if not is_one:  # a str has an attribute `partition` too, and is no struct for that
+    if not is_one:  # a str has an attribute `partition` too, and is not a struct
         with _looking_at(path):
             held("_unknown_tags", path)
     for spec in shape.absent:
@@ -143,7 +143,7 @@ def _check_absent(spec: FieldSpec, value: object, path: str) -> None:
 
 
 def not_in_version(spec: FieldSpec) -> str:
-    """Why a value of the field cannot be written where the version does not have it."""
+    """Returns the reason why a value of the field cannot be written in a version without it."""
     held = spec.versions
     which = (
         f"{versions_in_words(held)} {'does' if len(held) == 1 else 'do'}" if held else "none does"
@@ -152,7 +152,7 @@ def not_in_version(spec: FieldSpec) -> str:
 
 
 def is_default(spec: FieldSpec, value: Any) -> bool:
-    """True when `value` is the default of the field, so that it may be left out."""
+    """Returns whether `value` is the default of the field, so that the writer may omit it."""
     default = spec.default_value()
     if default is None:
         return value is None
@@ -162,7 +162,7 @@ def is_default(spec: FieldSpec, value: Any) -> bool:
 
 
 def _equals(value: Any, default: Any) -> bool:
-    """Whether `value` is written as `default` is: 1.0 equals 1, and is none for an int field."""
+    """Returns whether `value` encodes like `default`: 1.0 equals 1, but no int field takes it."""
     if isinstance(default, bool):
         return _bool(value) is default
     if isinstance(default, int):
@@ -181,13 +181,13 @@ def _equals(value: Any, default: Any) -> bool:
 
 
 def _made_as(value: Any) -> str | None:
-    """The name of the generated class of a struct, whatever the user derived from it."""
+    """Returns the name of a struct's generated class, even for an instance of a subclass."""
     made = getattr(type(value), "_generated", None)
     return None if made is None else made().__name__
 
 
 def _bool(value: Any) -> bool | None:
-    """What a bool field would carry; None for what it does not take."""
+    """Returns the bool that a bool field would carry; None for a value that it refuses."""
     try:
         return BOOLS[value]
     except (KeyError, TypeError):
@@ -204,7 +204,7 @@ def _is_array(value: object) -> bool:
 
 def _check_field(field: LayoutField, value: object, path: str) -> None:
     if field.tag is not None and is_default(field.spec, value):
-        return  # It is left out.
+        return  # the writer omits it
     if value is None and field.type.kind not in FORMATS:
         if not field.type.nullable:
             raise _Fault("null, which this version does not allow", path)
@@ -267,7 +267,7 @@ def _check_string(value: Any, path: str) -> None:
 
 
 def _octets(value: Any) -> int | None:
-    """How many bytes a buffer holds; None for what is no buffer."""
+    """Returns the number of bytes in a buffer; None for anything that is not a buffer."""
     try:
         return memoryview(value).nbytes
     except TypeError:
@@ -287,7 +287,7 @@ def _check_number(kind: str, value: object, path: str) -> None:
 
 
 def _range_of(kind: str) -> str:
-    """What a type of whole numbers holds, for a message; nothing for other types."""
+    """Returns the range of an integer type for an error message; "" for other types."""
     if "int" not in kind:
         return ""
     values = 1 << 8 * SIZES[kind]
@@ -296,7 +296,7 @@ def _range_of(kind: str) -> str:
 
 
 def _kind(value: object) -> str:
-    """A value named for a message: numbers as they are, all else by its type and length."""
+    """Describes a value for an error message: numbers as they are, others by type and length."""
     if type(value) is int and value.bit_length() > _SHOWN_BITS:
         return f"an int of {value.bit_length()} bits"
     if value is None or type(value) in (bool, int, float):

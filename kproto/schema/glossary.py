@@ -1,8 +1,7 @@
-"""What each message, struct and field name means, in sentences: for docstrings and for study.
+"""The meaning of each message, struct and field name in sentences, for docstrings and `study`.
 
-Owns: reading `glossary.toml`, which lies beside this file, and the order in which its entries
-answer. Must not know: definitions, versions or how a docstring is laid out. Whether the glossary
-is complete is a matter for its tests.
+Reads `glossary.toml` in this package, and orders its entries from narrow to general. Does not know
+definitions, versions or the form of a docstring. Tests check that the glossary is complete.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ class Glossary:
     structs: Mapping[str, str]
 
     def field(self, message: str, struct: str, field: str) -> str | None:
-        """What a field means, or None when the glossary does not know its name.
+        """Returns the meaning of a field; None if the glossary does not know its name.
 
-        `struct` is the name of the struct that has the field; for the message's own fields it is
-        the message's name. The narrowest entry answers: the struct's, the message's, the general.
+        `struct` is the name of the field's struct; for the message's own fields it is the message's
+        name. The narrowest entry wins: the struct's, then the message's, then the general one.
         """
         for scope in (f"{message}.{struct}", message):
             text = self.overrides.get(scope, {}).get(field)
@@ -44,17 +43,17 @@ class Glossary:
         return self.fields.get(field)
 
     def message(self, name: str) -> str | None:
-        """What a message is for, or None when the glossary does not know it."""
+        """Returns the purpose of a message; None if the glossary does not know it."""
         return self.messages.get(name)
 
     def struct(self, message: str, struct: str) -> str | None:
-        """What a struct of a message holds, or None when the glossary does not know its name."""
+        """Returns the content of a struct of a message; None for an unknown name."""
         return self.structs.get(f"{message}.{struct}") or self.structs.get(struct)
 
 
 @cache
 def load_glossary() -> Glossary:
-    """The glossary of Kafka's own messages. It is read once and shared."""
+    """Returns the glossary of Kafka's own messages; reads the file once."""
     tables = tomllib.loads(read_data("glossary.toml"))
     return Glossary(
         fields=tables["fields"],

@@ -1,7 +1,7 @@
-"""Which KIP brought a version of an API, and what it changed, in one line of our own words.
+"""The KIP and the change behind each version of an API, in one sentence of our own.
 
-Owns reading `kips.toml`, which lies beside this file and names a source for every row. It has rows
-for the APIs that clients use most; of other APIs it knows nothing.
+Reads `kips.toml` in this package, which names a source for every row. It has rows for the APIs that
+clients use most, and none for the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Kip", "VersionNote", "version_note", "version_notes"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Kip:
-    """A Kafka Improvement Proposal; `title` and `address` are "" where no source told them."""
+    """A Kafka Improvement Proposal; `title` and `address` are "" if no source has them."""
 
     number: int
     title: str
@@ -30,7 +30,7 @@ class Kip:
         return f"KIP-{self.number}"
 
     def to_json(self) -> dict[str, Any]:
-        """This KIP as plain data."""
+        """Returns this KIP as plain data."""
         out: dict[str, Any] = {"number": self.number}
         if self.title:
             out["title"] = self.title
@@ -41,10 +41,10 @@ class Kip:
 
 @dataclass(frozen=True, slots=True)
 class VersionNote:
-    """What a version of an API changed, request and response together.
+    """The change that a version of an API made, request and response together.
 
-    `kips` are empty where no source names one. `source` is a definition (`definition 4.4.0`) or the
-    address of the page that ties the KIPs to the change.
+    `kips` is empty if no source names one. `source` is a definition (`definition 4.4.0`) or the
+    address of the page that connects the KIPs with the change.
     """
 
     api: str
@@ -54,7 +54,7 @@ class VersionNote:
     source: str
 
     def to_json(self) -> dict[str, Any]:
-        """This note as plain data."""
+        """Returns this note as plain data."""
         return {
             "api": self.api,
             "version": self.version,
@@ -87,16 +87,16 @@ def _notes() -> Mapping[str, Mapping[int, VersionNote]]:
 
 
 def version_notes(api: int | str) -> tuple[VersionNote, ...]:
-    """What each version of an API changed, oldest first; none for an API that has no rows.
+    """Returns the change of each version of an API, oldest first; none for an API without rows.
 
-    The API is given by its key, by its name, or by that of its request or response. Raises
-    UnknownNameError for one that there is none of.
+    `api` is its key, its name, or the name of its request or response. Raises UnknownNameError for
+    an unknown API.
     """
     _, name = api_name(api)
     return tuple(_notes().get(name, {}).values())
 
 
 def version_note(api: int | str, version: int) -> VersionNote | None:
-    """What a version of an API changed; None where there is no row. Raises as `version_notes`."""
+    """Returns the change of one version of an API; None without a row. Raises UnknownNameError."""
     _, name = api_name(api)
     return _notes().get(name, {}).get(version)

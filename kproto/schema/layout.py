@@ -1,7 +1,7 @@
-"""The wire layout of one version of a message: which fields stand where, in which form.
+"""The wire layout of one version of a message: the order of its fields and their encodings.
 
-The generator, the JSON form, the explanations of errors and the hypothesis strategies all read
-layouts here, so that the rules of versions, flexible versions, tags and nulls stand in one place.
+The generator, the JSON converter, the error explanations and the hypothesis strategies all use
+these layouts, so that the rules of versions, flexible versions, tags and nulls are in one place.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FORMATS: Final = {
 
 
 class Presence(Enum):
-    """Where a field stands in one version."""
+    """Whether and how one version has a field."""
 
     ABSENT = "absent"
     PLAIN = "plain"
@@ -52,7 +52,7 @@ class Presence(Enum):
 
 
 class FieldForm(NamedTuple):
-    """How a field is written in one version."""
+    """The encoding of a field in one version."""
 
     presence: Presence
     compact: bool
@@ -63,13 +63,13 @@ _ABSENT = FieldForm(Presence.ABSENT, False, False)
 
 
 def field_form(field: FieldSpec, version: int, *, flexible: bool) -> FieldForm:
-    """How `field` is written at `version` of a message that is flexible there, or is not."""
+    """Returns the encoding of `field` at `version` of a message that is `flexible` there or not."""
     if version not in field.versions:
         return _ABSENT
     tagged = version in field.tagged_versions
     if field.flexible_versions is not None:
         flexible = version in field.flexible_versions
-    # A struct has no length; but where it may be null, a tagged one is marked by a varint.
+    # A struct has no length; but a nullable struct in a tagged field has a varint marker in front.
     varies = field.type not in FORMATS and (tagged or not field.is_struct)
     return FieldForm(
         Presence.TAGGED if tagged else Presence.PLAIN,
@@ -80,10 +80,11 @@ def field_form(field: FieldSpec, version: int, *, flexible: bool) -> FieldForm:
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """A type as one version writes it; `kind` is a primitive type, `struct` or `array`.
+    """A type in the encoding of one version; `kind` is a primitive type, `struct` or `array`.
 
-    `compact` lengths are unsigned varints. So is the mark in front of a nullable struct that is
-    compact, as it is in a tagged field: 0 for null, 1 for present; else it is a byte, -1 or 1.
+    Lengths of `compact` types are unsigned varints. The null marker in front of a nullable struct
+    is a varint if the struct is compact, as in a tagged field: 0 for null, 1 for present. Otherwise
+    it is one byte, -1 or 1.
     """
 
     kind: str
@@ -95,7 +96,7 @@ class WireType:
 
 @dataclass(frozen=True, slots=True)
 class LayoutField:
-    """One field that is present in the version; `tag` is None for a field in its place."""
+    """One field that the version has; `tag` is None for a field that is not tagged."""
 
     name: str
     attribute: str
@@ -107,9 +108,9 @@ class LayoutField:
 
 @dataclass(frozen=True, slots=True)
 class StructLayout:
-    """A struct, or a whole message, at one version.
+    """The layout of a struct, or of a whole message, at one version.
 
-    `fields` stand in wire order, `tagged` by number, `absent` are the fields of other versions.
+    `fields` are in wire order, `tagged` by number; `absent` are the fields of other versions.
     """
 
     name: str
@@ -122,16 +123,16 @@ class StructLayout:
     is_message: bool
 
     def all_fields(self) -> tuple[LayoutField, ...]:
-        """Every field of the version, those in place first."""
+        """Returns every field of the version, the tagged ones last."""
         return self.fields + self.tagged
 
     def specs(self) -> Iterator[FieldSpec]:
-        """Every field of any version."""
+        """Yields every field of any version."""
         yield from (field.spec for field in self.all_fields())
         yield from self.absent
 
     def tags_of_other_versions(self) -> dict[int, Versions]:
-        """The numbers of fields that other versions have in a tag, and which those are."""
+        """Returns the tag numbers of fields that only other versions tag, and those versions."""
         others = (*self.absent, *(field.spec for field in self.fields))
         return {
             spec.tag: spec.versions.intersect(spec.tagged_versions)
@@ -141,13 +142,13 @@ class StructLayout:
 
 
 def struct_of(wire: WireType) -> StructLayout | None:
-    """The struct that a type holds, itself or in its elements."""
+    """Returns the struct in a type, or in the elements of an array; None if there is none."""
     return wire.struct if wire.element is None else wire.element.struct
 
 
 @lru_cache(maxsize=4096)
 def layout(message: MessageSpec, version: int) -> StructLayout:
-    """The layout of `message` at `version`. Raises ValueError outside its valid versions."""
+    """Returns the layout of `message` at `version`. Raises ValueError for an invalid version."""
     if version not in message.valid_versions:
         raise ValueError(f"{message.name} has versions {message.valid_versions}, not {version}")
     structs = {struct.name: struct for struct in message.structs()}
@@ -216,10 +217,10 @@ def _wire_type(
 
 
 def absent_type(message: MessageSpec, field: FieldSpec, version: int) -> WireType:
-    """The type of a field that `version` does not have, for forms that can hold it all the same.
+    """Returns the type of a field that `version` does not have, for formats that can still hold it.
 
-    It may be null where any version may have it so. The layout of its struct is None when the
-    version does not have that either.
+    It is nullable if any version allows null. The layout of its struct is None if the version does
+    not have the struct either.
     """
     structs = {struct.name: struct for struct in message.structs()}
     nullable = bool(field.nullable_versions)

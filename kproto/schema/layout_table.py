@@ -1,6 +1,6 @@
-"""The layout of one version of a message as rows: what stands where, how long it is, what it means.
+"""The layout of one version of a message as rows: position, size and meaning of each field.
 
-Sizes and offsets are in bytes, without the header in front of a request or response.
+Sizes and offsets are in bytes, without the header of the request or response.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .changes import find_message, message_layout
-from .comparison import default_words
 from .glossary import load_glossary
 from .layout import FORMATS, LayoutField, StructLayout, WireType, struct_of
+from .layout_comparison import default_words
 
 __all__ = ["LayoutRow", "least_size", "message_rows"]
 
@@ -23,11 +23,11 @@ class LayoutRow:
     """One field of one version.
 
     `field` is its path (`Topics.Partitions.LeaderEpoch`). `offset` counts from the start of the
-    message, where `counts_from` is "", or of the element or tagged struct that `counts_from` names;
-    it is None behind anything of no fixed size, and for fields in a tag. `type` is Kafka's
-    notation, with `compact` where the length is a varint. `size` is None where it depends on the
-    value; `least` is the smallest it can be. `default` is what the definition says, or what stands
-    in for it: `0`, `false`, `""`, `[]`, `{}`, `null`, and `zero` of a uuid.
+    message if `counts_from` is "", else from the element or tagged struct that `counts_from` names.
+    It is None behind a part of variable size, and for tagged fields. `type` is Kafka's notation,
+    with `compact` if the length is a varint. `size` is None if it depends on the value; `least` is
+    the smallest size. `default` is the definition's, or the implied one: `0`, `false`, `""`, `[]`,
+    `{}`, `null`, and `zero` for a uuid.
     """
 
     field: str
@@ -44,7 +44,7 @@ class LayoutRow:
     meaning: str
 
     def to_json(self) -> dict[str, Any]:
-        """This row as plain data."""
+        """Returns this row as plain data."""
         return {
             "field": self.field,
             "offset": self.offset,
@@ -61,19 +61,19 @@ class LayoutRow:
 
 
 def message_rows(message: str, version: int) -> tuple[LayoutRow, ...]:
-    """The fields of one version, each struct followed by what it holds; tagged fields last.
+    """Returns the fields of one version, each struct before its own fields; tagged fields last.
 
-    Raises UnknownNameError for a message or version that there is none of.
+    Raises UnknownNameError for an unknown message or version.
     """
     spec = find_message(message)
     return tuple(_rows(message_layout(message, version), spec.name, "", "", 0))
 
 
 def least_size(message: str, version: int) -> tuple[int | None, int]:
-    """The size of a message where it is fixed, else None; and the smallest that it can be.
+    """Returns the size of a message if it is fixed, else None; and the smallest size.
 
-    Tagged fields at their defaults are not written, and so are not counted. Raises as
-    `message_rows` does.
+    Tagged fields at their defaults are not written, and so do not count. Raises UnknownNameError
+    for an unknown message or version.
     """
     return _struct_size(message_layout(message, version))
 
@@ -81,7 +81,7 @@ def least_size(message: str, version: int) -> tuple[int | None, int]:
 def _rows(
     layout: StructLayout, message: str, prefix: str, base: str, start: int | None
 ) -> Iterator[LayoutRow]:
-    """The rows of a struct that begins at offset `start` of what `base` names."""
+    """Yields the rows of a struct that begins at offset `start` of the part that `base` names."""
     at = start
     for field in layout.all_fields():
         size, least = _size(field.type)
@@ -112,7 +112,7 @@ def _rows(
 
 
 def _size(wire: WireType) -> tuple[int | None, int]:
-    """The size of a value where it is fixed, else None; and the smallest that it can be."""
+    """Returns the size of a value if it is fixed, else None; and the smallest size."""
     if wire.kind in FORMATS:
         fixed = struct.calcsize(f">{FORMATS[wire.kind]}")
         return fixed, fixed

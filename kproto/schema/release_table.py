@@ -1,10 +1,10 @@
-"""What each release of Apache Kafka speaks: the version range of every API, from 0.8.2.0 on.
+"""The version range of every API in each release of Apache Kafka, from 0.8.2.0 on.
 
-The file beside this one is made from the clients jars of all releases at Maven Central: from 2.2.0
-on by their message definitions, before that by the class ApiKeys, which declares ranges alone. It
-has one row of an API for each release in which something changed.
+The file in this package is made from the clients jars of all releases at Maven Central: from 2.2.0
+on from their message definitions, before that from the class ApiKeys, which declares ranges only.
+It has one row of an API for each release that changed the API.
 
-Releases are ordered by number, not by date: 0.10.2.2 stands before 0.11.0.0, after which it came.
+Releases are ordered by number, not by date: 0.10.2.2 stands before the older 0.11.0.0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, Final
 
 from .data_files import read_data
-from .nearest import UnknownNameError, unknown
+from .unknown_names import UnknownNameError, unknown_name_error
 from .versions import NO_VERSIONS, Versions
 
 __all__ = [
@@ -38,13 +38,13 @@ TABLE_FILE: Final = "versions.json"
 
 @dataclass(frozen=True, slots=True)
 class ApiRange:
-    """One API in one release. Ranges are those of its requests; responses have the same.
+    """One API in one release: the versions of its request; the response has the same versions.
 
-    `versions` are all that the release's clients have, `unstable` those of them that are not final
-    and are spoken only by who opts in. `placeholder` are versions that had a schema and were
-    answered by no broker (0.8.2); they are no part of `versions`. `flexible` is known from 2.4.0
-    on, `listeners` (which servers take the request) from 2.8.0, `deprecated` from 3.7.0; they are
-    empty where the release says nothing. `called` is the release's own name of the API.
+    `versions` are all versions of the release's clients, `unstable` those that are not final and
+    need opting in. `placeholder` are versions that had a schema and no broker implementation
+    (0.8.2); they are not in `versions`. `flexible` is known from 2.4.0 on, `listeners` (which
+    servers take the request) from 2.8.0, `deprecated` from 3.7.0; they are empty for older
+    releases. `called` is the release's own name of the API.
     """
 
     api_key: int
@@ -59,7 +59,7 @@ class ApiRange:
 
     @property
     def stable(self) -> Versions:
-        """The versions that are final."""
+        """Returns the versions that are final."""
         if not self.unstable:
             return self.versions
         highest = self.unstable.lowest - 1
@@ -68,7 +68,7 @@ class ApiRange:
         return Versions(self.versions.lowest, highest)
 
     def to_json(self) -> dict[str, Any]:
-        """This range as plain data; keys that say nothing are left out."""
+        """Returns this range as plain data, without empty values."""
         out: dict[str, Any] = {
             "apiKey": self.api_key,
             "name": self.name,
@@ -86,7 +86,7 @@ class ApiRange:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The file: the releases, and of each API its rows with the numbers of their releases."""
+    """The parsed file: the releases, and the rows of each API with indexes into the releases."""
 
     releases: tuple[str, ...]
     number: dict[str, int]
@@ -95,7 +95,7 @@ class _Table:
     rows: dict[int, tuple[list[int], list[ApiRange]]]
 
     def range(self, key: int, number: int) -> ApiRange | None:
-        """The API in the release of that number; None before its first."""
+        """Returns the API in the release with that number; None before its first release."""
         starts, rows = self.rows[key]
         at = bisect_right(starts, number)
         return rows[at - 1] if at else None
@@ -136,42 +136,42 @@ def _range(key: int, name: str, row: dict[str, Any]) -> ApiRange:
 
 
 def releases() -> tuple[str, ...]:
-    """Every release, oldest first by number: "0.8.2.0" to "4.4.0"."""
+    """Returns every release, oldest first by number: "0.8.2.0" to "4.4.0"."""
     return _table().releases
 
 
 def release_number(release: str) -> int:
-    """The place of a release among all. Raises UnknownNameError."""
+    """Returns the index of a release among all. Raises UnknownNameError."""
     number = _table().number.get(release)
     if number is None:
-        raise unknown("no release is called", release, reversed(releases()))
+        raise unknown_name_error("no release is called", release, reversed(releases()))
     return number
 
 
 def newest_release(name: str) -> str:
-    """The newest release that is called so, or whose number begins so: "0.9" is 0.9.0.1.
+    """Returns the newest release that has this name or begins with it: "0.9" is 0.9.0.1.
 
     Raises UnknownNameError.
     """
     for release in reversed(releases()):
         if release == name or release.startswith(f"{name}."):
             return release
-    raise unknown("no release is called", name, reversed(releases()))
+    raise unknown_name_error("no release is called", name, reversed(releases()))
 
 
 def api_names() -> dict[int, str]:
-    """The name of every API by its key, as the newest release that has it calls it."""
+    """Returns the name of every API by its key, as the newest release with the API calls it."""
     return dict(_table().names)
 
 
 def former_api_names() -> dict[str, str]:
-    """The names that releases had for an API before, each with the newest name."""
+    """Returns the former names of APIs, each with the newest name."""
     table = _table()
     return {name: table.names[key] for name, key in table.keys.items() if name != table.names[key]}
 
 
 def api_name(api: int | str) -> tuple[int, str]:
-    """The key and the newest name of an API that is given by its key or by any name it ever had.
+    """Returns the key and the newest name of an API, given its key or any name it ever had.
 
     A name may end with Request or Response. Raises UnknownNameError.
     """
@@ -183,15 +183,15 @@ def api_name(api: int | str) -> tuple[int, str]:
         return api, table.names[api]
     name = api.removesuffix("Request").removesuffix("Response")
     if name not in table.keys:
-        raise unknown("no API is called", api, table.keys)
+        raise unknown_name_error("no API is called", api, table.keys)
     key = table.keys[name]
     return key, table.names[key]
 
 
 def ranges(release: str) -> dict[int, ApiRange]:
-    """The APIs of a release by their keys; those without any version are left out.
+    """Returns the APIs of a release by key, without APIs that have no version.
 
-    Raises UnknownNameError for a release that there is none of.
+    Raises UnknownNameError for an unknown release.
     """
     number = release_number(release)
     table = _table()
@@ -200,10 +200,10 @@ def ranges(release: str) -> dict[int, ApiRange]:
 
 
 def brought_by(api: int | str, version: int, *, unstable: bool = False) -> str | None:
-    """The first release that has a version of an API; None when none of them has it.
+    """Returns the first release that has a version of an API; None if no release has it.
 
-    A version counts from the release on that calls it stable; with `unstable`, from the first that
-    has it at all. Raises UnknownNameError for an API that there is none of.
+    A version counts from the first release that calls it stable; with `unstable`, from the first
+    that has it at all. Raises UnknownNameError for an unknown API.
     """
     key, _ = api_name(api)
     number = _first(key, version, unstable=unstable)
@@ -211,11 +211,11 @@ def brought_by(api: int | str, version: int, *, unstable: bool = False) -> str |
 
 
 def dropped_by(api: int | str, version: int) -> str | None:
-    """The release since which no release has a version of an API; None while it stands.
+    """Returns the release that removed a version of an API for good; None if it still exists.
 
-    None, too, for what never was. A version that a release left out and a later one took up again
-    stands: 4.0.0 alone is without JoinGroup 0 and 1. Raises UnknownNameError for an API that there
-    is none of.
+    Returns None for a version that never existed, too. A version that a release removed and a later
+    one restored still exists: only 4.0.0 is without JoinGroup 0 and 1. Raises UnknownNameError for
+    an unknown API.
     """
     key, _ = api_name(api)
     stood = False

@@ -1,4 +1,4 @@
-"""Which fields of Kafka's messages carry a secret: of classes, of what is shown, of the page."""
+"""The fields of Kafka's messages that carry a secret; printing, dumps and pages hide them."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ SECRETS: Final = frozenset(
     }
 )
 
-#: Fields, by message, that hold a whole request or response of somebody else, secrets and all.
+#: Fields, by message, that contain another request or response, including its secrets.
 ENVELOPES: Final = {"EnvelopeRequest": "request_data", "EnvelopeResponse": "response_data"}

@@ -1,8 +1,8 @@
-"""The definition model: what Kafka's message JSON says, as plain immutable data.
+"""The definition model: Kafka's message JSON as plain immutable data.
 
 The names are those of Kafka's own message generator (FieldSpec, StructSpec, MessageSpec).
-`from_json` and `to_json` speak Kafka's own format and keys. They assume a definition that
-`kproto_codegen.rules` has passed, and do no checking of their own.
+`from_json` and `to_json` use Kafka's own format and keys. They expect a definition that
+`kproto_codegen.rules` has accepted, and do not check it.
 
 A union of several releases (see `kproto_codegen.union`) adds three keys to Kafka's format:
 `module` (where the message comes from), `formerly` on a message (other names and numbers that
@@ -29,7 +29,7 @@ __all__ = [
 
 DefaultValue: TypeAlias = bool | int | float | str | bytes | None
 
-#: Every type of the definitions that is neither a struct nor an array.
+#: The primitive types: every type that is neither a struct nor an array.
 PRIMITIVE_TYPES = frozenset(
     {
         "bool",
@@ -72,34 +72,34 @@ class FieldSpec:
 
     @property
     def is_array(self) -> bool:
-        """True for `[]T`."""
+        """Returns whether the type is `[]T`."""
         return self.type.startswith("[]")
 
     @property
     def element_type(self) -> str:
-        """`T` of an array `[]T`, else the type itself."""
+        """Returns `T` for an array `[]T`, else the type itself."""
         return self.type[2:] if self.is_array else self.type
 
     @property
     def is_struct(self) -> bool:
-        """True for a struct, and false for an array of structs."""
+        """Returns whether the type is a struct; an array of structs is not."""
         return self.type not in PRIMITIVE_TYPES and not self.is_array
 
     @property
     def is_struct_array(self) -> bool:
-        """True for an array of structs."""
+        """Returns whether the type is an array of structs."""
         return self.is_array and self.element_type not in PRIMITIVE_TYPES
 
     def default_value(self) -> DefaultValue:
-        """The default as a Python value; None for null; b"" for bytes, 16 zero bytes for a uuid.
+        """Returns the default in Python: None for null, b"" for bytes, 16 zero bytes for a uuid.
 
-        An array's or a struct's default is None when it is null, else it is empty (an empty
-        list, a struct of defaults), for which this returns b"".
+        The default of an array or struct is null (None) or empty (an empty list, a struct of
+        defaults), for which this returns b"".
         """
         return _default_value(self)
 
     def to_json(self) -> dict[str, Any]:
-        """This field in Kafka's format, keys that say nothing left out."""
+        """Returns this field in Kafka's format, without keys that have their default."""
         out: dict[str, Any] = {"name": self.name, "type": self.type, "versions": str(self.versions)}
         if self.map_key:
             out["mapKey"] = True
@@ -128,7 +128,7 @@ class FieldSpec:
 
     @classmethod
     def from_json(cls, node: Mapping[str, Any]) -> FieldSpec:
-        """Read a field from Kafka's format. Scalars may be given as strings, as Kafka's may."""
+        """Reads a field from Kafka's format, which allows scalars to be strings."""
         tagged = Versions.parse(node.get("taggedVersions", "none"))
         flexible = node.get("flexibleVersions")
         tag = node.get("tag")
@@ -160,7 +160,7 @@ class StructSpec:
     fields: tuple[FieldSpec, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """This common struct in Kafka's format."""
+        """Returns this common struct in Kafka's format."""
         return {
             "name": self.name,
             "versions": str(self.versions),
@@ -169,7 +169,7 @@ class StructSpec:
 
     @classmethod
     def from_json(cls, node: Mapping[str, Any]) -> StructSpec:
-        """Read a common struct from Kafka's format."""
+        """Reads a common struct from Kafka's format."""
         return cls(
             name=node["name"],
             versions=Versions.parse(node["versions"]),
@@ -179,7 +179,7 @@ class StructSpec:
 
 @dataclass(frozen=True, slots=True)
 class FormerName:
-    """A name under which a release knew some versions of a message.
+    """The name that a release gave to some versions of a message.
 
     Version `v` in `versions` of the message called `name` and of type `type` is version
     `v - versions.lowest + becomes` of the message that carries this entry.
@@ -191,7 +191,7 @@ class FormerName:
     becomes: int
 
     def to_json(self) -> dict[str, Any]:
-        """This entry as plain data."""
+        """Returns this entry as plain data."""
         return {
             "name": self.name,
             "type": self.type,
@@ -201,7 +201,7 @@ class FormerName:
 
     @classmethod
     def from_json(cls, node: Mapping[str, Any]) -> FormerName:
-        """Read an entry."""
+        """Reads an entry."""
         return cls(node["name"], node["type"], Versions.parse(node["versions"]), node["becomes"])
 
 
@@ -227,11 +227,11 @@ class MessageSpec:
 
     @property
     def latest_stable(self) -> int:
-        """The highest version that may be negotiated without opting in; -1 when there is none."""
+        """Returns the highest version that is negotiated without opting in; -1 if there is none."""
         return self.valid_versions.highest - (1 if self.latest_version_unstable else 0)
 
     def structs(self) -> Iterator[StructSpec]:
-        """Every struct below the message's own, each before the first struct that holds it."""
+        """Yields every struct inside the message, each before the first struct that contains it."""
         seen: set[str] = set()
         common = {struct.name: struct for struct in self.common_structs}
 
@@ -248,18 +248,18 @@ class MessageSpec:
         yield from walk(self.fields)
 
     def struct(self, name: str) -> StructSpec:
-        """The struct of that name. Raises KeyError when the message has none."""
+        """Returns the struct called `name`. Raises KeyError if the message has none."""
         for struct in self.structs():
             if struct.name == name:
                 return struct
         raise KeyError(f"{self.name} has no struct {name}")
 
     def with_module(self, module: str) -> MessageSpec:
-        """A copy that says which module it comes from."""
+        """Returns a copy with `module` as the module that it comes from."""
         return replace(self, module=module)
 
     def to_json(self) -> dict[str, Any]:
-        """This message in Kafka's format, keys that say nothing left out."""
+        """Returns this message in Kafka's format, without keys that have their default."""
         out: dict[str, Any] = {}
         if self.api_key is not None:
             out["apiKey"] = self.api_key
@@ -284,7 +284,7 @@ class MessageSpec:
 
     @classmethod
     def from_json(cls, node: Mapping[str, Any], module: str = "") -> MessageSpec:
-        """Read a message from Kafka's format."""
+        """Reads a message from Kafka's format."""
         api_key = node.get("apiKey")
         return cls(
             name=node["name"],
@@ -305,12 +305,12 @@ class MessageSpec:
 
 
 def _flag(value: object) -> bool:
-    """A boolean that may be given as text, as Jackson reads it."""
+    """Returns a boolean, which may be given as text, as Jackson reads it."""
     return value is True or value == "true"
 
 
 def _default_text(value: object) -> str | None:
-    """A default as the text that Kafka's generator sees: a JSON null there says nothing."""
+    """Returns a default as Kafka's generator sees it: JSON null means that none is stated."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -339,7 +339,7 @@ def _default_value(field: FieldSpec) -> DefaultValue:
 
 
 def parse_integer(text: str) -> int:
-    """An integer as Java's `Integer.decode` reads it: decimal, 0x or # hex, leading-0 octal."""
+    """Reads an integer like Java's `Integer.decode`: decimal, 0x or # hex, leading-0 octal."""
     sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if digits[:2].lower() == "0x":
         return sign * int(digits, 16)

@@ -1,16 +1,16 @@
-"""What came when: the functions for who studies versions of the protocol.
+"""Functions to study the versions of the protocol: what each release and version changed.
 
     from kproto.schema import study
 
     study.releases()                             # ("0.8.2.0", …, "4.4.0")
-    study.ranges("3.9.2")[1]                     # what 3.9.2 says of Fetch
+    study.ranges("3.9.2")[1]                     # the version range of Fetch in 3.9.2
     study.brought_by("Fetch", 13)                # "3.1.0"
     study.version_note("Fetch", 13)              # KIP-516: topic ids replace topic names
     study.changes("FetchRequest", 12, 13)        # field by field
     study.compare("3.9.2", "4.4.0")              # APIs, ranges, and what each new version changes
     study.meaning("FetchRequest", "Topics.Partitions.CurrentLeaderEpoch")
 
-All is plain data of the package: no network, no generator.
+All of it is plain data in the package: no network, no generator.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from .definitions import union
 from .glossary import load_glossary
 from .kips import Kip, VersionNote, version_note, version_notes
 from .layout_table import LayoutRow, least_size, message_rows
-from .nearest import UnknownNameError, unknown
 from .release_table import (
     ApiRange,
     api_name,
@@ -45,6 +44,7 @@ from .release_table import (
     releases,
 )
 from .specs import FieldSpec, MessageSpec
+from .unknown_names import UnknownNameError, unknown_name_error
 
 __all__ = [
     "ApiRange",
@@ -78,11 +78,11 @@ __all__ = [
 
 
 def meaning(message: str, field_path: str = "") -> str:
-    """What a message is for, or what one of its fields means, in a sentence of the glossary.
+    """Returns the purpose of a message, or the meaning of one of its fields, from the glossary.
 
     The path is that of the definition (`Topics.Partitions.LeaderEpoch`) or that of an error or an
-    attribute (`topics[3].partitions[0].leader_epoch`). It is "" where the glossary has no sentence.
-    Raises UnknownNameError for a message or a field that there is none of.
+    attribute (`topics[3].partitions[0].leader_epoch`). Returns "" if the glossary has no sentence.
+    Raises UnknownNameError for an unknown message or field.
     """
     spec = find_message(message)
     if not field_path:
@@ -92,10 +92,10 @@ def meaning(message: str, field_path: str = "") -> str:
 
 
 def messages(part: str = "") -> tuple[MessageSpec, ...]:
-    """The messages whose name has `part` in it, whatever its case, or whose api key it is.
+    """Returns the messages whose name contains `part` in any case, or whose api key it is.
 
-    Where none has, those that a release once called so. By their names; all of them for "".
-    Raises UnknownNameError where there is none.
+    If there is none, those that a release once called so. Sorted by name; all messages for "".
+    Raises UnknownNameError if there is none at all.
     """
     folded = part.casefold()
     specs = [union()[name] for name in sorted(union())]
@@ -106,12 +106,12 @@ def messages(part: str = "") -> tuple[MessageSpec, ...]:
         found = [spec for spec in specs if folded in spec.name.casefold()]
         found = found or [spec for spec in specs if _formerly(spec, folded)]
     if not found:
-        raise unknown("no message has in its name", part, union())
+        raise unknown_name_error("no message has in its name", part, union())
     return tuple(found)
 
 
 def _formerly(spec: MessageSpec, folded: str) -> bool:
-    """Whether a release had a name for a message that has this in it."""
+    """Returns whether a release had a name for the message that contains `folded`."""
     former = [entry.name for entry in spec.formerly]
     for name, newest in former_api_names().items():
         if spec.name in (f"{newest}Request", f"{newest}Response"):
@@ -120,9 +120,9 @@ def _formerly(spec: MessageSpec, folded: str) -> bool:
 
 
 def find_field(message: MessageSpec, path: str) -> tuple[str, FieldSpec]:
-    """The field at a path, of any version, and the name of the struct that has it.
+    """Returns the field at a path, of any version, and the name of its struct.
 
-    Raises UnknownNameError, which tells the nearest field of the struct where the path ends.
+    Raises UnknownNameError, which suggests the nearest field of the struct where the path fails.
     """
     structs = {struct.name: struct for struct in message.structs()}
     holder, fields = message.name, message.fields
@@ -139,7 +139,7 @@ def find_field(message: MessageSpec, path: str) -> tuple[str, FieldSpec]:
         found = _named(_folded(step), fields)
         if found is None:
             names = [field.name for field in fields]
-            raise unknown(f"{message.name}: {holder} has no field", step, names)
+            raise unknown_name_error(f"{message.name}: {holder} has no field", step, names)
     assert found is not None
     return holder, found
 
@@ -152,5 +152,5 @@ def _named(name: str, fields: Sequence[FieldSpec]) -> FieldSpec | None:
 
 
 def _folded(name: str) -> str:
-    """A name of a definition and its attribute (`LeaderEpoch`, `leader_epoch`) as the same text."""
+    """Returns the same text for `LeaderEpoch` of a definition and its attribute `leader_epoch`."""
     return name.replace("_", "").casefold()

@@ -1,4 +1,4 @@
-"""Version ranges as the message definitions write them: `3`, `1-4`, `2+`, `none`."""
+"""Version ranges in the notation of the message definitions: `3`, `1-4`, `2+`, `none`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 __all__ = ["MAX_VERSION", "NO_VERSIONS", "Versions"]
 
-#: The highest version an int16 can carry; an open-ended range reaches to here.
+#: The highest version that an int16 can carry; an open-ended range ends here.
 MAX_VERSION = 32767
 
 _RANGE = re.compile(r"(?P<low>[0-9]+)(?:(?P<open>\+)|-(?P<high>[0-9]+))?", re.ASCII)
@@ -23,7 +23,7 @@ class Versions:
 
     @classmethod
     def parse(cls, text: str) -> Versions:
-        """Read `3`, `1-4`, `2+` or `none`. Raises ValueError with the reason otherwise."""
+        """Reads `3`, `1-4`, `2+` or `none`. Raises ValueError with a reason for any other text."""
         if text == "none":
             return NO_VERSIONS
         match = _RANGE.fullmatch(text)
@@ -39,17 +39,17 @@ class Versions:
 
     @classmethod
     def single(cls, version: int) -> Versions:
-        """The range that holds one version."""
+        """Returns the range that holds one version."""
         return cls(version, version)
 
     @property
     def empty(self) -> bool:
-        """True for `none`."""
+        """Returns whether the range is `none`."""
         return self.highest < self.lowest
 
     @property
     def open_ended(self) -> bool:
-        """True for `2+`."""
+        """Returns whether the range is open-ended, such as `2+`."""
         return self.highest == MAX_VERSION
 
     def __contains__(self, version: int) -> bool:
@@ -65,16 +65,16 @@ class Versions:
         return max(0, self.highest - self.lowest + 1)
 
     def covers(self, other: Versions) -> bool:
-        """True when every version of `other` is in this range."""
+        """Returns whether every version of `other` is in this range."""
         return other.empty or (self.lowest <= other.lowest and other.highest <= self.highest)
 
     def intersect(self, other: Versions) -> Versions:
-        """The versions in both ranges, `NO_VERSIONS` when there are none."""
+        """Returns the versions in both ranges, `NO_VERSIONS` when there are none."""
         low, high = max(self.lowest, other.lowest), min(self.highest, other.highest)
         return Versions(low, high) if low <= high else NO_VERSIONS
 
     def span(self, other: Versions) -> Versions:
-        """The smallest range that holds both."""
+        """Returns the smallest range that contains both."""
         if self.empty:
             return other
         if other.empty:

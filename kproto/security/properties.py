@@ -17,7 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from ..schema.nearest import nearest
+from ..schema.unknown_names import nearest
 from ..wire.errors import ConfigurationError
 from .configured_property import ConfiguredByRow, ConfiguredProperty, resolve_synonyms
 from .properties_file import read_properties_file

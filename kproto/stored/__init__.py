@@ -1,6 +1,7 @@
-"""What Kafka itself stores in records, as generated messages: read, and written for a test.
+"""Kafka's own records as generated messages: control records, internal topics, the metadata log.
 
-`control` (markers of transactions, leader changes, snapshots), `coordinator` (offsets, groups,
-transactions, share groups), `metadata_log` (KRaft). Stands on `kproto.messages` and on the `Record`
-of `kproto.records`; knows no batch, no socket and no topic's meaning.
+`control_records` reads and writes transaction markers and the control records of KRaft,
+`coordinator_records` those of the group, transaction and share coordinators, `metadata_log` those
+of `__cluster_metadata`. `aborted_transactions` finds aborted batches. Stands on `kproto.messages`
+and on the `Record` of `kproto.records`; knows no socket and no topic's meaning.
 """

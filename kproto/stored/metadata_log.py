@@ -1,8 +1,8 @@
-"""Records of the metadata log of KRaft: `__cluster_metadata`, and tiered storage's own topic.
+"""Reads and writes the records of KRaft's metadata log and of tiered storage's metadata topic.
 
-Owns their framing: an unsigned varint each of the frame's version (1), the record type and the
-version of the message, then the message. As Kafka's AbstractApiMessageSerde writes it. Batches of
-control records stand between them; `control` reads those. Knows no batch and no file.
+A value is three unsigned varints (frame version 1, record type, version of the message), then the
+message. Follows Kafka's AbstractApiMessageSerde. `control_records` reads the control batches
+between them. Knows no batch and no file.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ..records import Record
 from ..wire.errors import DecodeError, EncodeError
 from ..wire.faults import READ_FAULTS
 from ..wire.reading import read_uvarint
-from .framed import (
+from .framing import (
     RecordTypes,
-    class_called,
-    decode_behind,
+    decode_after_prefix,
+    message_class,
     numbers_of,
-    types_of,
+    record_types_of,
     version_to_write,
 )
 
@@ -32,13 +32,13 @@ __all__ = [
     "encode_metadata_record",
 ]
 
-#: The only version of the frame since Kafka 3.0; 0 was that of the preview in 2.8.
+#: The only frame version since Kafka 3.0; the preview in 2.8 had version 0.
 FRAME_VERSION: Final = 1
 
-#: Types and versions are at most this, as Kafka keeps them in a short.
+#: The largest type or version, because Kafka keeps them in a short.
 _LARGEST: Final = 32767
 
-#: By topic, then by record type, the class of the message.
+#: The class of the message, by topic and record type.
 METADATA_TOPICS: Final[RecordTypes] = {
     "__cluster_metadata": {
         0: "RegisterBrokerRecord",
@@ -82,14 +82,14 @@ _TYPES: Final = numbers_of(METADATA_TOPICS)
 
 
 class MetadataRecord(NamedTuple):
-    """A message of the log and its version; None has the latest stable one written."""
+    """A message of the log and its version; None writes the latest stable version."""
 
     message: Message
     version: int | None = None
 
 
 class UnknownMetadataRecord(NamedTuple):
-    """A record of a type that no known release has; `value` is the whole of it, as it came."""
+    """A record of a type that no known release has; `value` has all of its bytes."""
 
     api_key: int
     version: int
@@ -99,16 +99,15 @@ class UnknownMetadataRecord(NamedTuple):
 def decode_metadata_record(
     record: Record, *, topic: str | None = None
 ) -> MetadataRecord | UnknownMetadataRecord:
-    """The message in the value of a record of `topic`.
+    """Returns the message in the value of a record of `topic`.
 
-    By default it is the topic that the record was read from, and `__cluster_metadata` for one that
-    comes from a file. A type that is not known comes back as an UnknownMetadataRecord; whoever
-    replays the log should stop there, as Kafka does. Raises DecodeError on anything else that is
-    wrong with the bytes: null, another frame version, a version that the class does not have, bytes
-    missing or left over; its offset counts from the start of the value. ConfigurationError on a
-    topic without such records.
+    The default is the topic of the record, or `__cluster_metadata` for a record from a file.
+    Returns an UnknownMetadataRecord for an unknown type; a caller that replays the log should stop
+    there, as Kafka does. Raises DecodeError on any other fault: null, another frame version, a
+    version that the class lacks, missing or extra bytes; its offset counts from the start of the
+    value. Raises ConfigurationError on a topic without metadata records.
     """
-    types = types_of(
+    types = record_types_of(
         topic or record.topic or "__cluster_metadata", METADATA_TOPICS, "has no metadata records"
     )
     value = record.value
@@ -124,13 +123,13 @@ def decode_metadata_record(
     name = types.get(api_key)
     if name is None:
         return UnknownMetadataRecord(api_key, version, value)
-    return MetadataRecord(decode_behind(class_called(name), value, pos, version), version)
+    return MetadataRecord(decode_after_prefix(message_class(name), value, pos, version), version)
 
 
 def encode_metadata_record(record: MetadataRecord | UnknownMetadataRecord) -> bytes:
-    """The value to be stored; the key is null.
+    """Returns the value to store; the key is null.
 
-    Raises EncodeError when the message cannot be written, or is none of the log.
+    Raises EncodeError if the message cannot be written or does not belong to a metadata log.
     """
     if isinstance(record, UnknownMetadataRecord):
         return record.value
@@ -140,7 +139,7 @@ def encode_metadata_record(record: MetadataRecord | UnknownMetadataRecord) -> by
         raise EncodeError(f"{type(message).__name__} is not a message of a metadata log")
     version = version_to_write(message, record)
     body = message.encode(version)
-    # Each of the three is below 128, so that its varint is one byte.
+    # Each of the three is below 128, so its varint is one byte.
     return bytes((FRAME_VERSION, _TYPES[name], version)) + body
 
 

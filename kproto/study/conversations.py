@@ -17,16 +17,11 @@ from typing import Final
 
 from ..messages.base import Message
 from ..protocol.codes_in_messages import error_codes_in
-from ..protocol.connection import expects_response
+from ..protocol.connection import ReceivedRequest, expects_response, read_request
 from ..protocol.error_codes import error_code
 from ..protocol.framing import DEFAULT_MAX_FRAME_BYTES
 from ..protocol.headers import request_class
-from ..protocol.received import (
-    ReceivedRequest,
-    ReceivedResponse,
-    read_request,
-    read_response,
-)
+from ..protocol.received import ReceivedResponse, read_response
 from ..wire.errors import DecodeError
 from .frame_splitter import FrameSplitter
 

@@ -19,11 +19,11 @@ from ..protocol.headers import (
     response_header_version,
 )
 from ..records.codecs.compression import MAX_DECOMPRESSED_BYTES
-from ..schema.called import messages_called
 from ..schema.definitions import union
 from ..schema.layout import LayoutField, layout
+from ..schema.message_lookup import find_messages
 from ..schema.naming import class_name
-from ..schema.nearest import UnknownNameError
+from ..schema.unknown_names import UnknownNameError
 from ..wire.errors import ConfigurationError
 from .embedded_messages import open_embedded
 from .message_reader import MessageReader, UnreadableError
@@ -209,9 +209,9 @@ def find_message_class(
     if isinstance(message, type):
         return message
     try:
-        found = messages_called(str(message))
+        found = find_messages(str(message))
         if response and len(found) == 1 and found[0].type == "request":
-            found = messages_called(found[0].name.removesuffix("Request"))
+            found = find_messages(found[0].name.removesuffix("Request"))
     except UnknownNameError as error:
         raise ConfigurationError(str(error)) from None
     kind = "response" if response else "request"

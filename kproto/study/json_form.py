@@ -1,4 +1,4 @@
-"""Converts a tree to JSON, in the shape that docs/decode.md describes."""
+"""Converts a tree to JSON, in the shape that docs/how-to/decode.md describes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["to_json"]
 
 
 def to_json(node: Node, *, show_secrets: bool = False) -> dict[str, Any]:
-    """Returns the node and its descendants as plain data; docs/decode.md describes each key.
+    """Returns the node and its descendants as plain data; docs/how-to/decode.md describes each key.
 
     Secrets are `<hidden>`, in `value` and in `bytes`, unless `show_secrets`.
     """

@@ -45,9 +45,9 @@ class Node:
 
     `name` and `path` are those of errors (`topics`, `[0]`; `topics[0].partitions`). `kind` is the
     type: a primitive of the definitions, `array`, `struct`, `tags` or another kind that
-    docs/decode.md lists. `value` is a number, str, bytes, bool, Uuid, None for null; for an array,
-    its count. `meaning` explains the value, `about` the field. `notes` report oddities that are no
-    fault. `left_out` counts the nodes below that are not kept.
+    docs/how-to/decode.md lists. `value` is a number, str, bytes, bool, Uuid, None for null; for an
+    array, its count. `meaning` explains the value, `about` the field. `notes` report oddities that
+    are no fault. `left_out` counts the nodes below that are not kept.
     """
 
     name: str

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..messages.base import Message, Struct
+from ..protocol.connection import ReceivedRequest, read_request
 from ..protocol.headers import request_class, response_class
-from ..protocol.received import ReceivedRequest, ReceivedResponse, read_request, read_response
-from ..schema.json_form import json_name
+from ..protocol.received import ReceivedResponse, read_response
+from ..schema.json_converter import json_name
 from ..schema.layout import StructLayout, layout
 from ..wire.errors import KprotoError
 from .conversations import Event, Kind, Side

@@ -10,9 +10,9 @@ from typing import Final
 
 from ..schema.definitions import union
 from ..schema.layout import layout
-from ..stored.control import ControlRecordType
-from ..stored.coordinator import COORDINATOR_TOPICS
-from ..stored.framed import class_called
+from ..stored.control_records import ControlRecordType
+from ..stored.coordinator_records import COORDINATOR_TOPICS
+from ..stored.framing import message_class
 from ..stored.metadata_log import FRAME_VERSION, METADATA_TOPICS
 from .message_reader import MessageReader, UnreadableError
 from .node import Budget, Node
@@ -92,7 +92,7 @@ def _control_record(key: Node, value: Node, budget: Budget) -> None:
         node, version_of_value = value, int.from_bytes(raw, "big", signed=True)
     if version_of_value < 0:
         builder.stop(node, f"a version of {version_of_value}", pos, "0 or more")
-    highest = class_called(name).VALID_VERSIONS[-1]
+    highest = message_class(name).VALID_VERSIONS[-1]
     known = version_of_value <= highest
     _message(builder, value, name, min(version_of_value, highest), behind, exact=known)
 
@@ -106,7 +106,7 @@ def _coordinator_record(key: Node, value: Node, types: dict[int, str], budget: B
         builder.rest(key, pos, key.end)
         return
     kind.meaning = name
-    _message(builder, key, f"{name}Key", class_called(f"{name}Key").LATEST_STABLE, pos)
+    _message(builder, key, f"{name}Key", message_class(f"{name}Key").LATEST_STABLE, pos)
     if value.value is None:
         value.meaning = "a tombstone"
         return
@@ -158,7 +158,7 @@ def _message(
     exact: bool = True,
 ) -> None:
     """Reads the message of that name up to the end of `parent`."""
-    cls = class_called(name)
+    cls = message_class(name)
     if version not in cls.VALID_VERSIONS:
         known = cls.VALID_VERSIONS
         reason = f"version {version} of {name} is not one of {known.start} to {known.stop - 1}"

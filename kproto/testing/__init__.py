@@ -1,1 +1,1 @@
-"""What tests of Kafka programs need; knows all of `kproto`."""
+"""Helpers for tests of Kafka programs: clocks, message instances, hypothesis strategies."""

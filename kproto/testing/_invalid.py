@@ -1,6 +1,6 @@
-"""Takes an instance that could be written and puts one value into it that cannot.
+"""Puts one value that cannot be written into an instance that can.
 
-Knows the layouts and no single message. Import it by way of `strategies`.
+Knows the layouts and no single message. Import it through `strategies`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ M = TypeVar("M", bound=Message)
 class InvalidMessage(NamedTuple, Generic[M]):
     """A message that `encode(version)` must refuse with an EncodeError.
 
-    `path` is the field that the error names, such as `topics[1].name`; `reason` says in a few
-    words what is wrong with its value.
+    `path` is the field that the error names, such as `topics[1].name`; `reason` describes the fault
+    in a few words.
     """
 
     message: M
@@ -38,7 +38,7 @@ class InvalidMessage(NamedTuple, Generic[M]):
 
 
 class _Wrong(NamedTuple):
-    """A value that a field cannot hold; `suffix` leads from the field to the fault, as `[0]`."""
+    """A value that a field cannot hold; `suffix` is the path from the field to it, as `[0]`."""
 
     value: Any
     reason: str
@@ -46,7 +46,7 @@ class _Wrong(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """An attribute inside a message and what it must not hold."""
+    """An attribute inside a message, and the values that it cannot hold."""
 
     owner: Any
     attribute: str
@@ -55,7 +55,7 @@ class _Place(NamedTuple):
 
 
 def break_one_field(message: M, version: int) -> SearchStrategy[InvalidMessage[M]]:
-    """Copies of `message`, each with one value that `version` cannot carry."""
+    """Draws copies of `message`, each with one value that `version` cannot carry."""
 
     def broken(choice: tuple[int, Any]) -> InvalidMessage[M]:
         copied = message.copy()
@@ -77,7 +77,7 @@ def _shape(message: Message, version: int) -> StructLayout:
 
 
 def _places(shape: StructLayout, value: Any, path: str) -> Iterator[_Place]:
-    """Every attribute of a message and of the structs inside it, in one fixed order."""
+    """Yields every attribute of a message and of the structs inside it, in one fixed order."""
     for field in shape.all_fields():
         where = _join(path, field.attribute)
         yield _Place(value, field.attribute, where, _wrong_values(field.type))
@@ -137,8 +137,8 @@ _TOO_LONG: Final = st.sampled_from(
 )
 _NOT_16_BYTES: Final = st.one_of(st.binary(max_size=15), st.binary(min_size=17, max_size=40))
 
-#: More of what a field of each type cannot hold. A value equal to a default is none of them: a
-#: tagged field that holds one is left out, whatever the value's type.
+#: More values that a field of each type cannot hold. None equals a default, because a tagged field
+#: at its default is omitted, whatever the type of the value.
 _OF_ANOTHER_TYPE: Final[dict[str, list[SearchStrategy[_Wrong]]]] = {
     **{kind: [_type(0.5, "1", b"\0", [])] for kind in INTEGER_BOUNDS},
     "bool": [_type("true", 0.5, 256, [])],
@@ -176,7 +176,7 @@ def _wrong_tags(shape: StructLayout) -> SearchStrategy[_Wrong]:
 
 
 def _not_default(spec: FieldSpec) -> object:
-    """A value that is not the default of a field, and of its type where that is simple."""
+    """Returns a value other than the field's default, of the right type if that is simple."""
     default = spec.default_value()
     if default is None:
         return [] if spec.is_array else "" if spec.type == "string" else b""

@@ -1,7 +1,7 @@
 """Hypothesis strategies for the types of the definitions, each with its bounds.
 
-Knows no message: `strategies` puts these together by a layout. Import it by way of `strategies`,
-which explains a missing hypothesis.
+Knows no message: `strategies` combines these by a layout. Import it through `strategies`, which
+explains a missing hypothesis.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def _long_bytes(length: int) -> bytes:
     return b"\xff" * length
 
 
-# Made from their lengths, as a strategy prints all that it samples from.
+# Built from their lengths, because hypothesis prints everything that it samples from.
 _EDGE_TEXTS: Final = st.one_of(
     st.sampled_from(("\0", "é" * 63)),
     st.sampled_from((*EDGE_LENGTHS, MAX_STRING_BYTES)).map(_long_text),
 )
 _EDGE_BYTES: Final = st.one_of(st.just(b"\0"), st.sampled_from(EDGE_LENGTHS).map(_long_bytes))
 
-#: Short ones far more often than long ones, so that a message of many fields stays small.
+#: Short values are far more likely than long ones, so that a message of many fields stays small.
 _BYTES: Final = st.one_of(
     st.binary(max_size=20),
     st.binary(max_size=20),
@@ -63,7 +63,7 @@ _RECORDS: Final = st.tuples(
 
 
 def record_batches() -> SearchStrategy[bytes]:
-    """The bytes of one record batch of format 2, of one to three records, with its checksum."""
+    """Draws the bytes of one record batch (magic 2) of one to three records, with its checksum."""
     return st.builds(
         encode_batch,
         st.lists(_RECORDS, min_size=1, max_size=3),
@@ -90,7 +90,7 @@ _PRIMITIVES: Final[dict[str, Values]] = {
 
 
 def primitive(kind: str, default: object = None) -> Values:
-    """Values of a primitive type, never null; they shrink to `default` if that is not None."""
+    """Draws values of a primitive type, never null; they shrink to `default` unless it is None."""
     values = _PRIMITIVES[kind]
     if default is None:
         return values
@@ -103,7 +103,7 @@ def primitive(kind: str, default: object = None) -> Values:
 
 
 def unknown_tags(lowest: int) -> SearchStrategy[list[RawTaggedField]]:
-    """Up to two tagged fields in the order of their tags, which are at least `lowest`."""
+    """Draws up to two tagged fields in ascending order, with tags from `lowest` on."""
     tags = st.one_of(st.integers(lowest, MAX_TAG), st.sampled_from((lowest, MAX_TAG)))
     drawn = st.dictionaries(tags, _BYTES, max_size=2)
     return drawn.map(lambda held: [RawTaggedField(tag, held[tag]) for tag in sorted(held)])

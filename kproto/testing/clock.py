@@ -1,10 +1,10 @@
-"""`ManualClock`: a clock whose hands a test turns; `MovedClock`: one that goes wrong.
+"""Clocks for tests: `ManualClock` stands still until `advance`; `SkewedClock` is wrong.
 
     clock = ManualClock()
     async with Broker(clock=clock) as broker: ...
-        await clock.advance(30_000)  # what was due within 30 s has happened, in its order
+        await clock.advance(30_000)  # every timer within 30 s has fired, in order
 
-Bytes still move in real time: only what waits for the time waits for the test.
+Bytes still move in real time: only timers and sleeps wait for the test.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Final
 
 from ..clock import SYSTEM_CLOCK, Clock
 
-__all__ = ["ManualClock", "MovedClock"]
+__all__ = ["ManualClock", "SkewedClock"]
 
-#: Turns of the loop before the hands move, so that what is awake gets on first.
+#: Iterations of the event loop before the clock advances, so that runnable tasks go first.
 TURNS: Final = 10
 
 
 class ManualClock(Clock):
-    """Time stands still until `advance`. `start_ms` is the time of day that it begins at.
+    """A clock that stands still until `advance`. `start_ms` is its first time of day.
 
-    Without it that is the machine's, so that a broker takes the timestamps of a client that goes
-    by the machine's clock.
+    The default is the machine's time, so that a broker accepts the timestamps of a client that uses
+    the machine's clock.
     """
 
     def __init__(self, start_ms: int | None = None) -> None:
@@ -49,7 +49,7 @@ class ManualClock(Clock):
         if seconds <= 0:
             asyncio.get_running_loop().call_soon(timer.fire)
             return timer
-        # The number keeps timers of one moment in the order in which they were set.
+        # The number keeps timers of one moment in the order of their calls.
         heapq.heappush(self._timers, (self._elapsed + seconds, next(self._numbers), timer))
         return timer
 
@@ -69,13 +69,13 @@ class ManualClock(Clock):
 
     @property
     def next_timer_ms(self) -> float | None:
-        """How far away the next timer is, in ms; None when nobody waits for the time."""
+        """Returns the ms until the next timer; None if there is no timer."""
         while self._timers and self._timers[0][2].callback is None:
             heapq.heappop(self._timers)
         return (self._timers[0][0] - self._elapsed) * 1000 if self._timers else None
 
     async def advance(self, ms: float) -> None:
-        """Turn the hands on. What is due on the way is called at its time, in order."""
+        """Advances the time by `ms`. Calls each timer on the way at its time, in order."""
         await _let_others_run()
         end = self._elapsed + ms / 1000
         while self.next_timer_ms is not None and self._timers[0][0] <= end:
@@ -92,11 +92,11 @@ async def _let_others_run() -> None:
         await asyncio.sleep(0)
 
 
-class MovedClock(Clock):
-    """The clock of this machine with another time of day, `offset_ms` ahead, or behind below 0.
+class SkewedClock(Clock):
+    """This machine's clock with the time of day shifted by `offset_ms` (negative: behind).
 
-    A broker with one dates records by it and judges their age, as on a machine whose clock is
-    wrong. What waits goes on as ever: `move` makes nothing due.
+    A broker with such a clock dates records, and judges their age, like a broker on a machine with
+    a wrong clock. Timers are unaffected: `move` fires none.
     """
 
     def __init__(self, offset_ms: int = 0) -> None:
@@ -106,7 +106,7 @@ class MovedClock(Clock):
         return super().now_ms() + self.offset_ms
 
     def move(self, ms: int) -> None:
-        """Set the time of day ahead by `ms`, or back."""
+        """Moves the time of day ahead by `ms`, or back if negative."""
         self.offset_ms += ms
 
 
@@ -126,7 +126,7 @@ class _Timer:
 
 
 class _Timeout:
-    """`asyncio.timeout`, whose end the clock says."""
+    """Works like `asyncio.timeout`, by the time of the clock."""
 
     def __init__(self, clock: ManualClock, seconds: float) -> None:
         self._clock = clock

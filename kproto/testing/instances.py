@@ -1,8 +1,8 @@
-"""Builds instances of any message at any version that between them use all of its format.
+"""Builds instances of any message at any version that together use all of its format.
 
-For tests of codecs, brokers and proxies: deterministic, without any dependency, and made from the
-layouts of the definitions, so that a field that a release adds is covered at once. It knows no
-single message, and it builds only values that the version can carry.
+For tests of codecs, brokers and proxies: deterministic, without dependencies, and built from the
+layouts of the definitions, so that a new field of a release is covered at once. Knows no single
+message, and builds only values that the version can carry.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ M = TypeVar("M", bound=Message)
 class Fill(Enum):
     """How the fields of an instance are filled.
 
-    LEAST leaves every field at its default, where the version can carry that. EMPTY has zeroes,
-    and empty where null would do. FULL gives every field a value of its own that is not its
-    default, two elements to every array, and unknown tagged fields to every struct. LOW has the
-    smallest numbers; the second element of an array of structs is filled as by EMPTY. HIGH has the
-    largest numbers, and lengths on both sides of where a varint needs a second byte. LONG has
-    lengths on both sides of where it needs a third; `instances` leaves it out, since one such
-    instance may take a megabyte.
+    LEAST leaves every field at its default, if the version can carry that. EMPTY has zeroes, and
+    empty values instead of null. FULL gives every field its own value other than the default, two
+    elements to every array, and unknown tagged fields to every struct. LOW has the smallest
+    numbers; the second element of an array of structs is EMPTY. HIGH has the largest numbers, and
+    lengths on both sides of the limit for a one-byte varint. LONG has lengths on both sides of the
+    limit for a two-byte varint; `instances` leaves it out, because one such instance may take a
+    megabyte.
     """
 
     LEAST = "least"
@@ -59,12 +59,12 @@ _UNKNOWN_TAG: Final = 5000
 
 
 def instances(message: type[M], version: int, *, unknown_tags: bool = True) -> list[M]:
-    """Instances of `message` that between them use all that `version` can carry.
+    """Returns instances of `message` that together use everything that `version` can carry.
 
-    They set every field to a value that is not its default, every nullable field to null (one
-    instance a depth of nesting), and every field to its least and largest; in flexible versions
-    every struct carries unknown tagged fields, unless `unknown_tags` is False. Raises ValueError
-    on a version that the message does not have.
+    They set every field to a value other than its default, every nullable field to null (one
+    instance per depth of nesting), and every field to its smallest and largest value. In flexible
+    versions every struct has unknown tagged fields, unless `unknown_tags` is False. Raises
+    ValueError for a version that the message does not have.
     """
     shape = layout(message._definition(), version)
     built: list[M] = [
@@ -81,9 +81,9 @@ def instances(message: type[M], version: int, *, unknown_tags: bool = True) -> l
 def instance(
     message: type[M], version: int, fill: Fill = Fill.FULL, *, unknown_tags: bool = True
 ) -> M:
-    """One instance of `message`, filled as `fill` says.
+    """Returns one instance of `message`, filled as `fill` says.
 
-    Raises ValueError on a version that the message does not have.
+    Raises ValueError for a version that the message does not have.
     """
     shape = layout(message._definition(), version)
     made: M = _Builder(message, fill, unknown_tags=unknown_tags).struct(shape, message, 0)
@@ -91,7 +91,7 @@ def instance(
 
 
 def null_depths(shape: StructLayout) -> list[int]:
-    """The depths of nesting, 0 for the message itself, at which some field may be null."""
+    """Returns the depths of nesting (0 is the message itself) at which some field is nullable."""
     found: set[int] = set()
 
     def walk(struct: StructLayout, depth: int) -> None:
@@ -107,7 +107,7 @@ def null_depths(shape: StructLayout) -> list[int]:
 
 
 class _Builder:
-    """Builds one instance; numbers its values, so that no two fields hold the same."""
+    """Builds one instance, with a different value in each field."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class _Builder:
     def struct(self, shape: StructLayout, cls: type[Any], depth: int) -> Any:
         values = {}
         for field in shape.all_fields():
-            # A default of null may be one that this version cannot carry.
+            # The default may be null, which this version may not allow.
             has_default = field.default is not None or field.type.nullable
             if not (has_default and self.leaves_default()):
                 values[field.attribute] = self.field(field, depth)
@@ -136,7 +136,7 @@ class _Builder:
         return made
 
     def leaves_default(self) -> bool:
-        """Whether the next field keeps its default."""
+        """Returns whether the next field keeps its default."""
         return self.fill is Fill.LEAST
 
     def field(self, field: LayoutField, depth: int) -> Any:
@@ -228,7 +228,7 @@ class _Builder:
                 return f"text-{self.serial}"
 
     def long_length(self) -> int:
-        """A length from 16,382 to 16,384; compact forms announce one more."""
+        """Returns a length from 16,382 to 16,384; compact forms announce one more."""
         self.serial += 1
         return 16382 + self.serial % 3
 
@@ -255,10 +255,10 @@ class _Builder:
                 return []
 
 
-#: Characters of one to four bytes in UTF-8, and such as JSON has to escape.
+#: Characters of one to four bytes in UTF-8, and characters that JSON must escape.
 _CHARACTERS: Final = 'abcxyzABC012-_. éß日本\U0001f600\0\n"\\/\x7f\uffff'
 
-#: Lengths that need other varints, or another form, than their neighbours.
+#: Lengths whose varint is longer, or whose form differs, from that of their neighbours.
 _TELLING_LENGTHS: Final = (63, 64, 126, 127, 128, 255, 256)
 _LONG_LENGTHS: Final = (16382, 16383, 16384)
 
@@ -271,11 +271,10 @@ _DECIMALS: Final = (0.0, -0.0, 1.0, -1.5, 0.1, 1e16, 1e-7, 2.0**53 + 2, 5e-324, 
 def random_instances(
     message: type[M], version: int, *, seed: int = 0, unknown_tags: bool = True
 ) -> Iterator[M]:
-    """Instances of `message` without end, each field at random; the same for the same seed.
+    """Yields random instances of `message` without end; the same ones for the same seed.
 
-    Nulls, defaults, bounds, empty collections and lengths at which a varint grows are all likely
-    enough to meet; floats are finite. Raises ValueError on a version that the message does not
-    have.
+    Nulls, defaults, bounds, empty collections and lengths at which a varint grows are all likely;
+    floats are finite. Raises ValueError for a version that the message does not have.
     """
     shape = layout(message._definition(), version)
     builder = _RandomBuilder(message, f"{message.__name__} {version} {seed}", unknown_tags)
@@ -285,7 +284,7 @@ def random_instances(
 
 
 class _RandomBuilder(_Builder):
-    """Builds instances whose values a seeded source draws."""
+    """Builds instances from the values of a seeded random source."""
 
     def __init__(self, message: type[Message], seed: str, unknown_tags: bool) -> None:
         super().__init__(message, Fill.FULL, unknown_tags=unknown_tags)

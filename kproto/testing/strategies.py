@@ -1,10 +1,10 @@
 """Hypothesis strategies for every message, at any of its versions or across several.
 
-Made from the layouts of the definitions, so that a field that a release adds is drawn at once.
-Every value drawn can be written at the versions asked for, and nothing is drawn and thrown away.
-What is drawn shrinks to the message's defaults. `invalid` draws what must be refused.
+Built from the layouts of the definitions, so that a new field of a release is drawn at once. Every
+drawn value can be written at the requested versions, and none is drawn and discarded. Values
+shrink to the message's defaults. `invalid` draws messages that `encode` must refuse.
 
-Needs hypothesis, which the extra `testing` brings. Knows no single message, and no socket.
+Needs hypothesis, which the extra `testing` installs. Knows no single message, and no socket.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ __all__ = [
 M = TypeVar("M", bound=Message)
 S = TypeVar("S", bound=Struct)
 
-#: Most elements that are drawn for an array; structs hold arrays of structs up to four deep.
+#: The most elements drawn for an array; structs hold arrays of structs up to four levels deep.
 MAX_ELEMENTS: Final = 3
 
 _NO_TAGS: Final[SearchStrategy[list[RawTaggedField]]] = st.just([])
 
 
 def versions_of(message: type[Message]) -> SearchStrategy[int]:
-    """The versions of a message; shrinks to the lowest.
+    """Draws versions of a message; shrinks to the lowest.
 
-    As all functions here that take a class, it raises TypeError on anything else.
+    Like all functions here that take a class, it raises TypeError for anything else.
     """
     _check_message(message)
     return st.sampled_from(message.VALID_VERSIONS)
@@ -67,12 +67,12 @@ def versions_of(message: type[Message]) -> SearchStrategy[int]:
 def messages(
     message: type[M], version: int | None = None, /, **fields: SearchStrategy[Any]
 ) -> SearchStrategy[M]:
-    """Instances of `message` that can be written at `version`, or at some version if it is None.
+    """Draws instances of `message` that can be written at `version` (None: at some version).
 
-    Each comes back equal from `decode(encode(version), version)`. In flexible versions structs
-    carry unknown tagged fields. `fields` replaces what is drawn for a field, in the versions that
-    have it; all other versions keep its default. Raises ConfigurationError on a version or a
-    field that the message does not have.
+    Each equals `decode(encode(version), version)`. In flexible versions structs have unknown tagged
+    fields. `fields` replaces the strategy of a field in the versions that have it; other versions
+    keep its default. Raises ConfigurationError for a version or a field that the message does not
+    have.
     """
     _check_message(message)
     if version is None:
@@ -81,9 +81,9 @@ def messages(
 
 
 def encodable(message: type[M], **fields: SearchStrategy[Any]) -> SearchStrategy[tuple[M, int]]:
-    """Pairs of an instance of `message` and a version at which it can be written.
+    """Draws pairs of an instance of `message` and a version at which it can be written.
 
-    `fields` as in `messages`.
+    `fields` is as in `messages`.
     """
     _check_message(message)
     _check_fields(message, [[version] for version in message.VALID_VERSIONS], fields)
@@ -97,12 +97,12 @@ def encodable(message: type[M], **fields: SearchStrategy[Any]) -> SearchStrategy
 def across_versions(
     message: type[M], versions: Iterable[int], /, **fields: SearchStrategy[Any]
 ) -> SearchStrategy[M]:
-    """Instances that can be written at each of `versions`, and come back equal from each.
+    """Draws instances that can be written at each of `versions`, and equal what each decodes.
 
-    So a field that one of the versions lacks stays at its default, null is drawn where all allow
-    it, and unknown tagged fields where all are flexible. `fields` replaces what is drawn for
-    fields that all the versions have. Raises ConfigurationError as `messages` does, and where no
-    value of a field suits all the versions.
+    A field that one of the versions lacks stays at its default; null is drawn if all versions allow
+    it, and unknown tagged fields if all are flexible. `fields` replaces the strategies of fields
+    that all versions have. Raises ConfigurationError as `messages` does, and if no value of a field
+    suits all versions.
     """
     _check_message(message)
     wanted = _checked_versions(message, versions)
@@ -111,9 +111,9 @@ def across_versions(
 
 
 def structs(struct: type[S], version: int, /, **fields: SearchStrategy[Any]) -> SearchStrategy[S]:
-    """Instances of a struct inside a message, for the `fields` of a strategy of that message.
+    """Draws instances of a struct, for the `fields` of a strategy of its message.
 
-    `version` is the message's. Raises ConfigurationError on a version or a field that the struct
+    `version` is the message's. Raises ConfigurationError for a version or a field that the struct
     does not have.
     """
     if not isinstance(struct, type) or not issubclass(struct, Struct):
@@ -125,22 +125,21 @@ def structs(struct: type[S], version: int, /, **fields: SearchStrategy[Any]) -> 
 
 
 def message_classes() -> SearchStrategy[type[Message]]:
-    """The classes of `kproto.messages`."""
+    """Draws the classes of `kproto.messages`."""
     return st.sampled_from(sorted(generated.MODULES)).map(_class_called)
 
 
 def any_message() -> SearchStrategy[tuple[Message, int]]:
-    """Pairs of an instance of any message and a version at which it can be written."""
+    """Draws pairs of an instance of any message and a version at which it can be written."""
     return message_classes().flatmap(encodable)
 
 
 def invalid(message: type[M], version: int | None = None, /) -> SearchStrategy[InvalidMessage[M]]:
-    """Instances of `message` that `encode` must refuse at a version, with the field at fault.
+    """Draws instances of `message` that `encode` must refuse, each with the field at fault.
 
-    One field of an instance that could be written holds a value that cannot: of another type, out
-    of range, too long, null where that is not allowed, not at its default in a field of other
-    versions, or an impossible unknown tagged field. Raises ConfigurationError on a version that
-    the message does not have.
+    One field of a valid instance gets an invalid value: a wrong type, out of range, too long, null
+    where it is not allowed, not at its default in a field of other versions, or an impossible
+    unknown tagged field. Raises ConfigurationError for a version that the message does not have.
     """
     _check_message(message)
     if version is None:
@@ -155,7 +154,7 @@ def _class_called(name: str) -> type[Message]:
 
 
 def _check_message(message: Any) -> None:
-    """Refuse what is no class of a generated message: also Message itself, which has no version."""
+    """Checks that `message` is the class of a generated message; Message itself has no versions."""
     known = isinstance(message, type) and issubclass(message, Message)
     if not known or not hasattr(message, "VALID_VERSIONS"):
         raise TypeError(
@@ -164,14 +163,14 @@ def _check_message(message: Any) -> None:
 
 
 def _named(given: object) -> str:
-    """A class by its name; anything else by that of its class, as an instance of it."""
+    """Names a class for an error message; any other object by its type."""
     if isinstance(given, type):
         return f"the class {given.__name__}"
     return f"an object of type {type(given).__name__}"
 
 
 def _message_of(struct: type[Struct]) -> type[Message]:
-    """The message that a struct's class belongs to: a generated module holds one."""
+    """Returns the message of a struct's class: each generated module has one message."""
     module = struct.__module__
     for held in (struct, *vars(sys.modules[module]).values()):
         if isinstance(held, type) and held.__module__ == module and hasattr(held, "VALID_VERSIONS"):
@@ -195,7 +194,7 @@ def _checked_versions(message: type[Message], versions: Iterable[int]) -> tuple[
 def _check_fields(
     struct: type[Struct], choices: Iterable[Sequence[int]], fields: Mapping[str, object]
 ) -> None:
-    """Refuse what is no strategy, and fields that none of `choices`, each some versions, has."""
+    """Checks that `fields` are strategies, and that some set of versions has each."""
     if not fields:
         return
     message, name = _message_of(struct), _name_in_definition(struct)
@@ -222,12 +221,12 @@ def _drawn(
 
 
 def _name_in_definition(struct: type[Struct]) -> str:
-    """The name of the generated class, also for a class that a user derived from a message."""
+    """Returns the name of the generated class, also for a subclass of it."""
     return struct._generated().__name__ if issubclass(struct, Message) else struct.__name__
 
 
 def _plan(message: type[Message], versions: tuple[int, ...]) -> _Plan:
-    # To mypy a class is as unhashable as its instances are.
+    # mypy believes that a class is as unhashable as its instances.
     return _cached_plan(cast("Hashable", message), versions)
 
 
@@ -237,9 +236,9 @@ def _cached_plan(message: Any, versions: tuple[int, ...]) -> _Plan:
 
 
 class _Plan:
-    """The strategies of a message and its structs, for values that suit all of some versions.
+    """Builds the strategies of a message and its structs, for values that suit several versions.
 
-    In one version a struct has the same layout wherever it stands, so one strategy of it does.
+    A struct has the same layout everywhere in one version, so that it needs one strategy only.
     """
 
     def __init__(self, message: type[Message], versions: tuple[int, ...]) -> None:
@@ -251,19 +250,19 @@ class _Plan:
         self._struct([layout(definition, version) for version in versions])
 
     def fields_of(self, name: str) -> Mapping[str, Values]:
-        """What is drawn for each field that all the versions have, of the struct of that name."""
+        """Returns the strategies of the fields of a struct that all versions have."""
         if name not in self._fields:
             raise ConfigurationError(f"not all of these versions have the struct {name}")
         return self._fields[name]
 
     def struct(self, name: str, fields: Mapping[str, Values]) -> Values:
-        """Instances of a struct; `fields` replaces what is drawn where the versions have it."""
+        """Draws instances of a struct; `fields` replaces strategies of fields that exist."""
         usual = self.fields_of(name)
         own = {field: values for field, values in fields.items() if field in usual}
         return self._built(name, {**usual, **own}) if own else self._structs[name]
 
     def _struct(self, shapes: Sequence[StructLayout]) -> Values:
-        """Instances of the struct that has these layouts, one a version."""
+        """Draws instances of the struct with these layouts, one layout per version."""
         name = shapes[0].class_name
         if name not in self._structs:
             self._fields[name] = {
@@ -278,12 +277,13 @@ class _Plan:
         return self._structs[name]
 
     def _values(self, types: Sequence[WireType], default: DefaultValue) -> Values:
-        """Values that suit all of `types`, which differ in nulls and in what structs hold."""
+        """Draws values that suit all of `types`, which differ in nulls and in their structs."""
         kind = types[0]
         if kind.element is not None:
             elements = [cast("WireType", each.element) for each in types]
             lists = st.lists(self._values(elements, None), max_size=MAX_ELEMENTS)
-            # An empty list that is not drawn is as simple as null, and so what shrinks to.
+            # An empty list is built, not drawn, so it is as simple as null and the target of
+            # shrinking.
             values: Values = st.one_of(st.builds(list), lists)
         elif kind.struct is not None:
             values = self._struct([cast("StructLayout", each.struct) for each in types])
@@ -306,7 +306,7 @@ class _Plan:
 
 
 def _common_fields(shapes: Sequence[StructLayout]) -> Iterator[list[LayoutField]]:
-    """The forms of each field that all of `shapes` have."""
+    """Yields the layouts of each field that all of `shapes` have."""
     held = [{field.name: field for field in shape.all_fields()} for shape in shapes]
     for name, field in held[0].items():
         forms = [fields[name] for fields in held if name in fields]

@@ -1,8 +1,8 @@
-"""Bytes-like to bytes, for all who are given a buffer where bytes are wanted.
+"""Converts bytes-like values to bytes, for every function that takes a buffer.
 
-Owns which values are taken for bytes, and what is said of the others; a number or a list, of which
-Python makes bytes too, is none. Whoever calls makes an error of its own of what is raised here, and
-looks first whether the value is `bytes` already, as it mostly is.
+Decides which values are accepted, and the error text for others: a number or a list is refused,
+although `bytes()` accepts both. The caller turns the error into one of its own, and checks first
+whether the value is `bytes` already, as it mostly is.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ __all__ = ["BYTES_LIKE", "BytesLike", "octets", "octets_of_record"]
 
 BytesLike: TypeAlias = "bytes | bytearray | memoryview"
 
-#: The same, to be asked for with isinstance.
+#: The same for isinstance.
 BYTES_LIKE: Final = (bytes, bytearray, memoryview)
 
 
 def octets(value: Any) -> bytes:
-    """The bytes that a buffer of any kind holds, whatever its items are.
+    """Returns the bytes in a buffer of any item type.
 
-    Raises TypeError on what is none, ValueError on one that was released or gives no bytes.
+    Raises TypeError for anything else, ValueError for a buffer that was released or gives no bytes.
     """
     try:
         return bytes(memoryview(value))
@@ -31,10 +31,10 @@ def octets(value: Any) -> bytes:
 
 
 def octets_of_record(value: object) -> bytes:
-    """The bytes of a record's key, value or header: bytes, bytearray or memoryview.
+    """Returns the bytes of a record's key, value or header: bytes, bytearray or memoryview.
 
-    Other buffers are refused: what is one by chance, such as a number of numpy, is a mistake here.
-    Raises TypeError on them, ValueError on a memoryview that was released.
+    Refuses other buffers, because a value that is a buffer by chance, such as a numpy number, is a
+    mistake here. Raises TypeError for them, ValueError for a memoryview that was released.
     """
     if isinstance(value, BYTES_LIKE):
         return octets(value)

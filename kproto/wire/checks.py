@@ -1,6 +1,6 @@
-"""Checks of what is set by a user: the one wording for a number that cannot work.
+"""Checks numeric settings, and words the error for a number that cannot work.
 
-Knows no setting; whoever has some says their names and bounds, best as a table.
+Knows no setting; the caller passes names and bounds, best as a table.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ __all__ = ["check_least", "check_whole_number"]
 
 
 def check_whole_number(name: str, value: object, least: int, most: int | None = None) -> None:
-    """Refuse a setting that is no whole number from `least` to `most`; True and False are none.
+    """Checks that a setting is a whole number from `least` to `most`; bools are refused.
 
-    Raises ConfigurationError, which begins with the setting's name and what it is.
+    Raises ConfigurationError, which begins with the setting's name and its value.
     """
     if (
         isinstance(value, bool)
@@ -28,6 +28,6 @@ def check_whole_number(name: str, value: object, least: int, most: int | None = 
 
 
 def check_least(settings: object, least: Mapping[str, int]) -> None:
-    """`check_whole_number` for the attributes of `settings`, each with the least that works."""
+    """Checks each attribute of `settings` in `least` with `check_whole_number`."""
     for name, bound in least.items():
         check_whole_number(name, getattr(settings, name), bound)

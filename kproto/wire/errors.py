@@ -1,8 +1,8 @@
 """The error tree of kproto.
 
-Everything that kproto raises on bad input, a bad peer or a bad setting is a `KprotoError`.
-Each message says what was wrong, where, and what to do about it. The classes here know
-nothing of sockets or of any one message; layers above raise them and may subclass them.
+Everything that kproto raises on bad input, a bad peer or a bad setting is a `KprotoError`. Each
+message says what was wrong, where, and what to do about it. The classes know nothing of sockets or
+of any one message; higher layers raise them and may subclass them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = [
 
 
 class KprotoError(Exception):
-    """Root of every error that kproto raises."""
+    """The base class of every error that kproto raises."""
 
 
 class DecodeError(KprotoError):
-    """Bytes that are not what they should be.
+    """The bytes are not a valid message.
 
     `message`, `version`, `field` (a path such as `topics[3].partitions[0].records`) and `offset`
-    (bytes from the start of the message) say where, as far as it is known.
+    (bytes from the start of the message) tell where, as far as known.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class DecodeError(KprotoError):
         super().__init__(_describe(reason, message, version, field, offset))
 
     def behind(self, size: int) -> DecodeError:
-        """The same error for one who has `size` more bytes in front of those that were read."""
+        """Returns the same error with `size` added to its offset."""
         return DecodeError(
             self.reason,
             message=self.message,
@@ -64,9 +64,9 @@ class DecodeError(KprotoError):
 
 
 class EncodeError(KprotoError):
-    """A value that cannot be written at the version asked for.
+    """The value cannot be written at the requested version.
 
-    `message`, `version` and `field` say where, as far as it is known.
+    `message`, `version` and `field` tell where, as far as known.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class EncodeError(KprotoError):
 
 
 class CorruptBatchError(DecodeError):
-    """A record batch or message set that is broken.
+    """A record batch or message set is corrupt.
 
-    `offset` is the byte offset in the buffer that was read, `base_offset` the base offset of
-    the batch, when it could be read.
+    `offset` is the byte offset in the buffer, `base_offset` the base offset of the batch if it
+    could be read.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class CorruptBatchError(DecodeError):
 
 
 class ConfigurationError(KprotoError, ValueError):
-    """A setting that cannot work; the message names it and says what would."""
+    """A setting cannot work; the message names the setting and the values that would work."""
 
 
 class MissingCodecError(ConfigurationError):
-    """A compression codec that needs a package which is not installed; names the extra."""
+    """A compression codec needs a package that is not installed; the message names the extra."""
 
 
 class ProtocolError(KprotoError):
@@ -113,21 +113,21 @@ class ProtocolError(KprotoError):
 
 
 class UnsupportedVersionError(ProtocolError):
-    """No version of an API that both sides speak can express the request."""
+    """Both sides share no version of an API that can express the request."""
 
 
 class AuthenticationError(KprotoError):
-    """Who is who could not be shown: refused credentials, a peer without proof, a broken token.
+    """Authentication failed: refused credentials, an unproven peer, a malformed token.
 
-    Its text never holds a password, a key or a proof.
+    The text never contains a password, a key or a proof.
     """
 
 
 class BrokerConnectionError(KprotoError, ConnectionError):
     """A connection could not be opened, or was lost. `address` is `host:port`.
 
-    `never_written` is True where the request was not sent, so that the broker cannot have acted on
-    it.
+    `never_written` is True if no byte of the request was sent, so that the broker cannot have acted
+    on it.
     """
 
     def __init__(
@@ -141,11 +141,11 @@ class BrokerConnectionError(KprotoError, ConnectionError):
 
 
 class RequestTimeoutError(KprotoError, TimeoutError):
-    """A request, or an operation made of several, did not finish in its time."""
+    """A request, or an operation of several requests, did not finish within its timeout."""
 
 
 class BrokerResponseError(KprotoError):
-    """A broker answered with an error code. `code` and `name` are Kafka's; `retriable` too."""
+    """A broker returned an error code. `code` and `name` are Kafka's, and so is `retriable`."""
 
     def __init__(self, code: int, name: str, detail: str, *, retriable: bool = False) -> None:
         self.code = code
@@ -155,7 +155,7 @@ class BrokerResponseError(KprotoError):
         super().__init__(f"{name} ({code}): {detail}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Several arguments, so that an exception cannot be pickled by its text alone."""
+        """Passes all arguments, because pickle would otherwise pass the text only."""
         return type(self), (self.code, self.name, self.detail), vars(self)
 
 
@@ -166,7 +166,7 @@ def _describe(
     field: str | None,
     offset: int | None,
 ) -> str:
-    """Put what is known of the place in front of the reason: `Name v3, field, at byte 7: …`."""
+    """Puts the place in front of the reason: `Name v3, field, at byte 7: …`."""
     place = []
     if message is not None:
         place.append(message if version is None else f"{message} v{version}")

@@ -1,9 +1,9 @@
-"""How generated code says that something is wrong: at once, and without saying what.
+"""The signals by which generated code reports a fault without explaining it.
 
-Checks that explain themselves cost most of the speed of a codec. So generated code reads and
-writes straight on and lets Python's own errors escape, or raises a bare `WireFault`; whoever
-called it then walks the same bytes or the same object again by the definition, to say which field
-is at fault, where and why (`kproto.schema.explain`).
+Checks that explain themselves would cost most of a codec's speed. Generated code therefore reads
+and writes without them: it lets Python's own errors escape, or raises a bare `WireFault`. Its
+caller then reads the same bytes or object again by the definition, to name the field at fault,
+where and why (`kproto.schema.explain`).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ __all__ = ["READ_FAULTS", "WRITE_FAULTS", "WireFault"]
 
 
 class WireFault(Exception):  # noqa: N818 - a signal inside the codec, never seen by a caller
-    """Something about the bytes, or about the value, is wrong. Never leaves the codec."""
+    """The bytes or the value are wrong. Never leaves the codec."""
 
 
-#: What reading broken bytes can raise.
+#: The exceptions of reading invalid bytes.
 READ_FAULTS: Final = (WireFault, struct.error, IndexError, UnicodeDecodeError)
 
-#: What writing an object with wrong values can raise.
+#: The exceptions of writing an object with invalid values.
 WRITE_FAULTS: Final = (
     WireFault,
     struct.error,

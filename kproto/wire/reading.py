@@ -1,7 +1,7 @@
-"""Reading primitives from `bytes`: each function takes the data and a position.
+"""Reads primitives from `bytes`; each function takes the data and a position.
 
-Each returns the value and the position behind it. A slice may end beyond the data: the position
-then does too, and the next read, or the check at the end of the message, finds that out.
+Each returns the value and the position behind it. A slice may end beyond the data, and then the
+position does too; the next read, or the check at the end of the message, detects that.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ __all__ = [
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 
-#: Arrays of fewer numbers than this share their Struct; most hold the few replicas of a partition.
+#: Arrays of fewer numbers share their Structs; most arrays hold the few replicas of a partition.
 SHARED_COUNTS: Final = 128
 
 
 class _ArrayStructs(dict[str, list[struct.Struct]]):
-    """The Structs of 0, 1, 2, … big-endian numbers of a format letter, made at its first use."""
+    """The Structs for 0, 1, 2 … big-endian numbers of a format letter, built at the first use."""
 
     def __missing__(self, letter: str) -> list[struct.Struct]:
         made = [struct.Struct(f">{count}{letter}") for count in range(SHARED_COUNTS)]
@@ -61,12 +61,12 @@ class _ArrayStructs(dict[str, list[struct.Struct]]):
         return made
 
 
-#: By format letter, then by count.
+#: Keyed by format letter, then by count.
 ARRAY_STRUCTS: Final = _ArrayStructs()
 
 
 def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    """An unsigned varint of up to 5 bytes and 32 bits; non-minimal forms are taken, as in Kafka."""
+    """Reads an unsigned varint of up to 5 bytes, 32 bits; accepts non-minimal forms like Kafka."""
     byte = data[pos]
     if byte < 128:
         return byte, pos + 1
@@ -83,7 +83,7 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_string(data: bytes, pos: int) -> tuple[str, int]:
-    """A string with an int16 length."""
+    """Reads a string with an int16 length."""
     (size,) = _INT16.unpack_from(data, pos)
     if size < 0:
         raise WireFault
@@ -93,7 +93,7 @@ def read_string(data: bytes, pos: int) -> tuple[str, int]:
 
 
 def read_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
-    """A string with an int16 length, or null for -1."""
+    """Reads a string with an int16 length, or null for -1."""
     (size,) = _INT16.unpack_from(data, pos)
     pos += 2
     if size < 0:
@@ -105,7 +105,7 @@ def read_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
 
 
 def read_compact_string(data: bytes, pos: int) -> tuple[str, int]:
-    """A string whose length plus one is an unsigned varint."""
+    """Reads a string whose length plus one is an unsigned varint."""
     size = data[pos]
     if size > 127:
         size, pos = read_uvarint(data, pos)
@@ -120,7 +120,7 @@ def read_compact_string(data: bytes, pos: int) -> tuple[str, int]:
 
 
 def read_compact_nullable_string(data: bytes, pos: int) -> tuple[str | None, int]:
-    """A string whose length plus one is an unsigned varint, or null for 0."""
+    """Reads a string whose length plus one is an unsigned varint, or null for 0."""
     size = data[pos]
     if size > 127:
         size, pos = read_uvarint(data, pos)
@@ -135,7 +135,7 @@ def read_compact_nullable_string(data: bytes, pos: int) -> tuple[str | None, int
 
 
 def read_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
-    """Bytes with an int32 length."""
+    """Reads bytes with an int32 length."""
     (size,) = _INT32.unpack_from(data, pos)
     if size < 0:
         raise WireFault
@@ -145,7 +145,7 @@ def read_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
 
 
 def read_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
-    """Bytes with an int32 length, or null for -1."""
+    """Reads bytes with an int32 length, or null for -1."""
     (size,) = _INT32.unpack_from(data, pos)
     pos += 4
     if size < 0:
@@ -157,7 +157,7 @@ def read_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
 
 
 def read_compact_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
-    """Bytes whose length plus one is an unsigned varint."""
+    """Reads bytes whose length plus one is an unsigned varint."""
     size, pos = read_uvarint(data, pos)
     if not size:
         raise WireFault
@@ -166,11 +166,11 @@ def read_compact_bytes(data: bytes, pos: int) -> tuple[bytes, int]:
 
 
 def read_compact_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, int]:
-    """Bytes whose length plus one is an unsigned varint, or null for 0."""
+    """Reads bytes whose length plus one is an unsigned varint, or null for 0."""
     size = data[pos]
     if size < 128:
         pos += 1
-    elif data[pos + 1] < 128:  # as mostly
+    elif data[pos + 1] < 128:  # the usual case
         size += (data[pos + 1] << 7) - 128
         pos += 2
     else:
@@ -182,7 +182,7 @@ def read_compact_nullable_bytes(data: bytes, pos: int) -> tuple[bytes | None, in
 
 
 def read_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """An int32 count of elements, checked against the bytes left before anything is built."""
+    """Reads an int32 count of elements, checked against the bytes left before any allocation."""
     (count,) = _INT32.unpack_from(data, pos)
     pos += 4
     if count < 0 or count > len(data) - pos or count > MAX_ARRAY_ELEMENTS:
@@ -191,7 +191,7 @@ def read_array_length(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """An int32 count of elements, or -1 for null."""
+    """Reads an int32 count of elements, or -1 for null."""
     (count,) = _INT32.unpack_from(data, pos)
     pos += 4
     if count < -1 or count > len(data) - pos or count > MAX_ARRAY_ELEMENTS:
@@ -200,7 +200,7 @@ def read_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_compact_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """A count of elements whose value plus one is an unsigned varint."""
+    """Reads a count of elements whose value plus one is an unsigned varint."""
     count = data[pos]
     if count > 127:
         count, pos = read_uvarint(data, pos)
@@ -212,7 +212,7 @@ def read_compact_array_length(data: bytes, pos: int) -> tuple[int, int]:
 
 
 def read_compact_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]:
-    """A count of elements whose value plus one is an unsigned varint, or -1 for null."""
+    """Reads a count of elements whose value plus one is an unsigned varint, or -1 for null."""
     count = data[pos]
     if count > 127:
         count, pos = read_uvarint(data, pos)
@@ -224,16 +224,16 @@ def read_compact_nullable_array_length(data: bytes, pos: int) -> tuple[int, int]
 
 
 def read_struct_mark(data: bytes, pos: int) -> tuple[bool, int]:
-    """Whether a nullable struct in a tagged field is present; what Kafka's int takes for < 1 is no.
+    """Reads whether a nullable struct in a tagged field is present; a varint below 1 means null.
 
-    In its place, outside tagged fields, the mark is a byte instead, of which the sign counts.
+    Outside tagged fields the marker is one byte, whose sign decides.
     """
     mark, pos = read_uvarint(data, pos)
     return 0 < mark <= MAX_LENGTH, pos
 
 
 def read_numbers(data: bytes, pos: int, count: int, letter: str) -> tuple[list[Any], int]:
-    """`count` numbers of one format letter of `struct`; it says whether int, float or bool."""
+    """Reads `count` numbers of one format letter of `struct`: int, float or bool."""
     if count < SHARED_COUNTS:
         shape = ARRAY_STRUCTS[letter][count]
     else:
@@ -242,7 +242,7 @@ def read_numbers(data: bytes, pos: int, count: int, letter: str) -> tuple[list[A
 
 
 def read_uuids(data: bytes, pos: int, count: int) -> tuple[list[Uuid], int]:
-    """`count` uuids of 16 bytes."""
+    """Reads `count` uuids of 16 bytes."""
     end = pos + 16 * count
     if end > len(data):
         raise WireFault
@@ -250,7 +250,7 @@ def read_uuids(data: bytes, pos: int, count: int) -> tuple[list[Uuid], int]:
 
 
 def read_strings(data: bytes, pos: int, count: int) -> tuple[list[str], int]:
-    """`count` strings with int16 lengths."""
+    """Reads `count` strings with int16 lengths."""
     values = []
     for _ in range(count):
         value, pos = read_string(data, pos)
@@ -259,7 +259,7 @@ def read_strings(data: bytes, pos: int, count: int) -> tuple[list[str], int]:
 
 
 def read_compact_strings(data: bytes, pos: int, count: int) -> tuple[list[str], int]:
-    """`count` strings in the compact form."""
+    """Reads `count` strings in the compact form."""
     values = []
     for _ in range(count):
         value, pos = read_compact_string(data, pos)
@@ -268,7 +268,7 @@ def read_compact_strings(data: bytes, pos: int, count: int) -> tuple[list[str], 
 
 
 def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
-    """The tagged fields of a struct as (tag, start, end); numbers ascend, sizes fit (KIP-482)."""
+    """Reads the tagged fields of a struct as (tag, start, end), in order and within the data."""
     count, pos = read_uvarint(data, pos)
     if count > MAX_TAGGED_FIELDS:
         raise WireFault
@@ -289,7 +289,7 @@ def read_tags(data: bytes, pos: int) -> tuple[list[tuple[int, int, int]], int]:
 
 
 def read_unknown_tags(data: bytes, pos: int) -> tuple[list[RawTaggedField] | None, int]:
-    """The tagged fields of a struct that knows none; None when there are none."""
+    """Reads the tagged fields of a struct that defines none; returns None if there are none."""
     if not data[pos]:
         return None, pos + 1
     tags, pos = read_tags(data, pos)

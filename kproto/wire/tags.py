@@ -1,4 +1,4 @@
-"""A tagged field that the definition does not know, kept as it came (KIP-482)."""
+"""A tagged field that the definition does not have, kept as raw bytes (KIP-482)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Final, NamedTuple
 
 __all__ = ["MAX_SHOWN_BYTES", "RawTaggedField"]
 
-#: Longer bytes are printed as their length, in fields and in unknown ones: a log is for reading.
+#: Longer bytes are printed as their length, to keep logs readable.
 MAX_SHOWN_BYTES: Final = 32
 
 
 class RawTaggedField(NamedTuple):
-    """A tag number and the bytes of its value, without their length."""
+    """The tag number and the bytes of a value, without their length."""
 
     tag: int
     data: bytes
 
     def __repr__(self) -> str:
-        """Long data as its length, as messages print it."""
+        """Shows long data as its length, as messages do."""
         shown = repr(self.data)
         if isinstance(self.data, bytes) and len(self.data) > MAX_SHOWN_BYTES:
             shown = f"<{len(self.data)} bytes>"

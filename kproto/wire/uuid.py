@@ -14,15 +14,15 @@ __all__ = ["ZERO_UUID", "Uuid"]
 class Uuid(bytes):
     """A 16-byte id of a topic, a directory or a member; compares and hashes as its bytes do.
 
-    Building one from bytes does not check the length, which keeps decoding fast; `encode` of a
-    message refuses any other length than 16.
+    The constructor does not check the length, which keeps decoding fast; `encode` of a message
+    refuses any length except 16.
     """
 
     __slots__ = ()
 
     @classmethod
     def random(cls) -> Uuid:
-        """A random (version 4) id whose text does not begin with a dash, as Kafka makes them."""
+        """Returns a random (version 4) id whose text does not begin with a dash, like Kafka's."""
         while True:
             raw = bytearray(os.urandom(16))
             raw[6] = raw[6] & 0x0F | 0x40
@@ -33,9 +33,9 @@ class Uuid(bytes):
 
     @classmethod
     def parse(cls, text: str) -> Uuid:
-        """Read the 22 characters of base64url. Raises ConfigurationError on anything else."""
+        """Reads the 22 characters of base64url. Raises ConfigurationError on any other text."""
         try:
-            # b64decode lets the other alphabet, with + and /, pass as well.
+            # b64decode also accepts the other alphabet, with + and /.
             other = "+" in text or "/" in text
             raw = b"" if other else base64.b64decode(text + "==", altchars=b"-_", validate=True)
         except (TypeError, ValueError):

@@ -1,6 +1,6 @@
-"""Writing primitives: each function hands its pieces to `append`, and one join makes the message.
+"""Writes primitives; each function passes its chunks to `append`, and one join makes the message.
 
-What cannot be written raises one of `faults.WRITE_FAULTS`.
+A value that cannot be written raises one of `faults.WRITE_FAULTS`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 Append: TypeAlias = Callable[[bytes], None]
 
-#: What a bool field takes. The struct module itself takes any object for true or false.
+#: The values of a bool field. The struct module itself takes any object for true or false.
 BOOLS: Final = {False: False, True: True}
 
 #: The one-byte unsigned varints.
@@ -55,7 +55,7 @@ UVARINT: Final = [bytes((value,)) for value in range(128)]
 
 
 class _CountedArrayStructs(dict[str, list[struct.Struct]]):
-    """The Structs of a count and of 0 to 126 numbers behind it, made at the first use.
+    """The Structs for a count and the 0 to 126 numbers behind it, built at the first use.
 
     The key is the format letter of the count and that of the numbers.
     """
@@ -67,7 +67,7 @@ class _CountedArrayStructs(dict[str, list[struct.Struct]]):
         return made
 
 
-#: Fewer than 127 numbers have a count of one byte in the compact form.
+#: In the compact form, fewer than 127 numbers have a count of one byte.
 COUNTED_ARRAY_STRUCTS: Final = _CountedArrayStructs()
 
 _TWO_BYTES: Final = struct.Struct("BB")
@@ -76,7 +76,7 @@ _INT32: Final = struct.Struct(">i")
 
 
 def uvarint(value: int) -> bytes:
-    """An unsigned varint of up to 32 bits in its shortest form."""
+    """Returns an unsigned varint of up to 32 bits in its shortest form."""
     if 0 <= value < 128:
         return UVARINT[value]
     if not 0 <= value <= 0xFFFFFFFF:
@@ -92,17 +92,17 @@ def uvarint(value: int) -> bytes:
 
 
 def compact_string_length(size: int) -> bytes:
-    """The length in front of a compact string of `size` bytes."""
+    """Returns the length in front of a compact string of `size` bytes."""
     if size > MAX_STRING_BYTES:
         raise WireFault
     return uvarint(size + 1)
 
 
 def elements(values: Collection[T]) -> Collection[T]:
-    """The elements of an array.
+    """Returns the elements of an array.
 
-    Raises WireFault when there are not as many as its length says, on a mapping, of which only the
-    keys would be written, on a str, and on what is no Iterable.
+    Raises WireFault if there are more or fewer than `len` says, for a mapping (only its keys would
+    be written), for a str, and for anything that is not iterable.
     """
     kind = type(values)
     if kind is list or kind is tuple:
@@ -110,14 +110,14 @@ def elements(values: Collection[T]) -> Collection[T]:
     if isinstance(values, Mapping | str) or not isinstance(values, Iterable):
         raise WireFault
     count = len(values)
-    made = [*islice(values, count + 1)]  # it may never end
+    made = [*islice(values, count + 1)]  # the iterable may be endless
     if len(made) != count:
         raise WireFault
     return made
 
 
 def uuid_bytes(value: bytes) -> bytes:
-    """The 16 bytes of a uuid, which may stand in any buffer."""
+    """Returns the 16 bytes of a uuid, which may be any buffer."""
     if type(value) is not Uuid:
         value = octets(value)
     if len(value) != 16:
@@ -126,14 +126,14 @@ def uuid_bytes(value: bytes) -> bytes:
 
 
 def write_string(append: Append, value: str) -> None:
-    """A string with an int16 length."""
+    """Writes a string with an int16 length."""
     raw = value.encode()
     append(_INT16.pack(len(raw)))
     append(raw)
 
 
 def write_nullable_string(append: Append, value: str | None) -> None:
-    """A string with an int16 length, -1 for null."""
+    """Writes a string with an int16 length, -1 for null."""
     if value is None:
         append(b"\xff\xff")
     else:
@@ -141,7 +141,7 @@ def write_nullable_string(append: Append, value: str | None) -> None:
 
 
 def write_compact_string(append: Append, value: str) -> None:
-    """A string whose length plus one is an unsigned varint."""
+    """Writes a string whose length plus one is an unsigned varint."""
     raw = value.encode()
     size = len(raw)
     append(UVARINT[size + 1] if size < 127 else compact_string_length(size))
@@ -149,7 +149,7 @@ def write_compact_string(append: Append, value: str) -> None:
 
 
 def write_compact_nullable_string(append: Append, value: str | None) -> None:
-    """A string whose length plus one is an unsigned varint, 0 for null."""
+    """Writes a string whose length plus one is an unsigned varint, 0 for null."""
     if value is None:
         append(b"\0")
     else:
@@ -157,7 +157,7 @@ def write_compact_nullable_string(append: Append, value: str | None) -> None:
 
 
 def write_bytes(append: Append, value: bytes) -> None:
-    """Bytes with an int32 length."""
+    """Writes bytes with an int32 length."""
     if type(value) is not bytes:
         value = octets(value)
     append(_INT32.pack(len(value)))
@@ -165,7 +165,7 @@ def write_bytes(append: Append, value: bytes) -> None:
 
 
 def write_nullable_bytes(append: Append, value: bytes | None) -> None:
-    """Bytes with an int32 length, -1 for null."""
+    """Writes bytes with an int32 length, -1 for null."""
     if value is None:
         append(b"\xff\xff\xff\xff")
     else:
@@ -173,7 +173,7 @@ def write_nullable_bytes(append: Append, value: bytes | None) -> None:
 
 
 def write_compact_bytes(append: Append, value: bytes) -> None:
-    """Bytes whose length plus one is an unsigned varint."""
+    """Writes bytes whose length plus one is an unsigned varint."""
     if type(value) is not bytes:
         value = octets(value)
     size = len(value) + 1
@@ -187,7 +187,7 @@ def write_compact_bytes(append: Append, value: bytes) -> None:
 
 
 def write_compact_nullable_bytes(append: Append, value: bytes | None) -> None:
-    """Bytes whose length plus one is an unsigned varint, 0 for null."""
+    """Writes bytes whose length plus one is an unsigned varint, 0 for null."""
     if value is None:
         append(b"\0")
     else:
@@ -195,17 +195,17 @@ def write_compact_nullable_bytes(append: Append, value: bytes | None) -> None:
 
 
 def write_array_length(append: Append, count: int) -> None:
-    """An int32 count of elements."""
+    """Writes an int32 count of elements."""
     append(_INT32.pack(count))
 
 
 def write_compact_array_length(append: Append, count: int) -> None:
-    """A count of elements, plus one, as an unsigned varint."""
+    """Writes a count of elements, plus one, as an unsigned varint."""
     append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))
 
 
 def write_numbers(append: Append, values: Collection[int] | Collection[float], letter: str) -> None:
-    """Numbers of one format letter of `struct`."""
+    """Writes numbers of one format letter of `struct`."""
     if type(values) is not list:
         values = elements(values)
     count = len(values)
@@ -216,19 +216,19 @@ def write_numbers(append: Append, values: Collection[int] | Collection[float], l
 
 
 def write_uuids(append: Append, values: Collection[bytes]) -> None:
-    """Uuids of 16 bytes."""
+    """Writes uuids of 16 bytes."""
     for value in elements(values):
         append(uuid_bytes(value))
 
 
 def write_strings(append: Append, values: Collection[str]) -> None:
-    """Strings with int16 lengths."""
+    """Writes strings with int16 lengths."""
     for value in elements(values):
         write_string(append, value)
 
 
 def write_compact_strings(append: Append, values: Collection[str]) -> None:
-    """Strings in the compact form."""
+    """Writes strings in the compact form."""
     for value in elements(values):
         write_compact_string(append, value)
 
@@ -239,10 +239,10 @@ def write_tags(
     unknown: Iterable[RawTaggedField] | None,
     known: Collection[int] = (),
 ) -> None:
-    """The tagged fields of a struct, by ascending number, each number once (KIP-482).
+    """Writes the tagged fields of a struct in ascending order, each number once (KIP-482).
 
-    `known` are the numbers that are fields of any version; an unknown field may not take one, not
-    even where the version does not have that field, or leaves it out at its default.
+    `known` are the tag numbers of the struct's fields in any version; an unknown field may not have
+    one of them, not even if this version lacks that field or omits it at its default.
     """
     written = sorted([*fields, *unknown]) if unknown else list(fields)
     if unknown and any(tag in known for tag, _ in unknown):

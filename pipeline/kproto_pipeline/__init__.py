@@ -1,7 +1,7 @@
-"""A data pipeline on PySpark: Kafka topics as DataFrames, columnar, and CloudEvents as columns.
+"""A data pipeline on PySpark: Kafka topics as DataFrames, decoded by column, CloudEvents included.
 
-The public face; everything is loaded when it is first asked for, so that `kproto_pipeline.columns`
-can be used where Spark is not installed.
+The public names; each module is imported at first use, so that `kproto_pipeline.columns` works
+without Spark.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["JobCounts", "KprotoDataSource", "OptionError", "register", "run_job"]
 
-_HOMES = {
+_MODULES = {
     "JobCounts": "job",
     "KprotoDataSource": "spark.data_source",
     "OptionError": "spark.options.errors",
@@ -26,7 +26,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{home}", __name__), name)
+    return getattr(import_module(f".{module}", __name__), name)

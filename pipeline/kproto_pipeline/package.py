@@ -1,9 +1,8 @@
-"""`python -m kproto_pipeline.package kproto.zip`: our packages in one zip, for `--py-files`.
+"""`python -m kproto_pipeline.package kproto.zip`: writes the packages to a zip for `--py-files`.
 
-Owns which packages a cluster needs of us, and how they are put into a file from wherever they are
-installed: a wheel, a checkout, another such zip. It is pure Python, and the same bytes for the same
-files. What the extra `kproto[spark]` names besides must be on every node already: wheels with
-compiled code cannot be read inside a zip.
+Reads the packages from a wheel, a checkout or another such zip. The zip has Python code only, and
+the same bytes for the same files. The packages that the extra `kproto[spark]` adds must be on every
+node already, because Python cannot import compiled code from a zip.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ if TYPE_CHECKING:
 
 __all__ = ["PACKAGES", "main", "write_package"]
 
-#: What `format("kproto")` needs of us, and the module by which Spark finds it.
+#: The packages that `format("kproto")` needs, and the module by which Spark discovers it.
 PACKAGES: Final = ("kproto", "kproto_cloudevents", "kproto_pipeline", "pyspark_kproto")
 
-#: What other Pythons could not load, or make anew.
-_LEFT_OUT: Final = (".so", ".pyd", ".pyc")
+#: The suffixes of files that other Pythons cannot load, or create themselves.
+_EXCLUDED: Final = (".so", ".pyd", ".pyc")
 
 _OLDEST: Final = (1980, 1, 1, 0, 0, 0)
-"""The time of every file: the oldest that a zip can say."""
+"""The time of every file: the oldest that a zip can store."""
 
 
 def write_package(target: Path) -> int:
-    """Write the zip, replacing one that is there; how many files it has.
+    """Writes the zip, replaces an existing one, and returns the number of its files.
 
     Raises:
-        OSError: it cannot be written there. An old one is left as it was.
+        OSError: the zip cannot be written. An existing one stays as it was.
     """
     unfinished = target.with_name(f"{target.name}.unfinished")
     count = 0
@@ -60,20 +59,20 @@ def _files_of(folder: Traversable, place: str) -> Iterator[tuple[str, Traversabl
         if each.is_dir():
             if each.name != "__pycache__":
                 yield from _files_of(each, name)
-        elif not each.name.endswith(_LEFT_OUT):
+        elif not each.name.endswith(_EXCLUDED):
             yield name, each
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Carry out the command; return the exit code."""
+    """Runs the command; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m kproto_pipeline.package",
-        description="Write our packages into one zip, for --py-files and addArtifact.",
+        description="Write kproto's packages to a zip, for --py-files and addArtifact.",
     )
     parser.add_argument("target", type=Path, metavar="OUT.zip")
     target: Path = parser.parse_args(arguments).target
     if target.suffix != ".zip":
-        # Spark puts nothing else on the path of its workers, but for eggs and single modules.
+        # Besides eggs and single modules, Spark adds only zips to the path of its workers.
         parser.error(f"the name must end with .zip, and {target.name!r} does not")
     try:
         count = write_package(target)

@@ -1,9 +1,9 @@
-"""Where Spark finds the data source `kproto` by itself: no `register` is needed.
+"""Lets Spark discover the data source `kproto`, without a call of `register`.
 
-At the first look-up of a Python data source, Spark imports every top-level module of its driver's
-Python whose name begins with `pyspark_`, and takes the class `DefaultSource` of each. If one of
-them raises, Spark passes over all. So this module loads nothing but what Spark has loaded already;
-what the data source needs is loaded when a query names it, and an error then is that query's.
+When Spark first looks up a Python data source, it imports every top-level module of the driver's
+Python whose name begins with `pyspark_`, and takes the class `DefaultSource` of each. If one import
+raises, Spark skips all of them. So this module imports only what Spark has imported already; the
+data source is imported when a query uses it, and an error is raised in that query.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ __all__ = ["DefaultSource"]
 
 
 class DefaultSource(DataSource):
-    """The data source `kproto`, by the name that Spark looks for; an instance is the real one."""
+    """The data source `kproto` under the name that Spark looks for; creates `KprotoDataSource`."""
 
     @classmethod
     def name(cls) -> str:
         return "kproto"
 
     def __new__(cls, options: MutableMapping[str, str]) -> DataSource:  # type: ignore[misc]
-        """A `KprotoDataSource` with these options.
+        """Returns a `KprotoDataSource` with these options.
 
         Raises:
-            ImportError: what the extra `kproto[spark]` brings is not there; the message names it.
+            ImportError: a package of the extra `kproto[spark]` is missing; the message names it.
         """
         try:
             from kproto_pipeline import KprotoDataSource

@@ -40,7 +40,7 @@ from kproto.messages.offset_fetch_request import (
 )
 from kproto.messages.produce_request import ProduceRequest
 from kproto.records import Record, read_batches
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 from kproto.wire.uuid import ZERO_UUID, Uuid
 from tests.support.batches import batch_bytes
 
@@ -490,7 +490,10 @@ def shown_fields(message: Message, they: Offsets) -> object:
 
 
 def offset_records(talk: Talk) -> Iterable[tuple[Record, int]]:
-    """The records of all partitions, and how many their batches have."""
+    """Returns the coordinator records of all partitions, and how many their batches have.
+
+    Control batches are left out: on a shared broker other groups may commit in transactions.
+    """
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS)])
     (topic,) = talk.ask(wanted, 12).topics
     request = FetchRequest(
@@ -511,6 +514,8 @@ def offset_records(talk: Talk) -> Iterable[tuple[Record, int]]:
     for part in answer.responses[0].partitions:
         assert not part.error_code
         for batch in read_batches(part.records or b""):
+            if batch.is_control:
+                continue
             for record in batch.records():
                 yield record, batch.record_count
 

@@ -17,6 +17,7 @@ from kproto.fuzz.settings import FuzzSettings
 from tests.support.availability import not_available
 from tests.support.environment import ROOT
 from tests.support.go_programs import built
+from tests.support.selection import rest_slow
 
 ADAPTERS = ROOT / "tools" / "fuzz_adapters"
 #: Adapters are judged by their answers, however busy the machine is.
@@ -32,7 +33,7 @@ def fuzzed(command: str, kinds: tuple[str, ...] = ("boundary", "value", "length"
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("peer", ["kafka-python", "kio"])
+@pytest.mark.parametrize("peer", rest_slow(["kio", "kafka-python"], 1, 1))
 def test_a_peer_in_python(peer: str, peers_python: Path) -> None:
     result = fuzzed(shlex.join([str(peers_python), str(ADAPTERS / "peer.py"), peer]))
     assert result.outcomes["agreed"] > 300

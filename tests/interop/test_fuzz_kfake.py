@@ -1,4 +1,4 @@
-"""`kproto fuzz --broker` at franz-go's kfake: what docs/findings.md names is found, and no more."""
+"""`kproto fuzz --broker` finds in franz-go's kfake what docs/evidence/findings.md names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.peers, pytest.mark.slow]
 NIL_POINTER = "nil pointer dereference"
 PLACE = "kfake.(*clientConn).read("
 
-#: An api key that there is none of, as docs/findings.md has it.
+#: An api key that there is none of, as docs/evidence/findings.md has it.
 UNKNOWN_KEY = "0000000affff000000000001ffff"
 
 Captured = pytest.CaptureFixture[str]
@@ -90,7 +90,7 @@ def test_an_unknown_api_key_ends_it(kfake: Kfake, capsys: Captured) -> None:
 
 
 def test_the_frame_of_the_documentation_ends_it(kfake: Kfake, capsys: Captured) -> None:
-    assert UNKNOWN_KEY in (ROOT / "docs" / "findings.md").read_text()
+    assert UNKNOWN_KEY in (ROOT / "docs" / "evidence" / "findings.md").read_text()
     example = json.dumps({"frames": [{"hex": UNKNOWN_KEY}]})
     assert main(["fuzz", "--broker", kfake.address, "--replay", example]) == 1
     assert "crashed: " in capsys.readouterr().out

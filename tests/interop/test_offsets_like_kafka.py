@@ -5,14 +5,16 @@ What ends is written too: a broker that looks every 300 ms shows it, beside the 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+import kproto
 from kproto.broker import BrokerSettings
-from kproto.broker.groups.stored import (
+from kproto.broker.groups.coordinator_records import (
     group_record,
     group_tombstone,
     load,
@@ -36,7 +38,7 @@ from kproto.messages.offset_commit_request import (
 from kproto.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kproto.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kproto.records import Record
-from kproto.stored.coordinator import (
+from kproto.stored.coordinator_records import (
     CoordinatorRecord,
     decode_coordinator_record,
     encode_coordinator_record,
@@ -44,6 +46,7 @@ from kproto.stored.coordinator import (
 from tests.support.brokers import RunningKafka, StartCluster, StartKafka
 from tests.support.embedded import threaded_broker, threaded_cluster
 from tests.support.raw_connection import ClosedByBrokerError, RawConnection
+from tests.support.transactions import Transaction
 
 from .offset_conversations import Commit, Offsets, offset_records, stored_offsets
 from .talk import PATIENCE_S, Talk, error, ranges
@@ -147,6 +150,27 @@ def test_what_a_real_broker_has_written_is_written_again_the_same(
     }
 
 
+def test_markers_of_transactions_are_no_coordinator_records(newest_kafka: RunningKafka) -> None:
+    """Another test may have committed offsets in a transaction, on a broker that is shared."""
+    talk = Talk(newest_kafka.bootstrap, ranges(newest_kafka.bootstrap))
+    name = talk.create("marked")
+    they = Offsets(talk, name)
+    group = they.group("marked")
+
+    async def commit() -> None:
+        async with kproto.Client(newest_kafka.bootstrap) as client:
+            transaction = Transaction(client, group)
+            await transaction.begin()
+            await transaction.commit_offset(group, name, 0, 5)
+            await transaction.end(committed=True)
+            async with client.consumer([(name, 0)], group=group, auto_commit=False) as consumer:
+                assert await consumer.position((name, 0)) == 5  # waits for the marker (KIP-447)
+
+    asyncio.run(commit())
+    (stored,) = stored_offsets(talk, group, they)
+    assert stored[0] == "OffsetCommitKey"
+
+
 def live_and_leave(talk: Talk, they: Offsets, group: str, topic: str, instance: str | None) -> None:
     """A member joins, is assigned something, commits, and leaves."""
 
@@ -237,7 +261,7 @@ def test_what_has_had_its_time_is_written_as_kafka_does(start_kafka: StartKafka)
     assert ours == theirs
 
 
-class Coordinators:
+class InternalTopicCoordinators:
     """Three brokers, and who of them coordinates group g."""
 
     def __init__(
@@ -314,7 +338,7 @@ def test_coordinators_that_stop_as_three_real_ones(start_cluster: StartCluster) 
     with threaded_cluster(3) as embedded:
         addresses = embedded.call(lambda it: {node: it.broker(node).bootstrap for node in it.nodes})
         ours = dict(
-            Coordinators(
+            InternalTopicCoordinators(
                 addresses,
                 lambda node: embedded.wait_for(lambda it: it.stop_broker(node)),
                 lambda node: embedded.wait_for(lambda it: it.start_broker(node)),
@@ -322,7 +346,7 @@ def test_coordinators_that_stop_as_three_real_ones(start_cluster: StartCluster) 
         )
     real = start_cluster("4.4.0", config={"auto.leader.rebalance.enable": "false"})
     theirs = dict(
-        Coordinators(
+        InternalTopicCoordinators(
             {node: real.node(node).bootstrap for node in (1, 2, 3)},
             lambda node: real.node(node).stop(),
             lambda node: real.node(node).start(),

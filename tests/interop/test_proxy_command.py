@@ -13,6 +13,7 @@ import pytest
 from kproto import Client
 from tests.support.embedded import threaded_broker
 from tests.support.proxy_command import capture, proxy
+from tests.support.selection import rest_slow
 
 pytestmark = pytest.mark.peers
 
@@ -32,7 +33,7 @@ def run(python: Path, script: str, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("peer", ["kafka_python", "aiokafka", "confluent_kafka"])
+@pytest.mark.parametrize("peer", rest_slow(["aiokafka", "confluent_kafka", "kafka_python"], 2, 2))
 def test_a_peer_writes_and_reads_through_the_proxy(
     peer: str, peers_python: Path, tmp_path: Path
 ) -> None:

@@ -38,6 +38,18 @@ CASES: list[Case] = [
     *((protocol, each) for protocol in ("SASL_PLAINTEXT", "SASL_SSL") for each in ALL_MECHANISMS),
 ]
 
+#: Each case once, by one peer after the other; the rest is exhaustive.
+COMING_IN = [
+    pytest.param(
+        peer,
+        case,
+        marks=() if (number + at) % len(PEERS) == 0 else pytest.mark.exhaustive,
+        id=f"{peer}-{case}",
+    )
+    for number, peer in enumerate(PEERS)
+    for at, case in enumerate(CASES)
+]
+
 #: TLS changes nothing of what a wrong secret leads to.
 WRONG_CASES = [
     pytest.param(case, marks=[pytest.mark.exhaustive] * (case[0] == "SASL_SSL"), id=str(case))
@@ -101,8 +113,7 @@ def wanted_of(broker: ThreadedBroker, case: Case) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("peer", PEERS)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(("peer", "case"), COMING_IN)
 def test_a_peer_comes_in_writes_and_reads(
     broker: ThreadedBroker,
     peers_python: Path,

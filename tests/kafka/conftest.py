@@ -12,6 +12,7 @@ from tests.support.any_broker import EMBEDDED, bootstrap, broker_version, client
 from tests.support.async_limits import limit_async_tests
 from tests.support.availability import not_available
 from tests.support.brokers import CANNOT_START
+from tests.support.selection import below
 from tools.kafka import VERSIONS, KafkaNode
 
 __all__ = ["bootstrap", "broker_version", "client", "connection", "topic"]
@@ -26,7 +27,7 @@ is not."""
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test that needs a real broker, and let none wait for ever."""
-    mine = [item for item in items if item.path.is_relative_to(HERE)]
+    mine = below(items, HERE)
     for item in mine:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
         if parameters.get("broker_version") != EMBEDDED:
@@ -34,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     limit_async_tests(mine, LONGEST_S)
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(scope="session", params=VERSIONS)
 def node848(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
     """A broker of the consumer protocol, with frequent heartbeats."""
     try:

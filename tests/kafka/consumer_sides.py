@@ -59,7 +59,7 @@ from kproto.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from kproto.protocol.error_codes import error_code
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 from kproto.wire.uuid import Uuid
 
 from .group_sides import PATIENCE_S, Side

@@ -420,7 +420,28 @@ def described(side: Side, request: DescribeClientQuotasRequest, *, as_root: bool
     return {entity_of(entry): {it.key: it.value for it in entry.values} for entry in answer.entries}
 
 
+@pytest.fixture
+def removed_quotas(sides: tuple[Theirs, Ours]) -> Iterator[None]:
+    """Removes all quotas that the test leaves: the tests share both brokers."""
+    yield
+    everything = DescribeClientQuotasRequest()
+    for side in sides:
+        entries = [
+            EntryData(
+                entity=[
+                    EntityData(entity_type=it.entity_type, entity_name=it.entity_name)
+                    for it in entry.entity
+                ],
+                ops=[OpData(key=it.key, remove=True) for it in entry.values],
+            )
+            for entry in side.ask(everything, 1, as_root=True).entries
+        ]
+        altered(side, AlterClientQuotasRequest(entries=entries), as_root=True)
+        until(lambda side=side: described(side, everything, as_root=True) == {})  # type: ignore[misc]
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("removed_quotas")
 def test_quotas_are_altered_and_described_alike(sides: tuple[Theirs, Ours]) -> None:
     theirs, ours = sides
     chance = random.Random(SEED)
@@ -449,27 +470,42 @@ def test_quotas_are_altered_and_described_alike(sides: tuple[Theirs, Ours]) -> N
         ), (number, wanted)
 
 
-@pytest.mark.slow
-def test_clients_over_their_quota_are_told_to_wait_as_long(sides: tuple[Theirs, Ours]) -> None:
+@pytest.fixture
+def topic_of_theirs(sides: tuple[Theirs, Ours]) -> Iterator[str]:
+    """Creates a topic on the real broker alone, and deletes it after the test."""
     theirs, _ = sides
+    topic = "q"  # the bytes of its name count for a quota
+    make_topics(theirs, topic)
+    yield topic
+    gone = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=9_000)
+    theirs.ask(gone, 6, as_root=True)
+    until(lambda: topic not in ids(theirs))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("removed_quotas")
+def test_clients_over_their_quota_are_told_to_wait_as_long(
+    sides: tuple[Theirs, Ours], topic_of_theirs: str
+) -> None:
+    theirs, _ = sides
+    topic = topic_of_theirs
     set_acls(theirs, [])
     with threaded_broker() as broker:
-        broker.call(lambda it: it.create_topic("t"))
+        broker.call(lambda it: it.create_topic(topic))
         told: list[list[int]] = []
         for bootstrap in (broker.bootstrap, theirs.bootstrap):
             told.append([])
             for number, limit in enumerate((5, 6, 8)):
                 client = f"over-{number}"
                 with RawConnection(bootstrap, client) as connection:
-                    told[-1].append(throttled(connection, client, float(limit)))
+                    told[-1].append(throttled(connection, client, float(limit), topic))
     for here, there in zip(*told, strict=True):
         assert 1_000 < there < 20_000
         assert here == pytest.approx(there, abs=5), "as long to a few ms, for its clock goes on"
 
 
-def throttled(connection: RawConnection, client: str, limit: float) -> int:
-    """How long a producer of some 120 bytes is told to wait."""
-    # The most exact entity there is, before which no quota of the other test goes.
+def throttled(connection: RawConnection, client: str, limit: float, topic: str) -> int:
+    """Returns how long (ms) a producer of some 120 bytes is told to wait."""
     names = {"user": "ANONYMOUS", "client-id": client}
     of = [EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
     change = EntryData(entity=of, ops=[OpData(key="producer_byte_rate", value=limit)])
@@ -480,6 +516,6 @@ def throttled(connection: RawConnection, client: str, limit: float) -> int:
     request = ProduceRequest(
         acks=1,
         timeout_ms=9_000,
-        topic_data=[TopicProduceData(name="t", partition_data=[data])],
+        topic_data=[TopicProduceData(name=topic, partition_data=[data])],
     )
     return connection.exchange(request, 9).throttle_time_ms

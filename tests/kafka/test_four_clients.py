@@ -27,7 +27,7 @@ from kproto.study.exchanges import Exchange, pair_exchanges
 from kproto.study.flows import events_of_recording, events_of_segments
 from kproto.study.pcap import read_segments
 from kproto.study.recording import read_recording
-from tests.support.availability import PREFIX, not_available
+from tests.support.availability import not_available, skip_untested
 from tests.support.brokers import RunningKafka
 from tests.support.packet_capture import Captured, captured
 from tests.support.proxy_command import capture, proxy
@@ -276,7 +276,7 @@ def is_same(recorded: list[dict[str, Any]], seen: list[dict[str, Any]]) -> bool:
 
 def skip_without_packets(walk: Walk) -> None:
     if walk.packets.missing:
-        pytest.skip(f"{PREFIX}a capture of tcpdump: {walk.packets.missing}")
+        skip_untested("a capture of tcpdump", walk.packets.missing, walk.packets.install)
 
 
 def talks(printed: str) -> list[list[dict[str, Any]]]:

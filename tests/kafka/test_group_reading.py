@@ -10,19 +10,8 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.messages import (
-    AddOffsetsToTxnRequest,
-    EndTxnRequest,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    TxnOffsetCommitRequest,
-)
-from kproto.messages.txn_offset_commit_request import (
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-)
-from kproto.protocol.error_codes import raise_for_code
 from tests.support.brokers import versions
+from tests.support.transactions import Transaction
 
 pytestmark = pytest.mark.parametrize("broker_version", versions())
 
@@ -144,47 +133,12 @@ async def test_offsets_that_a_transaction_holds_are_waited_for(
     """KIP-447, by the requests of a transactional producer."""
     await fill(client, topic)
 
-    async def init() -> InitProducerIdResponse:
-        request = InitProducerIdRequest(transactional_id=topic, transaction_timeout_ms=60_000)
-        answer = await client.request(request, version=4)
-        raise_for_code(answer.error_code, "init")
-        return answer
-
-    who = await client.retrying(init)
-
-    async def add() -> None:
-        request = AddOffsetsToTxnRequest(
-            transactional_id=topic,
-            producer_id=who.producer_id,
-            producer_epoch=who.producer_epoch,
-            group_id=topic,
-        )
-        raise_for_code((await client.request(request, version=3)).error_code, "add")
-
-    await client.retrying(add)
-
-    async def commit() -> None:
-        part = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=70)
-        request = TxnOffsetCommitRequest(
-            transactional_id=topic,
-            group_id=topic,
-            producer_id=who.producer_id,
-            producer_epoch=who.producer_epoch,
-            topics=[TxnOffsetCommitRequestTopic(name=topic, partitions=[part])],
-        )
-        answer = await client.request(request, version=3)
-        raise_for_code(answer.topics[0].partitions[0].error_code, "commit")
-
-    await client.retrying(commit)
+    transaction = Transaction(client, topic)
+    await transaction.begin()
+    await transaction.commit_offset(topic, topic, 0, 70)
     async with client.consumer([(topic, 0)], group=topic, auto_commit=False) as consumer:
         looking = asyncio.create_task(consumer.position((topic, 0)))
         await asyncio.wait([looking], timeout=0.5)
         assert not looking.done()
-        end = EndTxnRequest(
-            transactional_id=topic,
-            producer_id=who.producer_id,
-            producer_epoch=who.producer_epoch,
-            committed=True,
-        )
-        raise_for_code((await client.request(end, version=3)).error_code, "end")
+        await transaction.end(committed=True)
         assert await looking == 70

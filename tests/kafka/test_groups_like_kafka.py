@@ -18,8 +18,8 @@ import pytest
 
 from kproto.broker import Broker, BrokerSettings
 from kproto.broker.coordinators import java_hash
-from kproto.broker.groups import Moment
-from kproto.broker.groups.group import Group
+from kproto.broker.groups import ClockReading
+from kproto.broker.groups.classic_group import ClassicGroup
 from kproto.messages.base import Request
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
@@ -175,8 +175,8 @@ class Pair:
         """Of the embedded group: who leads, how many are in it, its protocol."""
 
         def look(broker: Broker) -> tuple[str | None, int, str | None]:
-            group = broker._cluster.groups.find(self.ours.group_id, Moment(0, 0))
-            if not isinstance(group, Group):
+            group = broker._cluster.groups.find(self.ours.group_id, ClockReading(0, 0))
+            if not isinstance(group, ClassicGroup):
                 return None, 0, None
             return group.leader, len(group.members), group.protocol
 
@@ -185,7 +185,7 @@ class Pair:
 
 # Random members
 
-SUPPORTED: Final[Sequence[tuple[tuple[str, bytes], ...]]] = (
+SUPPORTED_OPERATIONS: Final[Sequence[tuple[tuple[str, bytes], ...]]] = (
     (("range", b"1"),),
     (("range", b"2"),),
     (("range", b"1"), ("sticky", b"1")),
@@ -200,7 +200,7 @@ class Player:
     def __init__(self, pair: Pair, chance: random.Random) -> None:
         self.pair = pair
         self.chance = chance
-        self.protocols = {who: chance.choice(SUPPORTED) for who in NAMES}
+        self.protocols = {who: chance.choice(SUPPORTED_OPERATIONS) for who in NAMES}
         #: Those who shall join again, and those who shall ask for their assignments.
         self.to_join: set[str] = set()
         self.to_sync: set[str] = set()
@@ -253,7 +253,7 @@ class Player:
         instance_id = INSTANCES.get(who) if self._often() else None
         version = self._version(JoinGroupRequest, 5 if instance_id else 0)
         if not self._often():
-            self.protocols[who] = self.chance.choice(SUPPORTED)
+            self.protocols[who] = self.chance.choice(SUPPORTED_OPERATIONS)
         protocols = self.protocols[who] if self._often() else (("other", b""),)
         protocol_type = self.chance.choice(("consumer",) * 40 + ("connect", ""))
         former = not self._often()

@@ -223,5 +223,5 @@ async def test_other_topics_and_none(node848: KafkaNode, kind: Kind) -> None:
         if kind is CONSUMER:
             return  # there is nothing to rebalance
         generation = member.identity and member.identity.generation
-        member.rejoin("a test wants it")
+        member.request_rejoin("a test wants it")
         await until(lambda: member.identity and member.identity.generation != generation)

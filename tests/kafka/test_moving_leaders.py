@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.client.fetch.single_fetch import fetch_from
+from kproto.client.fetch.fetcher import fetch_from
 from kproto.messages import (
     AlterPartitionReassignmentsRequest,
     CreateTopicsRequest,

@@ -14,10 +14,7 @@ import pytest
 
 import kproto
 from kproto.messages import (
-    AddPartitionsToTxnRequest,
     EndTxnMarker,
-    EndTxnRequest,
-    InitProducerIdRequest,
     LeaderChangeMessage,
     OffsetCommitKey,
     OffsetCommitRequest,
@@ -26,20 +23,19 @@ from kproto.messages import (
     TransactionLogKey,
     TransactionLogValue,
 )
-from kproto.messages.add_partitions_to_txn_request import AddPartitionsToTxnTopic
 from kproto.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
 from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
 from kproto.records import Record, RecordBatch, encode_batch, read_batches
-from kproto.stored.control import (
+from kproto.stored.control_records import (
     ControlRecord,
     ControlRecordType,
     decode_control_record,
     encode_control_record,
 )
-from kproto.stored.coordinator import (
+from kproto.stored.coordinator_records import (
     CoordinatorRecord,
     decode_coordinator_record,
     encode_coordinator_record,
@@ -49,13 +45,18 @@ from kproto.stored.metadata_log import (
     decode_metadata_record,
     encode_metadata_record,
 )
+from kproto.study import annotate_records, faults, nodes
 from tests.support.availability import not_available
 from tests.support.brokers import versions
+from tests.support.transactions import Transaction
 from tools.kafka import KafkaJarsError, KafkaNode, KafkaStartError
 from tools.setup.java import JavaNotFoundError
+from tools.storm.group_log import commits_of, read_group_log
 
 TOPIC = "greetings"
 GROUP = "readers"
+
+OFFSETS_COMMITTED, OFFSETS_ABORTED = "offsets-committed", "offsets-aborted"
 
 
 @pytest.fixture(scope="module", params=versions())
@@ -127,32 +128,61 @@ async def test_committed_offsets(node: tuple[KafkaNode, Path]) -> None:
         assert encode_coordinator_record(found) == (record.key, record.value)
 
 
+async def test_offsets_committed_in_transactions(node: tuple[KafkaNode, Path]) -> None:
+    """A transaction ends with a control batch, which no reader takes for a coordinator record."""
+    group = "transactional-readers"
+    async with kproto.Client(node[0].bootstrap) as client:
+        for offset, name in ((5, OFFSETS_COMMITTED), (6, OFFSETS_ABORTED)):
+            its = Transaction(client, name)
+            await its.begin()
+            await its.commit_offset(group, TOPIC, 0, offset)
+            await its.end(committed=name == OFFSETS_COMMITTED)
+
+        async def both_are_marked() -> bool:
+            return len(decode_control_batches(await batches_of_offsets(client))) == 2
+
+        await until(both_are_marked)
+        batches = await batches_of_offsets(client)
+        stored = await records_of(client, "__consumer_offsets")
+        written = await read_group_log(client, group)
+    found = decode_control_batches(batches)
+    assert [record.type for record in found] == [ControlRecordType.COMMIT, ControlRecordType.ABORT]
+    assert len(stored) == sum(batch.record_count for batch in batches if not batch.is_control)
+    assert all(isinstance(decode_coordinator_record(it), CoordinatorRecord) for it in stored)
+    assert [commit.offset for commit in commits_of(written, TOPIC)] == [5, 6]
+    tree = annotate_records(
+        b"".join(batch.raw for batch in batches), records_of="__consumer_offsets"
+    )
+    assert faults(tree) == []
+    shown = [node.meaning for node in nodes(tree) if node.name == "type"]
+    assert shown.count("COMMIT") == shown.count("ABORT") == 1
+    assert shown.count("OffsetCommit") >= 2
+
+
+async def batches_of_offsets(client: kproto.Client) -> list[RecordBatch]:
+    """Returns all batches of `__consumer_offsets`, partition by partition, in order."""
+    info = await client.topic("__consumer_offsets")
+    return [
+        batch
+        for partition in info.partitions
+        for batch in read_batches(
+            (await client.fetch(info.name, partition, 0, max_wait_ms=0)).records
+        )
+    ]
+
+
 async def transaction(client: kproto.Client, name: str, *, commit: bool) -> None:
     """Write one record to partition 0 in a transaction of its own."""
-    started = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000)
-
-    async def has_id() -> bool:
-        return not (await client.request(started)).error_code
-
-    await until(has_id)
-    producer = await client.request(started)
-    added = await client.request(
-        AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=name,
-            v3_and_below_producer_id=producer.producer_id,
-            v3_and_below_producer_epoch=producer.producer_epoch,
-            v3_and_below_topics=[AddPartitionsToTxnTopic(name=TOPIC, partitions=[0])],
-        ),
-        version=3,
-    )
-    assert added.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code == 0
+    its = Transaction(client, name)
+    await its.begin()
+    await its.add_partition(TOPIC, 0)
     now_ms = time.time_ns() // 1_000_000  # an old record would soon be deleted
     batch = encode_batch(
         [(None, b"hello", (), now_ms)],
         base_sequence=0,
         is_transactional=True,
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
+        producer_id=its.producer_id,
+        producer_epoch=its.producer_epoch,
     )
     produced = await client.request(
         ProduceRequest(
@@ -168,16 +198,7 @@ async def transaction(client: kproto.Client, name: str, *, commit: bool) -> None
         version=9,
     )
     assert produced.responses[0].partition_responses[0].error_code == 0
-    ended = await client.request(
-        EndTxnRequest(
-            transactional_id=name,
-            committed=commit,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-        ),
-        version=3,
-    )
-    assert ended.error_code == 0
+    await its.end(committed=commit)
 
 
 async def test_transactions_and_their_markers(node: tuple[KafkaNode, Path]) -> None:
@@ -201,7 +222,7 @@ async def test_transactions_and_their_markers(node: tuple[KafkaNode, Path]) -> N
         assert isinstance(it.value, TransactionLogValue)
         assert encode_coordinator_record(it) == (record.key, record.value)
         names.add(it.key.transactional_id)
-    assert names == {"kept", "dropped"}
+    assert names - {OFFSETS_COMMITTED, OFFSETS_ABORTED} == {"kept", "dropped"}
 
 
 async def control_records(client: kproto.Client) -> list[ControlRecord]:

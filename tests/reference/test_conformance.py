@@ -1,4 +1,4 @@
-"""docs/conformance.md says what the runs found, and nothing else."""
+"""docs/evidence/conformance.md says what the runs found, and nothing else."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from tools.reference.pairs import forms, pairs
 
 pytestmark = pytest.mark.reference
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "hostile-bytes.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "hostile-bytes.md"
 
 
 @pytest.mark.slow

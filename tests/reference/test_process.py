@@ -9,6 +9,7 @@ import pytest
 
 from kproto.messages import HeartbeatRequest, ProduceRequest
 from kproto.messages.produce_request import PartitionProduceData, TopicProduceData
+from tests.support.availability import skip_untested
 from tools.reference import (
     Answer,
     Operation,
@@ -106,7 +107,7 @@ def test_without_a_jdk_the_program_is_compiled_by_the_compiler_of_eclipse(
     except ReferenceUnavailableError as error:
         if "fetch" not in str(error):
             raise
-        pytest.skip(f"the compiler is not here: {error}")
+        skip_untested("Kafka's classes by a runtime without a compiler", error)
     compiled = Path(path.partition(":")[0])
     assert {"Reference.class", "Messages.class"} <= {file.name for file in compiled.iterdir()}
     monkeypatch.undo()

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.reference, pytest.mark.slow]
 
 SEED = 20_261_122
 FORMS = 15
-MUTATIONS = 15_000
+MUTATIONS = 8_000
 
 
 def test_some_messages_are_the_same_in_bytes_and_json(judges: dict[str, Reference]) -> None:

@@ -119,7 +119,7 @@ def test_shipped_as_one_zip(
 
 
 @pytest.mark.thorough
-def test_shipped_as_one_zip_and_found_by_itself(
+def test_data_source_of_a_shipped_zip_is_discovered(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
     """Spark looks for data sources before it knows of `--py-files`: the driver's path tells it.

@@ -1,4 +1,4 @@
-"""The data source on a real broker: what was produced is what Spark has."""
+"""The data source on a real broker: Spark reads what was produced."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 from kproto_pipeline.columns import EVENT_SCHEMA, RECORD_SCHEMA
-from kproto_pipeline.spark.clients import on_loop, with_client
+from kproto_pipeline.spark.client_pool import run_on_loop, with_client
 from kproto_pipeline.spark.data_source import KprotoDataSource
-from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.planning.asking import ranges_to_read
-from kproto_pipeline.spark.planning.ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.reading.read_ahead import read_ahead
+from kproto_pipeline.spark.options.option_table import parse_read_options
+from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
+from kproto_pipeline.spark.planning.offset_reader import plan_batch
+from kproto_pipeline.spark.reading.range_fetcher import fetch_ranges
 
 from kproto.client import Client, CompressionName, NewTopic, ProducerRecord
 from kproto.messages import DeleteRecordsRequest
@@ -99,7 +99,7 @@ def test_rows_are_what_was_produced(
 
 
 def test_many_partitions_and_fetches(spark: Any, topics: Topics, topic_name: str) -> None:
-    """Small batches, small fetches and a small buffer: every offset once all the same."""
+    """Small batches, small fetches and a small buffer: every offset is read once."""
     topics.fill(topic_name, numbered(9_000, 3), partitions=3, batch_bytes=1_000)
     options = {"kafka.max.partition.fetch.bytes": "5000", "bufferBytes": "10000"}
     rows = reader(spark, topics, topic_name, **options).load().collect()
@@ -109,7 +109,7 @@ def test_many_partitions_and_fetches(spark: Any, topics: Topics, topic_name: str
     assert {row["value"] for row in rows} == {b"value %d" % n for n in range(9_000)}
 
 
-def test_offsets_and_assignment_choose_rows(spark: Any, topics: Topics, topic_name: str) -> None:
+def test_offsets_and_assign_select_rows(spark: Any, topics: Topics, topic_name: str) -> None:
     topics.fill(topic_name, numbered(300, 3), partitions=3, batch_bytes=1_000)
     rows = reader(
         spark,
@@ -123,7 +123,7 @@ def test_offsets_and_assignment_choose_rows(spark: Any, topics: Topics, topic_na
     assert found == [(0, n) for n in range(17, 100)] + [(2, n) for n in range(9)]
 
 
-def test_a_pattern_chooses_topics(spark: Any, topics: Topics, topic_name: str) -> None:
+def test_subscribe_pattern_selects_topics(spark: Any, topics: Topics, topic_name: str) -> None:
     topics.fill(f"{topic_name}-1", numbered(3))
     topics.fill(f"{topic_name}-2", numbered(4))
     topics.fill(f"{topic_name}-2-not", numbered(5))
@@ -132,7 +132,7 @@ def test_a_pattern_chooses_topics(spark: Any, topics: Topics, topic_name: str) -
     assert counted == {f"{topic_name}-1": 3, f"{topic_name}-2": 4}
 
 
-def test_min_partitions_cut_ranges(spark: Any, topics: Topics, topic_name: str) -> None:
+def test_min_partitions_splits_ranges(spark: Any, topics: Topics, topic_name: str) -> None:
     topics.fill(topic_name, numbered(1_000), batch_bytes=2_000)
     rows = reader(spark, topics, topic_name, minPartitions="7").load()
     assert rows.rdd.getNumPartitions() == 7
@@ -144,13 +144,13 @@ def test_an_empty_topic_gives_no_rows(spark: Any, topics: Topics, topic_name: st
     assert reader(spark, topics, topic_name).load().collect() == []
 
 
-def test_a_schema_chooses_columns(spark: Any, topics: Topics, topic_name: str) -> None:
+def test_schema_selects_columns(spark: Any, topics: Topics, topic_name: str) -> None:
     topics.fill(topic_name, numbered(3))
     rows = reader(spark, topics, topic_name).schema("offset bigint not null, value binary").load()
     assert [tuple(row) for row in rows.collect()] == [(n, b"value %d" % n) for n in range(3)]
 
 
-def test_a_limit_ends_the_read_early(spark: Any, topics: Topics, topic_name: str) -> None:
+def test_limit_ends_the_read_early(spark: Any, topics: Topics, topic_name: str) -> None:
     topics.fill(topic_name, numbered(5_000), batch_bytes=1_000)
     options = {"kafka.max.partition.fetch.bytes": "2000", "bufferBytes": "4000"}
     assert len(reader(spark, topics, topic_name, **options).load().limit(3).collect()) == 3
@@ -162,10 +162,10 @@ def test_a_limit_ends_the_read_early(spark: Any, topics: Topics, topic_name: str
         ({"includeHeader": "true"}, "option includeHeader.* is not known"),
         ({"startingOffsets": "latest"}, "startingOffsets cannot be 'latest'"),
         ({"assign": '{"%s": [7]}'}, "has no partition 7"),
-        ({"endingOffsets": '{"%s": {"0": 99}}'}, "offsets 0 up to 99 were asked for"),
+        ({"endingOffsets": '{"%s": {"0": 99}}'}, "offsets 0 up to 99 were requested"),
     ],
 )
-def test_what_cannot_be_read_is_one_clear_error(
+def test_unreadable_offsets_are_an_error(
     spark: Any, topics: Topics, topic_name: str, options: dict[str, str], what: str
 ) -> None:
     topics.fill(topic_name, numbered(3))
@@ -175,12 +175,12 @@ def test_what_cannot_be_read_is_one_clear_error(
 
 
 @pytest.mark.exhaustive
-def test_an_unknown_topic_is_named(spark: Any, topics: Topics, topic_name: str) -> None:
+def test_unknown_topic_is_named(spark: Any, topics: Topics, topic_name: str) -> None:
     with pytest.raises(Exception, match=f"UNKNOWN_TOPIC_OR_PARTITION.*{topic_name}"):
         reader(spark, topics, topic_name).load().collect()
 
 
-def test_a_closed_port_is_named(spark: Any) -> None:
+def test_closed_port_is_named(spark: Any) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
@@ -188,7 +188,7 @@ def test_a_closed_port_is_named(spark: Any) -> None:
         reader(spark, Topics(address), "any").load().collect()
 
 
-def test_a_column_that_is_not_there_is_named(spark: Any, topics: Topics, topic_name: str) -> None:
+def test_unknown_column_is_named(spark: Any, topics: Topics, topic_name: str) -> None:
     topics.fill(topic_name, numbered(1))
     with pytest.raises(Exception, match="column 'valu' is not one of key, value"):
         reader(spark, topics, topic_name).schema("valu binary").load().collect()
@@ -210,7 +210,7 @@ def delete_records(topics: Topics, topic: str, before: int) -> None:
     asyncio.run(run())
 
 
-def test_lost_records_fail_or_are_passed_over(spark: Any, topics: Topics, topic_name: str) -> None:
+def test_lost_records_fail_or_are_skipped(spark: Any, topics: Topics, topic_name: str) -> None:
     topics.fill(topic_name, numbered(50))
     delete_records(topics, topic_name, 20)
     assert reader(spark, topics, topic_name).load().count() == 30
@@ -222,14 +222,14 @@ def test_lost_records_fail_or_are_passed_over(spark: Any, topics: Topics, topic_
 
 
 async def fetching() -> int:
-    """How many ranges are being fetched by this process."""
+    """Returns the number of ranges that this process fetches now."""
     running = [repr(task.get_coro()) for task in asyncio.all_tasks()]
-    return sum("_Ahead._run" in each for each in running)
+    return sum("_RangeFetch._run" in each for each in running)
 
 
 @pytest.mark.parametrize("fail", [True, False])
 def test_records_lost_after_planning(topics: Topics, topic_name: str, fail: bool) -> None:
-    """The range was planned, then its beginning was deleted."""
+    """The start of a planned range is deleted."""
     topics.fill(topic_name, numbered(50))
     delete_records(topics, topic_name, 20)
     options = parse_read_options(
@@ -239,17 +239,17 @@ def test_records_lost_after_planning(topics: Topics, topic_name: str, fail: bool
             "failOnDataLoss": str(fail),
         }
     )
-    arriving = read_ahead(options, [OffsetRange(topic_name, 0, 5, 50)])
+    arriving = fetch_ranges(options, [OffsetRange(topic_name, 0, 5, 50)])
     if fail:
         with pytest.raises(DataLossError, match=r"offset 5 is out of range.*failOnDataLoss"):
             list(arriving)
     else:
         assert b"value 20" in b"".join(fetched.records for _, fetched in arriving)
-    assert on_loop(fetching()) == 0
+    assert run_on_loop(fetching()) == 0
 
 
-def test_closing_a_read_ends_its_fetching(topics: Topics, topic_name: str) -> None:
-    """The buffer is full and fetching pauses; the consumer leaves."""
+def test_closing_a_read_cancels_its_fetches(topics: Topics, topic_name: str) -> None:
+    """The buffer is full, fetching pauses, and the reader is closed."""
     topics.fill(topic_name, numbered(5_000), batch_bytes=1_000)
     options = parse_read_options(
         {
@@ -259,16 +259,18 @@ def test_closing_a_read_ends_its_fetching(topics: Topics, topic_name: str) -> No
             "bufferBytes": "5000",
         }
     )
-    arriving = read_ahead(options, [OffsetRange(topic_name, 0, 0, 5_000)])
+    arriving = fetch_ranges(options, [OffsetRange(topic_name, 0, 0, 5_000)])
     assert next(arriving)
-    assert on_loop(fetching()) == 1
+    assert run_on_loop(fetching()) == 1
     arriving.close()
-    assert on_loop(fetching()) == 0
+    assert run_on_loop(fetching()) == 0
 
 
 @pytest.mark.parametrize("fail", [True, False])
-def test_a_topic_made_anew_while_it_is_read(topics: Topics, topic_name: str, fail: bool) -> None:
-    """Of a range planned before, nothing is read of the new topic, which holds as many offsets."""
+def test_topic_recreated_during_the_read_is_data_loss(
+    topics: Topics, topic_name: str, fail: bool
+) -> None:
+    """No record of the recreated topic is read, although it has as many offsets."""
     topics.fill(topic_name, numbered(2_000), batch_bytes=1_000)
     options = parse_read_options(
         {
@@ -279,15 +281,15 @@ def test_a_topic_made_anew_while_it_is_read(topics: Topics, topic_name: str, fai
             "failOnDataLoss": str(fail),
         }
     )
-    (wanted,) = with_client(options.client, lambda client: ranges_to_read(client, options))
-    arriving = read_ahead(options, [wanted])
+    (wanted,) = with_client(options.client, lambda client: plan_batch(client, options))
+    arriving = fetch_ranges(options, [wanted])
     read = [next(arriving)]
     make_anew(topics, topic_name, b"anew")
-    with pytest.raises(DataLossError, match=r"made anew.*load") if fail else nullcontext():
+    with pytest.raises(DataLossError, match=r"recreated.*load") if fail else nullcontext():
         read.extend(arriving)
     assert b"anew" not in b"".join(fetched.records for _, fetched in read)
-    with pytest.raises(DataLossError, match="made anew") if fail else nullcontext():
-        assert list(read_ahead(options, [wanted])) == [], "a task that begins later"
+    with pytest.raises(DataLossError, match="recreated") if fail else nullcontext():
+        assert list(fetch_ranges(options, [wanted])) == [], "a task that begins later"
 
 
 def make_anew(topics: Topics, topic: str, value: bytes) -> None:

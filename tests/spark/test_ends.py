@@ -30,7 +30,7 @@ FOUND = {"batch": [300, 3 * 4_950, 3], "stream": 300, "sink": 100, "stream_sink"
 
 
 @pytest.mark.parametrize("end", ["oldest", "newest"])
-def test_the_ends(
+def test_oldest_and_newest_pyspark(
     spark_environment: None, topics: Topics, topic_name: str, tmp_path: Path, end: str
 ) -> None:
     oldest, newest = ends_of_pythons()

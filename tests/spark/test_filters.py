@@ -1,4 +1,4 @@
-"""Filters cut the ranges where Spark pushes them down, and change nothing where it does not."""
+"""Pushed filters narrow the ranges, and without pushdown rows are the same."""
 
 from __future__ import annotations
 

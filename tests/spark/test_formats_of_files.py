@@ -1,4 +1,4 @@
-"""Outputs of other formats than Parquet: an event that stands there is found there."""
+"""Outputs of other formats than Parquet: events of earlier increments are found in them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OTHERS = pytest.mark.exhaustive
         pytest.param("orc", {}, ("status",), marks=OTHERS),
     ],
 )
-def test_what_an_earlier_increment_holds_comes_once(
+def test_events_of_an_earlier_increment_are_not_repeated(
     spark: Any,
     embedded_topics: Topics,
     topic_name: str,

@@ -1,4 +1,4 @@
-"""Runs that go on: what is new, what came twice, what was lost, as a stream, to other formats."""
+"""Incremental runs: new records, duplicates, data loss, streams, other formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kproto_pipeline.job import JobCounts, JobSettings, OutputExistsError, run
 from kproto_pipeline.job.settings import DeadLetters, Output
-from kproto_pipeline.spark.planning.ranges import DataLossError
+from kproto_pipeline.spark.planning.offset_ranges import DataLossError
 
 from kproto.client import Client, NewTopic, ProducerRecord
 from tests.spark.conftest import Topics
@@ -35,7 +35,7 @@ def settings(topics: Topics, topic: str, folder: Path, **source: str) -> JobSett
     return JobSettings(given, Output(str(folder / "lake")), mode="incremental")
 
 
-def test_each_run_goes_on_where_the_last_one_ended(
+def test_run_continues_where_the_last_one_ended(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     embedded_topics.fill(topic_name, [event(1), event(2), BROKEN[0]], partitions=2)
@@ -56,10 +56,10 @@ def test_each_run_goes_on_where_the_last_one_ended(
     assert ids(tmp_path / "lake") == {"1": 1, "2": 2, "3": 1}
 
 
-def test_a_record_without_a_time_is_near_to_all(
+def test_record_without_a_timestamp_is_compared_with_all_increments(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
-    """Also where others of its increment have one; microseconds cannot hold the time of some."""
+    """Even if other records of its increment have one; some do not fit in microseconds."""
     day, no_time = 86_400_000, 2**62
     first = 1_700_000_000_000
 
@@ -84,7 +84,7 @@ def test_a_record_without_a_time_is_near_to_all(
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_new_topics_and_lost_ones(
+def test_new_topics_are_read_and_lost_ones_reported(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     a, b = f"{topic_name}-a", f"{topic_name}-b"
@@ -94,20 +94,20 @@ def test_new_topics_and_lost_ones(
     embedded_topics.fill(b, [event(2)], partitions=3)
     assert run(spark, wanted).counts.valid == 1
 
-    async def made_anew() -> None:
+    async def recreated_partitions() -> None:
         async with Client(embedded_topics.bootstrap) as client:
             await client.delete_topics(a)
             await client.create_topics(NewTopic(a))
 
-    asyncio.run(made_anew())
+    asyncio.run(recreated_partitions())
     send(embedded_topics, a, event(3), event(4), event(1))
-    with pytest.raises(DataLossError, match=f"{a}-0: the topic was made anew"):
+    with pytest.raises(DataLossError, match=f"{a}-0: the topic was recreated"):
         run(spark, wanted)
     passing = replace(wanted, source={**wanted.source, "failOnDataLoss": "false"})
     told: list[str] = []
-    found = run(spark, passing, watcher=Told(told))
+    found = run(spark, passing, listener=Told(told))
     assert found.counts == JobCounts(3, 2, 0, 1, 2)
-    assert f"{a}-0: the topic was made anew" in told[1]
+    assert f"{a}-0: the topic was recreated" in told[1]
     assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1, "4": 1}
 
     async def deleted() -> None:
@@ -122,7 +122,7 @@ def test_new_topics_and_lost_ones(
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_a_stream_takes_what_comes_while_it_runs(
+def test_stream_reads_records_that_arrive_while_it_runs(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     embedded_topics.fill(topic_name, [event(1), BROKEN[0]])
@@ -148,10 +148,10 @@ def test_a_stream_takes_what_comes_while_it_runs(
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_a_format_that_is_no_files_is_written_at_least_once(
+def test_table_format_is_written_at_least_once(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
-    """A database: what was under way is found there, and not written again."""
+    """A database: events of an unfinished increment are found there, and not written again."""
     embedded_topics.fill(topic_name, [event(1), event(2)])
     options = {
         "url": f"jdbc:derby:{tmp_path}/db;create=true",
@@ -171,7 +171,7 @@ def test_a_format_that_is_no_files_is_written_at_least_once(
             raise RuntimeError("killed")
 
     with pytest.raises(RuntimeError, match="killed"):
-        run(spark, wanted, watcher=Told(told), at=killed)
+        run(spark, wanted, listener=Told(told), on_step=killed)
     assert "the format jdbc is written at least once" in told[0]
     again = run(spark, wanted)
     assert again.counts == JobCounts(2, 0, 0, 2, 0)

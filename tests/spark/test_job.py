@@ -1,4 +1,4 @@
-"""The job, on the embedded and on a real broker: each record read is found as one outcome."""
+"""The job, on the embedded and on a real broker: each record read has one outcome."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kproto_cloudevents import CloudEvent, to_kafka
 from kproto_pipeline.job import CountMismatchError, JobCounts, OutputExistsError, run_job
-from kproto_pipeline.job.increments import agreed
-from kproto_pipeline.job.running import undone_after_failure
+from kproto_pipeline.job.increment_writer import reconciled_counts
+from kproto_pipeline.job.job_cleanup import cleanup_on_failure
 
 from kproto.client import ProducerRecord
 from tests.spark.conftest import Topics
@@ -55,7 +55,7 @@ def options(topics: Topics, topic: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "broker", ["embedded_topics", pytest.param("topics", marks=pytest.mark.kafka)]
 )
-def test_records_are_judged_counted_and_written(
+def test_records_get_a_status_and_are_counted_and_written(
     spark: Any, broker: str, request: pytest.FixtureRequest, topic_name: str, tmp_path: Path
 ) -> None:
     topics: Topics = request.getfixturevalue(broker)
@@ -87,7 +87,7 @@ def test_records_are_judged_counted_and_written(
 
 
 @pytest.mark.spark
-def test_of_the_same_event_the_first_stays(
+def test_first_of_equal_events_is_valid(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     embedded_topics.fill(topic_name, [event(1), event(2), event(1)])
@@ -109,7 +109,7 @@ def test_an_empty_topic_is_an_empty_output(
 
 
 @pytest.mark.spark
-def test_an_output_is_replaced_only_when_asked(
+def test_output_is_replaced_only_with_overwrite(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     embedded_topics.fill(topic_name, RECORDS)
@@ -128,7 +128,7 @@ def test_an_output_is_replaced_only_when_asked(
 
 @pytest.mark.spark
 @pytest.mark.exhaustive
-def test_a_failed_job_leaves_nothing_and_harms_nothing(
+def test_failed_job_changes_nothing(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     output = tmp_path / "events"
@@ -144,8 +144,8 @@ def test_a_failed_job_leaves_nothing_and_harms_nothing(
 
 @pytest.mark.exhaustive
 @pytest.mark.spark
-def test_no_task_runs_any_more_when_a_failed_block_is_undone(spark: Any, tmp_path: Path) -> None:
-    """One task fails at once, and Spark with it; the other would still write."""
+def test_cleanup_waits_for_running_tasks(spark: Any, tmp_path: Path) -> None:
+    """One task fails at once, and its job; the other task would still write."""
     begun = tmp_path / "begun"
 
     def write(number: int) -> None:
@@ -161,7 +161,7 @@ def test_no_task_runs_any_more_when_a_failed_block_is_undone(spark: Any, tmp_pat
         executors = spark.sparkContext.statusTracker().getExecutorInfos()
         running.append(sum(executor.numRunningTasks for executor in executors))
 
-    with pytest.raises(Exception, match="of its own"), undone_after_failure(spark, undo):
+    with pytest.raises(Exception, match="of its own"), cleanup_on_failure(spark, undo):
         spark.sparkContext.parallelize(range(2), 2).foreach(write)
     assert running == [0]
     assert not spark.sparkContext.getJobTags()
@@ -175,8 +175,6 @@ def test_no_task_runs_any_more_when_a_failed_block_is_undone(spark: Any, tmp_pat
         ({"read": 9, "valid": 3, "invalid": 3, "duplicate": 3}, {"valid": 3}),
     ],
 )
-def test_counts_that_do_not_agree_are_an_error(
-    seen: dict[str, int], written: dict[str, int]
-) -> None:
+def test_differing_counts_are_an_error(seen: dict[str, int], written: dict[str, int]) -> None:
     with pytest.raises(CountMismatchError, match="9 records were read"):
-        agreed(seen, written)
+        reconciled_counts(seen, written)

@@ -1,4 +1,4 @@
-"""The command: killed, killed again, and run to its end; what it says; errors in one line."""
+"""The command: killed repeatedly and finished, its output, errors in one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_killed_at_random_moments(embedded: str, tmp_path: Path) -> None:
     assert result.exact, result
 
 
-def test_what_it_says(embedded_topics: Topics, topic_name: str, tmp_path: Path) -> None:
+def test_output_of_the_command(embedded_topics: Topics, topic_name: str, tmp_path: Path) -> None:
     embedded_topics.fill(topic_name, RECORDS)
     file = tmp_path / "pipeline.toml"
     file.write_text(

@@ -1,4 +1,4 @@
-"""A job that is killed at any step and run again: each valid event stands in the output once."""
+"""A job is killed at any step and restarted: each valid event is in the output once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from kproto_pipeline.job import (
     JobSettings,
     OutputBusyError,
     OutputDamagedError,
-    increments,
+    increment_writer,
+    job_run,
     output_files,
     run,
-    runs,
 )
-from kproto_pipeline.job.locks import only_run
+from kproto_pipeline.job.output_lock import lock_output
 from kproto_pipeline.job.settings import DeadLetters, Output
 
 from tests.spark.conftest import Topics
@@ -33,18 +33,18 @@ RECORDS = [event(1), event(2), event(1), BROKEN[0], event(3, "b"), event(2, "b",
 
 
 class Killed(BaseException):
-    """The end of a process, of which the process itself learns nothing."""
+    """Simulates the kill of a process."""
 
 
 @pytest.fixture
 def no_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is killed clears nothing away."""
-    for module in (increments, runs):
-        monkeypatch.setattr(module, "undone_after_failure", lambda spark, undo: nullcontext())
+    """Disables cleanup, as in a killed process."""
+    for module in (increment_writer, job_run):
+        monkeypatch.setattr(module, "cleanup_on_failure", lambda spark, undo: nullcontext())
 
 
 def killed_at(step: str, times: int = 1) -> Callable[[str], None]:
-    """Ends the run at the step, when it comes for the `times`th time."""
+    """Raises at a step when it is reached for the `times`th time."""
     came: list[str] = []
 
     def at(reached: str) -> None:
@@ -56,7 +56,7 @@ def killed_at(step: str, times: int = 1) -> Callable[[str], None]:
 
 
 def ids(folder: Path) -> Counter[str]:
-    """What a reader of the folder sees: the ids of the valid events."""
+    """Returns the ids of the valid events that a reader of the folder sees."""
     if not folder.exists():
         return Counter()
     table = ds.dataset(str(folder), format="parquet", partitioning="hive").to_table()
@@ -70,7 +70,7 @@ def settings(topics: Topics, topic: str, folder: Path, mode: Any, **more: Any) -
     return JobSettings(source, Output(str(folder / "lake")), mode=mode, max_records=2, **more)
 
 
-STEPS = [step for step in increments.STEPS if step != "dead letters written"]
+STEPS = [step for step in increment_writer.STEPS if step != "dead letters written"]
 
 
 @pytest.mark.slow
@@ -85,11 +85,11 @@ STEPS = [step for step in increments.STEPS if step != "dead letters written"]
         pytest.param(True, 1, marks=pytest.mark.thorough),
     ],
 )
-def test_killed_at_each_step_and_run_again(
+def test_restart_after_a_kill_at_each_step(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path, letters: bool, times: int
 ) -> None:
     embedded_topics.fill(topic_name, RECORDS)
-    for step in increments.STEPS if letters else STEPS:
+    for step in increment_writer.STEPS if letters else STEPS:
         folder = tmp_path / step
         wanted = settings(
             embedded_topics,
@@ -100,7 +100,7 @@ def test_killed_at_each_step_and_run_again(
         )
         if not (step == "dead letters written" and times == 2):
             with pytest.raises(Killed):
-                run(spark, wanted, at=killed_at(step, times))
+                run(spark, wanted, on_step=killed_at(step, times))
         before = ids(folder / "lake")
         assert all(number == 1 for number in before.values()), (step, before)
         run(spark, wanted)
@@ -117,7 +117,7 @@ def test_killed_at_each_step_and_run_again(
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("no_undoing")
-def test_killed_while_an_output_is_replaced(
+def test_restart_after_a_kill_during_replacement(
     spark: Any,
     embedded_topics: Topics,
     topic_name: str,
@@ -147,41 +147,41 @@ def test_killed_while_an_output_is_replaced(
 
 
 @pytest.mark.usefixtures("no_undoing")
-def test_killed_where_a_move_takes_many_steps(
+def test_restart_after_a_kill_without_atomic_rename(
     spark: Any,
     embedded_topics: Topics,
     topic_name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As on an object store: the manifest comes last, and what has none is not there."""
+    """As in an object store: the manifest is written last, and an increment needs one."""
     monkeypatch.setattr(output_files, "ATOMIC", frozenset())
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
     with pytest.raises(Killed):
-        run(spark, wanted, at=killed_at("moved without manifest"))
+        run(spark, wanted, on_step=killed_at("moved without manifest"))
     told: list[str] = []
-    run(spark, wanted, watcher=Told(told))
+    run(spark, wanted, listener=Told(told))
     assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
     assert "a reader may see a part of an increment" in told[0]
 
 
 class Told:
-    """Remembers what a run says."""
+    """Records what a run reports."""
 
     def __init__(self, told: list[str]) -> None:
         self.told = told
 
-    def begun(self, number: int, plan: Any, behind: int) -> None:
+    def on_increment_started(self, number: int, plan: Any, behind: int) -> None:
         pass
 
-    def made(self, manifest: Any) -> None:
+    def on_increment_published(self, manifest: Any) -> None:
         pass
 
-    def lost(self, what: str) -> None:
+    def on_data_loss(self, what: str) -> None:
         self.told.append(what)
 
-    def promised(self, what: str) -> None:
+    def on_delivery_guarantee(self, what: str) -> None:
         self.told.append(what)
 
 
@@ -190,7 +190,7 @@ def test_one_run_at_a_time(
 ) -> None:
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
-    with only_run(tmp_path / "lake"), pytest.raises(OutputBusyError, match="another run writes"):
+    with lock_output(tmp_path / "lake"), pytest.raises(OutputBusyError, match="another run writes"):
         run(spark, wanted)
 
     def overtaken(step: str) -> None:
@@ -199,8 +199,8 @@ def test_one_run_at_a_time(
             (aside,) = (tmp_path / "lake" / "_kproto").iterdir()
             shutil.copytree(aside, tmp_path / "lake" / "increment=000001")
 
-    with pytest.raises(OutputBusyError, match="came into being while this run was at work"):
-        run(spark, wanted, at=overtaken)
+    with pytest.raises(OutputBusyError, match="appeared during this run"):
+        run(spark, wanted, on_step=overtaken)
     run(spark, wanted)
     assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
 
@@ -209,16 +209,14 @@ def test_one_run_at_a_time(
 def begun(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> Iterator[tuple[JobSettings, Path]]:
-    """A lake of three increments."""
+    """An output of three increments."""
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
     run(spark, wanted)
     return wanted, tmp_path / "lake"  # type: ignore[return-value]
 
 
-def test_a_lake_that_was_tampered_with_is_refused(
-    spark: Any, begun: tuple[JobSettings, Path]
-) -> None:
+def test_damaged_output_is_refused(spark: Any, begun: tuple[JobSettings, Path]) -> None:
     wanted, lake = begun
     manifest = lake / "increment=000003" / "_kproto.json"
     text = manifest.read_text()
@@ -226,10 +224,10 @@ def test_a_lake_that_was_tampered_with_is_refused(
     assert content["counts"]["read"] == 2
     for damage, words in (
         (lambda: (lake / "mine.parquet").write_text("x"), "holds mine.parquet, which is no"),
-        (lambda: manifest.write_text("{"), "cannot be read as what an increment says"),
+        (lambda: manifest.write_text("{"), "is no manifest of an increment"),
         (lambda: manifest.write_text('{"kproto_pipeline": 2}'), "is of version 2"),
         (manifest.unlink, "_kproto.json lacks"),
-        (lambda: shutil.rmtree(lake / "increment=000002"), "one lacks"),
+        (lambda: shutil.rmtree(lake / "increment=000002"), "one is missing"),
     ):
         damage()
         with pytest.raises(OutputDamagedError, match=words):

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.thorough, pytest
 SEED = 1
 
 
-def test_nothing_is_lost_and_only_what_was_under_way_stands_twice(tmp_path: Path) -> None:
+def test_nothing_is_lost_and_only_unfinished_batches_are_duplicated(tmp_path: Path) -> None:
     plan = Plan(rounds=4, seed=SEED)
     with KafkaCluster("4.4.0", racks=("a", "b", "c"), config=QUICK_SESSIONS) as cluster:
         result = asyncio.run(spark_kill_test(plan, cluster, tmp_path, lambda *_: None))

@@ -1,4 +1,4 @@
-"""Folders and files through Hadoop's API, as where they are not on this machine."""
+"""Files and folders through Hadoop's API, as on a remote file system."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("atomic", [True, False])
-def test_elsewhere(
+def test_files_of_another_file_system(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, atomic: bool
 ) -> None:
     monkeypatch.setattr(OutputFiles, "local", None)
@@ -22,29 +22,29 @@ def test_elsewhere(
     files = OutputFiles(spark, str(tmp_path / "out"))
     assert files.root == f"file:{tmp_path}/out"
     assert files.atomic is atomic
-    files.make(files.below("a"))
-    files.write(files.below("a", "text"), "größer\n")
-    assert files.read(files.below("a", "text")) == "größer\n"
-    files.move(files.below("a"), files.below("b"))
+    files.make_folder(files.child_path("a"))
+    files.write(files.child_path("a", "text"), "größer\n")
+    assert files.read(files.child_path("a", "text")) == "größer\n"
+    files.move(files.child_path("a"), files.child_path("b"))
     assert [name for name in files.names(files.root) if not name.startswith(".")] == ["b"]
     assert (tmp_path / "out" / "b" / "text").read_text() == "größer\n"
-    files.make(files.below("a"))
+    files.make_folder(files.child_path("a"))
     with pytest.raises(OutputBusyError, match="another run writes to the same output"):
-        files.move(files.below("a"), files.below("b"))
+        files.move(files.child_path("a"), files.child_path("b"))
     # Between the look and the move another run has come.
     monkeypatch.setattr(files, "exists", lambda path: False)
     if atomic:
         with pytest.raises(OutputBusyError, match="another run writes to the same output"):
-            files.move(files.below("a"), files.below("b"))
+            files.move(files.child_path("a"), files.child_path("b"))
         assert (tmp_path / "out" / "a").is_dir()
-    files.delete(files.below("nothing"))
+    files.delete(files.child_path("nothing"))
 
 
-def test_what_a_killed_replacement_left_is_put_back(spark: Any, tmp_path: Path) -> None:
+def test_output_is_restored_after_a_killed_replacement(spark: Any, tmp_path: Path) -> None:
     files = OutputFiles(spark, str(tmp_path / "out"))
     files.restore()
     assert list(tmp_path.iterdir()) == []
-    left = Path(files.beside("replaced").removeprefix("file:"))
+    left = Path(files.new_sibling("replaced").removeprefix("file:"))
     left.mkdir()
     (left / "kept").write_text("")
     files.restore()

@@ -1,4 +1,4 @@
-"""The rows of a batch are those of Spark's JVM connector, same topic and options, real brokers."""
+"""A batch has the rows of Spark's JVM connector for the same options, on real brokers."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def test_batches_and_rows(
 
 
 @pytest.mark.parametrize("engines", [("kafka", "kproto"), ("kproto", "kafka")], ids="-".join)
-def test_a_checkpoint_of_the_one_goes_on_with_the_other(
+def test_checkpoints_are_interchangeable(
     beside: SparkPrograms,
     topics: Topics,
     topic_name: str,
@@ -99,7 +99,7 @@ def test_a_checkpoint_of_the_one_goes_on_with_the_other(
 
 
 @pytest.mark.parametrize("trigger", [{"once": True}, {"availableNow": True}], ids=str)
-def test_the_trigger_once_takes_all_at_once(
+def test_trigger_once_reads_everything_in_one_micro_batch(
     beside: SparkPrograms,
     topics: Topics,
     topic_name: str,

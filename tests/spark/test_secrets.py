@@ -138,7 +138,7 @@ def shown(
 
 
 #: Where Spark shows options with `spark.sql.ui.explainMode=extended` and `spark.sql.planChangeLog`,
-#: hidden by what they look like alone: docs/spark-cluster.md names these places.
+#: hidden by what they look like alone: docs/how-to/spark-cluster.md names these places.
 SHOWN_BY_SPARK = ("file events/", "file spark.log", "page SQL/execution/", "page api/v1/appl")
 
 
@@ -152,7 +152,7 @@ def test_no_secret_is_shown(shown: Shown) -> None:
         assert [place for place in leaks if not place.startswith(SHOWN_BY_SPARK)] == []
 
 
-def test_what_was_looked_at_is_what_spark_shows(shown: Shown) -> None:
+def test_every_inspected_text_is_shown_by_spark(shown: Shown) -> None:
     """Each source of texts says something, so that it would have shown a secret, too."""
     assert "kproto" in shown.texts["explain formatted"]
     assert [name for name in shown.texts if name.startswith("failing ")] == [

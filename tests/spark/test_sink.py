@@ -1,4 +1,4 @@
-"""Rows to topics, batch and stream: what is read again is what was written; faults name the row."""
+"""Rows are written to topics and read again, in batches and streams; errors name the row."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read(spark: Any, topics: Topics, topic: str) -> list[Any]:
     return found
 
 
-def test_rows_come_back_as_they_were(spark: Any, embedded_topics: Topics, topic_name: str) -> None:
+def test_written_rows_are_read_again(spark: Any, embedded_topics: Topics, topic_name: str) -> None:
     embedded_topics.fill(topic_name, [], partitions=3)
     rows = [
         (b"k", b"v", [("a", b"1"), ("a", None)], topic_name, 0),
@@ -60,7 +60,7 @@ def test_rows_come_back_as_they_were(spark: Any, embedded_topics: Topics, topic_
     ]
 
 
-def test_a_key_decides_as_it_does_for_the_client(
+def test_key_selects_the_partition_of_the_client(
     spark: Any, embedded_topics: Topics, topic_name: str
 ) -> None:
     keys = [b"key-%d" % n for n in range(200)]
@@ -96,7 +96,7 @@ def test_every_codec(
     assert sorted(int(row["value"]) for row in rows) == list(range(5_000))
 
 
-def test_a_stream_is_written_as_it_was_read(
+def test_stream_from_topic_to_topic(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     records = [ProducerRecord(b"%d" % n, b"%d" % (n % 7), [("n", b"x")]) for n in range(50)]
@@ -218,7 +218,7 @@ def test_events_with_all_their_headers_are_the_same_records(
         ),
     ],
 )
-def test_a_row_that_cannot_be_written_is_named(
+def test_unwritable_row_is_named(
     spark: Any, embedded_topics: Topics, topic_name: str, row: tuple[Any, ...], what: str
 ) -> None:
     embedded_topics.fill(topic_name, [])
@@ -242,7 +242,7 @@ def test_a_row_that_cannot_be_written_is_named(
         ("value string", {"topic": "t", "cloudEvents": "x"}, "cloudEvents is 'x'"),
     ],
 )
-def test_what_cannot_work_is_told_before_any_task(
+def test_wrong_options_and_columns_fail_before_any_task(
     spark: Any, columns: str, options: dict[str, str], what: str
 ) -> None:
     frame = spark.createDataFrame([], columns)

@@ -1,4 +1,4 @@
-"""Topics as streams, on the embedded broker: batches, limits, growth, restarts, losses."""
+"""Streams on the embedded broker: micro-batches, limits, new topics, restarts, data loss."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ends_of(progress: list[dict[str, Any]]) -> list[Any]:
     return [json.loads(json.dumps(each["sources"][0]["endOffset"])) for each in progress]
 
 
-def test_available_now_is_cut_in_batches_and_goes_on_from_its_checkpoint(
+def test_available_now_is_split_and_continues_from_its_checkpoint(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     records = [ProducerRecord(b"%d" % n, partition=int(n >= 30)) for n in range(40)]
@@ -54,7 +54,7 @@ def test_available_now_is_cut_in_batches_and_goes_on_from_its_checkpoint(
     assert values(rows_of(spark, tmp_path)) == list(range(45))
 
 
-def test_a_stream_starts_at_the_end_and_loses_nothing_when_its_first_batch_is_done_again(
+def test_replay_of_the_first_micro_batch_loses_nothing(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     embedded_topics.fill(topic_name, [ProducerRecord(b"-1")])
@@ -68,7 +68,7 @@ def test_a_stream_starts_at_the_end_and_loses_nothing_when_its_first_batch_is_do
     assert values(rows_of(spark, tmp_path)) == [0, 1, 2]
 
 
-def test_new_topics_are_read_from_their_start_while_it_runs(
+def test_new_topics_are_read_from_earliest(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     embedded_topics.fill(f"{topic_name}-a", [ProducerRecord(b"0")])
@@ -88,7 +88,7 @@ def test_new_topics_are_read_from_their_start_while_it_runs(
 
 
 @pytest.mark.parametrize("fails", ["true", pytest.param("false", marks=pytest.mark.exhaustive)])
-def test_a_topic_that_is_deleted_or_made_anew_is_told_or_passed_over(
+def test_deleted_or_recreated_topic_is_data_loss_or_skipped(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path, fails: str
 ) -> None:
     embedded_topics.fill(topic_name, [ProducerRecord(b"%d" % n) for n in range(3)])
@@ -100,7 +100,7 @@ def test_a_topic_that_is_deleted_or_made_anew_is_told_or_passed_over(
         asked(embedded_topics, topic_name, make=True)
         send(embedded_topics, topic_name, range(10, 16))
         if fails == "true":
-            with pytest.raises(Exception, match=r"made anew|is gone"):
+            with pytest.raises(Exception, match=r"recreated|is gone"):
                 query.processAllAvailable()
         else:
             query.processAllAvailable()

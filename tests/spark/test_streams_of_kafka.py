@@ -1,4 +1,4 @@
-"""Streams on a real Kafka: topics grow, are cut and vanish, and a group follows the query."""
+"""Streams on a real Kafka: topics grow, are truncated and deleted; offsets are committed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def values(spark: Any, folder: Path) -> list[int]:
 
 
 def add_partitions(topics: Topics, topic: str, count: int) -> None:
-    """Let the topic have so many; every broker is told by the controller, in its time."""
+    """Adds partitions, and waits until every broker knows them."""
     wanted = CreatePartitionsTopic(name=topic, count=count, assignments=None)
     (answer,) = asked(topics, CreatePartitionsRequest(topics=[wanted], timeout_ms=30_000))
     assert not answer.results[0].error_code, answer
@@ -68,7 +68,7 @@ def add_partitions(topics: Topics, topic: str, count: int) -> None:
     asyncio.run(told())
 
 
-def test_partitions_that_are_added_are_read_from_their_start(
+def test_added_partitions_are_read_from_earliest(
     spark: Any, topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     topics.fill(topic_name, [ProducerRecord(b"0")])
@@ -87,10 +87,10 @@ def test_partitions_that_are_added_are_read_from_their_start(
 
 
 @pytest.mark.parametrize("fails", ["true", "false"])
-def test_a_log_that_was_cut(
+def test_truncated_log_is_data_loss(
     spark: Any, topics: Topics, topic_name: str, tmp_path: Path, fails: str
 ) -> None:
-    """Records that the query has not read are deleted between two runs."""
+    """Unread records are deleted between two runs."""
     topics.fill(topic_name, [ProducerRecord(b"%d" % n) for n in range(10)])
     wanted = options(topics, topic_name, failOnDataLoss=fails)
     read_all(spark, wanted, tmp_path)
@@ -117,7 +117,7 @@ async def anew(topics: Topics, topic: str) -> None:
 
 
 @pytest.mark.parametrize("fails", ["true", "false"])
-def test_a_topic_that_is_deleted_or_made_anew(
+def test_deleted_or_recreated_topic_is_data_loss(
     spark: Any, topics: Topics, topic_name: str, tmp_path: Path, fails: str
 ) -> None:
     topics.fill(topic_name, [ProducerRecord(b"%d" % n) for n in range(3)])
@@ -129,7 +129,7 @@ def test_a_topic_that_is_deleted_or_made_anew(
         asyncio.run(anew(topics, topic_name))
         send(topics, topic_name, range(10, 16))
         if fails == "true":
-            with pytest.raises(Exception, match=r"the topic was made anew|is gone"):
+            with pytest.raises(Exception, match=r"the topic was recreated|is gone"):
                 query.processAllAvailable()
         else:
             query.processAllAvailable()
@@ -139,10 +139,10 @@ def test_a_topic_that_is_deleted_or_made_anew(
 
 
 @pytest.mark.parametrize("fails", ["true", "false"])
-def test_a_topic_that_was_made_anew_between_two_runs(
+def test_topic_recreated_between_two_runs_is_data_loss(
     spark: Any, topics: Topics, topic_name: str, tmp_path: Path, fails: str
 ) -> None:
-    """Its log ends before where the stream stands: that is told, and the stream goes on there."""
+    """Its log ends before the stream's offset: the loss is reported, and the stream continues."""
     topics.fill(topic_name, [ProducerRecord(b"%d" % n) for n in range(5)])
     wanted = options(topics, topic_name, failOnDataLoss=fails)
     read_all(spark, wanted, tmp_path)
@@ -166,7 +166,7 @@ def committed(topics: Topics, group: str, topic: str) -> list[int]:
     return [each.committed_offset for each in found.partitions]
 
 
-def test_a_group_follows_the_query(
+def test_offsets_of_a_query_are_committed_for_its_group(
     spark: Any, topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     topics.fill(
@@ -183,7 +183,7 @@ def test_a_group_follows_the_query(
 
 
 async def join(topics: Topics, group: str) -> str:
-    """A member of the group, which the brokers believe alive for a minute; its id."""
+    """Joins a member that the brokers keep for a minute; returns its id."""
     protocol = JoinGroupRequestProtocol(name="any", metadata=b"")
     async with Client(topics.bootstrap) as client:
         member, answer = "", None
@@ -214,7 +214,7 @@ async def join(topics: Topics, group: str) -> str:
     return member
 
 
-def test_a_group_with_a_live_member_is_left_alone(
+def test_no_commit_for_a_group_with_a_live_member(
     spark: Any, topics: Topics, topic_name: str, tmp_path: Path
 ) -> None:
     topics.fill(

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from kproto.broker import BrokerSettings
 from kproto.broker.authorizer import Acl
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context, Principal
 from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.listeners import Endpoint
 from kproto.broker.registry import by_key
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.base import Request

@@ -1,40 +1,88 @@
 """What happens when a test needs something that this machine does not have.
 
-Skipping is allowed on a developer's machine but never quietly: the reasons stand together at the
-end of the run. Under CI the same is a failure.
+A developer's machine may skip the test, but never quietly: the last lines of the run name each
+missing part once and say what to install. CI fails instead.
 """
 
 from __future__ import annotations
 
 import os
+import textwrap
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 import pytest
 
-__all__ = ["PREFIX", "not_available", "report_missing"]
+__all__ = ["PREFIX", "missing_lines", "not_available", "report_missing", "skip_untested"]
 
 PREFIX = "NOT TESTED: "
 """Begins the reason of every skip that the summary repeats."""
 
+LONGEST_REASON = 300
+"""Characters of a reason in the summary; the skip itself has all of it."""
 
-def not_available(what: str, reason: object) -> NoReturn:
-    """Skip the test with a reason that the summary repeats; under CI fail it."""
-    message = f"{PREFIX}{what}: {reason}"
+
+def not_available(part: str, reason: object, install: str = "") -> NoReturn:
+    """Skips the test as `skip_untested` does; under CI fails it."""
     if os.environ.get("CI", "").lower() in {"true", "1", "yes"}:
-        pytest.fail(message, pytrace=False)
-    pytest.skip(message)
+        pytest.fail(_message(part, reason, install), pytrace=False)
+    skip_untested(part, reason, install)
 
 
-def report_missing(reporter: pytest.TerminalReporter) -> None:
-    """Write a section that says what was not tested, why, and how many tests that is."""
-    reasons: Counter[str] = Counter()
-    for report in reporter.stats.get("skipped", []):
-        if isinstance(report.longrepr, tuple):
-            _, found, reason = str(report.longrepr[2]).partition(PREFIX)
-            if found:
-                reasons[reason] += 1
-    if reasons:
+def skip_untested(part: str, reason: object, install: str = "") -> NoReturn:
+    """Skips the test with a reason that the summary repeats.
+
+    `part` names what stays untested. `install` names what to install, unless the reason does.
+    """
+    pytest.skip(_message(part, reason, install))
+
+
+def _message(part: str, reason: object, install: str) -> str:
+    assert ": " not in part, "the summary finds the reason behind the first colon"
+    return f"{PREFIX}{part}: {reason}" + (f"; install {install}" if install else "")
+
+
+@contextmanager
+def report_missing(reporter: pytest.TerminalReporter) -> Iterator[None]:
+    """Writes a section with a line for each reason why something was not tested.
+
+    The section stands behind what is written within the block; pytest's own short summary, which
+    has a line for each place of a skip, leaves these skips out meanwhile.
+    """
+    skipped = reporter.stats.get("skipped", [])
+    reporter.stats["skipped"] = [it for it in skipped if PREFIX not in _reason(it)]
+    try:
+        yield
+    finally:
+        reporter.stats["skipped"] = skipped
+    lines = missing_lines(map(_reason, skipped))
+    if lines:
         reporter.section("parts that were NOT tested here", sep="!", red=True, bold=True)
-        for reason, count in reasons.items():
-            reporter.write_line(f"{count} skipped: {reason}")
+        for line in lines:
+            reporter.write_line(line)
+
+
+def _reason(report: pytest.TestReport) -> str:
+    return str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else ""
+
+
+def missing_lines(reasons: Iterable[str]) -> list[str]:
+    """Returns a line for each reason: how many tests it skipped, of which parts, what to install.
+
+    Reasons of skips that this module did not make are left out.
+    """
+    counts: Counter[str] = Counter()
+    parts: dict[str, set[str]] = {}
+    for text in reasons:
+        _, found, told = text.partition(PREFIX)
+        if found:
+            part, _, reason = told.partition(": ")
+            reason = textwrap.shorten(reason, LONGEST_REASON)
+            counts[reason] += 1
+            parts.setdefault(reason, set()).add(part)
+    return [
+        f"{count} skipped: {', '.join(sorted(parts[reason]))}: {reason}"
+        for reason, count in counts.items()
+    ]

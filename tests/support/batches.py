@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kproto.records import CREATE_TIME, RecordBatch, encode_batch
-from kproto.records.magic2.batch_header import CRC, CRC_AT, CRC_FROM
+from kproto.records.magic2.batch_header import CRC, CRC_FROM, CRC_OFFSET
 from kproto.records.magic2.crc import crc32c
 
 __all__ = ["TIMESTAMP", "batch_bytes", "patched", "view"]
@@ -71,5 +71,5 @@ def patched(batch: bytes, at: int, new: bytes) -> bytes:
     """The batch with other bytes at `at`, and the checksum that belongs to them."""
     changed = bytearray(batch)
     changed[at : at + len(new)] = new
-    CRC.pack_into(changed, CRC_AT, crc32c(bytes(changed[CRC_FROM:])))
+    CRC.pack_into(changed, CRC_OFFSET, crc32c(bytes(changed[CRC_FROM:])))
     return bytes(changed)

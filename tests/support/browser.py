@@ -36,7 +36,12 @@ def chromium() -> Iterator[webdriver.Chrome]:
     """The browser; all tests of a worker share it."""
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if browser is None or driver is None:
-        not_available("pages in a browser", "chromium or chromedriver is not installed")
+        missing = "chromium" if browser is None else "chromedriver"
+        not_available(
+            "pages in a browser",
+            f"{missing} is not on the PATH",
+            "Chromium and its driver (Debian: chromium and chromium-driver)",
+        )
     from selenium import webdriver  # here, as most runs need none
 
     options = webdriver.ChromeOptions()

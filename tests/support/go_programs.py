@@ -18,7 +18,7 @@ def built(what: str, folder: Path, into: Path) -> Path:
     """
     go = shutil.which("go")
     if go is None:
-        not_available(what, "there is no go here")
+        not_available(what, "go is not on the PATH", "Go (https://go.dev/dl)")
     program = into / folder.name
     done = subprocess.run(
         [go, "build", "-o", str(program), "."],

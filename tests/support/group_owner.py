@@ -27,7 +27,8 @@ M = TypeVar("M", ConsumerMember, GroupMember, ClassicMember)
 class Reading:
     """An `Owner`. With `held` a revoke waits until it is set, as for a record in hand.
 
-    With `telling` so does the word of a loss: one that is cancelled is told by the next `lose`.
+    With `telling` so does the call for a loss: a cancelled one is repeated by the next
+    `on_partitions_lost`.
     """
 
     def __init__(self) -> None:
@@ -49,19 +50,19 @@ class Reading:
         """What was called, in order."""
         return [name for name, _ in self.calls]
 
-    def owned(self) -> Collection[TopicPartition]:
+    def owned_partitions(self) -> Collection[TopicPartition]:
         return frozenset(self.places)
 
-    async def revoke(self, places: Collection[TopicPartition], until: float) -> None:
-        assert set(places) <= self.places
+    async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
+        assert set(tps) <= self.places
         self.until = until
         if self.held is not None:
             self.calls.append(("waits", ()))
             await self.held.wait()
-        self._note("revoke", places)
-        self.places.difference_update(places)
+        self._note("revoke", tps)
+        self.places.difference_update(tps)
 
-    async def lose(self, places: Collection[TopicPartition]) -> None:
+    async def on_partitions_lost(self, places: Collection[TopicPartition]) -> None:
         assert set(places) <= self.places
         self._note("lose", places)
         self.places.difference_update(places)
@@ -69,15 +70,15 @@ class Reading:
             await self.telling.wait()
             self.calls.append(("told", ()))
 
-    async def assign(self, places: Collection[TopicPartition]) -> None:
-        assert self.places.isdisjoint(places)
-        self._note("assign", places)
-        self.places.update(places)
+    async def assign(self, tps: Collection[TopicPartition]) -> None:
+        assert self.places.isdisjoint(tps)
+        self._note("assign", tps)
+        self.places.update(tps)
 
-    def failed(self, error: KprotoError) -> None:
+    def on_member_failed(self, error: KprotoError) -> None:
         self.error = error
 
-    def is_slow(self, now: float) -> bool:
+    def poll_interval_exceeded(self, now: float) -> bool:
         return self.is_late
 
     async def until_true(self, condition: Callable[[], object]) -> None:

@@ -31,11 +31,13 @@ PROGRAMS = ("tcpdump", "/usr/sbin/tcpdump")
 class Captured:
     """What became of a capture: why there is none, or how many packets the kernel dropped.
 
-    `last` is the client id of the request that ended it, which is in the capture too.
+    `install` is what to install if there is none. `last` is the client id of the request that
+    ended the capture, which is in it too.
     """
 
     file: Path
     missing: str = ""
+    install: str = ""
     dropped: int = 0
     last: str = ""
 
@@ -46,7 +48,7 @@ def captured(bootstrap: str, file: Path) -> Iterator[Captured]:
     found = Captured(file)
     program = next((path for each in PROGRAMS if (path := shutil.which(each))), None)
     if program is None:
-        found.missing = "tcpdump is not installed"
+        found.missing, found.install = "tcpdump is not on the PATH", "tcpdump"
         yield found
         return
     host, _, port = bootstrap.rpartition(":")

@@ -17,7 +17,7 @@ __all__ = ["blocks", "page_text", "run_program"]
 
 
 def page_text(page: str) -> str:
-    """The text of a page, named by its path from the root, such as `docs/records.md`."""
+    """The text of a page, named by its path from the root, such as `docs/how-to/records.md`."""
     return (ROOT / page).read_text(encoding="utf-8")
 
 

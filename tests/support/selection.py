@@ -5,7 +5,10 @@ Nothing is left out by that: `make test-all` runs all three.
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +21,15 @@ __all__ = [
     "EXHAUSTIVE",
     "THOROUGH",
     "ByServers",
+    "below",
+    "broker_files_without_group",
     "claim",
     "group_of",
     "longest_first",
     "mark_exhaustive",
     "rest_slow",
     "seeds",
+    "shuffle",
 ]
 
 EXHAUSTIVE = "exhaustive"
@@ -40,6 +46,7 @@ TOGETHER = (
     ("tests/spark/", "spark"),
     ("tests/interop/test_events.py", "brokers"),
     ("tests/interop/test_like_kafka.py", "brokers"),
+    ("tests/interop/test_offsets_like_kafka.py", "brokers"),
     ("tests/unit/test_readme.py", "brokers"),
     ("tests/reference/", "reference"),
     ("tests/unit/codegen/releases/", "reference"),
@@ -55,6 +62,9 @@ THOROUGH = "thorough"
 
 LONGEST = ("spark", "brokers", "clusters", "reference")
 """Groups that take minutes, the longest first: begun last, one would keep a worker by itself."""
+
+SHARED_BROKERS = frozenset({"kafka_brokers", "secured"})
+"""Fixtures that start a broker once in a process."""
 
 
 def mark_exhaustive(items: Iterable[pytest.Item]) -> None:
@@ -74,6 +84,12 @@ def group_of(test: str) -> str:
     return next((group for prefix, group in TOGETHER if path.startswith(prefix)), path)
 
 
+def below(items: Iterable[pytest.Item], folder: Path) -> list[pytest.Item]:
+    """Returns the tests below a folder; compares text, as twenty thousand paths take long."""
+    start = f"{folder}{os.sep}"
+    return [item for item in items if str(item.path).startswith(start)]
+
+
 def seeds(few: int, more: int, most: int) -> list[Any]:
     """Seeds up to `most` as parameters; exhaustive from `few` on, thorough from `more` on."""
 
@@ -85,18 +101,54 @@ def seeds(few: int, more: int, most: int) -> list[Any]:
     return [pytest.param(seed, marks=marks_of(seed)) for seed in range(most)]
 
 
-def rest_slow(values: Iterable[Any], few: int) -> list[Any]:
-    """As parameters: `make quick` takes so `few` of them, `make test` all."""
-    return [
-        pytest.param(value, marks=() if at < few else pytest.mark.slow)
-        for at, value in enumerate(values)
-    ]
+def rest_slow(values: Iterable[Any], few: int, everyday: int | None = None) -> list[Any]:
+    """Returns parameters: `make quick` takes the first `few`, `make test` the first `everyday`.
+
+    Without `everyday` it takes all; else the rest is exhaustive.
+    """
+
+    def marks_of(at: int) -> list[pytest.MarkDecorator]:
+        slow = [] if at < few else [pytest.mark.slow]
+        return slow if everyday is None or at < everyday else [*slow, pytest.mark.exhaustive]
+
+    return [pytest.param(value, marks=marks_of(at)) for at, value in enumerate(values)]
 
 
 def longest_first(items: list[pytest.Item]) -> None:
     """Put the groups that take longest in front; all else stays in its order."""
     places = {group: place for place, group in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(group_of(item.nodeid), len(LONGEST)))
+
+
+def shuffle(items: list[pytest.Item], seed: int) -> None:
+    """Shuffles the groups, the files of each group and the tests of each file.
+
+    Servers and modules are still set up once: a group stays in one process, the tests of a file
+    stay together, and pytest keeps tests together that share a parameter of a fixture.
+    """
+
+    @cache
+    def place(name: str) -> float:
+        return random.Random(f"{seed} {name}").random()
+
+    def places(item: pytest.Item) -> tuple[float, float, float]:
+        file = item.nodeid.partition("::")[0]
+        return place(group_of(item.nodeid)), place(f"file {file}"), place(item.nodeid)
+
+    items.sort(key=places)
+
+
+def broker_files_without_group(items: Iterable[pytest.Item]) -> list[str]:
+    """Returns the files whose tests share a broker and that have no row in `TOGETHER`.
+
+    Such a file shares its broker with whatever other tests run on the same worker.
+    """
+    alone = {
+        item.nodeid.partition("::")[0]
+        for item in items
+        if SHARED_BROKERS.intersection(getattr(item, "fixturenames", ()))
+    }
+    return sorted(file for file in alone if group_of(file) == file)
 
 
 class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # it has no types

@@ -190,7 +190,7 @@ async def a_group_consumer_is_read_like_any(client: Client) -> None:
         async for record in consumer:
             assert_type(record, Record)
             await consumer.commit(record)
-        async for fetched in consumer.batches():
+        async for fetched in consumer.record_lists():
             assert_type(fetched, FetchedRecords)
             await consumer.commit(fetched, "m")
         await consumer.commit({("a", 0): 5})

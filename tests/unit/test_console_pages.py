@@ -15,7 +15,7 @@ from kproto.cli import main
 from tests.support.environment import ROOT
 from tests.support.pages import blocks, page_text, run_program
 
-PAGES = ("docs/decode.md", "docs/tutorial.md")
+PAGES = ("docs/how-to/decode.md", "docs/how-to/tutorial.md")
 COMMANDS = [
     pytest.param(block, id=f"{page}-{number}")
     for page in PAGES
@@ -58,8 +58,8 @@ def test_a_page_has_commands(page: str) -> None:
 
 
 def test_the_program_of_the_tutorial() -> None:
-    (program,) = blocks(page_text("docs/tutorial.md"), "python")
-    run_program(program, "docs/tutorial.md")
+    (program,) = blocks(page_text("docs/how-to/tutorial.md"), "python")
+    run_program(program, "docs/how-to/tutorial.md")
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ async def test_a_dead_target_is_told_at_once_and_later(name: str) -> None:
     async with example(name, f"127.0.0.1:{port}", f"127.0.0.1:{dead}") as process:
         _, told = await process.communicate()
     assert process.returncode == 1
-    assert told.decode().startswith(f"nobody answers at 127.0.0.1:{dead}, the second address: ")
+    assert told.decode().startswith(f"no broker answers at 127.0.0.1:{dead}, the second address: ")
     assert told.count(b"\n") == 1, told.decode()
     async with Broker() as broker:
         async with example(name, broker.bootstrap, broker.bootstrap) as process:

@@ -7,20 +7,21 @@ import pytest
 from tests.support.pages import blocks, page_text, run_program
 
 PAGES = (
-    "docs/broker.md",
-    "docs/client.md",
-    "docs/explorer.md",
-    "docs/groups.md",
-    "docs/handling.md",
-    "docs/decode.md",
-    "docs/messages.md",
-    "docs/observability.md",
-    "docs/proxy.md",
-    "docs/records.md",
-    "docs/security-acls.md",
-    "docs/security-broker.md",
-    "docs/study.md",
-    "docs/testing.md",
+    "docs/how-to/broker.md",
+    "docs/explanation/client.md",
+    "docs/how-to/old-brokers.md",
+    "docs/how-to/explorer.md",
+    "docs/explanation/groups.md",
+    "docs/how-to/handling.md",
+    "docs/how-to/decode.md",
+    "docs/how-to/messages.md",
+    "docs/how-to/observability.md",
+    "docs/how-to/proxy.md",
+    "docs/how-to/records.md",
+    "docs/how-to/broker-acls.md",
+    "docs/how-to/secured-broker.md",
+    "docs/how-to/study.md",
+    "docs/how-to/testing.md",
 )
 PROGRAMS = [(page, program) for page in PAGES for program in blocks(page_text(page), "python")]
 

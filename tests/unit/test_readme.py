@@ -1,6 +1,6 @@
-"""The README keeps its word: its first program and its first pipeline run as printed.
+"""The program of the README and those of the start pages run as printed.
 
-Only the broker's address is another one, since port 9092 may be taken.
+The broker's address alone is another one, since port 9092 may be taken.
 """
 
 from __future__ import annotations
@@ -24,9 +24,19 @@ from kproto.broker import Broker
 from tests.support.environment import ROOT
 from tests.support.pages import blocks, page_text
 
-#: In their order: what sends and reads, two that stand in a coroutine, what needs a cluster with
-#: secrets, and what runs in Spark.
-FIRST, GROUP, REQUEST, SECURED, PIPELINE = blocks(page_text("README.md"), "python")
+#: Sends and reads.
+(FIRST,) = blocks(page_text("README.md"), "python")
+
+#: Whole programs, then one that stands in a coroutine, and one that runs in Spark.
+(PRODUCER,) = blocks(page_text("docs/start/producer.md"), "python")
+(CONSUMER,) = blocks(page_text("docs/start/consumer.md"), "python")
+MEMBER, GROUP = blocks(page_text("docs/start/group.md"), "python")
+(EVENT,) = blocks(page_text("docs/start/cloudevent.md"), "python")
+(PIPELINE,) = blocks(page_text("docs/start/spark.md"), "python")
+
+#: Any request, which stands in a coroutine too; and clients of a cluster with secrets.
+REQUEST = blocks(page_text("docs/how-to/requests.md"), "python")[0]
+SECURED = blocks(page_text("docs/how-to/security.md"), "python")[0]
 
 #: What the first program prints: three acknowledgements, then three events as records.
 LINES = [
@@ -76,8 +86,43 @@ async def run_first_program(broker: Broker) -> list[str]:
         await process.communicate()
 
 
+async def test_the_start_pages_run_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """As a reader runs them: each program finds what the one before it has left."""
+    async with Broker() as broker:
+        broker.create_topic("greetings", partitions=1)
+        broker.create_topic("orders", partitions=3)
+
+        async def printed(program: str) -> list[str]:
+            text = program.replace("localhost:9092", broker.bootstrap)
+            assert text != program
+            await asyncio.to_thread(exec, text, {"__name__": "__main__"})
+            return capsys.readouterr().out.splitlines()
+
+        sent = await printed(PRODUCER)
+        assert re.fullmatch(r"Ack\(topic='orders', partition=\d, offset=0, .*\)", sent[0])
+        assert sent[1:] == ["2 more"]
+        read = await printed(CONSUMER)
+        assert sorted(line.split(" ", 2)[2] for line in read) == [
+            "None b'three'",
+            "None b'two'",
+            "b'k' b'one'",
+        ]
+        processed = await printed(MEMBER)
+        assert sorted(line.rpartition(" ")[2] for line in processed) == [
+            "b'one'",
+            "b'three'",
+            "b'two'",
+        ]
+        async with kproto.Client(broker.bootstrap) as client:
+            partitions = [("orders", number) for number in range(3)]
+            async with client.consumer(partitions, group="billing") as by_hand:
+                committed = await by_hand.committed()
+        assert sum(each.offset for each in committed.values() if each is not None) == 3
+        assert await printed(EVENT) == ["1 /shop order.placed {'total': 12}"]
+
+
 async def test_a_member_of_a_group_reads_and_commits() -> None:
-    """The second block, which stands inside a coroutine, and goes on until it is cancelled."""
+    """The block for a service, in a coroutine that goes on until it is cancelled."""
     body = "".join(f"    {line}\n" for line in GROUP.splitlines())
     scope: dict[str, Any] = {}
     exec(f"async def run(client, handle):\n{body}", scope)
@@ -102,7 +147,7 @@ async def test_a_member_of_a_group_reads_and_commits() -> None:
 
 
 async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
-    """The third block, which stands inside a coroutine."""
+    """The block of requests, which stands inside a coroutine."""
     body = "".join(f"    {line}\n" for line in REQUEST.splitlines())
     scope: dict[str, Any] = {}
     exec(f"async def run(client):\n{body}", scope)
@@ -112,7 +157,7 @@ async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_clients_of_a_secured_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fourth block; what such clients do is tested where TLS and SASL are."""
+    """The block of secured clients; what such clients do is tested where TLS and SASL are."""
     monkeypatch.chdir(tmp_path)
     properties = "bootstrap.servers=b:9093\nsecurity.protocol=SSL\n"
     Path("client.properties").write_text(properties, encoding="ascii")
@@ -156,8 +201,8 @@ async def test_the_first_pipeline_shows_what_the_first_program_sent(tmp_path: Pa
 
 def test_install_names_extras_that_there_are() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    text = page_text("README.md")
-    install = text.partition("## Install\n")[2].partition("\n## ")[0]
+    text = page_text("docs/start/install.md")
+    install = text.partition("# Install\n")[2].partition("\n| extra")[0]
     assert "pip install ." in install
     wheel = f"{project['name']}-{project['version']}-py3-none-any.whl"
     assert wheel in install
@@ -165,4 +210,4 @@ def test_install_names_extras_that_there_are() -> None:
     assert extras
     assert extras <= set(project["optional-dependencies"])
     for name in project["optional-dependencies"]:
-        assert f"kproto[{name}]" in text, "the list below"
+        assert f"kproto[{name}]" in text, "the table below"

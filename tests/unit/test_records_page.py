@@ -1,4 +1,4 @@
-"""docs/records.md says what the code does; its programs run in test_pages.py.
+"""docs/how-to/records.md says what the code does; its programs run in test_pages.py.
 
 Not among the tests of records, which are run on compiled modules too, without the pages.
 """
@@ -12,7 +12,7 @@ from tests.support.pages import page_text
 
 
 def test_the_table_of_levels_is_that_of_the_codecs() -> None:
-    page = page_text("docs/records.md")
+    page = page_text("docs/how-to/records.md")
     for codec in CODECS:
         if codec.levels is None:
             continue

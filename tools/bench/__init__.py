@@ -1,1 +1,1 @@
-"""Benchmarks: each table stands beside a named peer that was measured in the same run."""
+"""Benchmarks: each table compares kproto with a named peer, measured in the same run."""

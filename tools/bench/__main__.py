@@ -1,6 +1,6 @@
-"""`python -m tools.bench [NAME …]`: print the tables, all of them or the named ones.
+"""`python -m tools.bench [NAME …]`: prints all tables, or the named ones.
 
-Each is a module beside this one with a `main` of its own; run it by itself for its options.
+Each table is a module here with its own `main`; run it by itself for its options.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Final
 
-#: Name -> what the table shows, in the order in which they are printed.
+#: Name -> title of the table, in the order of printing.
 TABLES: Final = {
     "messages": "Messages: decode and encode",
     "explanations": "Messages: where broken bytes are broken",

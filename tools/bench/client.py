@@ -1,13 +1,13 @@
-"""Produce and consume against a real broker: our client beside its peers, in the same run.
+"""Measures produce and consume against a real broker: kproto and its peers in the same run.
 
     python -m tools.bench.client [--records 1000000] [--repeat 3] [--rows TEXT] [--clients NAMES]
 
 One broker, topics of one partition, 100-byte values. Each measurement is a process of its own, and
-begins behind start-up: behind the first acknowledgement, or the first twentieth of what is read;
-start-up has rows of its own. Beside each figure stands the CPU time of the client's process, all
-its threads, for each record. The clients take turns, every other turn from the last to the first;
-the medians of the turns count, and of the ratios within a turn. Ratios carry from machine to
-machine, absolute rates do not.
+starts after start-up: after the first acknowledgement, or after the first twentieth of the records
+read; start-up has rows of its own. Each figure has the CPU time of the client's process (all
+threads) per record. The clients alternate, in reverse order every other turn; a table has the
+medians of the turns, and of the ratios within a turn. Ratios compare across machines, absolute
+rates do not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tools.kafka import KafkaNode
 
 BROKER: Final = "4.4.0"
 
-#: What a broker that has just started is given and read before anything is measured.
+#: Records that a new broker receives and serves before any measurement.
 WARMING: Final = 200_000
 
 #: More than a few fetches.
@@ -91,7 +91,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class Bench:
-    """Runs rows against one broker, and keeps what was measured."""
+    """Runs rows against one broker, and collects the measurements."""
 
     def __init__(
         self, bootstrap: str, records: int, clients: Sequence[str], byte_code: Path
@@ -107,7 +107,7 @@ class Bench:
         self._filled: dict[bool, str] = {}  # with headers or without -> the topic
 
     def warm(self) -> None:
-        """Let the broker compile what it does, and the clients their byte code, before a clock."""
+        """Warms the broker's JIT compiler and the clients' byte code before any measurement."""
         with self._topic("warm", partitions=1) as topic:
             asyncio.run(fill_topic(self._bootstrap, topic, WARMING, headers=False))
             for client in self._clients:
@@ -117,7 +117,7 @@ class Bench:
                     run_task(Task(client, work, self._bootstrap, topic, records), self._byte_code)
 
     def measure(self, row: Row, turn: int) -> None:
-        """One turn of a row."""
+        """Measures one turn of a row."""
         clients = clients_of(row, self._clients)
         for number in range(row.times):
             for client in reversed(clients) if (turn + number) % 2 else clients:
@@ -144,7 +144,7 @@ class Bench:
 
     @contextmanager
     def _topic_for(self, row: Row, client: str) -> Iterator[str]:
-        """The topic that a row reads, filled once for all turns and clients, or one of its own."""
+        """Returns the topic of a row: filled once for all turns and clients, or one of its own."""
         if row.reads:
             yield self._filled_topic(headers=row.headers)
             return
@@ -168,7 +168,7 @@ class Bench:
 
     @contextmanager
     def _topic(self, name: str, partitions: int) -> Iterator[str]:
-        """A topic that is deleted behind its use, as many of them would fill the disk."""
+        """Yields a topic that is deleted after its use, as many of them would fill the disk."""
         topic = f"bench-{self._stamp}-{name}-{time.monotonic_ns()}"
         asyncio.run(make_topic(self._bootstrap, topic, partitions))
         try:

@@ -1,11 +1,11 @@
-"""Compare `kproto_cloudevents` with the official `cloudevents` SDK, in one process.
+"""Compares `kproto_cloudevents` with the official `cloudevents` SDK, in one process.
 
     python -m tools.bench.cloudevents [--json FILE] [--rounds N]
 
 Runs itself in the peers' environment, where the SDK is installed, with our package on the path.
-Both sides read and write the same 400 records, all different, by turns, either side first in every
-second round. The output is one line a case: the median of the microseconds of each side for one
-record, the median of the ratios of neighbouring rounds, and the ratio we want.
+Both sides read and write the same 400 different records, alternating which side goes first. Prints
+one line per case: each side's median in microseconds per record, the median of the ratios of
+neighbouring rounds, and the target ratio.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Set for the run inside the peers' environment.
 INNER = "KPROTO_BENCH_CLOUDEVENTS"
 
-#: How many records there are. As in a topic, their times, ids, keys and data differ, and few
-#: sources and types repeat.
+#: The number of records. As in a topic, times, ids, keys and data differ, and a few sources and
+#: types repeat.
 COUNT = 400
 AIRPORTS = ("EWR", "JFK", "LGA", "IAH", "MIA", "ATL", "ORD", "FLL", "IAD", "MCO")
 TYPES = ("departed", "landed", "delayed", "cancelled")
@@ -41,7 +41,7 @@ Headers = tuple[tuple[str, bytes], ...]
 
 
 def headers_of(index: int) -> Headers:
-    """The headers of one record."""
+    """Returns the headers of one record."""
     time_of_day = f"2013-01-{1 + index % 28:02}T05:{index // 60:02}:{index % 60:02}Z"
     return (
         ("ce_specversion", b"1.0"),
@@ -55,7 +55,7 @@ def headers_of(index: int) -> Headers:
 
 
 def value_of(index: int) -> bytes:
-    """The data of one record."""
+    """Returns the data of one record."""
     return (
         f'{{"carrier":"UA","flight":{1545 + index},"origin":"{AIRPORTS[index % 10]}",'
         f'"dest":"{AIRPORTS[index // 10 % 10]}","dep_delay":{index}.5,"air_time":{100 + index}}}'
@@ -63,18 +63,18 @@ def value_of(index: int) -> bytes:
 
 
 class Side(NamedTuple):
-    """What one side does, and what it does it with, one after the other."""
+    """The function of one side, and its inputs."""
 
     call: Callable[..., object]
     inputs: list[tuple[Any, ...]]
 
     def run(self) -> None:
-        """Do it once with each."""
+        """Calls the function once with each input."""
         deque(starmap(self.call, self.inputs), maxlen=0)
 
 
 class Case(NamedTuple):
-    """One comparison: what both do, and the ratio that we want at least."""
+    """One comparison: the functions of both sides, and the minimum ratio."""
 
     name: str
     ours: Side
@@ -83,10 +83,10 @@ class Case(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """The comparisons; imports both packages."""
+    """Returns the comparisons; imports both packages."""
     import kproto_cloudevents as ours
 
-    # By name, because a type checker looks for the SDK in our folder of that name.
+    # Imported by name, because type checkers would find our folder with the SDK's name.
     sdk = import_module("cloudevents.core.bindings.kafka")
     sdk_event = import_module("cloudevents.core.v1.event").CloudEvent
     sdk_format = import_module("cloudevents.core.formats.json").JSONFormat()
@@ -248,7 +248,7 @@ def _each(inputs: list[Any]) -> list[tuple[Any, ...]]:
 
 
 def measure(case: Case, rounds: int) -> tuple[float, float, float]:
-    """The medians: microseconds a record of each side, and the ratio of neighbouring rounds."""
+    """Returns the medians: microseconds per record of each side, and the ratio of rounds."""
     ours: list[float] = []
     theirs: list[float] = []
     sides = [(case.ours, ours), (case.theirs, theirs)]
@@ -262,7 +262,7 @@ def measure(case: Case, rounds: int) -> tuple[float, float, float]:
 
 
 def main() -> int:
-    """Measure every case and print a line for each."""
+    """Measures every case and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     parser.add_argument("--rounds", type=int, default=101, help="rounds of each side a case")
@@ -281,7 +281,7 @@ def main() -> int:
 
 
 def run_in_peers() -> int:
-    """Run this file again with the peers' interpreter, its own folder off the import path."""
+    """Runs this file again with the peers' interpreter, without its folder on the path."""
     from tools.setup.peers import peers_python
 
     environment = {**os.environ, INNER: "1", "PYTHONPATH": str(ROOT / "cloudevents")}

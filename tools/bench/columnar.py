@@ -1,15 +1,15 @@
-"""A whole fetch response into Arrow arrays: our columnar decoder against the plain loop.
+"""Compares our columnar decoder with a plain loop, for a whole fetch response into Arrow arrays.
 
     python -m tools.bench.columnar [--records 50000] [--rounds 9]
 
-The plain loop is what one writes without it: read the batches, decode record by record with
-headers, collect a list for each column, and give the lists to `pa.array`. Both give the same
-Arrow record batch, which is checked, and both verify the CRC of each batch with the same
-function. Batches are of 16 KB before compression, the default of Kafka's own producer, unless the
-row says otherwise. The two take turns, and the median of the ratios of neighbours counts.
+The plain loop is the usual code: it reads the batches, decodes record by record with headers,
+collects one list per column, and passes the lists to `pa.array`. Both sides produce the same Arrow
+record batch, which is checked, and both verify the CRC of each batch with the same function.
+Batches have 16 KB before compression, the default of Kafka's own producer, unless the row says
+otherwise. The sides alternate, and the median of the ratios of neighbouring rounds counts.
 
-Decompression costs both sides the same library calls. Beside compressed batches stands what these
-alone take, always into the same memory, measured in the same turns; and the ratio of what is left
+Decompression costs both sides the same library calls. For compressed batches the table also has the
+time of these calls alone, always into the same memory, measured in the same rounds; and the ratio
 of both sides without it.
 """
 
@@ -51,7 +51,7 @@ class Fetch(NamedTuple):
 
 
 def cloudevents_headers(number: int, rng: random.Random) -> list[tuple[str, bytes]]:
-    """Six headers, as a CloudEvent in binary mode has them."""
+    """Returns six headers like those of a CloudEvent in binary mode."""
     return [
         ("ce_specversion", b"1.0"),
         ("ce_id", f"{number:08x}-{rng.getrandbits(32):08x}".encode()),
@@ -63,14 +63,14 @@ def cloudevents_headers(number: int, rng: random.Random) -> list[tuple[str, byte
 
 
 def plain_records(count: int) -> Iterator[NewRecord]:
-    """8-byte keys and 100-byte values, no headers."""
+    """Yields records with 8-byte keys and 100-byte values, without headers."""
     rng = random.Random(1)
     for number in range(count):
         yield b"%08d" % number, rng.randbytes(100), (), TIMESTAMP + number // 4
 
 
 def event_records(count: int) -> Iterator[NewRecord]:
-    """CloudEvents: six headers each; values that compress as JSON does."""
+    """Yields CloudEvents with six headers each, whose values compress like JSON."""
     rng = random.Random(2)
     for number in range(count):
         value = b'{"number":%09d,"tail":"N%05d","text":"%s"}' % (
@@ -82,7 +82,7 @@ def event_records(count: int) -> Iterator[NewRecord]:
 
 
 def null_records(count: int) -> Iterator[NewRecord]:
-    """Every second key, third value and fourth header value is null."""
+    """Yields records with null in every second key, third value and fourth header value."""
     rng = random.Random(3)
     for number in range(count):
         key = None if number % 2 else b"%08d" % number
@@ -92,7 +92,7 @@ def null_records(count: int) -> Iterator[NewRecord]:
 
 
 def mixed_records(count: int) -> Iterator[NewRecord]:
-    """Header sets that change from record to record: none to seven, of changing lengths."""
+    """Yields records with zero to seven headers of changing lengths."""
     rng = random.Random(4)
     for number in range(count):
         headers = cloudevents_headers(number, rng)[: rng.randrange(7)]
@@ -104,7 +104,7 @@ def mixed_records(count: int) -> Iterator[NewRecord]:
 def fetch_bytes(
     records: Iterable[NewRecord], compression: str = "none", batch_bytes: int = BATCH_BYTES
 ) -> bytes:
-    """The records in batches as a broker stores them, one behind the other."""
+    """Returns the records in batches as a broker stores them, in a row."""
     parts = []
     offset = 0
     for batch, count in encode_batches(records, max_bytes=batch_bytes, compression=compression):
@@ -114,7 +114,7 @@ def fetch_bytes(
 
 
 def fetches(count: int) -> Iterator[Fetch]:
-    """Every row of the table."""
+    """Yields every row of the table."""
     yield Fetch("no headers", fetch_bytes(plain_records(count)))
     yield Fetch("six headers", fetch_bytes(event_records(count)))
     large = fetch_bytes(event_records(count), batch_bytes=LARGE_BATCH_BYTES)
@@ -126,13 +126,13 @@ def fetches(count: int) -> Iterator[Fetch]:
 
 
 def by_columns(data: bytes) -> pa.Table:
-    """Our columnar decoder."""
+    """Decodes with our columnar decoder."""
     convert = partial(records_as_arrow, topic=TOPIC, partition=PARTITION)
     return pa.Table.from_batches(arrow_batches(data, convert))
 
 
 def by_records(data: bytes) -> pa.Table:
-    """The plain loop."""
+    """Decodes with the plain loop."""
     keys, values, offsets, timestamps, types, headers = [], [], [], [], [], []
     for batch in read_batches(data):
         for record in batch.records(eager_headers=True):
@@ -141,7 +141,7 @@ def by_records(data: bytes) -> pa.Table:
             offsets.append(record.offset)
             timestamps.append(record.timestamp * 1000)
             types.append(record.timestamp_type)
-            headers.append(record.headers)
+            headers.append(record.headers or None)  # null for none, as in the connector
     columns = {
         "key": keys,
         "value": values,
@@ -160,7 +160,7 @@ def by_records(data: bytes) -> pa.Table:
 
 
 def packed_batches(data: bytes) -> list[tuple[Codec, bytes]]:
-    """What there is to decompress."""
+    """Returns the compressed data of each batch."""
     return [
         (codec_for_name(batch.compression), batch.raw[HEADER_BYTES:])
         for batch in read_batches(data)
@@ -169,20 +169,20 @@ def packed_batches(data: bytes) -> list[tuple[Codec, bytes]]:
 
 
 def decompress_alone(packed: list[tuple[Codec, bytes]], room: memoryview) -> None:
-    """The bare decompression, each batch over the one before."""
+    """Decompresses each batch over the one before, and nothing else."""
     for codec, data in packed:
         assert codec.decompress_into(data, room) is not None, codec.name
 
 
 def seconds(side: Callable[[], object]) -> float:
-    """CPU seconds of one call."""
+    """Returns the CPU seconds of one call."""
     began = time.process_time()
     side()
     return time.process_time() - began
 
 
 def main() -> int:
-    """Measure every row and print a line for each."""
+    """Measures every row and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=9, help="turns of each side a row")

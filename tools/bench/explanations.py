@@ -1,12 +1,12 @@
-"""What it costs to say where 10 MB of bytes are broken, beside reading 10 MB that are not.
+"""Measures the explanation of broken bytes, compared with reading 10 MB of valid bytes.
 
     python -m tools.bench.explanations [--rounds N] [--bytes N]
 
-Each message holds the smallest elements that its arrays can have, and one byte stands behind its
-end: all is read before that shows. Of Kafka's messages those count that make the most objects of a
-byte, of own definitions those that make the fewest (`worst_structs`). The columns are a decode,
-the decode that fails, explanation included, and the explanation by itself; then the most memory
-that was in use during the first two. The processor time of the fastest round counts.
+Each message has the smallest elements that its arrays can have, and one extra byte behind its end:
+everything is read before the fault shows. The table has those of Kafka's messages that create the
+most objects per byte, and those of our own definitions that create the fewest (`worst_structs`).
+The columns are a decode, the failing decode with its explanation, and the explanation by itself;
+then the peak memory of the first two. The CPU time of the fastest round counts.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
     from kproto.messages.base import Message
 
-#: How often the time of a decode an explanation may take.
+#: The maximum time of an explanation, as a multiple of a decode.
 WANTED: Final = 2.0
 
 
 class Kafkas(NamedTuple):
-    """A message of Kafka's, of so many of its smallest elements, at a version."""
+    """One of Kafka's messages at a version, with this many of its smallest elements."""
 
     name: str
     of: Callable[[int], Message]
@@ -48,7 +48,7 @@ class Kafkas(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Bytes to read, and to find a fault behind."""
+    """Bytes to read, with a fault behind them."""
 
     name: str
     cls: type[Message]
@@ -72,7 +72,7 @@ def _quotas(count: int) -> Message:
 
 
 def _many(element: Any, count: int) -> list[Any]:
-    """One element many times; an array takes a million at most."""
+    """Returns one element many times; an array has a million at most."""
     return [element] * min(count, MAX_ARRAY_ELEMENTS)
 
 
@@ -84,13 +84,13 @@ KAFKAS: Final = (
 
 
 def sized(case: Kafkas, size: int) -> bytes:
-    """The message in about `size` bytes."""
+    """Returns the message in about `size` bytes."""
     ten = len(case.of(1010).encode(case.version)) - len(case.of(1000).encode(case.version))
     return case.of(10 * size // ten).encode(case.version)
 
 
 def cases(size: int) -> Iterator[Case]:
-    """Every case, in about so many bytes."""
+    """Yields every case, each of about this many bytes."""
     for case in KAFKAS:
         cls, version = type(case.of(0)), case.version
         yield Case(f"{case.name} v{version}", cls, version, sized(case, size))
@@ -100,7 +100,7 @@ def cases(size: int) -> Iterator[Case]:
 
 
 def fastest(call: Callable[[], object], rounds: int) -> float:
-    """Seconds of processor time."""
+    """Returns seconds of CPU time."""
     times = []
     for _ in range(rounds):
         started = time.process_time()
@@ -110,7 +110,7 @@ def fastest(call: Callable[[], object], rounds: int) -> float:
 
 
 def peak(call: Callable[[], object]) -> float:
-    """The most memory in use, in MB."""
+    """Returns the peak memory in MB."""
     tracemalloc.start()
     call()
     taken = tracemalloc.get_traced_memory()[1]
@@ -119,7 +119,7 @@ def peak(call: Callable[[], object]) -> float:
 
 
 def main() -> int:
-    """Print a line for each case; 1 when an explanation takes longer than it may."""
+    """Prints a line for each case; returns 1 if an explanation takes longer than allowed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--bytes", type=int, default=10_000_000)

@@ -1,10 +1,10 @@
-"""How long importing messages takes, ours beside kio's, each in a fresh interpreter.
+"""Measures the import of messages, ours and kio's, each in a fresh interpreter.
 
     python -m tools.bench.imports [--rounds N]
 
-Processor time inside the interpreter, with the byte code cached, over what `import asyncio` costs,
-as any client pays for that anyway; that cost is shown too, to tell how fast the machine was. The
-sides take turns and the medians count.
+CPU time inside the interpreter with cached byte code, less the cost of `import asyncio`, which any
+client pays; that cost is printed too, as a measure of the machine. The sides alternate and the
+medians count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tools.setup.peers import peers_python
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
-#: What every client needs before its first record, as our names and the versions kio names.
+#: The messages that every client needs before its first record, in our names and kio's versions.
 CORE: Final = ("ApiVersions", "Metadata", "Produce", "Fetch", "ListOffsets", "FindCoordinator")
 
 OURS: Final = """
@@ -32,7 +32,7 @@ for name in {names}:
 """
 OUR_CORE: Final = [f"{api}{kind}" for api in CORE for kind in ("Request", "Response")]
 
-#: kio has a class for each version, and so an import does with one version what ours does with all.
+#: kio has one class per version: its import gets one version, ours gets all versions.
 KIO_CORE: Final = """
 import importlib
 for api in ("api_versions", "metadata", "produce", "fetch", "list_offsets", "find_coordinator"):
@@ -58,7 +58,7 @@ loaded = time.process_time()
 print(time.process_time() - loaded, loaded - start)
 """
 
-#: Row -> (what we import, what kio imports, the most that ours may take in ms).
+#: Row -> (our imports, kio's imports, the maximum for ours in ms).
 ROWS: Final = {
     "core APIs, requests and responses": (OURS.format(names=OUR_CORE), KIO_CORE, 10),
     "all messages": (OURS.format(names="messages.MODULES"), KIO_ALL, 80),
@@ -66,7 +66,7 @@ ROWS: Final = {
 
 
 def seconds(body: str, cache: str) -> tuple[float, float]:
-    """Time for `body`, and for asyncio, in a fresh interpreter with its byte code in `cache`."""
+    """Returns the times of `body` and of asyncio in a fresh interpreter, byte code in `cache`."""
     finished = subprocess.run(
         [str(peers_python()), "-c", TIMED.format(body=body)],
         stdin=subprocess.DEVNULL,

@@ -1,11 +1,11 @@
-"""Compare the codecs of messages with kafka-python and kio on identical bytes, in one process.
+"""Compares the codecs of messages with kafka-python and kio on identical bytes, in one process.
 
     python -m tools.bench.messages [--json FILE] [--rounds N] [CASE ...]
 
 Runs itself in the peers' environment with our package on the path. Each row is one message at one
-version, read into objects and written from them. The sides take turns and the median of the
-ratios of neighbouring rounds counts, so that a busy machine disturbs neither side more. All checks
-of `kproto` are in place; that all sides write the same bytes is asserted first.
+version, read into objects and written from them. The sides alternate and the median of the ratios
+of neighbouring rounds counts, so that a busy machine slows both sides alike. All checks of `kproto`
+are active; the run first asserts that all sides write the same bytes.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parents[2]
 #: Set for the run inside the peers' environment.
 INNER: Final = "KPROTO_BENCH_MESSAGES"
-#: How long one round of one side lasts.
+#: The length of one round of one side.
 ROUND_SECONDS: Final = 0.004
 
-#: How often kafka-python's time is wanted, for rows without a number of their own.
+#: The minimum ratio to kafka-python, for rows without their own.
 WANTED: Final = {"decode": 1.5, "encode": 3.3}
 WANTED_OF: Final = {
     ("Metadata response", "decode"): 4.0,
@@ -49,12 +49,12 @@ class Case(NamedTuple):
     name: str
     message: Message
     version: int
-    #: What is done with the decoded message, where decoding is not all that is measured.
+    #: What to do with the decoded message, if more than decoding is measured.
     read: Callable[[Any], object] | None = None
 
 
 class Side(NamedTuple):
-    """How one library reads and writes a message."""
+    """The reader and writer of one library for a message."""
 
     name: str
     decode: Callable[[], object]
@@ -62,7 +62,7 @@ class Side(NamedTuple):
 
 
 def cases() -> list[Case]:
-    """Messages of the sizes that clients and brokers exchange."""
+    """Returns messages of the sizes that clients and brokers exchange."""
     from kproto import messages as m
     from kproto.wire.uuid import Uuid
 
@@ -109,7 +109,7 @@ def cases() -> list[Case]:
 
 
 def _read_lists(metadata: Any) -> None:
-    """Ask for what kproto makes of bytes when it is asked for; the names are those of all sides."""
+    """Accesses the lists that kproto decodes lazily; all sides have the same names."""
     for topic in metadata.topics:
         for partition in topic.partitions:
             partition.replica_nodes  # noqa: B018
@@ -224,7 +224,7 @@ def _listed(topics: list[str]) -> Message:
 
 
 def sides(case: Case) -> list[Side]:
-    """Each library's codec, proven to read the same bytes and to write them again."""
+    """Returns each library's codec after a check that all read and write the same bytes."""
     message, version = case.message, case.version
     data = message.encode(version)
     kind = type(message)
@@ -277,12 +277,12 @@ def _kio(name: str, data: bytes, version: int) -> Side:
 
 def _then(decode: Callable[[], object], read: Callable[[Any], object]) -> None:
     decoded = decode()
-    # kio gives the bytes that it has read, too.
+    # kio also returns the bytes that it has read.
     read(decoded[0] if isinstance(decoded, tuple) else decoded)
 
 
 def measure(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds a call of each side, round by round; the sides take turns."""
+    """Returns the seconds per call of each side, round by round; the sides alternate."""
     counts = {}
     for name, call in calls.items():
         call()
@@ -301,7 +301,7 @@ def measure(calls: dict[str, Callable[[], object]], rounds: int) -> dict[str, li
 
 
 def run(rounds: int, wanted_cases: list[str]) -> dict[str, dict[str, float]]:
-    """Measure all cases, print a line for each, and return the figures."""
+    """Measures all cases, prints a line for each, and returns the figures."""
     figures = {}
     print(f"{'case':38} {'':6} {'kproto µs':>10} {'x kafka-python':>15} {'wanted':>7} {'x kio':>7}")
     for case in cases():
@@ -335,7 +335,7 @@ def run(rounds: int, wanted_cases: list[str]) -> dict[str, dict[str, float]]:
 
 
 def main() -> int:
-    """Measure every case and print a line for each."""
+    """Measures every case and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("cases", nargs="*", metavar="CASE", help="part of the name of a row")
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
@@ -350,7 +350,7 @@ def main() -> int:
 
 
 def run_in_peers() -> int:
-    """Run this file again with the peers' interpreter, our packages on its import path."""
+    """Runs this file again with the peers' interpreter, with our packages on its import path."""
     from tools.setup.peers import peers_python
 
     environment = {**os.environ, INNER: "1", "PYTHONPATH": str(ROOT)}

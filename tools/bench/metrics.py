@@ -1,11 +1,11 @@
-"""What counting costs the client: the same work with its observer, and with one that does nothing.
+"""Measures the client's metrics: the same work with its observer, and with an empty observer.
 
     python -m tools.bench.metrics [--records N] [--pairs N]
 
-A round writes the records by `send_many` and reads them again, with the embedded broker in another
-process; then as many acknowledged sends, one behind the other, as `--sends` says, where each is a
-request of its own. Processor time of the client's process counts. With and without take turns, and
-change places from pair to pair; the median of the pairs' ratios is compared with what is wanted.
+A round writes the records with `send_many` and reads them back, with the embedded broker in another
+process; then it makes `--sends` acknowledged sends in a row, each with its own request. The CPU
+time of the client's process counts. Both variants alternate, in changing order; the median of the
+pairs' ratios is compared with the limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kproto.client.metadata import cluster_view as view
 from kproto.client.observing.observer import NullObserver, Observer
 from tools.bench.serving import served_by
 
-#: What counting may add to the processor time of a million records, as a share.
+#: The maximum extra CPU time for a million records, as a share.
 WANTED: Final = 0.02
 
 VALUE: Final = b"v" * 100
@@ -32,14 +32,14 @@ OBSERVERS: Final = {"counted": Observer, "not counted": NullObserver}
 
 
 async def serve() -> None:
-    """Run the broker until the input ends; its address goes out first."""
+    """Runs the broker until its input ends; prints the address first."""
     async with Broker() as broker:
         print(broker.bootstrap, flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
 
 async def many(bootstrap: str, records: int) -> float:
-    """Seconds of processor time to write and to read so many records."""
+    """Returns the CPU seconds to write and to read this many records."""
     async with Client(bootstrap) as client:
         await client.create_topics(NewTopic("many", partitions=4))
         began = time.process_time()
@@ -48,7 +48,7 @@ async def many(bootstrap: str, records: int) -> float:
             for _ in range(records // len(values)):
                 await producer.send_many("many", values)
         read = 0
-        async for fetched in client.consumer("many", stop_at_end=True).batches():
+        async for fetched in client.consumer("many", stop_at_end=True).record_lists():
             read += len(fetched.records)
         spent = time.process_time() - began
         assert read >= records - records % len(values)
@@ -57,7 +57,7 @@ async def many(bootstrap: str, records: int) -> float:
 
 
 async def single(bootstrap: str, sends: int) -> float:
-    """The same for acknowledged sends, one behind the other."""
+    """Measures the same for acknowledged sends in a row."""
     async with Client(bootstrap) as client:
         await client.create_topics(NewTopic("single", partitions=1))
         async with client.producer() as producer:

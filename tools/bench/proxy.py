@@ -1,10 +1,10 @@
-"""What `kproto proxy` costs: clients through it, beside the same clients without it, in one run.
+"""Measures `kproto proxy`: clients through it, and the same clients without it, in one run.
 
     python -m tools.bench.proxy [--records 500000] [--repeat 3]
 
 One real broker, topics of one partition, 100-byte values. Every measurement is a process of its
-own, and begins behind start-up. The ways take turns, every other turn from the last to the first;
-the medians of the turns count, and of the ratios within a turn.
+own, and starts after start-up. The ways alternate, in reverse order every other turn; the medians
+of the turns count, and of the ratios within a turn.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from tools.kafka import KafkaNode
 
 BROKER: Final = "4.4.0"
 
-#: What a broker that has just started is given before anything is measured.
+#: Records that a new broker receives before any measurement.
 WARMING: Final = 200_000
 
 #: More than a few fetches.
@@ -44,8 +44,8 @@ POLL_S: Final = 0.02
 
 DIRECT: Final = "directly"
 
-#: How the proxy is started, by the name of the column. Clients that are not told other addresses
-#: would go round it.
+#: The proxy's options, by the name of the column. Clients that keep the brokers' own addresses
+#: would bypass it.
 WAYS: Final = {
     "proxy -q": ("--rewrite", "-q"),
     "proxy, a line a message": ("--rewrite",),
@@ -54,7 +54,7 @@ WAYS: Final = {
 
 
 class Work(NamedTuple):
-    """A row: who does what. `reads` of the topic that is filled once; `sends` one at a time."""
+    """A row: the client and its work. `reads`: the filled topic; `sends`: one at a time."""
 
     name: str
     client: str
@@ -65,7 +65,7 @@ class Work(NamedTuple):
 
 WORKS: Final = (
     Work("kproto, send_many", "kproto", "produce", reads=False),
-    Work("kproto, consume by batches()", "kproto", "batches", reads=True),
+    Work("kproto, consume by record_lists()", "kproto", "batches", reads=True),
     Work("kproto, one acknowledged send at a time, p50", "kproto", "send", reads=False, sends=True),
     Work("confluent-kafka, produce", "confluent_kafka", "produce", reads=False),
     Work("confluent-kafka, consume", "confluent_kafka", "batches", reads=True),
@@ -112,7 +112,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 def one_turn(
     work: Work, turn: int, broker: str, filled: str, records: int, folder: Path
 ) -> dict[str, float]:
-    """Seconds for each record, or send, by the way."""
+    """Returns the seconds per record, or send, by the way."""
     found = {}
     ways = [DIRECT, *WAYS]
     count = SENDS if work.sends else records // SHARES.get(work.client, 1)
@@ -132,7 +132,7 @@ def one_turn(
 
 @contextmanager
 def made_topic(broker: str, name: str, records: int) -> Iterator[str]:
-    """A topic with so many records, deleted behind its use."""
+    """Yields a topic with this many records, deleted after its use."""
     topic = f"bench-proxy-{name}-{time.monotonic_ns()}"
     asyncio.run(make_topic(broker, topic, 1))
     try:
@@ -145,7 +145,7 @@ def made_topic(broker: str, name: str, records: int) -> Iterator[str]:
 
 @contextmanager
 def proxy(broker: str, options: Sequence[str], folder: Path) -> Iterator[str]:
-    """A proxy before the broker; where it listens. What it prints and records goes into files."""
+    """Yields the address of a proxy before the broker; its output and recordings go to files."""
     log = folder / "log"
     command = [sys.executable, "-m", "kproto", "proxy", "127.0.0.1:0", broker, *options]
     with (
@@ -168,7 +168,7 @@ def proxy(broker: str, options: Sequence[str], folder: Path) -> Iterator[str]:
 
 
 def table(seconds: dict[str, list[dict[str, float]]]) -> list[str]:
-    """Markdown: the rate or time without the proxy; the share of the rate, or times the time."""
+    """Returns Markdown: the rate or time without the proxy; with it, the share or multiple."""
     lines = [line_of(["", DIRECT, *WAYS]), "|---" * (2 + len(WAYS)) + "|"]
     for work in WORKS:
         turns = seconds[work.name]

@@ -1,12 +1,12 @@
-"""Compare `kproto.records` with kafka-python and aiokafka on identical bytes, in one process.
+"""Compares `kproto.records` with kafka-python and aiokafka on identical bytes, in one process.
 
     python -m tools.bench.records [--json FILE] [--rounds N]
 
-Runs itself in the peers' environment with our package on the path. The sides take turns and the
-fastest round of each counts, so that a busy machine slows them alike. Three tables: CRC-32C
-against kafka-python's pure fallback; decoding and encoding of 1,000 records with no checksum on
-either side; both with the checksum, standard library only on either side. aiokafka's C extension
-is shown beside each, to say how far compiled code is.
+Runs itself in the peers' environment with our package on the path. The sides alternate and the
+fastest round of each counts, so that a busy machine slows them alike. Three tables: CRC-32C against
+kafka-python's pure fallback; decoding and encoding of 1,000 records without checksums on either
+side; both with checksums, standard library only on either side. Each has a column for aiokafka's C
+extension, which shows the distance to compiled code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROUND_SECONDS = 0.02
 
 
 class Case(NamedTuple):
-    """One comparison: what each side does, by its name, and the ratio wanted of the first two."""
+    """One comparison: the function of each side, and the target ratio of the first two."""
 
     name: str
     sides: dict[str, Callable[[], object]]
@@ -45,7 +45,7 @@ class Case(NamedTuple):
 
 
 def new_records(header_count: int) -> list[NewRecord]:
-    """1,000 records: 8-byte keys, 100-byte values, and none, two or CloudEvents' six headers."""
+    """Returns 1,000 records: 8-byte keys, 100-byte values; no, two or CloudEvents' six headers."""
     rng = random.Random(2)  # the same bytes on every run
     records: list[NewRecord] = []
     for number in range(RECORDS):
@@ -66,7 +66,7 @@ def new_records(header_count: int) -> list[NewRecord]:
 
 
 def crc_cases() -> list[Case]:
-    """CRC-32C, ours and kafka-python's, both pure."""
+    """Returns the cases of CRC-32C, ours and kafka-python's, both pure."""
     from kafka.record import _crc32c
 
     from kproto.records import crc32c_pure
@@ -90,7 +90,7 @@ def crc_cases() -> list[Case]:
 
 
 def decode_cases(header_count: int) -> list[Case]:
-    """Reading a batch, the checksum left out on every side."""
+    """Returns the cases of reading a batch, without its checksum on every side."""
     from aiokafka.record import default_records as aiokafka
     from kafka.record.default_records import DefaultRecordBatch
 
@@ -118,7 +118,7 @@ def decode_cases(header_count: int) -> list[Case]:
 
 
 def encode_case(header_count: int) -> Case:
-    """Building a batch; callers arrange that no side computes a checksum."""
+    """Returns the case of building a batch; callers disable checksums on every side."""
     from aiokafka.record import default_records as aiokafka
     from kafka.record.default_records import DefaultRecordBatchBuilder
 
@@ -152,7 +152,7 @@ def encode_case(header_count: int) -> Case:
 
 
 def end_to_end_cases(header_count: int) -> list[Case]:
-    """Reading with the checksum verified, and building with it; callers choose the checksum."""
+    """Returns the cases of reading and building with checksums; callers choose the function."""
     from kafka.record.default_records import DefaultRecordBatch
 
     from kproto.records import encode_batch, read_batches, read_records
@@ -194,17 +194,17 @@ def end_to_end_cases(header_count: int) -> list[Case]:
 
 
 def set_checksums(ours: Callable[..., int], theirs: Callable[..., int]) -> None:
-    """Make both libraries use these functions for the checksum from now on."""
+    """Makes both libraries use these functions for the checksum from now on."""
     from kafka.record import default_records
 
-    from kproto.records.magic2 import encoding, record_batch
+    from kproto.records.magic2 import batch_builder, record_batch
 
-    record_batch.crc32c = encoding.crc32c = ours  # type: ignore[attr-defined]  # measured so
+    record_batch.crc32c = batch_builder.crc32c = ours  # type: ignore[attr-defined]  # measured so
     default_records.calc_crc32c = theirs
 
 
 def measure(case: Case, rounds: int) -> dict[str, float]:
-    """The fastest round of each side in seconds a call; the sides take turns."""
+    """Returns the seconds per call of the fastest round of each side; the sides alternate."""
     calls = {}
     for name, side in case.sides.items():
         started = time.perf_counter()
@@ -221,7 +221,7 @@ def measure(case: Case, rounds: int) -> dict[str, float]:
 
 
 def run(rounds: int) -> dict[str, dict[str, float]]:
-    """Measure all cases, print a line for each, and return the figures."""
+    """Measures all cases, prints a line for each, and returns the figures."""
     from kafka.record import _crc32c
 
     from kproto.records import crc32c_pure
@@ -260,7 +260,7 @@ def run(rounds: int) -> dict[str, dict[str, float]]:
 
 
 def main() -> int:
-    """Measure every case and print a line for each."""
+    """Measures every case and prints a line for each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--json", type=Path, help="write the figures to this file too")
     parser.add_argument("--rounds", type=int, default=15, help="rounds of each side a case")
@@ -274,7 +274,7 @@ def main() -> int:
 
 
 def run_in_peers(arguments: Sequence[str], package: Path) -> int:
-    """Run this file again with the peers' interpreter; `package` is the folder of our `kproto`."""
+    """Runs this file again with the peers' interpreter; `package` is the folder of our `kproto`."""
     from tools.setup.peers import peers_python
 
     environment = {**os.environ, INNER: "1", "PYTHONPATH": str(package)}

@@ -1,12 +1,12 @@
-"""What TLS and SASL cost the client: processor time of its process, with the broker in another.
+"""Measures TLS and SASL in the client: CPU time of its process, with the broker in another.
 
     python -m tools.bench.security [--rounds N] [--connections N] [--megabytes N]
 
-The first table is what each mechanism adds to opening a connection, TLS or none on both sides of
-the difference; keys are derived before, and what that takes has a row of its own. The second is
-what TLS adds to a MiB, beside what it adds to the same bytes by asyncio alone: by a client that
-reads each answer whole from a stream, and by one that has it put into one buffer and does not look
-at it. The broker is as little as it takes; the median of the rounds counts.
+The first table has the cost that each mechanism adds to a connection, with TLS or without it on
+both sides of the difference; keys are derived before, and their derivation has its own row. The
+second table has the cost that TLS adds per MiB, compared with the cost that it adds to the same
+bytes in asyncio alone: for a client that reads each response whole from a stream, and for one that
+only fills one buffer. The broker is minimal; the median of the rounds counts.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ from kproto.protocol.sasl import (
 from kproto.security.tls import TlsContexts
 from tools.bench.serving import served_by
 
-#: Milliseconds that a mechanism may add to a connection, derivation of keys aside.
+#: The maximum ms that a mechanism may add to a connection, without the derivation of keys.
 WANTED_MS: Final = 10.0
 
-#: How often what TLS adds to asyncio's streams it may add to the client.
+#: The maximum cost of TLS in the client, as a multiple of its cost in asyncio's streams.
 WANTED_RATIO: Final = 1.2
 
 USER, SECRET = "alice", "open sesame"
@@ -77,7 +77,7 @@ MECHANISMS: Final[dict[str, Any]] = {
 
 
 def exchange_of(mechanism: str) -> ServerExchange:
-    """The server's side; its keys are derived at once, and that is the broker's time."""
+    """Returns the server's side; derives its keys at once, in the broker's time."""
     if mechanism == "OAUTHBEARER":
         return OAuthBearerServer(lambda token: BearerIdentity(USER))
     return server_exchange(
@@ -89,7 +89,7 @@ CREDENTIALS: Final[dict[str, SaltedCredential]] = {}
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer one connection."""
+    """Answers the requests of one connection."""
     frames, connection, exchange = FrameReader(), ServerConnection(), None
     records = bytes(MIB)
     with contextlib.suppress(ConnectionError):
@@ -126,7 +126,7 @@ def _ranges() -> Iterator[ApiVersion]:
 
 
 async def serve() -> None:
-    """Listen in the clear and with TLS until the input ends; the ports and the CA go out first."""
+    """Listens with and without TLS until its input ends; prints the ports and the CA first."""
     import ssl
 
     for bits in ("256", "512"):
@@ -145,7 +145,7 @@ async def serve() -> None:
 
 
 class Broker(NamedTuple):
-    """Where it listens, and what is to be trusted."""
+    """The addresses of the broker, and the certificate to trust."""
 
     clear: Address
     secured: Address
@@ -153,13 +153,13 @@ class Broker(NamedTuple):
     no_tls: TlsContexts
 
     def at(self, *, tls: bool) -> tuple[Address, TlsContexts]:
-        """One listener."""
+        """Returns the address of one listener."""
         return (self.secured, self.contexts) if tls else (self.clear, self.no_tls)
 
 
 @contextlib.contextmanager
 def running() -> Iterator[Broker]:
-    """The broker in its process."""
+    """Yields the broker, which runs in its own process."""
     with served_by("tools.bench.security") as line:
         told = json.loads(line)
         clear, secured = (Address("127.0.0.1", port) for port in told["ports"])
@@ -170,7 +170,7 @@ def running() -> Iterator[Broker]:
 
 
 async def opened(broker: Broker, sasl: Any, count: int, *, tls: bool) -> float:
-    """Seconds of processor time for one connection, of `count` one behind the other."""
+    """Returns the CPU seconds per connection, of `count` in a row."""
     address, contexts = broker.at(tls=tls)
     settings = ClientSettings(sasl=sasl)
     began = time.process_time()
@@ -181,7 +181,7 @@ async def opened(broker: Broker, sasl: Any, count: int, *, tls: bool) -> float:
 
 
 async def authentication(broker: Broker, rounds: int, count: int) -> bool:
-    """Print the first table; False where a mechanism adds more than it may."""
+    """Prints the first table; returns False if a mechanism exceeds its limit."""
     print("| adds to a connection, ms of CPU | in the clear | with TLS |\n|---|---|---|")
     reached = True
     for name, sasl in MECHANISMS.items():
@@ -211,7 +211,7 @@ async def authentication(broker: Broker, rounds: int, count: int) -> bool:
 
 
 class Counting(asyncio.BufferedProtocol):
-    """asyncio alone: into one buffer, and how much it was."""
+    """An asyncio protocol that counts the bytes in one buffer."""
 
     def __init__(self) -> None:
         self.buffer = memoryview(bytearray(MIB))
@@ -241,7 +241,7 @@ WORKS: Final[dict[str, Callable[[], Request[Any]]]] = {
 
 
 async def ours(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
-    """Seconds of processor time for `count` requests one behind the other."""
+    """Returns the CPU seconds for `count` requests in a row."""
     address, contexts = broker.at(tls=tls)
     connection = await BrokerConnection.open(address, ClientSettings(), tls=contexts)
     await connection.request(request)
@@ -254,7 +254,7 @@ async def ours(broker: Broker, request: Request[Any], count: int, *, tls: bool) 
 
 
 async def streams(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
-    """The same bytes by asyncio's streams: each answer is read whole."""
+    """Measures the same bytes through asyncio's streams, which read each response whole."""
     address, contexts = broker.at(tls=tls)
     reader, writer = await asyncio.open_connection(
         address.host, address.port, ssl=contexts.cached() if tls else None
@@ -271,7 +271,7 @@ async def streams(broker: Broker, request: Request[Any], count: int, *, tls: boo
 
 
 async def one_buffer(broker: Broker, request: Request[Any], count: int, *, tls: bool) -> float:
-    """The same bytes by a client that does nothing with them."""
+    """Measures the same bytes with a client that ignores them."""
     address, contexts = broker.at(tls=tls)
     context = contexts.cached() if tls else None
     transport, protocol = await asyncio.get_running_loop().create_connection(
@@ -305,13 +305,13 @@ async def _size_of_answer(
 
 
 async def added(work: Work, broker: Broker, request: Request[Any], count: int) -> float:
-    """What TLS adds, in seconds."""
+    """Returns the seconds that TLS adds."""
     clear = await work(broker, request, count, tls=False)
     return await work(broker, request, count, tls=True) - clear
 
 
 async def bytes_through(broker: Broker, rounds: int, count: int) -> bool:
-    """Print the second table; False where TLS adds more than it may."""
+    """Prints the second table; returns False if TLS exceeds its limit."""
     print(
         "\n| TLS adds to a MiB, ms of CPU | kproto | asyncio's streams (ratio) "
         "| asyncio into one buffer (ratio) |\n|---|---|---|---|"
@@ -346,7 +346,7 @@ async def measure(arguments: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Print both tables; 1 when something takes longer than it may."""
+    """Prints both tables; returns 1 if something exceeds its limit."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--connections", type=int, default=50)

@@ -1,4 +1,4 @@
-"""A broker in a process of its own, so that the time of a client is the client's alone."""
+"""Runs a broker in a process of its own, so that the measured CPU time is the client's only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["served_by"]
 
 @contextlib.contextmanager
 def served_by(module: str) -> Iterator[str]:
-    """The line that `python -m MODULE --serve` begins with; its input ends with the block."""
+    """Yields the first line of `python -m MODULE --serve`; ends its input with the block."""
     command = [sys.executable, "-m", module, "--serve"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

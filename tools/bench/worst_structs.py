@@ -1,7 +1,7 @@
-"""Messages of own definitions whose bytes take the longest to walk beside the time to read them.
+"""Messages of our own definitions whose bytes take the longest to validate, relative to reading.
 
-Each is an array of structs of which nearly every byte is a field: nulls, of which reading makes
-no object. `tests/unit/messages/test_worst_structs.py` counts what `python -m tools.bench
+Each is an array of structs in which nearly every byte is a field: nulls, for which reading creates
+no object. `tests/unit/messages/test_worst_structs.py` counts the steps that `python -m tools.bench
 explanations` measures.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WORST", "Worst", "message_of", "worst_classes"]
 
-#: A package of that name is made and forgotten again.
+#: The name of the package, which is generated and forgotten again.
 _PACKAGE: Final = "worst_structs"
 
 
@@ -40,7 +40,7 @@ class Worst(NamedTuple):
 
     @property
     def class_name(self) -> str:
-        """Of the message that holds an array of it."""
+        """Returns the class of the message with an array of this struct."""
         return "".join(word.title() for word in self.name.split())
 
 
@@ -57,7 +57,7 @@ WORST: Final = (
 
 
 def message_of(worst: Worst, size: int) -> bytes:
-    """A message of about `size` bytes."""
+    """Returns a message of about `size` bytes."""
     count = min(size // len(worst.element), MAX_ARRAY_ELEMENTS)
     length = uvarint(count + 1) if worst.flexible else count.to_bytes(4, "big")
     return length + worst.element * count + b"\0" * worst.flexible
@@ -65,7 +65,7 @@ def message_of(worst: Worst, size: int) -> bytes:
 
 @contextmanager
 def worst_classes() -> Iterator[dict[Worst, type[Message]]]:
-    """The generated class of each."""
+    """Yields the generated class of each."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / _PACKAGE
         specs = [MessageSpec.from_json(_definition(worst)) for worst in WORST]

@@ -1,1 +1,1 @@
-"""Adapters: other implementations of the protocol behind the lines of `kproto fuzz`."""
+"""Adapters that put other implementations behind the line protocol of `kproto fuzz`."""

@@ -1,8 +1,8 @@
-"""kafka-python or kio behind the lines of `kproto fuzz`; run it in an environment that has them.
+"""Puts kafka-python or kio behind the line protocol of `kproto fuzz`; run it in their environment.
 
-`python tools/fuzz_adapters/peer.py kafka-python|kio`. Each re-writes messages. Neither has Kafka's
-JSON form, so decode and encode are unsupported. Any exception is a refusal with its name, but for
-those that tell of the machine.
+`python tools/fuzz_adapters/peer.py kafka-python|kio`. Each rewrites messages. Neither has Kafka's
+JSON form, so decode and encode are unsupported. Any exception is a refusal with its name, except
+for those that come from the machine.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-#: Bytes to the bytes that are written of what was read, and how many were read, if that is known.
+#: Takes bytes; returns the bytes written from the read message, and how many were read, if known.
 Rewrite = Callable[[bytes], "tuple[bytes, int | None]"]
 
 
 def main() -> None:
-    """Answer each line of the input."""
+    """Answers each line of the input."""
     find = {"kafka-python": kafka_python, "kio": kio}[sys.argv[1]]()
     for line in sys.stdin:
         asked = json.loads(line)
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def answer(find: Callable[[str, int], Rewrite | None], asked: dict[str, Any]) -> dict[str, Any]:
-    """What the implementation makes of a question."""
+    """Returns the implementation's answer to a question."""
     if asked["operation"] != "rewrite":
         return {"unsupported": "it does not have Kafka's JSON form"}
     rewrite = find(asked["message"], asked["version"])
@@ -44,7 +44,7 @@ def answer(find: Callable[[str, int], Rewrite | None], asked: dict[str, Any]) ->
 
 
 def kafka_python() -> Callable[[str, int], Rewrite | None]:
-    """kafka-python 3: one class a message, made of Kafka's JSON when it is imported."""
+    """Rewrites with kafka-python 3, which builds one class per message from Kafka's JSON."""
     import kafka.protocol as protocol
 
     classes: dict[str, Any] = {}
@@ -63,7 +63,7 @@ def kafka_python() -> Callable[[str, int], Rewrite | None]:
         kind = cls._json["type"]
 
         def rewrite(data: bytes) -> tuple[bytes, None]:
-            # It does not say how far it has read.
+            # It does not tell how far it has read.
             if kind == "header":
                 flexible = version >= int(cls._json["flexibleVersions"].rstrip("+"))
                 read = cls.decode(io.BytesIO(data), flexible=flexible)
@@ -81,7 +81,7 @@ def kafka_python() -> Callable[[str, int], Rewrite | None]:
 
 
 def kio() -> Callable[[str, int], Rewrite | None]:
-    """kio: one class a message and version."""
+    """Rewrites with kio, which has one class per message and version."""
     from kio.schema.index import schema_name_map
     from kio.serial import entity_reader, entity_writer
 

@@ -1,4 +1,4 @@
-"""Programs that handle records by `run()` are killed, stalled and stopped; what they did is judged.
+"""Kills, stalls and stops members that handle records with `run()`, and judges the result.
 
 `python -m tools.handling` runs it on an embedded broker; `tests/unit/handling` runs a small one.
 """

@@ -1,4 +1,4 @@
-"""`python -m tools.handling`: 200,000 records, members that are harmed, and what was right."""
+"""`python -m tools.handling`: 200,000 records, members under faults, and the verdict."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What members did and what the broker wrote down, and whether that is right. Plain functions.
+"""Judges what members did and what the broker recorded. Plain functions.
 
-Three sources, none of which knows the others: the lines of the members, the dead letters, and the
-commits in `__consumer_offsets`.
+There are three independent sources: the lines of the members, the dead letters, and the commits in
+`__consumer_offsets`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NEVER: Final = 2**63
 class Attempt(NamedTuple):
     """One call of a handler, from `begun` to `ended` in ns; `ended_ms` is its time of day.
 
-    `end` is "e" where it returned, "x" where it raised, and "" where neither was written.
+    `end` is "e" if it returned, "x" if it raised, and "" if neither was written.
     """
 
     member: str
@@ -39,7 +39,7 @@ class Attempt(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """`offset` was committed at `ms`, as the broker wrote down, with what is done `ahead` of it."""
+    """A commit of `offset` at `ms` in the broker's log, with offsets done `ahead` of it."""
 
     partition: int
     offset: int
@@ -48,7 +48,7 @@ class Commit(NamedTuple):
 
 
 class Letter(NamedTuple):
-    """A dead letter, from where, and since when it was there at the latest."""
+    """A dead letter, its source record, and the latest time at which it appeared."""
 
     partition: int
     offset: int
@@ -59,7 +59,7 @@ class Letter(NamedTuple):
 
 @dataclass
 class Member:
-    """`harmed` is since when, in ns, it was killed or stood still; None for one that was not."""
+    """A member; `harmed` is the time in ns of its kill or stall, None without one."""
 
     name: str
     harmed: int | None = None
@@ -67,7 +67,7 @@ class Member:
 
 @dataclass
 class Verdict:
-    """`wrong` has what must not be; `again` counts what came again, as its member was harmed."""
+    """`wrong` lists the violations; `again` counts records repeated after a harmed member."""
 
     records: int = 0
     dead_letters: int = 0
@@ -77,7 +77,7 @@ class Verdict:
 
 
 def attempts_of(member: str, lines: Iterable[str]) -> Iterator[Attempt]:
-    """The attempts in what a member has written; of one key one is open at a time."""
+    """Yields the attempts in a member's lines; each key has one open attempt at a time."""
     open_: dict[Key, tuple[int, int]] = {}
     for line in lines:
         parts = line.split()
@@ -103,7 +103,7 @@ def judge(
     letters: Iterable[Letter],
     commits: Iterable[Commit],
 ) -> Verdict:
-    """All of it; `ends` has how many records each partition has, offsets from 0 on."""
+    """Judges all sources; `ends` has the number of records per partition, offsets from 0 on."""
     attempts, letters, commits = list(attempts), list(letters), list(commits)
     verdict = Verdict(sum(ends.values()), len(letters), len(commits))
     _all_is_handled(verdict, seed, ends, attempts, letters)
@@ -141,7 +141,7 @@ def _nothing_comes_again(
     attempts: list[Attempt],
     commits: list[Commit],
 ) -> None:
-    """What was done comes again where its member was harmed, and it was not committed."""
+    """Checks that a completed record repeats only if its member was harmed before the commit."""
     finished: dict[Key, Attempt] = {}
     committed = _since_when(commits)
     for each in sorted(attempts, key=lambda each: each.begun):
@@ -159,7 +159,7 @@ def _nothing_comes_again(
 
 
 def _since_when(commits: list[Commit]) -> dict[Key, int]:
-    """Since when a record is committed, in ms: by an offset behind it, or as one that is ahead."""
+    """Returns the ms of the commit of a record: by a higher offset, or as completed ahead."""
     since: dict[Key, int] = {}
     ends: dict[int, int] = defaultdict(int)
     for commit in sorted(commits, key=lambda each: each.ms):
@@ -173,7 +173,7 @@ def _since_when(commits: list[Commit]) -> dict[Key, int]:
 def _no_commit_is_ahead(
     verdict: Verdict, attempts: list[Attempt], letters: list[Letter], commits: list[Commit]
 ) -> None:
-    """All before a commit was done when it was written down, and what it says of the rest."""
+    """Checks that all records before a commit were done, and those that it lists as ahead."""
     done: dict[int, dict[int, int]] = defaultdict(dict)  # since when, by partition and offset
     ends = [(each.partition, each.offset, each.ended_ms) for each in attempts if each.end == "e"]
     for partition, offset, ms in [*ends, *((each[0], each[1], each[2]) for each in letters)]:
@@ -201,7 +201,7 @@ def _order_is_kept(
     members: Mapping[str, Member],
     attempts: list[Attempt],
 ) -> None:
-    """One after the other, in the order of the offsets; anew behind a member that was harmed."""
+    """Checks the order of the offsets; it may restart after a harmed member."""
     strands: dict[object, list[Attempt]] = defaultdict(list)
     for each in attempts:
         key = key_of(seed, each.partition, each.offset) if order == "key" else b""

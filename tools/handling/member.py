@@ -1,9 +1,9 @@
-"""A program that handles records, and writes down what it does before it goes on.
+"""Handles records, and writes down each step before the next one.
 
     python -m tools.handling.member BOOTSTRAP ORDER SEED FILE
 
-Each line has what happened, when (ns of the machine's clock that is never set back, and ms of its
-time of day), and the record: `b` it begins, `e` it is done, `x` it failed. SIGTERM ends it.
+Each line has the event, the time (ns of the monotonic clock, and ms of the time of day), and the
+record: `b` it begins, `e` it ends, `x` it fails. SIGTERM ends the program.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .work import DEAD, GROUP, TOPIC, Fate, fate_of, stall_of
 
 __all__ = ["SESSION_MS"]
 
-#: Others take over from one that was killed behind that.
+#: After this time the group reassigns the partitions of a killed member.
 SESSION_MS = 1_000
 
 

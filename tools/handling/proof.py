@@ -1,4 +1,4 @@
-"""Begins members, harms them, and has judged what they did: `prove`."""
+"""Starts members, harms them, and judges the result: `prove`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kproto.client.commits.incomplete_offsets import ahead_in
 from kproto.client.commits.topic_labels import unlabelled
 from kproto.client.processing.settings import Order
 from kproto.messages import OffsetCommitKey, OffsetCommitValue
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 
 from .judging import Attempt, Commit, Letter, Member, Verdict, attempts_of, judge
 from .member import SESSION_MS
@@ -31,7 +31,7 @@ SETTINGS: Final = BrokerSettings(
     offsets_topic_num_partitions=1,
 )
 
-#: Longer than the session.
+#: Longer than the session timeout.
 _STALL_S: Final = SESSION_MS / 1000 * 1.5
 _STEP_S: Final = 0.05
 _ENDS_WITHIN_S: Final = 20.0
@@ -39,7 +39,7 @@ _ENDS_WITHIN_S: Final = 20.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done; the same seed draws the same actions, at the same shares of the work."""
+    """The plan of a run; the same seed draws the same actions, at the same shares of the work."""
 
     records: int = 200_000
     partitions: int = 8
@@ -68,7 +68,7 @@ class _Running:
         )
 
     async def harm(self, what: str, chance: random.Random) -> None:
-        """Do it to one of those that are there; another one begins in its place."""
+        """Harms one of the running members; another one starts in its place."""
         if what != "join":
             name = chance.choice(sorted(self.processes.keys() - self.stalled.keys()))
             process = self.processes[name]
@@ -87,12 +87,12 @@ class _Running:
         await self.begin()
 
     async def stop(self, name: str) -> None:
-        """End a member in order."""
+        """Stops a member in order."""
         process = self.processes.pop(name)
         process.terminate()
         async with asyncio.timeout(_ENDS_WITHIN_S):
             code = await process.wait()
-        # One that has begun nothing may not have been told yet that it is to end in order.
+        # A member without any record may not have received its stop signal yet.
         said = self.folder / name
         is_new = not said.exists() or not said.stat().st_size
         assert code == 0 or (code == -signal.SIGTERM and is_new), f"{name} ended with {code}"
@@ -119,9 +119,9 @@ class _Running:
 
 
 async def prove(plan: Plan, folder: Path) -> Verdict:
-    """Have all records handled on an embedded broker, with members that are harmed meanwhile.
+    """Has an embedded broker's records handled, with members that are harmed meanwhile.
 
-    Raises TimeoutError where they are not within the limit.
+    Raises TimeoutError if they are not done within the limit.
     """
     async with Broker(SETTINGS) as broker, kproto.Client(broker.bootstrap) as client:
         ends = await _write(plan, client)
@@ -146,7 +146,7 @@ async def prove(plan: Plan, folder: Path) -> Verdict:
 async def _write(plan: Plan, client: kproto.Client) -> dict[int, int]:
     await client.create_topics(
         kproto.NewTopic(TOPIC, partitions=plan.partitions),
-        # So that a letter tells when the broker had it.
+        # So that a letter has the time at which the broker received it.
         kproto.NewTopic(DEAD, partitions=1, configs={"message.timestamp.type": "LogAppendTime"}),
     )
     ends = {}
@@ -169,7 +169,7 @@ async def _write(plan: Plan, client: kproto.Client) -> dict[int, int]:
 
 
 async def _harm_until_the_end(plan: Plan, client: kproto.Client, running: _Running) -> None:
-    """Each harm has its share of the work before it, a bit more or less by the seed."""
+    """Waits for a share of the work before each harm, varied by the seed."""
     chance = random.Random(plan.seed)
     shares = [
         (at + 0.5 + chance.uniform(-0.3, 0.3)) / (len(plan.harms) + 1)
@@ -207,7 +207,7 @@ async def _letters(plan: Plan, client: kproto.Client) -> list[Letter]:
 
 
 async def _commits(client: kproto.Client) -> list[Commit]:
-    """All commits of the group in their order, as the broker has written them down."""
+    """Returns all commits of the group in the broker's order."""
     found = []
     async for record in client.consumer("__consumer_offsets", stop_at_end=True):
         match decode_coordinator_record(record):

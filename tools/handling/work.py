@@ -1,4 +1,4 @@
-"""What is to be handled, and how each record goes: by a seed, the same for all who ask."""
+"""The records to handle, and the fate of each: drawn by a seed, the same for every caller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_KEY: Final = 10  # of so many records one has none
 
 
 class Fate(Enum):
-    """How the handler of a record goes."""
+    """The fate of a record in its handler."""
 
     AT_ONCE = "at once"
     GIVES_WAY = "after a turn of the loop"
@@ -26,7 +26,7 @@ class Fate(Enum):
     DEAD = "never"
 
 
-#: Of 10,000 records so many, one behind the other; the rest is at once.
+#: Out of 10,000 records, cumulative; the rest returns at once.
 _SHARES: Final = {Fate.DEAD: 15, Fate.FAILS_ONCE: 100, Fate.STALLS: 40, Fate.GIVES_WAY: 2_000}
 
 
@@ -44,7 +44,7 @@ def fate_of(seed: int, partition: int, offset: int) -> Fate:
 
 
 def stall_of(seed: int, partition: int, offset: int) -> float:
-    """How long it stalls, in seconds."""
+    """Returns the seconds of its stall."""
     return _draw(seed, partition, offset, "stall") % 40 / 1000
 
 

@@ -1,4 +1,4 @@
-"""Real Apache Kafka of a named version, from Maven's jars: a broker or a cluster, started at will.
+"""Real Apache Kafka of a named version, from Maven's jars: a broker or a cluster on demand.
 
     with KafkaNode("4.4.0") as node:
         connect_to(node.bootstrap)

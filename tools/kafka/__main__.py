@@ -1,4 +1,4 @@
-"""`python -m tools.kafka start|status|stop`: real Kafka, a broker or several, by hand."""
+"""`python -m tools.kafka start|status|stop`: runs real Kafka by hand, one broker or several."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from . import (
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Carry out one command; return the exit code."""
+    """Runs one command; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
         if options.command == "start":
@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     stop = commands.add_parser(
         "stop", help="stop a broker that `start` started, and its whole cluster"
     )
-    # Never all by default: others may work in the same checkout, and their data would be lost.
+    # Never all by default: other work in the same checkout may use them and would lose its data.
     which = stop.add_mutually_exclusive_group(required=True)
     which.add_argument("--port", type=int, help="the one at this port")
     which.add_argument("--all", action="store_true", help="every one, whoever started it")
@@ -121,7 +121,7 @@ def _start_cluster(options: argparse.Namespace) -> int:
 
 
 def _start_secured(options: argparse.Namespace) -> int:
-    # Imported here: certificates need a package that a plain broker does without.
+    # Imported here: certificates need a package that a plain broker does not need.
     from .secured import SecuredKafka
 
     kafka = SecuredKafka(

@@ -1,4 +1,4 @@
-"""Certificates made on the fly: an authority, and what it and others sign. All of it PEM text."""
+"""Creates certificates: an authority, and what it signs. All of it PEM text."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ _A_DAY: Final = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A certificate with those between it and its root, and its key in PKCS#8: Kafka wants that."""
+    """A certificate with its chain, and its key in PKCS#8, which Kafka requires."""
 
     chain: str
     key: str
 
     def encrypted_key(self, password: str) -> str:
-        """The key as it is stored with a password."""
+        """Returns the key encrypted with a password."""
         return _pkcs8(self.key.encode(), BestAvailableEncryption(password.encode()))
 
 
 class Authority:
-    """An authority of its own, which nobody trusts who is not given `pem`."""
+    """A private authority; clients trust it only with `pem`."""
 
     def __init__(self) -> None:
         self._ca = trustme.CA()
 
     @property
     def pem(self) -> str:
-        """Its certificate."""
+        """Returns its certificate."""
         return self._ca.cert_pem.bytes().decode("ascii")
 
     def server(self, *names: str, expired: bool = False) -> Certificate:
-        """One for a server of these host names and addresses."""
+        """Returns a certificate for a server with these host names and addresses."""
         ends = datetime.now(UTC) - _A_DAY if expired else None
         begins = datetime.now(UTC) - 2 * _A_DAY if expired else None
         return _certificate(self._ca.issue_cert(*names, not_before=begins, not_after=ends))
 
     def client(self, name: str) -> Certificate:
-        """One for a client; Kafka makes `User:CN=NAME,OU=...,O=...` of it."""
+        """Returns a certificate for a client; Kafka reads `User:CN=NAME,OU=...,O=...` from it."""
         return _certificate(self._ca.issue_cert(f"{name}@example.com", common_name=name))
 
 

@@ -1,8 +1,8 @@
-"""The classes of a broker as its JVM has read and checked them: a start takes half of the work.
+"""Archives the loaded classes of a broker's JVM, which halves the work of a start.
 
-That is Java's class data sharing (JEP 350): a file in `.cache/kafka/<version>/classes`, made once
-by a node that runs for it alone. A JVM passes over a file that is not of its own build or jars.
-Knows nothing of how a node is started.
+That is Java's class data sharing (JEP 350): a file in `.cache/kafka/<version>/classes`, written
+once by a node that runs for it only. A JVM ignores a file of another build or other jars. Knows
+nothing of how a node starts.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["class_archive"]
 
 
 def class_archive(version: str, java: Path, make: Callable[[Path], None]) -> Path | None:
-    """The file for this release and this program; `make` writes it, if it is not there yet.
+    """Returns the archive for this release and this program; `make` writes it if it is missing.
 
-    None where it could not be made: that is not tried again before there is another Java. Safe in
-    several processes at once.
+    Returns None if it could not be made, and does not try again until Java changes. Safe in several
+    processes at once.
     """
     home = (CACHE / version).resolve()
     folder = home / "classes"

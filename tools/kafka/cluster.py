@@ -1,7 +1,7 @@
-"""Several Kafka nodes that are one cluster, each a broker and a controller.
+"""Several Kafka nodes in one cluster, each a broker and a controller.
 
-Each node is a `KafkaNode`, to be killed, stopped and started by itself: ports and data stay. Knows
-which settings make one cluster of nodes, and when all of them know each other.
+Each node is a `KafkaNode`, to be killed, stopped and started by itself; ports and data stay. Knows
+the settings that connect nodes, and when all of them know each other.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ from concurrent.futures import ThreadPoolExecutor
 from tools.setup.ports import free_ports
 
 from .in_block import InBlock
-from .node import POLL_S, START_TIMEOUT_S, KafkaNode, KafkaStartError, new_cluster_id
+from .node import POLL_S, START_TIMEOUT_S, KafkaNode, KafkaStartError
 from .probe import known_brokers
 from .properties import HOST, Ports, cluster_properties
+from .storage import new_id
 
 __all__ = ["KafkaCluster"]
 
 HEAP = "320m"
-"""Three nodes with it and the tests fit in 4 GB; records are kept in files, not on the heap."""
+"""Three nodes with this heap and the tests fit in 4 GB; records are in files, not on the heap."""
 
 
 class KafkaCluster(InBlock):
     """`nodes` brokers of one cluster on free ports of the loopback address.
 
-    `racks` names the rack of each node, `config` overrides settings of server.properties on all,
-    `configs` on each by itself; who names listeners there gives the `ports` too. As a context
-    manager it runs inside the block and is gone, with its data, after it. The ids of the nodes
-    count from 1: `cluster.node(2).kill()`, and `.start()` brings it back at the same ports with its
-    data. A node alone of three does not answer: `start` starts all that are down, side by side.
-    Raises what `KafkaNode` raises, and `KafkaStartError` when racks and nodes are not as many.
+    `racks` has the rack of each node, `config` overrides settings of server.properties on all
+    nodes, `configs` on each; with listeners in it, pass their `ports` too. As a context manager it
+    runs inside the block and is removed, with its data, after it. Node ids count from 1:
+    `cluster.node(2).kill()`, and `.start()` restarts it at the same ports with its data. One node
+    of three alone does not answer: `start` starts all nodes that are down, in parallel. Raises the
+    errors of `KafkaNode`, and `KafkaStartError` if the numbers of racks and nodes differ.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class KafkaCluster(InBlock):
                 Ports(broker=broker, controller=controller)
                 for broker, controller in zip(free[:nodes], free[nodes:], strict=True)
             ]
-        cluster_id = new_cluster_id()
+        cluster_id = new_id()
         self.nodes = {
             at: KafkaNode(
                 version,
@@ -78,11 +79,11 @@ class KafkaCluster(InBlock):
         self.bootstrap = ",".join(node.bootstrap for node in self.nodes.values())
 
     def node(self, number: int) -> KafkaNode:
-        """The node of that id."""
+        """Returns the node with that id."""
         return self.nodes[number]
 
     def start(self) -> None:
-        """Start all nodes that are down, and wait until each knows of all."""
+        """Starts all nodes that are down, and waits until each knows of all."""
         try:
             self._each(KafkaNode.start)
             self.wait_for_all()
@@ -91,7 +92,7 @@ class KafkaCluster(InBlock):
             raise
 
     def wait_for_all(self, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Wait until each node knows each other to be alive. Raises `KafkaStartError`."""
+        """Waits until each node knows that the others are alive. Raises `KafkaStartError`."""
         deadline = time.monotonic() + timeout_s
         while not all(
             known_brokers(HOST, node.ports.broker, timeout_s=1.0) == len(self.nodes)
@@ -104,15 +105,15 @@ class KafkaCluster(InBlock):
             time.sleep(POLL_S)
 
     def stop(self) -> None:
-        """Stop all nodes cleanly; data and ports stay."""
+        """Stops all nodes cleanly; data and ports stay."""
         self._each(KafkaNode.stop)
 
     def close(self) -> None:
-        """Stop all nodes and remove their data."""
+        """Stops all nodes and removes their data."""
         self._each(KafkaNode.close)
 
     def _each(self, action: Callable[[KafkaNode], None]) -> None:
-        """Do it to all nodes side by side; raise the first error when all are done."""
+        """Calls it on all nodes in parallel; raises the first error after all have ended."""
         with ThreadPoolExecutor(len(self.nodes)) as threads:
             under_way = [threads.submit(action, node) for node in self.nodes.values()]
         for done in under_way:

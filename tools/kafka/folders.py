@@ -1,4 +1,4 @@
-"""The folders that nodes live in, `.cache/kafka/nodes/<name>/`: settings, data, log, `node.json`.
+"""The folders of nodes, `.cache/kafka/nodes/<name>/`: settings, data, log, `node.json`.
 
 Knows nothing of what a node is.
 """
@@ -18,5 +18,5 @@ NODES = CACHE / "nodes"
 
 
 def reserve() -> tuple[Path, int]:
-    """A folder of its own for a node, with the descriptor that holds its lock."""
+    """Creates a folder for a node; returns it with the descriptor that holds its lock."""
     return held_folders.reserve(NODES)

@@ -1,4 +1,4 @@
-"""What runs inside a `with` block and is gone after it."""
+"""The base class of servers that run inside a `with` block."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["InBlock"]
 
 
 class InBlock(ABC):
-    """Started as the block begins, closed as it ends; closed too where it did not start."""
+    """Starts with the block and closes at its end, or after a failed start."""
 
     @abstractmethod
     def start(self) -> None:
-        """Start it."""
+        """Starts it."""
 
     @abstractmethod
     def close(self) -> None:
-        """Stop it, and remove what is left of it."""
+        """Stops it, and removes its remains."""
 
     def __enter__(self) -> Self:
         try:

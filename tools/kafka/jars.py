@@ -1,6 +1,6 @@
-"""The jars of one Kafka release, fetched once into `.cache/kafka/<version>/jars`.
+"""Fetches the jars of one Kafka release, once, into `.cache/kafka/<version>/jars`.
 
-Knows nothing of how a broker is configured or started.
+Knows nothing of the configuration or start of a broker.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ SLF4J_VERSION = "1.7.36"
 
 
 class KafkaJarsError(RuntimeError):
-    """The jars are not there and cannot be fetched."""
+    """The jars are missing and cannot be fetched."""
 
 
 def resolve_jars(version: str) -> Path:
-    """Return the folder with all jars of a broker of this version, fetching them when missing.
+    """Returns the folder with all jars of a broker of this version; fetches them if missing.
 
     Safe in several processes at once. Raises `KafkaJarsError`.
     """

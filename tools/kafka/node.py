@@ -1,8 +1,8 @@
-"""One Kafka node: formatted, started, waited for, stopped.
+"""Runs one Kafka node: formats its storage, starts it, waits for it, stops it.
 
 A node belongs to the process that started it and ends with it, unless it was started detached;
-then `running_nodes` finds it again from another process. Knows the broker's command line and
-nothing of the tests that use it.
+`running_nodes` then finds it from another process. Knows the broker's command line and nothing of
+the tests that use it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import shutil
 import signal
 import subprocess
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tools.setup import java
 from tools.setup.ports import free_ports
@@ -30,8 +29,9 @@ from .in_block import InBlock
 from .jars import resolve_jars
 from .probe import accepts, answers_api_versions
 from .properties import HOST, VOTERS, Ports, render, server_properties
+from .storage import has_own_features, new_id, storage_of, write_storage
 
-__all__ = ["KafkaNode", "KafkaStartError", "RunningNode", "new_cluster_id", "running_nodes"]
+__all__ = ["KafkaNode", "KafkaStartError", "RunningNode", "running_nodes"]
 
 JVM_OPTIONS = (
     "-XX:+UseSerialGC",  # starts quickest, and two cores are shared with the tests
@@ -41,20 +41,20 @@ JVM_OPTIONS = (
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 )
 JVM_VARIABLE = "KPROTO_JVM_OPTIONS"
-"""Names further options of each node's JVM, as the tests do: their brokers live for seconds."""
+"""The environment variable with more JVM options of each node, for the tests' brokers."""
 
 HEAP = "512m"
-"""Holds the largest test topics; a broker keeps its records in files, not on the heap."""
+"""Enough for the largest test topics, because a broker keeps its records in files."""
 
 START_TIMEOUT_S = 90.0
 """A start takes about three seconds; a busy machine may take ten times as long."""
 
 STOP_TIMEOUT_S = 20.0
-"""How long a node may take over a clean stop before it is killed."""
+"""The seconds for a clean stop before the node is killed."""
 
 POLL_S = 0.05
 ARCHIVE_TIMEOUT_S = 90.0
-"""How long a node may take to write down its classes as it ends."""
+"""The seconds in which a node may write its class archive at its end."""
 
 LOG_TAIL_LINES = 25
 
@@ -65,7 +65,7 @@ class KafkaStartError(RuntimeError):
 
 @dataclass(frozen=True)
 class RunningNode:
-    """A node that runs now, as its folder describes it."""
+    """A running node, as its folder describes it."""
 
     folder: Path
     version: str
@@ -75,12 +75,12 @@ class RunningNode:
 
     @property
     def voters(self) -> str:
-        """The controllers of its cluster: the same text in each node of one cluster."""
+        """Returns the controllers of its cluster: the same text for each node of one cluster."""
         lines = (self.folder / "server.properties").read_text(encoding="utf-8").splitlines()
         return next((line for line in lines if line.startswith(VOTERS)), self.bootstrap)
 
     def stop(self) -> None:
-        """Stop it cleanly, kill it if it does not listen, and remove its folder."""
+        """Stops it cleanly, kills it if it does not respond, and removes its folder."""
         _signal_group(self.process_group, signal.SIGTERM)
         if not self._released(STOP_TIMEOUT_S):
             _signal_group(self.process_group, signal.SIGKILL)
@@ -97,7 +97,7 @@ class RunningNode:
 
 
 def running_nodes() -> list[RunningNode]:
-    """Return the nodes that run from this checkout, whoever started them."""
+    """Returns all running nodes of this checkout."""
     found = []
     for description in sorted(folders.NODES.glob("*/node.json")):
         if folders.is_held(description.parent):
@@ -106,19 +106,14 @@ def running_nodes() -> list[RunningNode]:
     return found
 
 
-def new_cluster_id() -> str:
-    """An id as Kafka makes them: 16 bytes of chance as base64url."""
-    return urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
-
-
 class KafkaNode(InBlock):
     """A combined broker and controller on free ports of the loopback address.
 
     `config` overrides settings of server.properties, `format_arguments` are further ones of
-    `kafka-storage format`. A node of a cluster is given its `ports` and the `cluster_id`. As a
-    context manager it is running inside the block and gone, with its data, after it; `start`,
-    `stop` and `kill` may also be called in any order until `close`, and keep ports and data.
-    Raises `KafkaStartError`, `KafkaJarsError` or `JavaNotFoundError` when it cannot be had.
+    `kafka-storage format`. A node of a cluster gets its `ports` and the `cluster_id`. As a context
+    manager it runs inside the block and is removed, with its data, after it; `start`, `stop` and
+    `kill` may also be called in any order until `close`, and keep ports and data. Raises
+    `KafkaStartError`, `KafkaJarsError` or `JavaNotFoundError` if it cannot run.
     """
 
     def __init__(
@@ -135,7 +130,7 @@ class KafkaNode(InBlock):
     ) -> None:
         self.version = version
         self.ports = ports or _ports(port)
-        self.cluster_id = cluster_id or new_cluster_id()
+        self.cluster_id = cluster_id or new_id()
         self.bootstrap = f"{HOST}:{self.ports.broker}"
         self._config = dict(config or {})
         self._format_arguments = tuple(format_arguments)
@@ -148,22 +143,22 @@ class KafkaNode(InBlock):
 
     @property
     def folder(self) -> Path | None:
-        """Where settings, data and logs are; None before the first start and after `close`."""
+        """Returns the folder of settings, data and logs; None before start and after `close`."""
         return self._folder
 
     @property
     def log(self) -> str:
-        """What the broker has written so far."""
+        """Returns the log so far."""
         path = self._folder and self._folder / "broker.log"
         return path.read_text("utf-8", errors="replace") if path and path.exists() else ""
 
     @property
     def running(self) -> bool:
-        """Whether the process is there; it may still be starting."""
+        """Returns whether the process runs; it may still be starting."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Start the node and wait until it answers; the first start formats its storage."""
+        """Starts the node and waits until it answers; the first start formats its storage."""
         if self.running:
             return
         folder = self._folder or self._format()
@@ -179,15 +174,15 @@ class KafkaNode(InBlock):
             self._release()
 
     def stop(self) -> None:
-        """Stop the node cleanly and wait for its end; data and ports stay."""
+        """Stops the node cleanly and waits for its end; data and ports stay."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the node at once, as a crash would; data and ports stay."""
+        """Kills the node, as a crash would; data and ports stay."""
         self._end(signal.SIGKILL)
 
     def close(self) -> None:
-        """Stop the node and remove its data."""
+        """Stops the node and removes its data."""
         self.stop()
         self._release()
         if self._folder is not None:
@@ -203,7 +198,7 @@ class KafkaNode(InBlock):
         return [str(program), f"-Xmx{self._heap}", *options, "-cp", f"{jars.resolve()}/*", *command]
 
     def _write_classes(self, path: Path) -> None:
-        """Have a node of the same release write down the classes that it has loaded."""
+        """Lets a node of the same release write its loaded classes to an archive."""
         node = KafkaNode(self.version)
         with contextlib.closing(node), contextlib.suppress(KafkaStartError):
             node._class_options = ()
@@ -214,29 +209,54 @@ class KafkaNode(InBlock):
 
     def _format(self) -> Path:
         """Write the settings and format the storage; return the node's folder."""
-        jars = resolve_jars(self.version)
         self._folder, self._lock = folders.reserve()
         settings = self._folder / "server.properties"
         properties = server_properties(self.version, self._folder, self.ports, self._config)
         settings.touch(mode=0o600)  # it may hold passwords
         settings.write_text(render(properties), encoding="utf-8")
+        try:
+            if self._format_arguments or has_own_features(self._config):
+                self._run_format(settings, self.cluster_id, *self._format_arguments)
+            else:
+                write_storage(
+                    storage_of(self.version, self._format_another),
+                    Path(properties["log.dirs"]),
+                    node_id=properties["node.id"],
+                    cluster_id=self.cluster_id,
+                )
+        except BaseException:
+            self.close()
+            raise
+        return self._folder
+
+    def _format_another(self, folder: Path) -> None:
+        """Formats `folder` by Kafka's tool for a node of the same release, which never runs.
+
+        The tool goes without the archive of classes: what makes that starts a node, which needs
+        this folder.
+        """
+        node = KafkaNode(self.version, ports=self.ports)
+        node._class_options = ()
+        with TemporaryDirectory() as temporary:
+            settings = Path(temporary) / "server.properties"
+            properties = server_properties(
+                self.version, Path(temporary), self.ports, {"log.dirs": str(folder)}
+            )
+            settings.write_text(render(properties), encoding="utf-8")
+            node._run_format(settings, new_id())
+
+    def _run_format(self, settings: Path, cluster_id: str, *further: str) -> None:
+        """Runs `kafka-storage format`. Raises `KafkaStartError`."""
         # With =, since an id may begin with a dash.
-        arguments = [
-            "format",
-            f"--cluster-id={self.cluster_id}",
-            "-c",
-            str(settings),
-            *self._format_arguments,
-        ]
+        arguments = ["format", f"--cluster-id={cluster_id}", "-c", str(settings), *further]
+        jars = resolve_jars(self.version)
         command = self._java(jars, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool", *arguments)
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
             said = done.stdout + done.stderr
-            self.close()
             raise KafkaStartError(f"the storage of Kafka {self.version} was not formatted:\n{said}")
-        return self._folder
 
     def _spawn(self, folder: Path) -> None:
         command = self._java(
@@ -275,7 +295,7 @@ class KafkaNode(InBlock):
             raise KafkaStartError(self._failure("ended, while another process answered"))
 
     def _answers(self) -> bool:
-        """Whether it answers, and all its listeners are open: one is after the other."""
+        """Returns whether the node answers and all its listeners are open; they open one by one."""
         if not answers_api_versions(HOST, self.ports.broker, timeout_s=1.0):
             return False
         listeners = self._config.get("advertised.listeners", "")
@@ -307,7 +327,7 @@ class KafkaNode(InBlock):
 
 
 def _ports(broker: int | None) -> Ports:
-    """Return two ports that were free a moment ago; a named one is checked.
+    """Returns two free ports; checks a named one.
 
     Raises `KafkaStartError` if the named one is taken.
     """

@@ -1,6 +1,6 @@
-"""Asks whether something that speaks Kafka answers at an address, and which brokers it knows.
+"""Checks whether a Kafka broker answers at an address, and which brokers it knows.
 
-Written out by hand on a plain socket, so that a fault in the product cannot hide a broker's.
+Written by hand on a plain socket, so that a fault in the product cannot hide a broker's fault.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ REQUEST = struct.pack(">hhih", API_VERSIONS_KEY, 0, CORRELATION_ID, -1)
 
 METADATA_KEY = 3
 NO_TOPICS = struct.pack(">hhihi", METADATA_KEY, 1, CORRELATION_ID, -1, 0)
-"""Metadata v1 that asks for no topic: its answer begins with the brokers that are alive."""
+"""Metadata v1 without topics: its response begins with the live brokers."""
 
 LARGEST_ANSWER = 1 << 16
-"""An ApiVersions v0 answer has 6 bytes an API; more than this is no Kafka."""
+"""An ApiVersions v0 response has 6 bytes per API; a larger response is not Kafka's."""
 
 
 def answers_api_versions(host: str, port: int, timeout_s: float) -> bool:
-    """Return whether an ApiVersions request to this address is answered without an error."""
+    """Returns whether an ApiVersions request to this address succeeds."""
     answer = _answer(host, port, timeout_s, REQUEST)
     return answer is not None and struct.unpack_from(">h", answer) == (0,)
 
 
 def accepts(host: str, port: int, timeout_s: float) -> bool:
-    """Return whether something listens at this address."""
+    """Returns whether a server listens at this address."""
     try:
         socket.create_connection((host, port), timeout_s).close()
     except OSError:
@@ -39,13 +39,13 @@ def accepts(host: str, port: int, timeout_s: float) -> bool:
 
 
 def known_brokers(host: str, port: int, timeout_s: float) -> int:
-    """Return how many brokers of its cluster, itself among them, a broker knows to be alive."""
+    """Returns how many live brokers of its cluster, including itself, a broker knows."""
     answer = _answer(host, port, timeout_s, NO_TOPICS)
     return 0 if answer is None else int(struct.unpack_from(">i", answer)[0])
 
 
 def _answer(host: str, port: int, timeout_s: float, request: bytes) -> bytes | None:
-    """What follows the correlation id of the answer; None if there is no answer of Kafka's."""
+    """Returns the response behind its correlation id; None if there is no response of Kafka's."""
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
             connection.settimeout(timeout_s)

@@ -1,4 +1,4 @@
-"""The server.properties of combined broker and controller nodes. Plain data in, text out."""
+"""Writes the server.properties of combined broker and controller nodes. Plain data in, text out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOST = LOOPBACK
 """Loopback only, by number: no test depends on how `localhost` resolves."""
 
 VOTERS = "controller.quorum.voters"
-"""Names the controllers of a cluster."""
+"""The setting that names the controllers of a cluster."""
 
 FIXED = {
     "process.roles": "broker,controller",
@@ -22,7 +22,7 @@ FIXED = {
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    # One node holds the only replica of everything.
+    # One node has the only replica of every partition.
     "default.replication.factor": "1",
     "min.insync.replicas": "1",
     "offsets.topic.replication.factor": "1",
@@ -30,13 +30,13 @@ FIXED = {
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    # Fewer internal partitions: each costs start-up time and file handles.
+    # Fewer internal partitions, because each costs start-up time and file handles.
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "share.coordinator.state.topic.num.partitions": "4",
-    # A test's group is complete when its members have joined; waiting for more only costs time.
+    # A test's group is complete after its members have joined; a longer delay only costs time.
     "group.initial.rebalance.delay.ms": "0",
-    # Records of tests carry fixed, old timestamps; a broker must not delete them for their age.
+    # Test records have fixed, old timestamps; a broker must not delete them because of their age.
     "log.retention.ms": "-1",
     "auto.create.topics.enable": "false",
     "delete.topic.enable": "true",
@@ -44,7 +44,7 @@ FIXED = {
 INTERNAL_TOPICS = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
 RACK_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 CONSUMER_PROTOCOL = {"group.coordinator.rebalance.protocols": "classic,consumer"}
-"""KIP-848 is there in 3.7 to 3.9 but off; from 4.0 on the default has it."""
+"""3.7 to 3.9 have KIP-848 disabled; from 4.0 on the default enables it."""
 
 OLDER_THAN_4 = ("3.7", "3.8", "3.9")
 
@@ -60,7 +60,7 @@ class Ports:
 def server_properties(
     version: str, folder: PurePath, ports: Ports, overrides: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the settings of a node that keeps its data below `folder`; `overrides` win."""
+    """Returns the settings of a node with its data below `folder`; `overrides` take precedence."""
     properties = dict(FIXED)
     if version.rpartition(".")[0] in OLDER_THAN_4:
         properties |= CONSUMER_PROTOCOL
@@ -74,11 +74,11 @@ def server_properties(
 
 
 def cluster_properties(node: int, ports: Sequence[Ports], racks: Sequence[str]) -> dict[str, str]:
-    """What a node of several, counted from 1, has otherwise than a single one.
+    """Returns the settings that differ for one node of several, counted from 1.
 
-    `ports` are those of all nodes. Each internal partition has three replicas, where there are as
-    many nodes, of which two must be in sync. With `racks`, one a node, a leader names a reader the
-    replica in its rack (KIP-392).
+    `ports` are those of all nodes. Each internal partition has three replicas, if there are as many
+    nodes, of which two must be in sync. With `racks`, one per node, a leader names the replica in a
+    consumer's rack (KIP-392).
     """
     voters = (f"{at}@{HOST}:{one.controller}" for at, one in enumerate(ports, 1))
     replicas = min(3, len(ports))
@@ -98,7 +98,7 @@ def cluster_properties(node: int, ports: Sequence[Ports], racks: Sequence[str]) 
 
 
 def render(properties: Mapping[str, str]) -> str:
-    """Return the text of a properties file, escaped as java.util.Properties reads it."""
+    """Returns the text of a properties file, escaped for java.util.Properties."""
     return "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items())
 
 

@@ -1,11 +1,11 @@
-"""Real Kafka nodes with a listener of each kind: TLS, client certificates, SASL, and ACLs.
+"""Real Kafka nodes with listeners of each kind: TLS, client certificates, SASL, and ACLs.
 
     with SecuredKafka("4.4.0") as kafka:
         connect_to(kafka.bootstrap["SASL_SSL"], ca=kafka.authority.pem, user=ALICE)
 
-Users, passwords and certificates are made on the fly, kept in the folders of the nodes alone, and
-gone with them. The plaintext listener is for the nodes themselves and for what sets a test up:
-whoever comes by it is a super user.
+Users, passwords and certificates are generated, kept in the folders of the nodes only, and removed
+with them. The plaintext listener is for the nodes themselves and for the set-up of tests: its
+clients are super users.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .properties import HOST, Ports, render
 
 __all__ = ["LISTENERS", "MECHANISMS", "USERS", "SecuredKafka", "unsecured_token"]
 
-#: Name of a listener, and the security protocol that it speaks.
+#: Name of a listener -> its security protocol.
 LISTENERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "PLAINTEXT": "PLAINTEXT",
@@ -37,21 +37,21 @@ LISTENERS: Final[Mapping[str, str]] = MappingProxyType(
         "MTLS": "SSL",
         "SASL_PLAINTEXT": "SASL_PLAINTEXT",
         "SASL_SSL": "SASL_SSL",
-        # As SASL_SSL, with certificates that no client should take.
+        # Like SASL_SSL, with certificates that no client should accept.
         "EXPIRED": "SASL_SSL",
         "WRONG_HOST": "SASL_SSL",
-        # As SASL_SSL, with sessions that end after `SESSION_MS`.
+        # Like SASL_SSL, with sessions that end after `SESSION_MS`.
         "SHORT": "SASL_SSL",
     }
 )
 
-#: On each listener with SASL.
+#: The mechanisms of each listener with SASL.
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
-#: `admin` is a super user; the others have the rights that a test gives them.
+#: `admin` is a super user; a test grants the others their rights.
 USERS: Final = ("admin", "alice", "bob")
 
-#: How long a session lasts on the listener SHORT, in ms.
+#: The length of a session on the listener SHORT, in ms.
 SESSION_MS: Final = 3_000
 
 _CLASSES: Final = "org.apache.kafka.common.security"
@@ -68,9 +68,9 @@ _JAAS: Final = {
 class SecuredKafka(InBlock):
     """Nodes of one release with every listener of `LISTENERS`; `passwords` are those of `USERS`.
 
-    One node, unless `nodes` says more: then it is a cluster, with `racks` as `KafkaCluster` has
-    them. With `authorizer` nobody but the super users may do anything at first. `config` overrides
-    settings of server.properties. Raises as `KafkaNode` does.
+    With `nodes` above 1 it is a cluster, with `racks` as in `KafkaCluster`. With `authorizer` only
+    super users have any rights at first. `config` overrides settings of server.properties. Raises
+    the errors of `KafkaNode`.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class SecuredKafka(InBlock):
         detached: bool = False,
     ) -> None:
         self.authority = Authority()
-        #: The one that a client of the listener MTLS shows.
+        #: The certificate of a client of the listener MTLS.
         self.client_certificate = self.authority.client("alice")
         self.passwords = {user: secrets.token_urlsafe(12) for user in USERS}
         count = len(LISTENERS)
@@ -125,7 +125,7 @@ class SecuredKafka(InBlock):
 
     @property
     def node(self) -> KafkaNode:
-        """The first node, or the only one."""
+        """Returns the first node, or the only one."""
         return self.cluster.node(1)
 
     def _tls(self) -> dict[str, str]:
@@ -162,7 +162,7 @@ class SecuredKafka(InBlock):
         return settings
 
     def properties(self, listener: str, mechanism: str, user: str = "alice") -> dict[str, str]:
-        """What a client.properties file of a client of that listener says, by Java's names."""
+        """Returns the client.properties of a client of that listener, with Java's names."""
         protocol = LISTENERS[listener]
         found = {
             "bootstrap.servers": self.bootstrap[listener],
@@ -188,7 +188,7 @@ class SecuredKafka(InBlock):
         return found
 
     def write_properties(self) -> list[Path]:
-        """Write a client.properties file for each listener and mechanism beside a node's data."""
+        """Writes a client.properties per listener and mechanism into a node's folder."""
         assert self.node.folder is not None, "a node that was started has a folder"
         target = self.node.folder / "clients"
         target.mkdir(mode=0o700, exist_ok=True)
@@ -203,16 +203,16 @@ class SecuredKafka(InBlock):
         return written
 
     def start(self) -> None:
-        """Start what is down, for the first time or again; ports, users and data stay."""
+        """Starts the nodes that are down; ports, users and data stay."""
         self.cluster.start()
 
     def close(self) -> None:
-        """Stop all nodes and remove their data."""
+        """Stops all nodes and removes their data."""
         self.cluster.close()
 
 
 def unsecured_token(user: str, *, lifetime_s: float = 3600.0) -> str:
-    """A token that Kafka's unsecured validator takes (KIP-255): a JWT that nobody signed."""
+    """Returns an unsigned JWT, which Kafka's unsecured validator accepts (KIP-255)."""
     now = time.time()
     header = {"alg": "none"}
     claims = {"sub": user, "iat": now, "exp": now + lifetime_s}

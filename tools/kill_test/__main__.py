@@ -20,10 +20,10 @@ from .run import QUICK_SESSIONS, Plan, kill_test
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run it; the exit code is 1 when anything was lost, doubled or out of order."""
+    """Runs the test; the exit code is 1 if a record was lost, duplicated or out of order."""
     options = _parser().parse_args(arguments)
     plan = Plan(options.records, options.kills, options.partitions, options.seed, options.version)
-    # Brokers are away by intent: what the client says of it would tear the bar apart.
+    # Brokers are down on purpose: the client's log lines would break the progress bar.
     logging.getLogger("kproto").setLevel(logging.ERROR)
     columns = (
         TextColumn("{task.description}"),
@@ -61,7 +61,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--version", default="4.4.0", help="of Kafka; default: %(default)s")
     parser.add_argument("--json", action="store_true", help="print plain data")
-    parser.add_argument("--write", action="store_true", help="also into docs/reliability.md")
+    parser.add_argument(
+        "--write", action="store_true", help="also into docs/evidence/reliability.md"
+    )
     return parser
 
 

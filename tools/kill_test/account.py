@@ -1,4 +1,4 @@
-"""What was sent and acknowledged, and what a reader saw of it. Plain data, no I/O."""
+"""Counts sent and acknowledged records, and the records that a reader saw. Plain data, no I/O."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ __all__ = ["Account", "Sightings", "number_of", "record_value"]
 
 _NUMBER = struct.Struct(">IQ")
 
-#: The offset of a record that is acknowledged, but whose offset the broker did not tell again.
+#: The offset of an acknowledged record whose offset the broker did not repeat.
 UNTOLD = -1
 _NONE = -2
 
 
 def record_value(partition: int, sequence: int, filler: int) -> bytes:
-    """The value of the record of that number; `filler` bytes make it longer."""
+    """Returns the value of the record with that number; `filler` bytes make it longer."""
     return _NUMBER.pack(partition, sequence) + bytes(filler)
 
 
 def number_of(value: bytes | None) -> tuple[int, int]:
-    """Partition and number of a record by its value."""
+    """Returns partition and number of a record from its value."""
     partition, sequence = _NUMBER.unpack_from(value or b"")
     return partition, sequence
 
 
 @dataclass
 class Account:
-    """The offsets at which the records of each partition were acknowledged, by their number."""
+    """The offsets of the acknowledged records of each partition, by their number."""
 
     partitions: int
     failed: int = 0
@@ -38,31 +38,31 @@ class Account:
         self._offsets = {at: array("q") for at in range(self.partitions)}
 
     def acknowledged(self, partition: int, sequence: int, offset: int) -> None:
-        """Take down the acknowledgement of one record."""
+        """Records the acknowledgement of one record."""
         offsets = self._offsets[partition]
         offsets.extend([_NONE] * (sequence + 1 - len(offsets)))
         offsets[sequence] = offset
 
     def offset(self, partition: int, sequence: int) -> int | None:
-        """Where a record was acknowledged; None if it was not."""
+        """Returns the offset of an acknowledged record; None if it was not acknowledged."""
         offsets = self._offsets[partition]
         found = offsets[sequence] if sequence < len(offsets) else _NONE
         return None if found == _NONE else found
 
     @property
     def total(self) -> int:
-        """How many records were acknowledged."""
+        """Returns how many records were acknowledged."""
         return sum(self.of(partition) for partition in self._offsets)
 
     def of(self, partition: int) -> int:
-        """How many records of a partition were acknowledged."""
+        """Returns how many records of a partition were acknowledged."""
         offsets = self._offsets[partition]
         return len(offsets) - offsets.count(_NONE)
 
 
 @dataclass
 class Sightings:
-    """What one reader saw: each record once, or what else."""
+    """The records that one reader saw: each once, or what else."""
 
     partitions: int
     seen: int = 0
@@ -81,7 +81,7 @@ class Sightings:
     def saw(
         self, place: int, offset: int, value: bytes | None, account: Account | None = None
     ) -> None:
-        """Take down a record that stood in partition `place` at `offset`."""
+        """Records that partition `place` had a record at `offset`."""
         partition, sequence = number_of(value)
         bits = self._bits[partition]
         if len(bits) <= sequence:
@@ -100,7 +100,7 @@ class Sightings:
             self.misplaced += 1
 
     def lost(self, account: Account) -> list[tuple[int, int]]:
-        """Partition and number of the records that were acknowledged and not seen."""
+        """Returns partition and number of acknowledged records that the reader did not see."""
         return [
             (partition, sequence)
             for partition, bits in self._bits.items()

@@ -1,4 +1,4 @@
-"""The verdict of a kill test, for the terminal, for programs and for docs/reliability.md."""
+"""The verdict of a kill test for the terminal, programs and docs/evidence/reliability.md."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .run import Result
 
 __all__ = ["PAGE", "PART", "facts", "table"]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "reliability.md"
 PART = "kill-test"
 
 
 def facts(result: Result) -> dict[str, Any]:
-    """What came out, as plain data."""
+    """Returns the result as plain data."""
     during, after = result.during, result.after
     return {
         "right": result.is_right,
@@ -43,7 +43,7 @@ def facts(result: Result) -> dict[str, Any]:
 
 
 def table(result: Result) -> str:
-    """The numbers as a table of Markdown, under the verdict."""
+    """Returns the numbers as a Markdown table below the verdict."""
     found = facts(result)
     meanwhile = found["reader meanwhile"]
     killed = ", ".join(f"node {node} {times}x" for node, times in found["killed"].items())

@@ -1,7 +1,7 @@
 """One run on a real cluster: a producer, two readers, and nodes that are killed meanwhile.
 
-A node that was killed comes back, and all replicas are in sync again, before the next one goes:
-what two nodes lose at once, no client can keep.
+A killed node is restarted, and all replicas are in sync again, before the next kill: no client can
+keep the records that two nodes lose at once.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ __all__ = ["QUICK_SESSIONS", "Plan", "Result", "kill_test"]
 
 TOPIC = "kept"
 
-#: Of the brokers: a dead one is noticed after three seconds instead of nine.
+#: Broker settings: a dead broker is noticed after three seconds instead of nine.
 QUICK_SESSIONS = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
 
 LARGEST_CHUNK = 400
 SENDING_S = 8.0
-"""How long the records of one kill take to send: about as long as a node is gone."""
+"""The seconds of sending per kill: about as long as a node is down."""
 
 IN_SYNC_S = 120.0
 READING_S = 120.0
-"""How long a reader may take, after the last record was sent, over what it has not seen."""
+"""The seconds that a reader may take after the last send."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done; the same seed draws the same sizes, pauses and partitions."""
+    """The plan of a run; the same seed draws the same sizes, pauses and partitions."""
 
     records: int = 1_000_000
     kills: int = 20
@@ -46,7 +46,7 @@ class Plan:
 
 @dataclass
 class Result:
-    """What came of it."""
+    """The result of a run."""
 
     plan: Plan
     account: Account
@@ -59,17 +59,17 @@ class Result:
 
     @property
     def lost(self) -> int:
-        """Records that were acknowledged and that the reader at the end did not see."""
+        """Returns acknowledged records that the reader at the end did not see."""
         return len(self.after.lost(self.account))
 
     @property
     def missed(self) -> int:
-        """Records that were acknowledged and that the reader meanwhile did not see."""
+        """Returns acknowledged records that the concurrent reader did not see."""
         return len(self.during.lost(self.account))
 
     @property
     def is_right(self) -> bool:
-        """Whether all was acknowledged, kept once and in order, and seen once by both."""
+        """Returns whether all records were acknowledged, kept once, in order, and read by both."""
         faults = [self.account.failed, self.lost, self.missed, len(self.notes)]
         for seen in (self.during, self.after):
             faults += [seen.doubled, seen.disordered, seen.misplaced]
@@ -77,15 +77,15 @@ class Result:
 
 
 Progress = Callable[[int, int], None]
-"""Called with the records acknowledged and the kills done so far."""
+"""Takes the acknowledged records and the kills so far."""
 
 
 async def kill_test(plan: Plan, cluster: KafkaCluster, progress: Progress) -> Result:
-    """Run the plan on a running cluster of three."""
+    """Runs the plan on a running cluster of three."""
     account = Account(plan.partitions)
     result = Result(plan, account, Sightings(plan.partitions), Sightings(plan.partitions))
     begun = time.monotonic()
-    # Each has a client of its own: none learns of a new leader because another asked.
+    # Each has its own client, so that none learns of a new leader from another.
     async with (
         kproto.Client(cluster.bootstrap) as client,
         kproto.Client(cluster.bootstrap) as watching,
@@ -136,7 +136,7 @@ class _Run:
     # Sending
 
     async def send(self) -> None:
-        """Send every record, those of a kill while it is under way."""
+        """Sends every record, those of a kill during the kill."""
         share, rest = divmod(self._plan.records, self._plan.partitions)
         async with self._client.producer() as producer, asyncio.TaskGroup() as tasks:
             for partition in range(self._plan.partitions):
@@ -192,7 +192,7 @@ class _Run:
     # Killing
 
     async def kill(self) -> None:
-        """Kill the leader of a partition, start it again, and wait until all are in sync."""
+        """Kills the leader of a partition, restarts it, and waits until all replicas are synced."""
         chance = random.Random(f"{self._plan.seed} kills")
         for _ in range(self._plan.kills):
             await asyncio.sleep(0.5 + chance.random())
@@ -210,7 +210,7 @@ class _Run:
     # Reading
 
     async def read_meanwhile(self, client: kproto.Client) -> None:
-        """Read record by record until as many were seen as are sent."""
+        """Reads record by record until it has seen as many as are sent."""
         seen = self._result.during
         async for record in client.consumer(TOPIC, max_wait_ms=200):
             seen.saw(record.partition, record.offset, record.value)
@@ -220,15 +220,15 @@ class _Run:
                 break
 
     async def read_all(self, client: kproto.Client) -> None:
-        """Read all batches up to the end, as one who comes later does."""
+        """Reads all batches to the end, like a late consumer."""
         seen, account = self._result.after, self._account
-        async for fetched in client.consumer(TOPIC, stop_at_end=True).batches():
+        async for fetched in client.consumer(TOPIC, stop_at_end=True).record_lists():
             for record in fetched.records:
                 seen.saw(record.partition, record.offset, record.value, account)
 
 
 async def _in_sync(client: kproto.Client, partitions: int) -> None:
-    """Wait until each partition has three replicas in sync."""
+    """Waits until each partition has three replicas in sync."""
     deadline = time.monotonic() + IN_SYNC_S
     while True:
         try:

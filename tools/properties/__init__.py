@@ -1,1 +1,1 @@
-"""Which properties Kafka's Java clients and librdkafka know: names, read from themselves."""
+"""Lists the properties of Kafka's Java clients and of librdkafka, as they report them."""

@@ -1,6 +1,6 @@
-"""The names of the properties that a release of Kafka's Java clients knows, from its own jar.
+"""Reads the property names of a release of Kafka's Java clients from its own jar.
 
-Runs the program in `java/`. Knows nothing of librdkafka and of what the names mean.
+Runs the program in `java/`. Knows nothing of librdkafka and of the meaning of names.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ["names_of_java"]
 
 SOURCES = Path(__file__).with_name("java")
 LIBRARIES = ("org.slf4j:slf4j-api:1.7.36",)
-"""What the classes ask for when they are loaded."""
+"""Libraries that the classes need when they are loaded."""
 
 RUN_TIMEOUT_S = 120.0
 """It takes a second; a busy machine may need more."""
 
 
 def names_of_java(releases: Sequence[str]) -> set[str]:
-    """The names that the producer, the consumer or the admin client of any of `releases` knows.
+    """Returns the names that the producer, consumer or admin client of any of `releases` knows.
 
     Raises JavaNotFoundError, CompilerError, MavenError and ProgramError.
     """
@@ -34,5 +34,5 @@ def names_of_java(releases: Sequence[str]) -> set[str]:
         cache=CACHE,
         timeout_s=RUN_TIMEOUT_S,
     )
-    # What logging says of itself has no tab.
+    # Lines of logging have no tab.
     return {line.partition("\t")[2] for line in said.splitlines() if "\t" in line}

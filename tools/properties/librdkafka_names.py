@@ -1,7 +1,7 @@
-"""The names of the properties that librdkafka knows: the one that confluent-kafka ships tells them.
+"""Reads the property names of librdkafka from the library that confluent-kafka ships.
 
 Its `rd_kafka_conf_properties_show` writes the table of its documentation; a program that runs in
-the peers' environment calls it. Knows nothing of the Java clients and of what the names mean.
+the peers' environment calls it. Knows nothing of the Java clients and of the meaning of names.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ with tempfile.TemporaryDirectory() as folder:
     print(path.read_text())
 """
 
-#: A row begins with a name in lower case; the head of the table does not.
+#: A row begins with a name in lower case; the table's header does not.
 _ROW = re.compile(r"([a-z][a-z0-9._]*) +\|")
 
 
 def names_of_librdkafka() -> tuple[str, set[str]]:
-    """The version of librdkafka, and its names with their aliases.
+    """Returns the version of librdkafka, and its names with their aliases.
 
     Raises PeersError and ProgramError.
     """

@@ -1,4 +1,4 @@
-"""`python -m tools.properties.page`: the table of docs/security-properties.md, made of the data."""
+"""`python -m tools.properties.page` writes the table of docs/reference/client-properties.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from kproto.security.property_table import IGNORED_PREFIXES, ROWS, Row
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "security-properties.md"
+PAGE = ROOT / "docs" / "reference" / "client-properties.md"
 NAMES = ROOT / "kproto" / "security" / "client_names.toml"
 
 BEGIN = "<!-- made by python -m tools.properties.page -->\n"
@@ -26,7 +26,7 @@ PARTS = {
     "consumer": "`client.consumer({})`",
     "group": "`client.consumer({})`",
 }
-"""How a setting of each part is written; TLS and SASL say in words what theirs come to."""
+"""How a setting of each part is written; TLS and SASL describe their result in words."""
 
 TLS = {
     "truststore": "ca", "truststore_pem": "ca", "ca": "ca", "ca_pem": "ca",
@@ -34,7 +34,7 @@ TLS = {
     "certificate_pem": "certificate", "keystore_key_pem": "key", "key": "key", "key_pem": "key",
     "key_password": "key_password", "verify": "verify", "check_hostname": "check_hostname",
 }  # fmt: skip
-"""Which argument of `Tls` a row sets."""
+"""The argument of `Tls` that a row sets."""
 
 SASL = {
     "username": "`Plain`, `ScramSha256`, `ScramSha512`: `username`",
@@ -46,11 +46,11 @@ SASL = {
     "url_encoded": "`ClientCredentials(url_encoded)`",
     "method": "`oidc`, or `default`; a token is asked for where the URL is set",
 }
-"""What a row of SASL sets."""
+"""The argument that a row of SASL sets."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page; the exit code, which is 1 with --check when the page differs."""
+    """Writes the page; the exit code is 1 with --check if the page differs."""
     parser = argparse.ArgumentParser(prog="python -m tools.properties.page", description=__doc__)
     parser.add_argument("--check", action="store_true", help="only say whether the page differs")
     options = parser.parse_args(arguments)
@@ -64,14 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def with_table(page: str) -> str:
-    """The page with the table between its two marks."""
+    """Returns the page with the table between its two marks."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return head + BEGIN + table() + END + tail
 
 
 def table() -> str:
-    """The table, and how many names are known that have no use."""
+    """Returns the table, and the number of known names without a use."""
     lists = tomllib.loads(NAMES.read_text(encoding="utf-8"))
     java, librdkafka = set(lists["java"]["names"]), set(lists["librdkafka"]["names"])
     rows = "".join(_line(row, java, librdkafka) for row in ROWS)

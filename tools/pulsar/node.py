@@ -1,4 +1,4 @@
-"""One Pulsar node: its jars fetched once, started on free ports, gone with the process.
+"""Runs one Pulsar node: fetches its jars once, starts it on free ports, ends it with the process.
 
 Knows the command line of Pulsar's standalone program and nothing of the tests that use it.
 """
@@ -33,7 +33,7 @@ START_TIMEOUT_S = 120.0
 """A start takes about 15 seconds; a busy machine may need several times as long."""
 
 STOP_TIMEOUT_S = 5.0
-"""Its data is thrown away, so that a clean end is worth little."""
+"""Its data is thrown away, so that a clean end has little value."""
 
 SETTINGS = {
     "clusterName": "standalone",
@@ -43,7 +43,7 @@ SETTINGS = {
     "managedLedgerDefaultEnsembleSize": "1",
     "managedLedgerDefaultWriteQuorum": "1",
     "managedLedgerDefaultAckQuorum": "1",
-    # What a test of messages has no use for, and what starts quicker without.
+    # Disabled parts, which tests of messages do not need, and settings for a quick start.
     "loadBalancerEnabled": "false",
     "systemTopicEnabled": "false",
     "topicLevelPoliciesEnabled": "false",
@@ -51,7 +51,7 @@ SETTINGS = {
     "webSocketServiceEnabled": "false",
 }
 
-#: What Pulsar reaches into, as its own start script opens it.
+#: The modules that Pulsar reaches into, as opened by its own start script.
 OPENED = (
     "java.base/java.lang",
     "java.base/java.nio",
@@ -66,11 +66,11 @@ OPENED = (
 
 
 class PulsarError(RuntimeError):
-    """Pulsar cannot be had here; the message says why."""
+    """Pulsar cannot run here; the message has the reason."""
 
 
 class PulsarNode:
-    """A standalone Pulsar on free ports of the loopback address, running inside the block."""
+    """A standalone Pulsar on free ports of the loopback address, which runs inside the block."""
 
     def __init__(self) -> None:
         self._broker_port, self._web_port, self._bookie_port = free_ports(3)
@@ -124,7 +124,7 @@ class PulsarNode:
         return process
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes], log: Path) -> None:
-        """Wait for the namespace that topics are made in, which comes last."""
+        """Waits for the namespace of topics, which is created last."""
         deadline = time.monotonic() + START_TIMEOUT_S
         url = f"http://{LOOPBACK}:{self._web_port}/admin/v2/namespaces/public"
         while "public/default" not in _answer(url):
@@ -144,7 +144,7 @@ def _answer(url: str) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close the supervisor's input, which ends the JVM, and wait for both."""
+    """Closes the supervisor's input, which ends the JVM, and waits for both."""
     assert process.stdin is not None
     process.stdin.close()
     try:
@@ -155,7 +155,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _jars() -> Path:
-    """The folder with all jars, fetched when it is missing. Raises PulsarError."""
+    """Returns the folder with all jars; fetches them if missing. Raises PulsarError."""
     try:
         return fetch_jars(
             CACHE / VERSION,

@@ -1,7 +1,7 @@
-"""Kafka's own Java classes as the judge of what kproto reads and writes.
+"""Uses Kafka's own Java classes to judge what kproto reads and writes.
 
 `Reference` runs a small program of ours on the jars of one release; `comparison`, `hostile` and
-`vectors` put questions to it. `python -m tools.reference` does the same from the terminal.
+`vectors` ask it questions. `python -m tools.reference` does the same from the terminal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m tools.reference compare|fuzz|vectors|answer|conformance`: Kafka's classes judge."""
+"""`python -m tools.reference compare|fuzz|vectors|answer|conformance`: Kafka's classes as judge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .conformance import MUTATIONS, SEED
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Carry out one command; return the exit code."""
+    """Runs one command; returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
         match options.command:
@@ -52,8 +52,10 @@ def _parser() -> argparse.ArgumentParser:
     fuzz.add_argument("--mutations", type=int, default=MUTATIONS, help="default: %(default)s")
     fuzz.add_argument("--seed", type=int, default=SEED, help="default: %(default)s")
     commands.add_parser("vectors", help="write tests/vectors anew")
-    commands.add_parser("answer", help="answer the lines of `kproto fuzz` (docs/fuzzing.md)")
-    written = commands.add_parser("conformance", help="run both, and write docs/conformance.md")
+    commands.add_parser("answer", help="answer the lines of `kproto fuzz` (docs/how-to/fuzzing.md)")
+    written = commands.add_parser(
+        "conformance", help="run both, and write docs/evidence/conformance.md"
+    )
     for command in (compare, fuzz, written):
         command.add_argument("--processes", type=int, help="default: one a processor")
     return parser
@@ -92,7 +94,7 @@ def _conformance(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _progress(what: str) -> Iterator[findings.Progress]:
-    """A bar on standard error for as long as the block lasts."""
+    """Shows a progress bar on standard error during the block."""
     columns = (
         TextColumn(what),
         BarColumn(),

@@ -1,6 +1,6 @@
-"""Kafka's own Java classes behind the lines of `kproto fuzz`: `python -m tools.reference answer`.
+"""Puts Kafka's own Java classes behind `kproto fuzz`: `python -m tools.reference answer`.
 
-The newest release that has a message at a version answers for it. Knows nothing of what is asked.
+The newest release that has a message at a version answers for it. Knows nothing of the questions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OPERATIONS: Final = {
 
 
 def serve(source: TextIO, target: TextIO) -> None:
-    """Answer each line of `source` with one on `target`. Raises ReferenceUnavailableError."""
+    """Answers each line of `source` with a line on `target`. Raises ReferenceUnavailableError."""
     newest = {form: max(pairs, key=_release) for form, pairs in forms().items()}
     with ExitStack() as stack:
         running: dict[str, Reference] = {}

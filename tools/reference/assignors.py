@@ -1,6 +1,6 @@
-"""What Kafka's assignors decide, by asking the Java program; and random groups for them.
+"""Asks the Java program for the decisions of Kafka's assignors; draws random groups for them.
 
-Owns the form of the question (`java/Assignors.java` reads it).
+Owns the form of the question, which `java/Assignors.java` reads.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _RACKS: Final = ("a", "b", "c")
 
 
 class Group(NamedTuple):
-    """Topics, and members who want some of them."""
+    """Topics, and members that subscribe to some of them."""
 
     topics: dict[str, list[frozenset[str]]]
     members: dict[str, Subscription]
 
 
 def groups(count: int, seed: int, assignor: str) -> Iterator[Group]:
-    """Random groups, the same for a seed: each as it begins, then after changes of all kinds."""
+    """Yields random groups, the same for a seed: each at its start, then after changes."""
     chance = random.Random(f"{seed} {assignor}")
     made = 0
     while made < count:
@@ -56,10 +56,11 @@ def groups(count: int, seed: int, assignor: str) -> Iterator[Group]:
 def assigned(
     judge: Reference, assignor: str, wanted: Iterable[Group]
 ) -> Iterator[Assignment | None]:
-    """What Kafka's class decides of each group; None where it fails itself.
+    """Returns the assignment of Kafka's class for each group; None if the class itself fails.
 
-    It does where a partition was read by a member that wants its topic no more, and has all that
-    it can get (a NullPointerException). Raises ReferenceFailedError where the program fails.
+    It fails with a NullPointerException if a partition belonged to a member that no longer
+    subscribes to its topic and that has all it can get. Raises ReferenceFailedError if the program
+    fails.
     """
     questions = (
         records_question(Operation.ASSIGN, _lines(assignor, group).encode()) for group in wanted
@@ -117,7 +118,7 @@ def _changed(
     read: dict[str, list[TopicPartition]],
     generation: int,
 ) -> Group:
-    """The group of the next generation: somebody comes, goes, wants or tells something else."""
+    """Returns the group of the next generation, after a random change of its members."""
     topics = dict(group.topics)
     with_racks = any(racks for partitions in topics.values() for racks in partitions)
     members = {}
@@ -150,7 +151,7 @@ def _telling(
     generation: int,
     chance: random.Random,
 ) -> Subscription:
-    """What a member tells when it joins again."""
+    """Returns the subscription of a member that joins again."""
     if chance.random() < 0.05:
         return member._replace(owned=(), generation=-1, user_data=None)  # it has begun anew
     if assignor == "sticky":

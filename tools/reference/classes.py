@@ -1,6 +1,6 @@
 """Compiles the Java program in `java/` against the jars of one Kafka release, once.
 
-Knows nothing of what the program does.
+Knows nothing of the program itself.
 """
 
 from __future__ import annotations
@@ -22,13 +22,11 @@ CACHE = ROOT / ".cache" / "reference"
 
 
 class ReferenceUnavailableError(RuntimeError):
-    """There is no Java, no jar or no compiler here, and none can be fetched."""
+    """Java, a jar or a compiler is missing and cannot be fetched."""
 
 
 def class_path(release: str, folder: Path = SOURCES) -> str:
-    """The class path of the program on the jars of `release`, compiling it when it is not there.
-
-    It is that in `folder`.
+    """Returns the class path of the program in `folder` for `release`; compiles it if missing.
 
     Safe in several processes at once. Raises ReferenceUnavailableError.
     """

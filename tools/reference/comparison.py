@@ -1,7 +1,7 @@
 """Compares the codec of kproto with Kafka's classes: the same bytes, the same JSON, both ways.
 
-Every difference is found and named; those that the definitions themselves bring about stand in
-three tables, DIFFERENT, RENAMED and ADDED_LATER, and nothing else may differ.
+Finds and names every difference. Three tables, DIFFERENT, RENAMED and ADDED_LATER, have the
+differences that the definitions cause; no others are allowed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
     "compare",
 ]
 
-#: Pairs whose bytes are others in that release than in the newest, by (release, name, version).
+#: Pairs with other bytes in that release than in the newest, by (release, name, version).
 DIFFERENT: Final[Mapping[tuple[str, str, int], str]] = {
     ("3.9.2", "ReadShareGroupStateSummaryResponse", 0): (
         "unstable in 3.9; 4.0 put leaderEpoch in front of startOffset under the same version"
@@ -39,7 +39,7 @@ DIFFERENT: Final[Mapping[tuple[str, str, int], str]] = {
     ),
 }
 
-#: JSON fields that the release calls otherwise, by (release, name): its own name by the newest.
+#: JSON fields with another name in the release, by (release, name): its own name by the newest.
 RENAMED: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
     ("3.9.2", "ListClientMetricsResourcesResponse"): {
         "configResources": "clientMetricsResources",
@@ -53,8 +53,8 @@ RENAMED: Final[Mapping[tuple[str, str], Mapping[str, str]]] = {
     },
 }
 
-#: JSON fields, by (release, name), of tagged fields that came later without a new version. The
-#: release keeps their bytes, as it does of all unknown tagged fields, and its JSON lacks them.
+#: JSON fields, by (release, name), of tagged fields that were added later without a new version.
+#: The release keeps their bytes, like all unknown tagged fields, and its JSON lacks them.
 ADDED_LATER: Final[Mapping[tuple[str, str], frozenset[str]]] = {
     ("3.9.2", "ConsumerGroupCurrentMemberAssignmentValue"): frozenset({"assignmentEpochs"}),
     ("3.9.2", "ConsumerGroupMetadataValue"): frozenset({"metadataHash"}),
@@ -74,7 +74,7 @@ ADDED_LATER: Final[Mapping[tuple[str, str], frozenset[str]]] = {
 
 
 class Difference(NamedTuple):
-    """What kproto and Kafka's class do not agree on; `check` is bytes, JSON or reading JSON."""
+    """A difference between kproto and Kafka's class; `check` is bytes, JSON or reading JSON."""
 
     pair: Pair
     check: str
@@ -86,7 +86,7 @@ class Difference(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What was compared of one pair."""
+    """The comparison of one pair."""
 
     pair: Pair
     instances: int
@@ -104,10 +104,10 @@ SHOWN: Final = 300
 
 
 def compare(form: Form, pairs: Sequence[Pair], judges: Mapping[str, Reference]) -> list[Compared]:
-    """Compare the samples of `form` with the classes of each release that has it.
+    """Compares the samples of `form` with the classes of each release that has it.
 
-    For each sample, Kafka's class must read our bytes and write the same ones; write the JSON that
-    we write; and make of our JSON, and of its own, the bytes that we make of it.
+    For each sample, Kafka's class must read our bytes and write the same ones; write the same JSON
+    as we do; and encode our JSON, and its own, to our bytes.
     """
     version = form.version
     taken = [
@@ -118,7 +118,7 @@ def compare(form: Form, pairs: Sequence[Pair], judges: Mapping[str, Reference]) 
 
 
 class _Comparison:
-    """One pair's samples before its judge; `read` remembers what we made of a JSON text."""
+    """Compares the samples of one pair; `read` caches our results for a JSON text."""
 
     def __init__(self, pair: Pair, judge: Reference, read: dict[str, str]) -> None:
         self.pair = pair
@@ -146,7 +146,7 @@ class _Comparison:
                 self.differ("bytes", sample.data.hex(), _shown(answer, hexadecimal=True))
 
     def writing_json(self, taken: list[_Sample]) -> list[str]:
-        """Compare the JSON that Kafka's class writes; return it as far as there is any."""
+        """Compares the JSON that Kafka's class writes; returns it if there is any."""
         texts = []
         answers = self.ask(Operation.TO_JSON, [sample.data for sample in taken])
         for sample, answer in zip(taken, answers, strict=True):
@@ -157,13 +157,13 @@ class _Comparison:
             texts.append(theirs)
             node = self.as_release_names(without_records(self.shape, sample.json))
             ours = _dumps(node)
-            # The order of the names in an object, and how a float is written, mean nothing.
+            # The order of names in an object, and the spelling of a float, have no meaning.
             if ours != theirs and _sorted(node) != _sorted(json.loads(theirs)):
                 self.differ("JSON", ours, theirs)
         return texts
 
     def reading_json(self, texts: list[str]) -> None:
-        """Both sides read the same JSON, and must make the same bytes of it."""
+        """Checks that both sides encode the same JSON to the same bytes."""
         contents = [text.encode() for text in texts]
         answers = self.ask(Operation.FROM_JSON, contents)
         for text, content, answer in zip(texts, contents, answers, strict=True):
@@ -173,7 +173,7 @@ class _Comparison:
                 self.differ("reading JSON", ours, _shown(answer, hexadecimal=True))
 
     def bytes_of_json(self, text: str) -> str:
-        """What we make of JSON of the release, in hexadecimal, or why we refuse it."""
+        """Returns the hexadecimal bytes for JSON of the release, or the reason of our refusal."""
         node = _rename(json.loads(text), self.names)
         try:
             return self.cls.from_json(node, self.version).encode(self.version).hex()
@@ -188,7 +188,7 @@ class _Comparison:
         self.differences.append(Difference(self.pair, check, ours[:SHOWN], theirs[:SHOWN]))
 
     def as_release_names(self, node: Any) -> Any:
-        """JSON of ours with the names of the release, and only with what it knows."""
+        """Returns our JSON with the names of the release, and only its fields."""
         if not self.renamed and not self.unknown:
             return node
         return _rename(node, self.renamed, self.unknown)

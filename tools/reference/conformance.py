@@ -1,7 +1,7 @@
-"""Writes docs/conformance.md: every message, its versions, and what was proven of them.
+"""Writes docs/evidence/conformance.md: every message, its versions, and what was proven of them.
 
-Everything in it is what a run found, or is read from the vectors and from the second opinions;
-the same code and the same definitions give the same text.
+All content comes from a run, from the vectors or from the second opinions; the same code and the
+same definitions give the same text.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = [
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 
-PATH: Final = ROOT / "docs" / "conformance.md"
+PATH: Final = ROOT / "docs" / "evidence" / "conformance.md"
 
-#: What kafka-python and kio have to say: peer -> message -> versions on which it agrees, "0-4".
+#: The results of kafka-python and kio: peer -> message -> versions on which it agrees, "0-4".
 SECOND_OPINIONS: Final = ROOT / "tests" / "interop" / "second_opinions.json"
 
 #: The mutations that every full run judges, and their seed.
@@ -46,9 +46,9 @@ SEED: Final = 20260601
 INTRODUCTION: Final = """\
 # Conformance
 
-Every message of Kafka {releases}, at every version, against Kafka's own Java classes. This page is
-what a run found: `python -m tools.reference conformance` writes it, and a test fails when it says
-anything else.
+This page compares every message of Kafka {releases}, at every version, with Kafka's own Java
+classes. `python -m tools.reference conformance` (`make conformance`) writes it, and a test fails if
+it differs from the test's own result.
 
 ## What was compared
 
@@ -60,13 +60,13 @@ class
 
 - reads the bytes that kproto writes, and writes the same bytes;
 - writes the JSON that kproto writes (`records` as an empty string, where kproto has base64);
-- makes of kproto's JSON, and of its own, the bytes that kproto makes of it.
+- encodes kproto's JSON, and its own, to the bytes that kproto encodes it to.
 
 """
 
 
 def render(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
-    """The page, of what the two runs found."""
+    """Returns the page for the results of the two runs."""
     releases = " and ".join(RELEASES)
     parts = [
         INTRODUCTION.format(releases=releases, summary=comparison_summary(compared)),
@@ -78,7 +78,7 @@ def render(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
 
 
 def unexpected(compared: Mapping[Pair, Compared]) -> list[Difference]:
-    """The differences that no table explains."""
+    """Returns the differences that no table explains."""
     return [
         difference
         for pair, found in compared.items()
@@ -88,16 +88,16 @@ def unexpected(compared: Mapping[Pair, Compared]) -> list[Difference]:
 
 
 def comparison_summary(compared: Mapping[Pair, Compared]) -> str:
-    """What was compared and how it came out, in a sentence or two."""
+    """Summarises the comparison in a sentence or two."""
     names = {(pair.name, pair.version) for pair in compared}
     everything = {(pair.name, pair.version) for pair in all_pairs()}
     instances = sum(found.instances for found in compared.values())
     few = Counter(found.instances for found in compared.values() if found.instances < 50)
     return (
         f"{len(names)} of {len(everything)} messages and versions, {len(compared)} counted by "
-        f"release; {instances:,} instances, at least 50 of each but for {few.total()} that have "
+        f"release; {instances:,} instances, at least 50 of each except for {few.total()} with "
         f"fewer values; {len(unexpected(compared))} differences that the definitions do not "
-        "bring about."
+        "cause."
     )
 
 
@@ -115,7 +115,7 @@ def _definitional() -> str:
         for (release, name), fields in ADDED_LATER.items()
     ]
     return (
-        "What the definitions themselves bring about, since kproto has each version as it was "
+        "The definitions themselves cause these differences, because kproto has each version as "
         f"last released:\n\n{_table(('Message', 'Difference'), rows)}\n"
     )
 
@@ -127,21 +127,21 @@ def _renaming(names: Mapping[str, str]) -> Iterable[str]:
 def _mutations(fuzzed: FuzzResult) -> str:
     return (
         "## Mutated encodings\n\n"
-        f"{sum(fuzzed.by_pair.values()):,} mutated encodings, seed {fuzzed.seed}, judged by "
-        "Kafka's readers and ours; [Hostile bytes](hostile-bytes.md) says what the rows mean.\n\n"
+        f"{sum(fuzzed.by_pair.values()):,} mutated encodings, seed {fuzzed.seed}, read "
+        "by Kafka's classes and by kproto; [Hostile bytes](hostile-bytes.md) explains the rows.\n\n"
         f"{fuzz_table(fuzzed)}\n"
     )
 
 
 def fuzz_table(fuzzed: FuzzResult) -> str:
-    """How kproto and Kafka's classes agreed on the mutations, a row a case."""
+    """Returns the agreement of kproto and Kafka's classes on the mutations, one row per case."""
     rows = [(case.value, f"{fuzzed.cases[case]:,}") for case in (*Agreement, *Deviation)]
     rows.append(("they disagree, for no reason that is listed", f"{fuzzed.disagreed:,}"))
     return _table(("Case", "Mutations"), rows)
 
 
 def _messages(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
-    """The table of all messages."""
+    """Returns the table of all messages."""
     proven: dict[tuple[str, str], set[int]] = {}
     instances: Counter[str] = Counter()
     mutations: Counter[str] = Counter()
@@ -163,10 +163,10 @@ def _messages(compared: Mapping[Pair, Compared], fuzzed: FuzzResult) -> str:
     heads = ("Message", "Key", "Versions", *RELEASES, "Instances", "Mutations", "Vectors")
     return (
         "## Messages\n\n"
-        "Under each release stand the versions, by kproto's own numbers, that agree with its "
-        "classes in bytes and JSON; then how many instances, mutated encodings and golden vectors "
-        "of the message were judged by Kafka's classes"
-        f"{'; then the versions on which peers agree' if opinions else ''}.\n\n"
+        "The column of a release has the versions, by kproto's own numbers, that agree with its "
+        "classes in bytes and JSON. The next columns count the instances, mutated encodings and "
+        "golden vectors of the message that Kafka's classes judged"
+        f"{'; the last ones have the versions on which peers agree' if opinions else ''}.\n\n"
         f"{_table((*heads, *opinions), rows)}"
     )
 
@@ -183,7 +183,7 @@ def _versions(versions: Versions) -> str:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """Numbers as ranges: 0-3, 5."""
+    """Formats numbers as ranges: 0-3, 5."""
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and spans[-1][-1] == number - 1:

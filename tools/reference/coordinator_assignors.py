@@ -1,7 +1,7 @@
-"""What the assignors of Kafka's coordinator decide, by asking a Java program; and random groups.
+"""Asks a Java program for the decisions of the coordinator's assignors; draws random groups.
 
-Owns the form of the question (`coordinator/CoordinatorAssignors.java` reads it). Their classes are
-those of 4.4, as they were others before.
+Owns the form of the question, which `coordinator/CoordinatorAssignors.java` reads. The assignors
+are those of 4.4, because earlier releases differ.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _PATIENCE_S: Final = 120
 
 
 class Decision(NamedTuple):
-    """A group that an assignor has to decide for."""
+    """A group for which an assignor must decide."""
 
     assignor: str
     group: GroupSpec
 
 
 def known_class_path() -> str:
-    """The class path of the program. Raises ReferenceUnavailableError."""
+    """Returns the class path of the program. Raises ReferenceUnavailableError."""
     return class_path(RELEASE, SOURCES)
 
 
 def decisions(count: int, seed: int) -> Iterator[Decision]:
-    """Random groups, the same for a seed: each as it begins, then after changes of all kinds."""
+    """Yields random groups, the same for a seed: each at its start, then after changes."""
     chance = random.Random(seed)
     made = 0
     while made < count:
@@ -94,7 +94,7 @@ def _member(chance: random.Random, topics: list[Uuid], *, alike: bool) -> Member
 
 
 def decided(wanted: Sequence[Decision]) -> list[Assignment]:
-    """What Kafka's class decides of each; who shall have nothing is not in it.
+    """Returns the decision of Kafka's class for each; members without partitions are left out.
 
     Raises ReferenceUnavailableError and CalledProcessError.
     """

@@ -1,7 +1,7 @@
-"""The two great runs, over all pairs and all processors, and what they found.
+"""Runs the two large comparisons, over all pairs and all processors, and collects the findings.
 
-`compare_all` puts the samples of every pair to Kafka's classes, `fuzz` a given number of mutated
-encodings. Both give plain data, which tests judge and `conformance` prints.
+`compare_all` passes the samples of every pair to Kafka's classes, `fuzz` a given number of mutated
+encodings. Both return plain data, which tests judge and `conformance` prints.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from .workers import in_parallel, reference
 
 __all__ = ["FuzzResult", "Progress", "compare_all", "fuzz"]
 
-#: Called with how many units of work are done, and how many there are.
+#: Takes the number of finished units of work, and their total.
 Progress = Callable[[int, int], None]
 
-#: How many disagreements of one pair are kept; the others are counted.
+#: How many disagreements of one pair are kept; the others are only counted.
 KEPT: Final = 3
 
 
 def compare_all(
     *, processes: int | None = None, progress: Progress | None = None
 ) -> dict[Pair, Compared]:
-    """Compare the samples of every form with the classes of each release that has it."""
+    """Compares the samples of every form with the classes of each release that has it."""
     found: dict[Pair, Compared] = {}
     tasks = list(forms().items())
     for done, part in enumerate(in_parallel(_compare, tasks, processes=processes), 1):
@@ -60,9 +60,9 @@ class _FuzzPart(NamedTuple):
 
 @dataclass(slots=True)
 class FuzzResult:
-    """What became of the mutations: by pair, and in sum by case.
+    """The results for the mutations: by pair, and in sum by case.
 
-    `disagreements` holds a few of each pair; `disagreed` counts all.
+    `disagreements` has a few of each pair; `disagreed` counts all.
     """
 
     seed: int
@@ -75,7 +75,7 @@ class FuzzResult:
 def fuzz(
     count: int, seed: int, *, processes: int | None = None, progress: Progress | None = None
 ) -> FuzzResult:
-    """Judge `count` mutations, spread evenly over all pairs; the same ones for the same seed."""
+    """Judges `count` mutations, spread evenly over all pairs; the same ones for the same seed."""
     pairs = judged_pairs()
     share, rest = divmod(count, len(pairs))
     tasks = [_FuzzTask(pair, share + (at < rest), seed) for at, pair in enumerate(pairs)]

@@ -1,8 +1,8 @@
-"""Mutated encodings before Kafka's readers and ours: both take them, or both refuse.
+"""Passes mutated encodings to Kafka's readers and ours: both must accept them, or both refuse.
 
-Owns the verdict on one; `fuzz` runs many, and `kproto.fuzz.mutations` makes them. Where kproto
-refuses what Kafka's class takes, the lenient walk must name the reason, or they disagree; as they
-do where kproto takes what Kafka's class refuses.
+Judges one mutation; `fuzz` runs many, and `kproto.fuzz.mutations` makes them. If kproto refuses
+bytes that Kafka's class accepts, the lenient reader must name the reason, otherwise they disagree;
+they also disagree if kproto accepts bytes that Kafka's class refuses.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Agreement", "Case", "Disagreement", "judge", "judged_pairs", "mutati
 
 
 class Agreement(Enum):
-    """How kproto and Kafka's class agree on bytes; the value says it in words."""
+    """The agreement of kproto and Kafka's class on bytes; the value describes it."""
 
     SAME = "both read them whole, and write the same bytes"
     MORE = "both read a message, write the same bytes, and leave the same bytes behind it"
@@ -51,10 +51,10 @@ Case = Agreement | Deviation | Disagreement
 
 
 def judged_pairs() -> tuple[Pair, ...]:
-    """The pairs whose mutations are judged: all that mean the same in their release and the newest.
+    """Returns the pairs whose mutations are judged: those with equal meaning in the newest release.
 
-    Where a release lacks a tagged field that came later, it cannot tell whether it is well-formed.
-    The newest release judges those forms.
+    A release without a tagged field that was added later cannot tell whether it is well-formed. The
+    newest release judges those forms.
     """
     return tuple(
         pair
@@ -65,13 +65,13 @@ def judged_pairs() -> tuple[Pair, ...]:
 
 
 SEED_BYTES: Final = 2000
-"""Encodings of more are left out where there are shorter ones: a mutation costs as much as they."""
+"""Longer encodings are left out if there are shorter ones, because they make mutations slow."""
 
 RANDOM_SEEDS: Final = 12
 
 
 def seeds(form: Form) -> list[bytes]:
-    """Sound encodings of `form` to begin with, the shortest first."""
+    """Returns valid encodings of `form` to start from, the shortest first."""
     built = [*instances(form.message, form.version)]
     built.extend(islice(random_instances(form.message, form.version), RANDOM_SEEDS))
     found = sorted(
@@ -81,7 +81,7 @@ def seeds(form: Form) -> list[bytes]:
 
 
 def judge(pair: Pair, mutated: Iterable[bytes], reference: Reference) -> Iterator[Case]:
-    """Put each of `mutated` to Kafka's class and to ours; say how they agree."""
+    """Passes each of `mutated` to Kafka's class and to ours; returns their agreement."""
     asked: deque[bytes] = deque()
 
     def questions() -> Iterator[bytes]:
@@ -117,7 +117,7 @@ def _case(pair: Pair, data: bytes, answer: Answer) -> Case:
 
 
 def _deviation(form: Form, data: bytes, taken: int) -> Deviation | None:
-    """The first that is met in these bytes, if a lenient walk takes `taken` of them."""
+    """Returns the first documented deviation in these bytes if a lenient read takes them."""
     try:
         end, found = read_leniently(layout(union()[form.name], form.version), data)
     except UnreadableMessageError:

@@ -1,6 +1,6 @@
-"""What members of a group tell each other, written and read by Kafka's ConsumerProtocol.
+"""Writes and reads the data that group members exchange with Kafka's ConsumerProtocol.
 
-Owns the form of the questions (`java/MemberData.java` reads it).
+Owns the form of the questions, which `java/MemberData.java` reads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 def write_subscriptions(
     judge: Reference, wanted: Iterable[Subscription], version: int | None = None
 ) -> Iterator[bytes]:
-    """The bytes that Kafka's class makes of each, in the version that it writes, or another."""
+    """Returns the bytes that Kafka's class writes for each, in its own version or another."""
     lines = (
         "\t".join(
             (
@@ -47,14 +47,14 @@ def write_assignments(
     version: int | None = None,
     user_data: bytes | None = None,
 ) -> Iterator[bytes]:
-    """The bytes that Kafka's class makes of what a member gets."""
+    """Yields the bytes that Kafka's class writes for an assignment."""
     told = "-" if version is None else str(version)
     lines = (f"assignment\t{told}\t{_hex(user_data)}\t{_named(each)}" for each in wanted)
     return (_taken(answer) for answer in _ask(judge, lines))
 
 
 def read_subscriptions(judge: Reference, data: Iterable[bytes]) -> Iterator[Subscription | None]:
-    """What Kafka's class reads; None where it refuses."""
+    """Returns the subscriptions that Kafka's class reads; None for a refused one."""
     for answer in _ask(judge, (f"read-subscription\t{each.hex()}" for each in data)):
         if answer is None:
             yield None
@@ -73,7 +73,7 @@ def read_subscriptions(judge: Reference, data: Iterable[bytes]) -> Iterator[Subs
 def read_assignments(
     judge: Reference, data: Iterable[bytes]
 ) -> Iterator[list[TopicPartition] | None]:
-    """What Kafka's class reads; None where it refuses."""
+    """Returns the assignments that Kafka's class reads; None for a refused one."""
     for answer in _ask(judge, (f"read-assignment\t{each.hex()}" for each in data)):
         yield None if answer is None else _places(answer.decode().split("\t")[1])
 

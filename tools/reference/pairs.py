@@ -1,7 +1,7 @@
-"""Which messages and versions a release has, and which class of kproto stands for each.
+"""The messages and versions of each release, with the class of kproto for each.
 
-A pair is a message and a version as the release itself names them; where a later release renamed
-or renumbered it, kproto has it under the new name.
+A pair is a message and a version in the names of its release; kproto has a message that was renamed
+or renumbered later under the new name.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ RELEASES: Final = ("3.9.2", "4.4.0")
 
 
 class Form(NamedTuple):
-    """A message of the union and one of its versions: what one layout, and one codec, is."""
+    """A message of the union and one of its versions: one layout, and one codec."""
 
     name: str
     version: int
 
     @property
     def message(self) -> type[Message]:
-        """The class of kproto."""
+        """Returns the class of kproto."""
         found: type[Message] = getattr(messages, class_name(self.name))
         return found
 
@@ -42,7 +42,7 @@ class Form(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A message and a version by the names of one release, and the form that they are in kproto."""
+    """A message and a version in the names of one release, and their form in kproto."""
 
     release: str
     name: str
@@ -55,7 +55,7 @@ class Pair(NamedTuple):
 
 @cache
 def pairs(release: str) -> tuple[Pair, ...]:
-    """Every pair of `release`. Raises KeyError when kproto lacks one."""
+    """Returns every pair of `release`. Raises KeyError if kproto lacks one."""
     found = []
     for spec in load_release(SCHEMAS / release).messages:
         for version in spec.valid_versions:
@@ -65,12 +65,12 @@ def pairs(release: str) -> tuple[Pair, ...]:
 
 
 def all_pairs() -> tuple[Pair, ...]:
-    """The pairs of all releases."""
+    """Returns the pairs of all releases."""
     return tuple(pair for release in RELEASES for pair in pairs(release))
 
 
 def forms() -> dict[Form, tuple[Pair, ...]]:
-    """Every form that a release has, and the pairs that it stands for, by name and version."""
+    """Returns every form of any release, with its pairs, by name and version."""
     found: dict[Form, list[Pair]] = {}
     for pair in all_pairs():
         found.setdefault(pair.form, []).append(pair)

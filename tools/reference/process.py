@@ -1,7 +1,7 @@
-"""Runs the Java program and asks it in bulk, with questions and answers under way at once.
+"""Runs the Java program and asks it in bulk, with pipelined questions and answers.
 
-Owns the form of questions and answers on the pipes (see `java/Reference.java`); what an operation
-wants and gives is told at `Operation`.
+Owns the form of questions and answers on the pipes (see `java/Reference.java`); `Operation`
+describes the input and output of each operation.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ __all__ = [
 
 
 class Operation(IntEnum):
-    """What the Java program can do, by the number that it knows.
+    """The operations of the Java program, by their numbers there.
 
     REWRITE reads a message from bytes and writes it again. TO_JSON reads bytes and writes JSON.
     FROM_JSON reads JSON and writes bytes. READ_RECORDS reads record batches and message sets, and
-    describes them in JSON; BUILD_RECORDS builds one as it is described. DECIDE_RIGHTS asks KRaft's
-    authorizer (`rights`), MEASURE the measures of quotas (`quotas`), ASSIGN the assignors of groups
-    (`assignors`), MEMBER_DATA what the members of one tell each other (`member_data`).
+    describes them in JSON; BUILD_RECORDS builds one from its description. DECIDE_RIGHTS asks
+    KRaft's authorizer (`rights`), MEASURE the measures of quotas (`quotas`), ASSIGN the assignors
+    of groups (`assignors`), MEMBER_DATA the data that members exchange (`member_data`).
     """
 
     REWRITE = 0
@@ -55,10 +55,10 @@ class Operation(IntEnum):
 
 
 class Outcome(IntEnum):
-    """How a question ended, by the number that the Java program sends.
+    """The outcome of a question, by the number that the Java program sends.
 
     DONE: read and written. REFUSED: Kafka's class does not read it. UNWRITABLE: it read it, and
-    then cannot write what it read. FAILED: the question or the program is at fault.
+    then cannot write it. FAILED: the question or the program is at fault.
     """
 
     DONE = 0
@@ -68,11 +68,10 @@ class Outcome(IntEnum):
 
 
 class Answer(NamedTuple):
-    """What Kafka's class made of a question.
+    """The answer of Kafka's class.
 
-    When it is DONE, `data` is what it wrote. Otherwise `data` is the reason in UTF-8. `taken` is
-    the number of bytes that it read: of bytes that go on behind the message, those up to its end;
-    0 when it refused them.
+    If it is DONE, `data` is what it wrote. Otherwise `data` is the reason in UTF-8. `taken` is the
+    number of bytes that it read, without bytes behind the message; 0 if it refused them.
     """
 
     outcome: Outcome
@@ -81,16 +80,16 @@ class Answer(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Whether it read what it was given, and wrote it."""
+        """Returns whether it read the input and wrote it."""
         return self.outcome is Outcome.DONE
 
 
 class ReferenceFailedError(RuntimeError):
-    """The Java program ended, or could not do what it was asked for a reason of its own."""
+    """The Java program ended, or could not answer for a reason of its own."""
 
 
 QUESTIONS_AT_ONCE: Final = 256
-"""How many questions are written before the answers to the ones before are read."""
+"""How many questions are written ahead of the answers."""
 
 BATCHES_UNDER_WAY: Final = 3
 
@@ -107,7 +106,7 @@ _SIZE: Final = struct.Struct(">i")
 
 
 def question(operation: Operation, message: str, version: int, content: bytes) -> bytes:
-    """A question with its frame: `message` is a name in the release's own definitions."""
+    """Returns a framed question: `message` is a name in the release's own definitions."""
     name = message.encode("ascii")
     size = 4 + len(name) + len(content)
     head = struct.pack(f">iBB{len(name)}sh", size, operation, len(name), name, version)
@@ -115,14 +114,14 @@ def question(operation: Operation, message: str, version: int, content: bytes) -
 
 
 def records_question(operation: Operation, content: bytes) -> bytes:
-    """A question about records, with its frame."""
+    """Returns a framed question about records."""
     return struct.pack(">iB", 1 + len(content), operation) + content
 
 
 class Reference:
     """The Java program on the jars of one release; a context manager.
 
-    Starting it raises ReferenceUnavailableError when there is no Java, no Maven or no compiler.
+    Starting it raises ReferenceUnavailableError without Java, Maven or a compiler.
     """
 
     def __init__(self, release: str) -> None:
@@ -165,7 +164,7 @@ class Reference:
         self.close()
 
     def close(self) -> None:
-        """End the program, and wait for it."""
+        """Ends the program, and waits for it."""
         if self._errors.closed:
             return
         self._outgoing.put(None)
@@ -185,10 +184,10 @@ class Reference:
         return self._writer.is_alive()
 
     def ask(self, questions: Iterable[bytes]) -> Generator[Answer, None, None]:
-        """The answer to each question, in order; a few hundred questions are read ahead.
+        """Yields the answer to each question, in order; reads a few hundred questions ahead.
 
-        Raises ReferenceFailedError when the program fails, which a refusal by Kafka's class is
-        not. To stop early is safe: the answers that are under way are read then.
+        Raises ReferenceFailedError if the program fails; a refusal by Kafka's class is not a
+        failure. Stopping early is safe: the pending answers are then read.
         """
         source = iter(questions)
         under_way: deque[int] = deque()
@@ -211,7 +210,7 @@ class Reference:
                     self._frame()
 
     def _write(self) -> None:
-        """Write what comes, in a thread of its own: the program may wait for its reader first."""
+        """Writes the questions in its own thread, because the program may wait for its reader."""
         try:
             with self._input:
                 while (block := self._outgoing.get()) is not None:

@@ -1,4 +1,4 @@
-"""What Kafka's measures of quotas say, by asking the Java program (`java/Quotas.java`)."""
+"""Asks the Java program (`java/Quotas.java`) for Kafka's quota measurements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Measured", "Taken", "measure"]
 
 
 class Taken(NamedTuple):
-    """What was taken when, against which quota: events are a time in ms and how much."""
+    """Usage of a quota: events are a time in ms and an amount."""
 
     samples: int
     window_s: int
@@ -20,7 +20,7 @@ class Taken(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """After an event: the rate a second, the span that it is taken over, the tokens of a bucket."""
+    """The state after an event: rate per second, its window, tokens of a bucket."""
 
     rate: float
     span_ms: int
@@ -28,7 +28,7 @@ class Measured(NamedTuple):
 
 
 def measure(judge: Reference, wanted: Iterable[Taken]) -> Iterator[list[Measured]]:
-    """What Kafka's classes measure after each event. Raises ReferenceFailedError."""
+    """Returns the measurements of Kafka's classes after each event. Raises ReferenceFailedError."""
     questions = (records_question(Operation.MEASURE, _lines(taken).encode()) for taken in wanted)
     for answer in judge.ask(questions):
         if answer.outcome is not Outcome.DONE:

@@ -1,8 +1,8 @@
-"""Record batches and message sets before Kafka's classes and ours: what each makes of the bytes.
+"""Compares how Kafka's classes and ours read record batches and message sets.
 
-Owns the description that both sides give of what they read, and the verdict on one buffer. Where
-kproto refuses what Kafka's classes take, a table must name the reason; the other way round there is
-none.
+Owns the description that both sides give of what they read, and the verdict on one buffer. If
+kproto refuses bytes that Kafka's classes accept, a table must name the reason; the reverse is never
+allowed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
     "read",
 ]
 
-#: What a batch is described by: attributes of `RecordBatch` that Kafka's class has as well.
+#: The description of a batch: attributes of `RecordBatch` that Kafka's class also has.
 FIELDS: Final = (
     "magic",
     "compression",
@@ -53,14 +53,14 @@ FIELDS_OF_MAGIC_2: Final = ("base_offset", "record_count")
 
 
 class Description(NamedTuple):
-    """What one side read: the good batches, and None or what is wrong behind them."""
+    """The result of one side: the valid batches, and the fault behind them or None."""
 
     batches: list[dict[str, Any]]
     error: str | None
 
 
 class Verdict(Enum):
-    """How kproto and Kafka's classes agree on a buffer; the value says it in words."""
+    """The agreement of kproto and Kafka's classes on a buffer; the value describes it."""
 
     SAME = "both read the same batches and records to the end"
     NEITHER = "both read the same good batches, and refuse what comes then"
@@ -68,7 +68,8 @@ class Verdict(Enum):
     DISAGREEMENT = "they differ otherwise"
 
 
-#: What kproto refuses and Kafka's classes read: a pattern of our error, and what they do.
+#: Bytes that kproto refuses and Kafka's classes read: a pattern of our error, and Kafka's
+#: behaviour.
 STRICTER: Final[Mapping[str, str]] = {
     r"negative length -\d+|negative value length": "any negative length is null there",
     r"name is not UTF-8": "a wrong byte becomes U+FFFD there",
@@ -84,10 +85,10 @@ STRICTER: Final[Mapping[str, str]] = {
 
 
 def build(judge: Reference, wanted: Iterable[Mapping[str, Any]]) -> list[bytes]:
-    """The batches and message sets that Kafka's MemoryRecordsBuilder makes as they are wanted.
+    """Returns the batches and message sets that Kafka's MemoryRecordsBuilder builds.
 
-    Each has `magic`, `compression` and `records`: (offset, timestamp, key, value, headers). Of
-    the other fields of a batch those that are not given are -1, 0 or false.
+    Each has `magic`, `compression` and `records`: (offset, timestamp, key, value, headers). Other
+    fields of a batch default to -1, 0 or false.
     """
     questions = []
     for spec in wanted:
@@ -110,7 +111,7 @@ def build(judge: Reference, wanted: Iterable[Mapping[str, Any]]) -> list[bytes]:
 
 
 def read(judge: Reference, buffers: Iterable[bytes]) -> Iterator[Description]:
-    """What Kafka's MemoryRecords reads from each buffer, checksums of records verified too."""
+    """Returns what Kafka's MemoryRecords reads from each buffer; verifies record checksums too."""
     questions = (records_question(Operation.READ_RECORDS, data) for data in buffers)
     for answer in judge.ask(questions):
         described = json.loads(answer.data)
@@ -118,7 +119,7 @@ def read(judge: Reference, buffers: Iterable[bytes]) -> Iterator[Description]:
 
 
 def describe(data: bytes) -> Description:
-    """What kproto reads from a buffer."""
+    """Describes what kproto reads from a buffer."""
     batches: list[dict[str, Any]] = []
     try:
         for batch in read_batches(data):
@@ -130,7 +131,7 @@ def describe(data: bytes) -> Description:
 
 
 def judge(ours: Description, theirs: Description) -> tuple[Verdict, str]:
-    """The verdict on what both sides made of one buffer, and the reason that is listed."""
+    """Returns the verdict on one buffer from both descriptions, and the listed reason."""
     common = min(len(ours.batches), len(theirs.batches))
     if ours.batches[:common] != theirs.batches[:common]:
         return Verdict.DISAGREEMENT, ""
@@ -144,9 +145,9 @@ def judge(ours: Description, theirs: Description) -> tuple[Verdict, str]:
 
 
 def mutations(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
-    """`count` buffers with flipped bits, other bytes, cuts and inserts; most with a right checksum.
+    """Yields `count` buffers with flipped bits, other bytes, cuts and inserts.
 
-    The seeds are single batches or messages, one of which stands unharmed in front at times.
+    Most have a right checksum. The seeds are single batches or messages; some follow an intact one.
     """
     rng = random.Random(seed)
     for _ in range(count):
@@ -172,7 +173,7 @@ def mutations(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
 
 
 def _mended(data: bytes) -> bytes:
-    """The bytes with the length and the checksum that would be right for them."""
+    """Returns the bytes with their right length and checksum."""
     if len(data) < 22:
         return data
     data = data[:8] + (len(data) - 12).to_bytes(4, "big") + data[12:]

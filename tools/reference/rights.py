@@ -1,6 +1,6 @@
-"""What KRaft's StandardAuthorizer decides, by asking the Java program; and random cases for it.
+"""Asks the Java program for the decisions of KRaft's StandardAuthorizer, for random cases.
 
-Owns the form of the question (`java/Rights.java` reads it).
+Owns the form of the question, which `java/Rights.java` reads.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from .process import Outcome, Reference, ReferenceFailedError, records_question
 
 __all__ = ["Case", "cases", "decide", "decided_here"]
 
-#: Few and alike, so that ACLs and questions meet.
+#: Few similar names, so that ACLs and questions match.
 PRINCIPALS: Final = ("User:a", "User:b", "User:*", "Group:a")
 ASKING: Final = ("User:a", "User:b", "User:c", "Group:a")
 HOSTS: Final = ("*", "10.0.0.1", "10.0.0.2")
 NAMES: Final = ("a", "ab", "abc", "abd", "b", "bc", "*", "a*", "")
-#: All that every release knows: 3.9 has no TWO_PHASE_COMMIT.
+#: The operations that every release knows: 3.9 has no TWO_PHASE_COMMIT.
 OPERATIONS: Final = tuple(Operation)[Operation.ALL : Operation.TWO_PHASE_COMMIT]
 TYPES: Final = (ResourceType.TOPIC, ResourceType.GROUP)
 
 
 class Question(NamedTuple):
-    """May `principal` at `host` do `operation` with `name`, or with any resource of the type?"""
+    """Asks whether `principal` at `host` may do `operation` with `name`, or with any resource."""
 
     principal: str
     host: str
@@ -53,7 +53,7 @@ class Case(NamedTuple):
 
 
 def cases(count: int, seed: int) -> Iterator[Case]:
-    """Random cases, the same for a seed; what is allowed and denied is about half of each."""
+    """Yields random cases, the same for a seed; about half of the questions are allowed."""
     chance = random.Random(seed)
     few = (Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.ALL)
     for _ in range(count):
@@ -84,7 +84,7 @@ def cases(count: int, seed: int) -> Iterator[Case]:
 
 
 def decided_here(case: Case) -> str:
-    """A letter for each question, Y or N, by our rules."""
+    """Returns a letter for each question, Y or N, by our rules."""
     authorizer = Authorizer(case.super_users, case.acls, allow_if_no_acl=case.allow_if_no_acl)
     answers = []
     for principal, host, operation, resource_type, name in case.questions:
@@ -97,7 +97,7 @@ def decided_here(case: Case) -> str:
 
 
 def decide(judge: Reference, wanted: Iterable[Case]) -> Iterator[str]:
-    """The same by Kafka's. Raises ReferenceFailedError."""
+    """Yields the same by Kafka's rules. Raises ReferenceFailedError."""
     questions = (
         records_question(ReferenceOperation.DECIDE_RIGHTS, _lines(case).encode()) for case in wanted
     )

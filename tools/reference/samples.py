@@ -1,4 +1,4 @@
-"""The instances of a form that are compared: built ones, then random ones until there are enough.
+"""Chooses the instances of a form to compare: built ones, then random ones until there are enough.
 
 Knows nothing of Java.
 """
@@ -16,15 +16,15 @@ from .pairs import Form
 
 __all__ = ["SAMPLES", "samples"]
 
-#: How many instances of each form are compared, where it has that many.
+#: How many instances of each form are compared, if it has that many.
 SAMPLES: Final = 50
 
-#: How many random instances are drawn at most; few forms have fewer than 50 values in all.
+#: The most random instances to draw; few forms have fewer than 50 values in all.
 _DRAWS: Final = 500
 
 
 def samples(form: Form, count: int = SAMPLES, *, seed: int = 0) -> dict[bytes, Message]:
-    """Instances of `form` by their encoding: `count` distinct ones, or all that were found.
+    """Returns instances of `form` by their encoding: `count` distinct ones, or all that were found.
 
     The first are built: defaults, zeroes, distinct values, bounds, nulls at every depth, lengths
     around 127 and around 16,383 bytes, unknown tags; the others are random.

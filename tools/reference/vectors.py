@@ -1,7 +1,7 @@
-"""Golden vectors: messages as JSON and as bytes, for whoever writes a codec in any language.
+"""Golden vectors: messages as JSON and as bytes, for authors of codecs in any language.
 
-Their choice and the form of a line are those of `kproto.fuzz.vectors`; here stands which releases
-have them (see tests/vectors/README.md). That the bytes are right, Kafka's own classes say.
+`kproto.fuzz.vectors` defines their choice and the form of a line; this module adds the releases
+that have them (see tests/vectors/README.md). Kafka's own classes prove the bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FOLDER: Final = Path(__file__).resolve().parents[2] / "tests" / "vectors"
 class Vector(NamedTuple):
     """One message at one version: its names, its JSON and its bytes.
 
-    `releases` are the releases that have it, with the name and version that each gives it.
+    `releases` has the releases with that message, each with its name and version there.
     """
 
     form: Form
@@ -35,13 +35,13 @@ class Vector(NamedTuple):
     data: bytes
 
     def line(self) -> str:
-        """The vector as a line of its file."""
+        """Returns the vector as a line of its file."""
         made = self.form.message.decode(self.data, self.form.version)
         return vector_line(made, self.form.version, self.releases)
 
 
 def vectors() -> Iterator[Vector]:
-    """Every vector, by message, version and choice of values; no two of the same bytes."""
+    """Yields every vector, by message, version and choice of values; no two with the same bytes."""
     for form, pairs in forms().items():
         names = {pair.release: (pair.name, pair.version) for pair in pairs}
         found: dict[bytes, Message] = {}
@@ -52,7 +52,7 @@ def vectors() -> Iterator[Vector]:
 
 
 def lines() -> dict[str, list[str]]:
-    """The lines of every file, by the file's name: a file a module of Kafka."""
+    """Returns the lines of every file, by the file's name: one file per module of Kafka."""
     found: dict[str, list[str]] = {}
     for vector in vectors():
         module = union()[vector.form.name].module
@@ -61,7 +61,7 @@ def lines() -> dict[str, list[str]]:
 
 
 def write() -> str:
-    """Write the files anew; return a line that says what they are."""
+    """Regenerates the files; returns a line that summarises them."""
     count = size = 0
     for old in FOLDER.glob("*.jsonl"):
         old.unlink()
@@ -74,7 +74,7 @@ def write() -> str:
 
 
 def read() -> list[Vector]:
-    """The vectors as they stand in the files."""
+    """Returns the vectors in the files."""
     found = []
     for path in sorted(FOLDER.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -90,7 +90,7 @@ def read() -> list[Vector]:
 
 
 def pair_of(vector: Vector) -> Pair:
-    """The pair of the newest release that has the vector's message."""
+    """Returns the pair of the newest release that has the vector's message."""
     release = max(vector.releases)
     name, version = vector.releases[release]
     return Pair(release, name, version, vector.form)

@@ -1,6 +1,6 @@
-"""Spreads work over processes, each with the Java programs that it needs.
+"""Distributes work over processes, each with the Java programs that it needs.
 
-Knows nothing of the work: a function that takes a task, and asks `reference` for the program of a
+Knows nothing of the work: a function that takes a task, and calls `reference` for the program of a
 release.
 """
 
@@ -26,7 +26,7 @@ R = TypeVar("R")
 
 @cache
 def reference(release: str) -> Reference:
-    """The Java program of `release` of this process; it ends with the process."""
+    """Returns this process's Java program of `release`, which ends with the process."""
     started = Reference(release)
     atexit.register(started.close)
     return started
@@ -35,11 +35,11 @@ def reference(release: str) -> Reference:
 def in_parallel(
     work: Callable[[T], R], tasks: Iterable[T], *, processes: int | None = None
 ) -> Iterator[R]:
-    """The result of `work` on each task, as they come; by default a process a processor.
+    """Yields the results of `work` for the tasks, as they finish; one process per processor.
 
-    `work`, tasks and results must be such as pickle takes.
+    `work`, tasks and results must be picklable.
     """
-    # Not forked: a fork would take over half of a parent with threads.
+    # Not forked: a fork would copy half of a parent with threads.
     context = multiprocessing.get_context("spawn")
     count = processes or os.cpu_count() or 1
     with ProcessPoolExecutor(count, context, _end_with_parent) as pool:
@@ -52,7 +52,7 @@ def in_parallel(
 
 
 def _end_with_parent() -> None:
-    """See to it that this worker ends when its parent was killed, and its Java programs with it."""
+    """Ends this worker and its Java programs if its parent is killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -1,1 +1,1 @@
-"""What each release of Apache Kafka speaks, read from its own clients jar."""
+"""Reads the versions of each release of Apache Kafka from its own clients jar."""

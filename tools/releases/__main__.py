@@ -1,4 +1,4 @@
-"""`python -m tools.releases`: read every clients jar, and write schemas/versions.json anew."""
+"""`python -m tools.releases`: reads every clients jar, and regenerates schemas/versions.json."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OUT = Path(__file__).resolve().parents[2] / "schemas" / "versions.json"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the file; the exit code, which is 1 with --check when the file differs."""
+    """Writes the file; the exit code is 1 with --check if the file differs."""
     parser = argparse.ArgumentParser(prog="python -m tools.releases", description=__doc__)
     parser.add_argument("--out", type=Path, default=OUT, help="default: schemas/versions.json")
     parser.add_argument("--check", action="store_true", help="only say whether the file differs")
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_all(show: Callable[[int, int], None] = lambda done, total: None) -> str:
-    """The text of the file, made of the jars; `show` is told how many of how many are read.
+    """Returns the text of the file from the jars; `show` takes the progress.
 
     Raises MavenError, JavaNotFoundError, CompilerError, ProgramError and DefinitionError.
     """
@@ -70,7 +70,7 @@ def read_all(show: Callable[[int, int], None] = lambda done, total: None) -> str
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error for as long as the block lasts."""
+    """Shows a progress bar on standard error during the block."""
     columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("reading", total=None)

@@ -1,4 +1,4 @@
-"""What ApiKeys of old clients jars declares, which hold their versions in classes alone.
+"""Reads ApiKeys of old clients jars, which have their versions in classes only.
 
 Runs the program in `java/`. Knows nothing of definitions.
 """
@@ -22,18 +22,18 @@ LIBRARIES = (
     "com.fasterxml.jackson.core:jackson-core:2.13.4",
     "com.fasterxml.jackson.core:jackson-databind:2.13.4",
 )
-"""What ApiKeys asks for when it is loaded: slf4j since 1.0, jackson in some of 2.x."""
+"""Libraries that ApiKeys needs when it is loaded: slf4j since 1.0, jackson in some of 2.x."""
 
 RUN_TIMEOUT_S = 300.0
 """It takes two seconds for thirty jars; a busy machine may need more."""
 
-#: Schemas that no broker of the release answered, with the keys that have them: 0.8.2 has one for
-#: JoinGroup and Heartbeat, whose bytes are not those of the version 0 that 0.9 brought.
+#: Schemas that no broker of the release implemented, with their keys: 0.8.2 has one for JoinGroup
+#: and Heartbeat, whose bytes differ from version 0 of 0.9.
 PLACEHOLDERS = {"0.8.2": frozenset({11, 12})}
 
 
 def facts_of_classes(jars: Sequence[Path]) -> dict[str, dict[int, Facts]]:
-    """For each jar, by the name of its file: what each api key's row says.
+    """Returns for each jar, by its file name, the row of each api key.
 
     Raises JavaNotFoundError, CompilerError, MavenError and ProgramError.
     """

@@ -1,6 +1,6 @@
-"""What one release says of one API, as plain data, and a release's APIs by key.
+"""The facts of one API in one release, as plain data, and a release's APIs by key.
 
-From definitions, which clients jars hold since 2.2. Knows no Java and nothing of other releases.
+Reads definitions, which clients jars have since 2.2. Knows no Java and no other release.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ CLIENTS = "clients"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """An API in one release. `versions` are those that its requests have, unstable ones too.
+    """An API in one release. `versions` are those of its requests, including unstable ones.
 
-    `placeholder` are versions that have a schema and that no broker of the release answered.
-    `flexible`, `unstable`, `deprecated` and `listeners` are empty where nothing says them.
+    `placeholder` are versions with a schema that no broker of the release implemented. `flexible`,
+    `unstable`, `deprecated` and `listeners` are empty if nothing states them.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Facts:
     listeners: tuple[str, ...] = ()
 
     def to_json(self, known_as: str) -> dict[str, Any]:
-        """A row without its release; keys that say nothing are left out."""
+        """Returns a row without its release, and without empty values."""
         row: dict[str, Any] = {"versions": str(self.versions)}
         for key in ("placeholder", "flexible", "unstable", "deprecated"):
             if getattr(self, key):
@@ -49,7 +49,7 @@ class Facts:
 
 
 def facts_of_definitions(jar: Path) -> dict[int, Facts]:
-    """What the definitions in a jar say of each api key. Raises DefinitionError."""
+    """Returns the facts of each api key from the definitions in a jar. Raises DefinitionError."""
     requests = (
         message
         for message in read_any(jar).messages

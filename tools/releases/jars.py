@@ -1,6 +1,6 @@
-"""The clients jars of releases, fetched once into `.cache/releases`.
+"""Fetches the clients jars of releases, once, into `.cache/releases`.
 
-Knows nothing of what is in them.
+Knows nothing of their content.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ CACHE = ROOT / ".cache" / "releases"
 
 
 def clients_jar(release: str) -> Path:
-    """The path of kafka-clients of this release, as `clients_jars` gives it."""
+    """Returns the path of kafka-clients of this release, like `clients_jars`."""
     (jar,) = clients_jars([release])
     return jar
 
 
 def clients_jars(releases: Sequence[str]) -> list[Path]:
-    """The paths of kafka-clients of these releases, fetched when they are missing.
+    """Returns the paths of kafka-clients of these releases; fetches missing ones.
 
     Safe in several processes at once. Raises `MavenError`.
     """

@@ -1,6 +1,6 @@
-"""The releases that are read: every one of kafka-clients at Maven Central, oldest first.
+"""The releases to read: every kafka-clients at Maven Central, oldest first.
 
-Betas and release candidates are no releases. A new release is a line here.
+Betas and release candidates do not count. A new release is a line here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Final
 
 __all__ = ["DEFINITIONS_SINCE", "RELEASES"]
 
-#: The first whose jar holds the definitions; those before it hold classes alone.
+#: The first release whose jar has definitions; earlier jars have classes only.
 DEFINITIONS_SINCE: Final = "2.2.0"
 
 RELEASES: Final = (

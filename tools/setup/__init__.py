@@ -1,1 +1,1 @@
-"""What a checkout needs around the product: Java, peers' virtual environment, versions found."""
+"""Sets up a checkout's environment: Java, virtual environments of peers, fetched jars."""

@@ -1,7 +1,7 @@
-"""The record modules compiled by mypyc, in a folder of their own.
+"""Compiles the record modules with mypyc, in a folder of their own.
 
 `python -m tools.setup.compiled` copies `kproto` to `.cache/compiled/package`, compiles each module
-of `kproto.records` there as it is, and prints the folder. Built anew when a source has changed.
+of `kproto.records` there unchanged, and prints the folder. Rebuilds it if a source has changed.
 `run_record_tests` runs the tests of records on the result. Knows nothing of speed.
 """
 
@@ -30,7 +30,7 @@ CACHE: Final = ROOT / ".cache"
 FOLDER: Final = CACHE / "compiled"
 MODULES: Final = "kproto/records"
 
-#: What the tests of records need beside the package; copied for each run.
+#: Files that the tests of records need in addition to the package; copied for each run.
 TEST_FILES: Final = ("tests/__init__.py", "tests/conftest.py", "pyproject.toml")
 TEST_FOLDERS: Final = ("tests/support", "tests/unit/records", "tools")
 
@@ -45,10 +45,10 @@ class CompiledError(RuntimeError):
 
 
 def compiled_package() -> Path:
-    """Return the folder in which `kproto` has its record modules compiled, building it if needed.
+    """Returns the folder with `kproto` and its compiled record modules; builds it if needed.
 
-    Put it first on the import path of the Python that runs this. Safe in several processes at
-    once. Raises `CompiledError` that names what is missing.
+    Put it first on the import path of the Python that runs this. Safe in several processes at once.
+    Raises `CompiledError` that names the missing requirement.
     """
     package = FOLDER / "package"
 
@@ -62,7 +62,7 @@ def compiled_package() -> Path:
 
 
 def fingerprint() -> str:
-    """What the result depends on: the sources, this file, the Python and its packages' pins."""
+    """Returns a hash of the sources, this file, the Python and its packages' pins."""
     digest = hashlib.sha256(sys.version.encode())
     sources: Iterable[Path] = sorted((ROOT / "kproto").rglob("*.py"))
     for path in (*sources, Path(__file__), ROOT / "requirements" / "dev.txt"):
@@ -71,12 +71,12 @@ def fingerprint() -> str:
 
 
 def build(package: Path) -> None:
-    """Compile every module of records in `package`, where they stand."""
+    """Compiles every module of records in `package`, in place."""
     missing = what_is_missing()
     if missing:
         raise CompiledError(f"the record modules cannot be compiled: {'; '.join(missing)}")
     modules = sorted(str(path.relative_to(package)) for path in (package / MODULES).rglob("*.py"))
-    # No setting of the checkout applies: mypyc looks for some in the folder that it runs in.
+    # No setting of the checkout applies: mypyc reads settings from its working directory.
     _run([sys.executable, "-m", "mypyc", "--strict", *modules], package)
     shutil.rmtree(package / "build", ignore_errors=True)
     names = [name.removesuffix(".py").replace("/", ".") for name in modules]
@@ -91,7 +91,7 @@ def build(package: Path) -> None:
 
 
 def what_is_missing() -> list[str]:
-    """What has to be installed first, each with how."""
+    """Returns the missing requirements, each with how to install it."""
     missing = []
     compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")[0]
     if shutil.which(compiler) is None:
@@ -108,9 +108,9 @@ def what_is_missing() -> list[str]:
 
 
 def run_record_tests(package: Path) -> str:
-    """Run tests/unit/records on the compiled modules; return pytest's last line.
+    """Runs tests/unit/records on the compiled modules; returns pytest's last line.
 
-    Raises `CompiledError` with the end of the output when a test fails.
+    Raises `CompiledError` with the end of the output if a test fails.
     """
     for name in TEST_FOLDERS:
         shutil.rmtree(package / name, ignore_errors=True)
@@ -136,7 +136,7 @@ def _run(command: list[str], folder: Path, **environment: str) -> str:
 
 
 def main() -> None:
-    """Print the folder; end with a plain message when there is none."""
+    """Prints the folder; ends with a plain message if there is none."""
     print_found("compiled", compiled_package, CompiledError)
 
 

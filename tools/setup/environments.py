@@ -1,6 +1,6 @@
-"""Virtual environments beside our own, each for packages that are never installed with ours.
+"""Virtual environments for packages that are never installed into our own.
 
-Knows no package: whoever wants some says which.
+Knows no package: the caller names them.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from .programs import ProgramError, run_program
 __all__ = ["InstallError", "python_with"]
 
 INSTALL_TIMEOUT_S = 900.0
-"""About ten wheels; the slowest line we mean to serve needs minutes."""
+"""About ten wheels; the slowest supported line needs minutes."""
 
 
 class InstallError(RuntimeError):
-    """The environment cannot be made here; the message has the command and what it said."""
+    """The environment cannot be made here; the message has the command and its output."""
 
 
 def python_with(
     folder: Path, *, install: Sequence[str], wanted: str, base: str = sys.executable
 ) -> Path:
-    """The interpreter of the environment in `folder`, which is made when it must.
+    """Returns the interpreter of the environment in `folder`; creates it if needed.
 
-    `install` are the arguments of `pip install`; `wanted` is what the environment depends on, and
-    when that has changed it is made anew; it is made with the Python `base`. Safe in several
-    processes at once. Raises InstallError.
+    `install` are the arguments of `pip install`. `wanted` is the environment's specification: if it
+    has changed, the environment is created anew, with the Python `base`. Safe in several processes
+    at once. Raises InstallError.
     """
     python = folder / "bin" / "python"
 

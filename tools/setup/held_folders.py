@@ -1,7 +1,7 @@
-"""Folders that servers live in: who holds which, and which are left over.
+"""Folders of servers: which process holds each, and which ones are left over.
 
-A lock in each is held by the starting process and by the server, so a folder whose lock is free
-belongs to nobody, whatever became of its owner. Knows nothing of what a server is.
+The starting process and the server hold a lock in the folder, so a folder with a free lock has no
+owner, however its owner ended. Knows nothing of the server.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ LOCK = "alive.lock"
 
 
 def reserve(home: Path) -> tuple[Path, int]:
-    """Make a folder of its own inside `home`; return it with the descriptor that holds its lock.
+    """Creates a folder inside `home`; returns it with the descriptor that holds its lock.
 
-    Folders there that nobody holds any more are removed first.
+    First removes folders there that no process holds.
     """
     with locked(home / "registry.lock"):
         for folder in home.iterdir():
@@ -36,7 +36,7 @@ def reserve(home: Path) -> tuple[Path, int]:
 
 
 def is_held(folder: Path) -> bool:
-    """Return whether a process still holds this folder."""
+    """Returns whether a process still holds this folder."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

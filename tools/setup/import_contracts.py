@@ -1,7 +1,7 @@
-"""An import contract that import-linter lacks: a package that needs the standard library alone.
+"""An import contract that import-linter lacks: a package that needs the standard library only.
 
-Its own contracts forbid packages by name, so a new dependency would pass until somebody lists it.
-This one asks for each import whether it is the standard library's.
+Its own contracts forbid packages by name, so a new dependency would pass until it is listed. This
+contract checks for each import whether it belongs to the standard library.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ STANDARD_LIBRARY = sys.stdlib_module_names | FIRST_IN_3_14
 
 
 class StandardLibraryOnly(Contract):
-    """`packages` import themselves and the standard library, and of others only what is allowed.
+    """Checks that `packages` import only themselves, the standard library, and allowed packages.
 
     - `packages`: root packages.
-    - `allowed`: lines such as `kproto.records -> cramjam`: the package on the left, and what is
-      below it, may import the top-level package on the right.
+    - `allowed`: lines such as `kproto.records -> cramjam`: the package on the left, and its
+      subpackages, may import the top-level package on the right.
     """
 
     type_name = "standard_library_only"
 
-    # On an instance import-linter puts the list of strings in the field's place, or None.
+    # On an instance, import-linter replaces the field with a list of strings, or None.
     packages: Any = fields.ListField(subfield=fields.StringField())
     allowed: Any = fields.ListField(subfield=fields.StringField(), required=False)
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        """Find every import that leaves the packages for something not allowed."""
+        """Finds every import that leaves the packages for a package that is not allowed."""
         del verbose
         packages = tuple(self.packages)
         exceptions = [_parsed(line) for line in self.allowed or ()]
@@ -54,7 +54,7 @@ class StandardLibraryOnly(Contract):
         return ContractCheck(kept=not offending, metadata={"offending": offending})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
-        """Name each import that broke the contract."""
+        """Names each import that broke the contract."""
         offending: Any = check.metadata["offending"]
         for importer, imported in offending:
             output.print_error(f"{importer} imports {imported}, which must be installed", bold=True)

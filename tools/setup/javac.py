@@ -1,7 +1,7 @@
-"""Compiles Java, with `javac` where there is a JDK.
+"""Compiles Java, with `javac` of a JDK if there is one.
 
-Else with the compiler of Eclipse, which is one jar that a bare Java runtime can run. Knows nothing
-of what the programs do.
+Otherwise it uses Eclipse's compiler, one jar that a plain Java runtime can run. Knows nothing of
+the programs.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ COMPILE_TIMEOUT_S = 300.0
 
 
 class CompilerError(RuntimeError):
-    """There is no compiler here and none can be fetched, or it refused the sources."""
+    """A compiler is missing and cannot be fetched, or it refused the sources."""
 
 
 def compile_java(
     home: Path, sources: Sequence[Path], classes: Path, *, libraries: str = "", cache: Path
 ) -> None:
-    """Compile `sources` with the Java at `home`, against the class path `libraries`.
+    """Compiles `sources` with the Java at `home`, against the class path `libraries`.
 
-    The folder `classes` gets its name only when all is there. A compiler that is fetched is kept in
-    `cache`. The caller sees to it that one process does this at a time. Raises CompilerError.
+    The folder `classes` gets its name only when it is complete. A fetched compiler is kept in
+    `cache`. The caller ensures that one process does this at a time. Raises CompilerError.
     """
     with finished_at_once(classes) as unfinished:
         path = ["-classpath", libraries] if libraries else []
@@ -45,7 +45,7 @@ def compile_java(
 
 
 def _compiler(home: Path, cache: Path) -> list[str]:
-    """The beginning of a command that compiles Java, for a runtime of 17 or newer."""
+    """Returns the beginning of a command that compiles Java, for a runtime of 17 or newer."""
     javac = home / "bin" / "javac"
     if javac.exists():
         return [str(javac), "-proc:none"]

@@ -1,8 +1,8 @@
-"""Jars of Maven Central, fetched once by Maven into a folder of the cache.
+"""Fetches jars of Maven Central, once, into a folder of the cache.
 
-The one place that runs Maven. Knows nothing of what the jars are for: whoever wants them brings
-the pom or the coordinates. Maven checks each file against its published checksum, and keeps what
-it has fetched in its own repository, so that a fetch which was cut off goes on from there.
+The only place that runs Maven. Knows nothing of the jars: the caller passes the pom or the
+coordinates. Maven checks each file against its published checksum, and keeps fetched files in its
+own repository, so that an interrupted fetch continues from there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .programs import FIRST, ProgramError, run_program
 __all__ = ["MavenError", "fetch_each", "fetch_jar", "fetch_jars"]
 
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
-"""Pinned: without a version Maven takes whichever its own release prefers."""
+"""Pinned: without a version Maven uses its own release's default."""
 
 FETCH_TIMEOUT_S = 900.0
 """Up to 260 jars and 176 MB, on a slow line."""
@@ -41,17 +41,17 @@ ITEM = """
 
 
 class MavenError(RuntimeError):
-    """The jars are not there and cannot be fetched; the message says why, and what to do."""
+    """The jars are missing and cannot be fetched; the message has the reason and a remedy."""
 
 
 def fetch_jars(
     folder: Path, pom: Path, *, name: str, sign: str, otherwise: str, **filled: str
 ) -> Path:
-    """Return `folder`/jars with every jar that a pom names, fetching them when it is missing.
+    """Returns `folder`/jars with every jar that a pom names; fetches them if it is missing.
 
-    `pom` is a template whose `$words` are `filled`. `sign` is the pattern of a file name that is
-    there when the fetch has worked; the folder gets its name only then. `name` says in messages
-    what is fetched, `otherwise` what can be done instead of installing Maven.
+    `pom` is a template whose `$words` are `filled`. `sign` is the pattern of a file name that
+    exists after a successful fetch; the folder gets its name only then. `name` is the name of the
+    jars in messages, `otherwise` the alternative to installing Maven.
 
     Safe in several processes at once. Raises `MavenError`.
     """
@@ -78,19 +78,19 @@ def fetch_jars(
 
 
 def fetch_jar(folder: Path, coordinates: str, *, otherwise: str) -> Path:
-    """Return the one jar at `group:artifact:version` in `folder`, fetching it when it is missing.
+    """Returns the one jar at `group:artifact:version` in `folder`; fetches it if it is missing.
 
-    What it depends on does not come with it. `otherwise` is as for `fetch_jars`. The caller sees
-    to it that one process at a time does this in a folder. Raises `MavenError`.
+    Its dependencies are not fetched. `otherwise` is as for `fetch_jars`. The caller ensures that
+    one process at a time does this in a folder. Raises `MavenError`.
     """
     (jar,) = fetch_each(folder, [coordinates], otherwise=otherwise)
     return jar
 
 
 def fetch_each(folder: Path, wanted: Sequence[str], *, otherwise: str) -> list[Path]:
-    """Return the jar of each `group:artifact:version` as `fetch_jar` does.
+    """Returns the jar of each `group:artifact:version`, like `fetch_jar`.
 
-    Those that are missing come by one call of Maven, as its start takes longer than a jar.
+    One call of Maven fetches all missing jars, because its start takes longer than a jar.
     """
     jars = {each: folder / "{1}-{2}.jar".format(*each.split(":")) for each in wanted}
     missing = [each for each, jar in jars.items() if not jar.exists()]
@@ -108,7 +108,7 @@ def fetch_each(folder: Path, wanted: Sequence[str], *, otherwise: str) -> list[P
 
 
 def _run(goal: str, arguments: list[str], folder: Path, name: str, otherwise: str) -> str:
-    """Run a goal of the dependency plugin; return what Maven said."""
+    """Runs a goal of the dependency plugin; returns Maven's output."""
     maven = shutil.which("mvn")
     if maven is None:
         raise MavenError(

@@ -1,7 +1,7 @@
-"""What a cache holds is made once, whichever process asks first, and is there whole or not at all.
+"""Builds the content of a cache once, in whichever process comes first, completely or not at all.
 
-Owns the lock, the folder that is not finished yet, and the stamp that says what something was made
-from. Knows nothing of what is made.
+Owns the lock, the temporary folder, and the stamp with the inputs of a build. Knows nothing of the
+content.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["finished_at_once", "locked", "made_from"]
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep out of the block every other process that asks for this lock; its folder is made."""
+    """Holds a lock between processes during the block; creates its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -26,9 +26,9 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def finished_at_once(folder: Path) -> Iterator[Path]:
-    """A place beside `folder` that gets its name when the block ends well; nothing is there yet.
+    """Yields a place beside `folder` that gets its name if the block succeeds.
 
-    What an earlier block left is removed. The caller sees to it that one process does this.
+    Removes the remains of an earlier block. The caller ensures that one process does this.
     """
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -37,10 +37,10 @@ def finished_at_once(folder: Path) -> Iterator[Path]:
 
 
 def made_from(wanted: str, folder: Path, stamp: Path, make: Callable[[], None]) -> None:
-    """Have `make` fill `folder` unless `stamp` says that it was made from what is `wanted`.
+    """Has `make` fill `folder` unless `stamp` says that it was made from `wanted`.
 
-    For what cannot be moved when it is finished: a folder without its stamp is made anew. The
-    caller sees to it that one process does this.
+    For content that cannot be moved after its build: a folder without its stamp is built anew. The
+    caller ensures that one process does this.
     """
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
         return

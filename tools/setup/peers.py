@@ -1,9 +1,9 @@
-"""The environments of the peers: what others made, kept apart from what we install ourselves.
+"""The environments of the peers, separate from our own.
 
 `python -m tools.setup.peers` builds `.cache/peers`, the other Kafka clients, from
-tools/peers/requirements.txt when it is missing or out of date, and prints its interpreter;
-`python -m tools.setup.peers opentelemetry` does so with OpenTelemetry's SDK, which the tracing
-example needs. Knows nothing of what the peers are used for.
+tools/peers/requirements.txt if it is missing or out of date, and prints its interpreter; `python -m
+tools.setup.peers opentelemetry` does the same with OpenTelemetry's SDK, which the tracing example
+needs. Knows nothing of the use of the peers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class PeersError(RuntimeError):
 
 
 def peers_python() -> Path:
-    """Return the interpreter of the peers' environment, building it when it must.
+    """Returns the interpreter of the peers' environment; builds it if needed.
 
     Safe in several processes at once. Raises `PeersError`.
     """
@@ -34,7 +34,7 @@ def peers_python() -> Path:
 
 
 def opentelemetry_python() -> Path:
-    """Return the interpreter that has OpenTelemetry's SDK; else as `peers_python`."""
+    """Returns the interpreter with OpenTelemetry's SDK, like `peers_python`."""
     return _python("opentelemetry", PINNED / "opentelemetry.txt")
 
 
@@ -50,7 +50,7 @@ def _python(name: str, requirements: Path) -> Path:
 
 
 def main() -> None:
-    """Print the interpreter; end with a plain message when there is none."""
+    """Prints the interpreter; ends with a plain message if there is none."""
     if sys.argv[1:] == ["opentelemetry"]:
         print_found("OpenTelemetry", opentelemetry_python, PeersError)
     else:

@@ -1,4 +1,4 @@
-"""TCP ports that are free, for a program that must be told which to listen on."""
+"""Finds free TCP ports for a program that must be told its port."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ __all__ = ["LOOPBACK", "free_ports", "ports_to_choose"]
 
 LOOPBACK = "127.0.0.1"
 
-#: Where Linux says which ports it gives to whoever asks for any, and to each connection.
+#: Linux's file with the range of ports that it assigns by itself, also to outgoing connections.
 _GIVEN_BY_LINUX: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
-#: What it gives unless it is told otherwise; other systems give from higher ones on.
+#: The default of that range; other systems assign higher ports.
 _GIVEN: Final = 32_768
 _LOWEST: Final = 10_000
 _ATTEMPTS: Final = 100
 
 
 def ports_to_choose() -> range:
-    """Ports that the system gives to nobody.
+    """Returns the ports that the system never assigns by itself.
 
-    One of those might be somebody else's, a listener's or a connection's, before the program that
-    is told to listen there has begun.
+    An assigned port might be taken by another listener or connection before the program that should
+    listen there has started.
     """
     given = _GIVEN
     with suppress(OSError, ValueError):
@@ -33,7 +33,7 @@ def ports_to_choose() -> range:
 
 
 def free_ports(count: int, *, host: str = LOOPBACK, first: int = 0) -> list[int]:
-    """Ports that were free a moment ago, all different; `first` may be a named one.
+    """Returns different ports that are free now; `first` may be a named one.
 
     Raises OSError if that one is taken.
     """
@@ -51,7 +51,7 @@ def free_ports(count: int, *, host: str = LOOPBACK, first: int = 0) -> list[int]
 
 
 def _bind_any(chooser: socket.socket, host: str) -> None:
-    # Not by a seed that somebody has set: two processes would choose the same.
+    # Not by a seed that may be set: two processes would choose the same ports.
     choice = random.SystemRandom().sample(ports_to_choose(), _ATTEMPTS)
     for port in choice[:-1]:
         with suppress(OSError):

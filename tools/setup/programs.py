@@ -1,6 +1,6 @@
-"""Running a program to its end or under supervision, and being one that prints what it found.
+"""Runs a program to its end or under supervision, and prints a program's single result.
 
-Knows no program; whoever runs one says what its failure means.
+Knows no program; the caller knows the meaning of a failure.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["FIRST", "LAST", "ProgramError", "print_found", "run_program", "super
 SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
 
 FIRST: Final = slice(5)
-"""The lines of the output that an error repeats, of a program that names the fault at once."""
+"""The lines of output in an error, for a program that names the fault at once."""
 
 LAST: Final = slice(-60, None)
-"""Likewise, of a program that names it at its end; long enough for a few failed tests."""
+"""The same for a program that names it at its end; long enough for a few failed tests."""
 
 
 class ProgramError(RuntimeError):
-    """A program did not run, took too long or failed; the message has what it said."""
+    """A program did not run, took too long or failed; the message has its output."""
 
 
 def run_program(
@@ -34,10 +34,10 @@ def run_program(
     environment: Mapping[str, str] | None = None,
     shown: slice = LAST,
 ) -> str:
-    """Run a program in `folder`, with all of `environment` or this process's; return its output.
+    """Runs a program in `folder`, with all of `environment` or this process's; returns its output.
 
-    The output is what it wrote to its standard output. Raises `ProgramError`, with the lines
-    `shown` of both outputs.
+    The output is its standard output. Raises `ProgramError`, with the lines `shown` of both
+    outputs. `shown` of both outputs.
     """
     name = Path(command[0]).name
     try:
@@ -62,15 +62,15 @@ def run_program(
 
 
 def supervised(command: Sequence[str], *, grace_s: float) -> list[str]:
-    """`command`, to be started with a pipe as its input: it does not outlive the pipe's other end.
+    """Returns `command` wrapped so that it ends when the pipe at its input closes.
 
-    Whoever holds that end lets go of it, or ends, and the command has `grace_s` seconds to stop.
+    After the holder of the other end closes it, or ends, the command has `grace_s` seconds to stop.
     """
     return [sys.executable, str(SUPERVISOR), str(grace_s), *command]
 
 
 def print_found(name: str, find: Callable[[], object], failure: type[Exception]) -> None:
-    """Print what `find` gives; end with a plain message of the program `name` on a `failure`."""
+    """Prints the result of `find`; ends with a plain message of program `name` on failure."""
     try:
         print(find())
     except failure as error:

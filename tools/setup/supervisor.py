@@ -1,10 +1,10 @@
 """Keeps a broker's JVM from outliving the process that started it.
 
-`python supervisor.py GRACE_SECONDS COMMAND...` runs the command and watches its own standard
-input, a pipe whose other end the starting process holds. However that process ends, even killed,
-the pipe closes and the command is stopped: asked first, killed when it does not listen. Works
-whichever thread started it, which the kernel's own parent-death signal does not. Standard library
-only, and nothing of this project: it runs as a script.
+`python supervisor.py GRACE_SECONDS COMMAND...` runs the command and watches its own standard input,
+a pipe whose other end the starting process holds. However that process ends, even killed, the pipe
+closes and the command is stopped: asked first, killed if it does not respond. Works for any
+starting thread, unlike the kernel's own parent-death signal. Standard library only, and nothing of
+this project: it runs as a script.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def _die_with_supervisor() -> None:
-    """Let Linux kill the command if this process is killed itself."""
+    """Makes Linux kill the command if this process is killed itself."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -35,10 +35,10 @@ def _stop_at_end_of_input(process: subprocess.Popen[bytes], grace_s: float) -> N
 
 
 def main(grace_s: float, command: list[str]) -> int:
-    """Run `command` to its end and return its exit code."""
-    # The whole process group is asked to stop; this process then ends after the command, so
-    # that whoever waits for it knows that the command is gone. A handler, unlike SIG_IGN, is
-    # not inherited by the command.
+    """Runs `command` to its end and returns its exit code."""
+    # The whole process group gets the signal to stop; this process then ends after the command, so
+    # that a process that waits for it knows that the command has ended. A handler, unlike SIG_IGN,
+    # is not inherited by the command.
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     process = subprocess.Popen(
         command,

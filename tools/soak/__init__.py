@@ -1,10 +1,10 @@
-"""Does a client stay small over time, whatever happens to its brokers?
+"""Tests that a client's memory and files stay flat over time, under any faults of its brokers.
 
     make soak                              # 10 minutes
     .venv/bin/python -m tools.soak 60      # seconds
 
-`run` lets clients work on the embedded cluster under random faults, `samples` says what was
-measured and whether it stayed flat, `plot` draws it.
+`run` lets clients work on the embedded cluster under random faults, `samples` judges the
+measurements, `plot` draws them.
 """
 
 from .run import Outcome, soak

@@ -22,14 +22,14 @@ PICTURE = DOCS / "pictures" / "soak.svg"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run it; the exit code is 1 when anything grew, or a record was not right."""
+    """Runs it; the exit code is 1 if anything grew, or a record was not right."""
     parser = argparse.ArgumentParser(prog="python -m tools.soak", description=__doc__)
     parser.add_argument("seconds", type=float, nargs="?", default=600.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--svg", type=Path, help="draw the samples into this file")
-    parser.add_argument("--write", action="store_true", help="into docs/reliability.md")
+    parser.add_argument("--write", action="store_true", help="into docs/evidence/reliability.md")
     options = parser.parse_args(arguments)
-    # What faults make the client say is not what this is about.
+    # The client's log lines about faults are not part of the result.
     logging.getLogger("kproto").setLevel(logging.CRITICAL)
     columns = (TextColumn("soaking"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
@@ -44,12 +44,12 @@ def main(arguments: list[str] | None = None) -> int:
         options.svg.write_text(picture, encoding="utf-8")
     if options.write:
         PICTURE.write_text(picture, encoding="utf-8")
-        write_part(DOCS / "reliability.md", "soak", text)
+        write_part(DOCS / "evidence" / "reliability.md", "soak", text)
     return 0 if is_right else 1
 
 
 def table(outcome: Outcome) -> tuple[str, bool]:
-    """The numbers as a table of Markdown, and whether all is right."""
+    """Returns the numbers as a Markdown table, and whether all are right."""
     found = verdicts(outcome.samples)
     is_right = all(flat for _, _, flat in found.values()) and not outcome.wrong
     faults = ", ".join(f"{name} {times}x" for name, times in sorted(outcome.faults.items()))

@@ -1,4 +1,4 @@
-"""Samples as an SVG: one panel a measure, time from left to right. Text in, text out."""
+"""Draws samples as an SVG: one panel per measure, time from left to right. Text in, text out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STYLE = (
 
 
 def svg(samples: Sequence[Sample], title: str) -> str:
-    """The picture of a run."""
+    """Returns the picture of a run."""
     height = TOP + len(MEASURES) * (PANEL + GAP) + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',

@@ -1,8 +1,8 @@
-"""Clients at work on the embedded cluster while faults of all kinds come at random.
+"""Runs clients on the embedded cluster while random faults of all kinds occur.
 
-A producer and a reader that live as long as the run; and one client after the other that makes a
-topic, writes, reads, is cancelled anywhere, and goes. What the long-lived ones do is checked: each
-record comes once and in order.
+A producer and a consumer live as long as the run; other clients, one after the other, each create a
+topic, write, read, are cancelled anywhere, and close. The records of the long-lived ones are
+checked: each arrives once and in order.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ TOPIC = "soaked"
 PARTITIONS = 6
 CHUNK = 50
 KEPT = 2_000
-"""Records of a partition that the brokers keep: theirs is a part of the memory that is measured."""
+"""Records of a partition that the brokers keep: the measured memory includes theirs."""
 
 FAULT_EVERY_S = 0.3
 LONGEST_AWAY_S = 1.0
 SAMPLES = 400
 _NUMBER = struct.Struct(">Q")
 
-#: Errors do not outlast a fault by much, so that a run has many of them.
+#: Retries end soon after a fault, so that a run has many faults.
 SETTINGS = kproto.ClientSettings(
     connect_timeout_ms=1_000,
     request_timeout_ms=3_000,
@@ -44,13 +44,13 @@ SETTINGS = kproto.ClientSettings(
 )
 
 
-#: How often it is asked whether all was read, in the 30 seconds that this may take.
+#: How often the end of reading is checked, within 30 seconds.
 LOOKS = 600
 
 
 @dataclass
 class Outcome:
-    """What came of a run."""
+    """The result of a run."""
 
     seconds: float
     seed: int
@@ -64,7 +64,7 @@ class Outcome:
 
 
 async def soak(seconds: float, seed: int, progress: Callable[[float], None]) -> Outcome:
-    """Run for so many seconds."""
+    """Runs for this many seconds."""
     outcome = Outcome(seconds, seed)
     asyncio.get_running_loop().set_exception_handler(
         lambda _, context: outcome.wrong.append(f"unseen: {context.get('message')} {context}")

@@ -1,4 +1,4 @@
-"""What is measured of this process, and whether it stayed flat. Plain data but for `measure`."""
+"""Measures this process, and judges whether it stayed flat. Plain data except for `measure`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MB = 1_000_000
 
 @dataclass(frozen=True)
 class Sample:
-    """One look at the process; `at` is in seconds since the beginning."""
+    """One measurement of the process; `at` is in seconds since the start."""
 
     at: float
     memory: int  #: resident, in bytes
@@ -28,7 +28,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Measure:
-    """One of them: its name and unit, and by how much it may grow between the thirds of a run."""
+    """One measure: its name and unit, and its allowed growth between the thirds of a run."""
 
     field: str
     title: str
@@ -36,7 +36,7 @@ class Measure:
     may_grow: float
 
     def of(self, sample: Sample) -> float:
-        """Its value in a sample, in its unit."""
+        """Returns its value in a sample, in its unit."""
         return float(getattr(sample, self.field)) / self.scale
 
 
@@ -45,18 +45,18 @@ MEASURES = (
     Measure("files", "open files", 1, 4.0),
     Measure("tasks", "tasks", 1, 4.0),
 )
-"""Files and tasks go up and down with what is under way; a leak adds some with each round."""
+"""Files and tasks vary with the work under way; a leak adds some with each round."""
 
 
 def measure(at: float, records: int) -> Sample:
-    """Look at this process."""
+    """Measures this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     files = sum(1 for _ in Path("/proc/self/fd").iterdir())
     return Sample(at, pages * _PAGE, files, len(asyncio.all_tasks()), records)
 
 
 def verdicts(samples: Sequence[Sample]) -> dict[str, tuple[float, float, bool]]:
-    """For each measure its median in the second and in the last third, and whether it is flat.
+    """Returns for each measure its median in the second and last third, and whether it is flat.
 
     The first third warms up: modules are imported, pools and caches fill.
     """

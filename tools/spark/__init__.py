@@ -1,1 +1,1 @@
-"""Other Sparks than our own: releases of PySpark by themselves, and with the JVM connector."""
+"""Installs other releases of PySpark, alone and with the JVM connector; runs a cluster."""

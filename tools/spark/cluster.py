@@ -1,4 +1,4 @@
-"""A Spark standalone cluster: a master, workers and, if asked for, a server of Spark Connect.
+"""Runs a Spark standalone cluster: a master, workers and, on request, a Spark Connect server.
 
 All of them run PySpark's own jars, on free ports of the loopback address. A cluster belongs to the
 process that started it and ends with it, unless it was started detached; then `running_clusters`
@@ -36,13 +36,13 @@ START_TIMEOUT_S: Final = 120.0
 """Master and workers take about six seconds, Connect ten; a busy machine takes ten times that."""
 
 STOP_TIMEOUT_S: Final = 20.0
-"""How long each process may take over a clean stop before it is killed."""
+"""How long each process may take to stop before it is killed."""
 
 POLL_S: Final = 0.1
 LOG_TAIL_LINES: Final = 25
 
 DAEMON: Final = {"SPARK_DAEMON_MEMORY": "256m"}
-"""What a master or a worker is told: neither has records."""
+"""Java options of a master and a worker, which process no records."""
 
 DEPLOY: Final = "org.apache.spark.deploy"
 CONNECT_SERVER: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -54,7 +54,7 @@ class SparkStartError(RuntimeError):
 
 @dataclass(frozen=True)
 class RunningCluster:
-    """A cluster that runs now, as its folder describes it."""
+    """A running cluster, as described in its folder."""
 
     folder: Path
     master: str
@@ -64,7 +64,7 @@ class RunningCluster:
     detached: bool
 
     def stop(self) -> None:
-        """Stop its processes, kill those that do not listen, and remove its folder."""
+        """Stops its processes, kills those that do not stop, and removes its folder."""
         for each in reversed(self.processes):
             _signal_group(each, signal.SIGTERM)
         deadline = time.monotonic() + STOP_TIMEOUT_S
@@ -76,7 +76,7 @@ class RunningCluster:
 
 
 def running_clusters() -> list[RunningCluster]:
-    """Return the clusters that run from this checkout, whoever started them."""
+    """Returns all clusters that run from this checkout."""
     found = []
     for description in sorted(CLUSTERS.glob("*/cluster.json")):
         if is_held(description.parent):
@@ -136,14 +136,14 @@ class SparkCluster:
 
     @property
     def spark_home(self) -> str:
-        """PySpark's folder, in which its programs and jars are."""
+        """Returns PySpark's folder, with its programs and jars."""
         if self._home is None:
             asked = [str(self.python), "-c", "import pyspark; print(pyspark.__path__[0])"]
             self._home = run_program(asked, timeout_s=60).strip()
         return self._home
 
     def start(self) -> None:
-        """Start master and workers, and wait until the master knows all workers."""
+        """Starts master and workers, and waits until the master knows all workers."""
         CLUSTERS.mkdir(parents=True, exist_ok=True)
         self._folder, self._lock = reserve(CLUSTERS)
         port, web = free_ports(2)
@@ -168,7 +168,7 @@ class SparkCluster:
         self._describe()
 
     def start_connect(self, *options: str, variables: Mapping[str, str] | None = None) -> str:
-        """Start a server of Spark Connect on this cluster; its address, `sc://host:port`.
+        """Starts a Spark Connect server on this cluster; returns its address, `sc://host:port`.
 
         `options` are further ones of `spark-submit`.
         """
@@ -190,7 +190,7 @@ class SparkCluster:
     def connect_server(
         self, *options: str, variables: Mapping[str, str] | None = None
     ) -> Iterator[str]:
-        """A server as `start_connect` makes it, as long as the block runs."""
+        """Runs a Spark Connect server during the block; yields its address."""
         try:
             yield self.start_connect(*options, variables=variables)
         finally:
@@ -200,7 +200,7 @@ class SparkCluster:
             self._describe()
 
     def environment(self, variables: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The environment variables of a driver on this cluster, with `variables` besides."""
+        """Returns the environment variables of a driver on this cluster, with `variables` added."""
         found = environment(self.python)
         del found["PYTHONPATH"]
         found["SPARK_HOME"] = self.spark_home
@@ -209,13 +209,13 @@ class SparkCluster:
     def submit_command(
         self, program: Path, *arguments: str, options: Sequence[str] = ()
     ) -> list[str]:
-        """The command that runs a program on this cluster, its driver here."""
+        """Returns the command that runs a program on this cluster, with a local driver."""
         settings = {"spark.driver.bindAddress": LOOPBACK, "spark.driver.host": LOOPBACK}
         command = [f"{self.spark_home}/bin/spark-submit", "--master", self.master]
         return [*command, *as_options(settings), *options, str(program), *arguments]
 
     def state(self) -> dict[str, Any] | None:
-        """What the master says of workers and applications; None while it does not answer."""
+        """Returns the master's workers and applications; None while it does not respond."""
         try:
             with urllib.request.urlopen(f"{self.web}/json/", timeout=5) as answer:
                 found: dict[str, Any] = json.load(answer)
@@ -224,7 +224,7 @@ class SparkCluster:
             return None
 
     def close(self) -> None:
-        """Stop everything, the last started first, and remove the folder."""
+        """Stops all processes, the last started first, and removes the folder."""
         for process in reversed(self._processes.values()):
             _end(process)
         self._processes.clear()
@@ -253,7 +253,7 @@ class SparkCluster:
                 cwd=self.folder,
                 env=self.environment(variables),
                 pass_fds=(self._lock,),
-                start_new_session=True,  # executors are of the group too, and end with it
+                start_new_session=True,  # executors belong to the group, and end with it
             )
         self._processes[name] = process
 
@@ -284,7 +284,7 @@ class SparkCluster:
         (self.folder / "cluster.json").write_text(json.dumps(described), encoding="utf-8")
 
     def let_go(self) -> None:
-        """Leave a detached cluster to itself; `running_clusters` finds it."""
+        """Detaches from the cluster, which keeps running; `running_clusters` finds it."""
         self._processes.clear()
         self._release()
 
@@ -295,7 +295,7 @@ class SparkCluster:
 
 
 def as_options(settings: Mapping[str, str]) -> list[str]:
-    """Settings of Spark as `spark-submit` takes them."""
+    """Returns settings of Spark as arguments of `spark-submit`."""
     return [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
 
 
@@ -311,7 +311,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     _signal_group(process.pid, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):
         process.wait(STOP_TIMEOUT_S)
-    _signal_group(process.pid, signal.SIGKILL)  # what the process has left of its group
+    _signal_group(process.pid, signal.SIGKILL)  # the rest of the process group
     process.wait()
     if process.stdin is not None:
         process.stdin.close()

@@ -1,4 +1,4 @@
-"""Releases of PySpark beside our own, each in an environment of its own, and the JVM connector.
+"""Installs releases of PySpark, each in an environment of its own, and the JVM connector.
 
 The connector is the newest set of jars that can be had, on the PySpark that it was built for. Our
 packages are not installed there: they are found in this checkout, by `environment`.
@@ -29,7 +29,7 @@ __all__ = [
 ROOT: Final = Path(__file__).resolve().parents[2]
 CACHE: Final = ROOT / ".cache" / "spark"
 
-#: The ends of what the extra `spark` takes.
+#: The oldest and the newest release that the extra `spark` accepts.
 OLDEST_PYSPARK: Final = "4.0.5"
 NEWEST_PYSPARK: Final = "4.3.0"
 
@@ -41,15 +41,15 @@ CONNECTOR: Final = (
     "org.apache.kafka:kafka-clients:3.9.2",
     "org.apache.commons:commons-pool2:2.12.1",
 )
-#: What our data source needs beside PySpark, and uses where it is there.
+#: The packages that the data source needs besides PySpark, and uses if installed.
 BESIDE: Final = ("cramjam", "google-crc32c", "numpy", "pandas", "pyarrow", "zlib-ng", "zstandard")
 
-#: What PySpark's extra `connect` names besides. Its own extra would take the newest pandas, too.
+#: The packages of PySpark's extra `connect`, which itself would install the newest pandas.
 FOR_CONNECT: Final = ("grpcio", "grpcio-status", "googleapis-common-protos")
 
 
 def python_with_pyspark(version: str, *, base: str = sys.executable, connect: bool = False) -> Path:
-    """The interpreter of an environment with this release of PySpark and what we need beside it.
+    """Returns the interpreter of an environment with this PySpark and the needed packages.
 
     `base` is the Python that the environment is made with; with `connect`, what a client of Spark
     Connect needs is there, too. Raises InstallError.
@@ -64,12 +64,12 @@ def python_with_pyspark(version: str, *, base: str = sys.executable, connect: bo
 
 
 def python_with_connector() -> Path:
-    """The interpreter with the PySpark of the connector. Raises InstallError."""
+    """Returns the interpreter with the connector's PySpark. Raises InstallError."""
     return python_with_pyspark(CONNECTOR_PYSPARK)
 
 
 def connector_jars() -> str:
-    """The connector's jars as `spark.jars` takes them. Raises MavenError."""
+    """Returns the connector's jars as a value of `spark.jars`. Raises MavenError."""
     folder = CACHE / "connector-jars"
     with locked(folder.with_name("connector-jars.lock")):
         jars = fetch_each(folder, CONNECTOR, otherwise=f"put the jars into {folder}")
@@ -77,7 +77,7 @@ def connector_jars() -> str:
 
 
 def environment(python: Path | str) -> dict[str, str]:
-    """The environment variables with which that interpreter finds Java, itself and our packages."""
+    """Returns environment variables by which that interpreter finds Java, itself and kproto."""
     folders = [ROOT, ROOT / "codegen", ROOT / "cloudevents", ROOT / "pipeline"]
     variables = os.environ | {
         "JAVA_HOME": str(java_home()),
@@ -91,7 +91,7 @@ def environment(python: Path | str) -> dict[str, str]:
 
 
 def _pinned() -> list[str]:
-    """The releases that our own environment has, of the packages in `BESIDE`."""
+    """Returns the versions in this environment of the packages in `BESIDE`."""
     pins = {}
     for line in (ROOT / "requirements" / "dev.txt").read_text().splitlines():
         name, separator, version = line.partition("==")

@@ -1,4 +1,4 @@
-"""The Pythons of this machine that we run on, for environments at the ends of what is supported."""
+"""Finds the oldest and the newest supported Python of this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tools.setup.programs import ProgramError, run_program
 __all__ = ["ends_of_pythons"]
 
 OLDEST: Final = (3, 11)
-"""What `requires-python` says."""
+"""The range of `requires-python`."""
 
 ASKED: Final = """
 import ensurepip, sys, venv
@@ -23,7 +23,7 @@ print(*sys.version_info[:2], sys.version_info.releaselevel)
 
 
 def ends_of_pythons() -> tuple[str, str]:
-    """The oldest and the newest released Python here, from 3.11 on; this one where it is an end."""
+    """Returns the oldest and the newest released Python here, from 3.11 on; prefers this one."""
     found = {sys.version_info[:2]: sys.executable}
     for path in _candidates():
         version = _version(path)
@@ -42,10 +42,12 @@ def _candidates() -> list[Path]:
 
 
 def _version(path: Path) -> tuple[int, int] | None:
-    """Its version, if it is a released one that can make environments."""
+    """Returns its version, if it is a release and can create environments."""
     try:
         said = run_program([str(path), "-c", ASKED], timeout_s=30)
-    except ProgramError:  # such as the shim of a version manager for a version that is not there
+    except (
+        ProgramError
+    ):  # for example the shim of a version manager for a version that is not installed
         return None
     match = re.fullmatch(r"(\d+) (\d+) final", said.strip())
     return None if match is None else (int(match[1]), int(match[2]))

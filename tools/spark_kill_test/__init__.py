@@ -1,4 +1,4 @@
-"""Streams of Spark while its processes and brokers are killed: nothing lost, by content.
+"""Kills Spark's processes and brokers during streams, and compares the content: nothing lost.
 
 A writer sends numbered records to a cluster of three brokers. Two queries read them, one into
 Parquet and one into another topic, each with a checkpoint; both run in one driver with executors of

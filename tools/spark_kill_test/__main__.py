@@ -1,4 +1,4 @@
-"""`python -m tools.spark_kill_test`: streams while Spark and brokers are killed."""
+"""`python -m tools.spark_kill_test`: kills Spark and brokers during streams."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .run import QUICK_SESSIONS, Plan, Result, spark_kill_test
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run it; the exit code is 1 when ours lost anything, or doubled anything in Parquet."""
+    """Runs the test; the exit code is 1 if kproto lost records, or duplicated any in Parquet."""
     options = _parser().parse_args(arguments)
     logging.getLogger("kproto").setLevel(logging.ERROR)
     results = []

@@ -1,4 +1,4 @@
-"""Batches of a query, as its checkpoint has them: their offsets, and which were under way when.
+"""Reads the batches of a query from its checkpoint: their offsets, and which were unfinished.
 
 A batch is under way from the moment its offsets are written until its commit is. What a sink that
 is at least once may repeat are the records of such a batch alone.
@@ -15,31 +15,31 @@ from typing import Final
 
 __all__ = ["Again", "Checkpoint", "again_of"]
 
-#: One after the other, so that no batch is forgotten before it is counted.
+#: One at a time, so that no batch is purged before it is counted.
 KEPT_BATCHES: Final = "100000"
 
 
 @dataclass
 class Checkpoint:
-    """The checkpoint of a query with one source of one topic, and what was seen of it."""
+    """The checkpoint of a query with one source of one topic."""
 
     folder: Path
     under_way: set[int] = field(default_factory=set)
 
     def planned(self) -> int:
-        """The last batch whose offsets are written; -1 for none."""
+        """Returns the last batch whose offsets are written; -1 for none."""
         return _last(self.folder / "offsets")
 
     def finished(self) -> int:
-        """The last batch that is committed; -1 for none."""
+        """Returns the last committed batch; -1 for none."""
         return _last(self.folder / "commits")
 
     def disturbed(self, finished_before: int) -> None:
-        """Something was killed since `finished_before` was the last committed batch."""
+        """Records a kill after `finished_before` was the last committed batch."""
         self.under_way |= set(range(finished_before + 1, self.planned() + 1))
 
     def ends(self) -> dict[int, dict[int, int]]:
-        """By batch and partition the offset behind its last record."""
+        """Returns the end offset of each batch and partition."""
         found = {}
         for path in (self.folder / "offsets").glob("[0-9]*"):
             # A version, metadata, then a line for each source.
@@ -55,7 +55,7 @@ def _last(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Again:
-    """Records that stand in a topic more than once: of how many batches, and of which."""
+    """Duplicate records of a topic: the number of their batches, and the batches."""
 
     of_batches_under_way: int
     of_others: int
@@ -67,7 +67,7 @@ def again_of(
     ends: Mapping[int, Mapping[int, int]],
     under_way: set[int],
 ) -> Again:
-    """Whose batches they are: `extra` has source partition, source offset and surplus of each."""
+    """Finds the batches of duplicates; `extra` has source partition, source offset and surplus."""
     counts: Counter[int] = Counter()
     ordered = sorted(ends)
     for partition, offset, surplus in extra:

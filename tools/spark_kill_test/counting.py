@@ -1,4 +1,4 @@
-"""What became of the records, by content: lost, doubled, out of order. Plain data."""
+"""Compares records by content: lost, duplicated, out of order. Works on plain data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Count", "counted"]
 
 @dataclass(frozen=True)
 class Count:
-    """How many records were found, and how many lack, stand there again, or came too early.
+    """The numbers of records found, missing, duplicated, and out of order.
 
     Out of order is a record whose first appearance stands behind that of a later one of its lane.
     """
@@ -24,12 +24,12 @@ class Count:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is lost, made up or out of order; some may be there twice."""
+        """Returns whether no record is lost, unknown or out of order; duplicates are allowed."""
         return not (self.lost or self.disordered or self.foreign)
 
 
 def counted(sent: Iterable[int], lanes: Iterable[Iterable[int]], *, lane_count: int) -> Count:
-    """Compare what was sent with what was found, lane by lane in the order found.
+    """Compares sent with found records, lane by lane in the order found.
 
     A number belongs to lane `number % lane_count`, and was sent there in ascending order.
     """

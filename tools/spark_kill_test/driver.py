@@ -1,4 +1,4 @@
-"""The driver: two queries on the same topic, until a file says to end.
+"""The driver: runs two queries on the same topic until a file tells it to end.
 
     python -m tools.spark_kill_test.driver TASK
 
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: Offsets of a batch: small, so that many are under way while things are killed.
+#: Offsets of a batch: few, so that many batches are affected by kills.
 BATCH = "3000"
 
 

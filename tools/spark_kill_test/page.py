@@ -1,4 +1,4 @@
-"""What came of the runs, as a table of a page."""
+"""Formats the results of the runs as a table."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from .run import Result
 
 __all__ = ["PAGE", "PART", "table"]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reliability.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "reliability.md"
 PART = "spark-kill-test"
 
 _NAMES = {"kproto": 'format("kproto")', "kafka": 'the JVM connector, format("kafka")'}
 
 
 def table(results: Sequence[Result]) -> str:
-    """A column for each run."""
+    """Returns a table with a column for each run."""
     rows: list[tuple[str, list[object]]] = [
         ("killed with SIGKILL", [_killed(each) for each in results]),
         ("records sent", [f"{each.sent:,}" for each in results]),

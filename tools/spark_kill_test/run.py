@@ -1,4 +1,4 @@
-"""One run: the writer, the driver, what is killed when, and what is found at the end."""
+"""Runs the test once: starts writer and driver, kills processes, compares the content."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from .counting import Count, counted
 
 __all__ = ["QUICK_SESSIONS", "Plan", "Result", "spark_kill_test"]
 
-#: Of the brokers: a dead one is noticed after three seconds instead of nine.
+#: Of the brokers: a dead broker is detected after three seconds instead of nine.
 QUICK_SESSIONS: Final = {
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }
 
 PARTITIONS: Final = 6
-#: Records of one call of the writer, and its pause behind it, in seconds.
+#: Records of one call of the writer, and the pause after it, in seconds.
 TOGETHER: Final = 200
 PAUSE_S: Final = 0.25
-#: How long between two kills, in seconds: from in the midst of starting to well under way.
+#: Seconds between two kills: from during a start to long after it.
 BETWEEN_S: Final = (1.0, 7.0)
 DRAIN_S: Final = 300.0
 
-#: What stands in the command line of a process; planners of the driver are daemons of others.
+#: Words in the command lines of processes; the driver's planners are other daemons.
 _WORDS: Final = {
     "executor": "CoarseGrainedExecutorBackend",
     "worker": "pyspark.daemon pyspark.worker",
@@ -52,7 +52,7 @@ VICTIMS: Final = ("driver", "executor", "worker", "broker")
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done; the same seed draws the same victims and pauses."""
+    """The parameters of a run; the same seed draws the same victims and pauses."""
 
     engine: str = "kproto"
     rounds: int = 30
@@ -62,7 +62,7 @@ class Plan:
 
 @dataclass
 class Result:
-    """What came of it."""
+    """The result of a run."""
 
     plan: Plan
     sent: int
@@ -76,7 +76,7 @@ class Result:
 
     @property
     def is_right(self) -> bool:
-        """Nothing lost; doubled only in the topic, and there of batches under way alone."""
+        """Whether nothing is lost, and only the topic has duplicates, of unfinished batches."""
         return (
             self.parquet.is_complete
             and not self.parquet.doubled
@@ -86,7 +86,7 @@ class Result:
 
 
 class Driver:
-    """The driver and all its processes: one group, which is killed as one."""
+    """The driver and its processes: one process group, killed together."""
 
     def __init__(self, plan: Plan, bootstrap: str, folder: Path) -> None:
         self._plan = plan
@@ -133,12 +133,12 @@ class Driver:
         self.restarts += 1
 
     def ended(self) -> int | None:
-        """Its exit code, if it has ended by itself."""
+        """Returns its exit code, if it has ended by itself."""
         assert self._process is not None
         return self._process.poll()
 
     def kill(self) -> None:
-        """SIGKILL to every process of the group, and to the executors, which have their own."""
+        """Sends SIGKILL to the process group, and to the executors, which have their own groups."""
         assert self._process is not None
         for pid in [*self.processes("CoarseGrainedExecutorBackend"), *self.processes("pyspark")]:
             _kill(pid)
@@ -147,7 +147,7 @@ class Driver:
         self._process.wait()
 
     def processes(self, what: str) -> list[int]:
-        """Processes below the driver whose command line has a word."""
+        """Returns descendants of the driver whose command line has a word."""
         assert self._process is not None
         return [pid for pid in below(self._process.pid) if what in command_of(pid)]
 
@@ -158,7 +158,7 @@ def _kill(pid: int) -> None:
 
 
 class Writer:
-    """Sends numbered records until it is told to end; a number goes to its lane in order."""
+    """Sends numbered records until it is stopped; numbers of a lane are in order."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -228,7 +228,7 @@ async def spark_kill_test(
 
 
 async def _next_batches(driver: Driver, queries: list[Checkpoint], notes: list[str]) -> None:
-    """Wait until both queries have finished another batch; a driver that has ended begins again."""
+    """Waits until both queries have finished another batch; restarts an ended driver."""
     before = [each.finished() for each in queries]
     deadline = time.monotonic() + DRAIN_S
     while not all(now.finished() > then for now, then in zip(queries, before, strict=True)):
@@ -243,7 +243,7 @@ async def _next_batches(driver: Driver, queries: list[Checkpoint], notes: list[s
 
 
 async def _strike(victim: str, driver: Driver, cluster: KafkaCluster, dice: random.Random) -> str:
-    """Kill it, and start again what does not do so by itself; what it was in the end."""
+    """Kills a victim, restarts it if needed, and returns its description."""
     if victim == "broker":
         node = cluster.node(dice.randrange(1, 4))
         await asyncio.to_thread(node.kill)
@@ -274,7 +274,7 @@ async def _drained(driver: Driver, notes: list[str]) -> None:
 
 
 def _in_parquet(folder: Path, sent: int) -> Count:
-    """What a reader of the folder sees: the files that the log of the sink names."""
+    """Reads the files that the log of Spark's file sink names."""
     import pyarrow.parquet as pq
 
     lanes: dict[int, list[tuple[int, int]]] = {}
@@ -290,7 +290,7 @@ def _in_parquet(folder: Path, sent: int) -> Count:
 
 
 def _files_of(rows: Path) -> list[Path]:
-    """The data files that Spark's file sink has committed; the newest compaction counts first."""
+    """Returns the committed data files of Spark's file sink, from its newest compaction on."""
     log = rows / "_spark_metadata"
     names = sorted(
         (each for each in log.iterdir() if not each.name.startswith(".")),
@@ -306,7 +306,7 @@ def _files_of(rows: Path) -> list[Path]:
 
 
 async def _in_topic(bootstrap: str) -> tuple[list[list[int]], dict[int, tuple[int, int]]]:
-    """The numbers in each partition of the target; partition and offset of each in the source."""
+    """Returns the numbers of each target partition, with their source partition and offset."""
     lanes: dict[int, list[int]] = {}
     places = {}
     async with Client(bootstrap) as client:

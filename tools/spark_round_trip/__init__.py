@@ -1,1 +1,1 @@
-"""Random events through the sink and the source of Spark: they come back as they were."""
+"""Writes random events with the sink, reads them with the source, and compares them."""

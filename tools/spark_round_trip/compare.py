@@ -1,4 +1,4 @@
-"""Events to a topic and back, by Spark, and which of them are not what they were."""
+"""Writes events to a topic with Spark, reads them again, and compares them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROWS_OF_A_FILE: Final = 50_000
 
 @dataclass(frozen=True)
 class Compared:
-    """What came of one mode: how many came back, and how many of them in another way."""
+    """The result of one mode: the number of events read, and of those that differ."""
 
     mode: str
     sent: int
@@ -37,14 +37,14 @@ class Compared:
 
     @property
     def is_right(self) -> bool:
-        """Whether every event came back once, as it was."""
+        """Returns whether every event was read once, unchanged."""
         return self.sent == self.read and not self.differing and not self.no_events
 
 
 def write_events(
     folder: Path, rows: int, seed: int, progress: Callable[[int], None] = lambda _: None
 ) -> None:
-    """Random events as Parquet files."""
+    """Writes random events as Parquet files."""
     import pyarrow.parquet as pq
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ def write_events(
 
 
 def round_trip(spark: SparkSession, bootstrap: str, folder: Path, mode: str) -> Compared:
-    """Write the events of `folder` to a new topic in that mode, read them, and compare."""
+    """Writes the events of `folder` to a new topic in that mode, reads and compares them."""
     topic = f"round-trip-{mode}-{os.getpid()}-{time.time_ns()}"
 
     async def make() -> None:
@@ -107,7 +107,7 @@ def _compared(events: DataFrame, found: DataFrame, mode: str) -> Compared:
 
 
 def _comparable(frame: DataFrame, name: str) -> DataFrame:
-    """The number of each event, and all of it in one column; maps cannot be compared."""
+    """Returns the number of each event, and the event as one column; Spark cannot compare maps."""
     from pyspark.sql import functions as sf
 
     columns: list[Any] = [sf.col(each) for each in SCHEMA.names if each != "extensions"]

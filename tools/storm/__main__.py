@@ -24,7 +24,7 @@ from .running import KINDS
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run it; the exit code is 1 when anything is wrong."""
+    """Runs it; the exit code is 1 if anything is wrong."""
     options = _parser().parse_args(arguments)
     try:
         plan = Plan(
@@ -90,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--gentle", action="store_true", help="nobody is killed, stalled or slow")
     add("--keep", type=Path, metavar="FOLDER", help="a new one: what members and broker wrote down")
     add("--json", action="store_true", help="print plain data")
-    add("--write", action="store_true", help="also into docs/groups.md")
+    add("--write", action="store_true", help="also into docs/evidence/reliability.md")
     return parser
 
 

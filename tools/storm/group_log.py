@@ -1,6 +1,6 @@
-"""What the broker wrote down of a group: commits, when its protocol changed, and who lost by that.
+"""Reads the broker's log of a group: commits, changes of its protocol, and members left behind.
 
-Read from `__consumer_offsets`, whose records of one group stand in one partition, in their order.
+Reads `__consumer_offsets`, which has the records of a group in one partition, in order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kproto.messages import (
     OffsetCommitValue,
 )
 from kproto.records import Record
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 
 from .sightings import Commit
 
@@ -43,7 +43,7 @@ _OF_A_GROUP: Final = (GroupMetadataKey, ConsumerGroupMetadataKey)
 
 
 class Written(NamedTuple):
-    """A record of the group: at which offset, when it was appended (s), and what it says."""
+    """A record of the group, with its offset and its append time (s)."""
 
     offset: int
     at: float
@@ -60,18 +60,18 @@ class Conversions:
 
     @property
     def of_members(self) -> int:
-        """How often members were in it."""
+        """Returns how often it changed with members."""
         return self.to_consumer + self.to_classic
 
 
 async def read_group_log(client: kproto.Client, group: str) -> list[Written]:
-    """All that is written down of the group, in its order."""
+    """Returns all records of the group, in order."""
     records = [record async for record in client.consumer(OFFSETS_TOPIC, stop_at_end=True)]
     return written_of(records, group)
 
 
 def written_of(records: Iterable[Record], group: str) -> list[Written]:
-    """What of the records of `__consumer_offsets` is of the group."""
+    """Returns the records of the group among those of `__consumer_offsets`."""
     found = []
     for record in records:
         read = decode_coordinator_record(record, topic=OFFSETS_TOPIC)
@@ -81,13 +81,13 @@ def written_of(records: Iterable[Record], group: str) -> list[Written]:
 
 
 def _group_of(record: CoordinatorRecord) -> str | None:
-    """By the two names that keys have for it."""
+    """Returns the group of a key, which has one of two field names."""
     key = record.key
     return getattr(key, "group", None) or getattr(key, "group_id", None)
 
 
 def commits_of(written: Iterable[Written], topic: str) -> Iterator[Commit]:
-    """All that was committed of a topic, in its order."""
+    """Yields the commits of a topic, in order."""
     for _, _, (key, value, _) in written:
         if not (isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue)):
             continue
@@ -96,11 +96,11 @@ def commits_of(written: Iterable[Written], topic: str) -> Iterator[Commit]:
 
 
 def conversions_of(written: Iterable[Written], until: float = float("inf")) -> Conversions:
-    """How often the group was converted, up to that time.
+    """Returns how often the group was converted, up to that time.
 
-    A classic group is one record, which lists its members; one of the consumer protocol has a
-    record of its own kind. A conversion writes those of the other kind in its place: a classic
-    group that begins with members has them from before, as one that is new begins without.
+    A classic group is one record, which lists its members; a group of the consumer protocol has its
+    own kinds of records. A conversion replaces one kind by the other: a classic group that starts
+    with members was converted, because a new one starts without.
     """
     found = Conversions()
     kind: type | None = None
@@ -123,11 +123,11 @@ def conversions_of(written: Iterable[Written], until: float = float("inf")) -> C
 
 
 def left_behind(written: Iterable[Written]) -> dict[str, list[float]]:
-    """By client id, when members were left behind in a group that became a classic one.
+    """Returns by client id when members were left behind in a group that became a classic one.
 
-    Its generation is the epoch of the group then. A member that had not followed to that epoch
-    is in a generation that is over, and the broker refuses its commits (ILLEGAL_GENERATION),
-    though its partitions are nobody else's yet.
+    Its generation is the epoch of the group then. A member that had not reached that epoch is in an
+    old generation, and the broker refuses its commits (ILLEGAL_GENERATION), although its partitions
+    are not reassigned yet.
     """
     found: dict[str, list[float]] = {}
     epochs: dict[str, int] = {}

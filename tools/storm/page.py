@@ -1,4 +1,4 @@
-"""The verdict of a storm, for the terminal, for programs and for docs/groups.md."""
+"""The verdict of a storm for the terminal, programs and docs/evidence/reliability.md."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .run import Plan, Result
 
 __all__ = ["PAGE", "facts", "part_of", "table"]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "groups.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "reliability.md"
 
 
 def part_of(plan: Plan) -> str:
-    """Which part of the page it is: one for classic groups, and one for each of the others."""
+    """Returns the part of the page: one for classic groups, and one for each of the others."""
     return f"storm, {plan.assignor}" if plan.assignor in (*BROKERS_OWN, MIXED) else "storm"
 
 
 def facts(result: Result) -> dict[str, Any]:
-    """What came out, as plain data."""
+    """Returns the result as plain data."""
     return {
         "right": result.is_right,
         "plan": asdict(result.plan),
@@ -35,7 +35,7 @@ def facts(result: Result) -> dict[str, Any]:
 
 
 def table(result: Result) -> str:
-    """The numbers as a table of Markdown, under the verdict."""
+    """Returns the numbers as a Markdown table below the verdict."""
     plan, verdict = result.plan, result.verdict
     actions = ", ".join(f"{name.replace('_', ' ')} {n}x" for name, n in result.actions.items())
     rows = [

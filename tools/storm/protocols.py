@@ -1,4 +1,4 @@
-"""By which protocol the members of a storm are in their group: the assignor says so."""
+"""The group protocol of a storm's members, which follows from the assignor."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ __all__ = [
     "timed",
 ]
 
-#: Assignors of the broker: who goes by one is of the consumer protocol (KIP-848).
+#: Assignors of the broker, whose members use the consumer protocol (KIP-848).
 BROKERS_OWN: Final = ("uniform",)
 
-#: Members of both protocols, by turns: the group changes its own as they come and go.
+#: Alternating members of both protocols: the group changes its protocol as they come and go.
 MIXED: Final = "mixed"
 
-#: Of ours: by the protocol that its group has, as is the default.
+#: For our members: the protocol of the group, which is the default.
 AUTO: Final = "auto"
 
-#: They have no consumer protocol.
+#: Clients without the consumer protocol.
 _CLASSIC: Final = ("aiokafka", "kafka-python")
-#: They have it where ConsumerGroupHeartbeat has version 1, which Kafka 3.9 has not.
+#: Clients that need ConsumerGroupHeartbeat version 1, which Kafka 3.9 lacks.
 _SINCE_4: Final = ("confluent",)
 
-#: Of the broker: members begin at once, only two partitions hold what is committed, and those of
-#: the consumer protocol have sessions as short as those of classic ones.
+#: Broker settings: no initial rebalance delay, only two partitions for committed offsets, and
+#: sessions in the consumer protocol as short as classic ones.
 BROKER_CONFIG: Final = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "2",
@@ -44,12 +44,12 @@ BROKER_CONFIG: Final = {
 
 
 def is_classic(kind: str, version: str) -> bool:
-    """Whether members of that client are classic ones alone, with brokers of that release."""
+    """Returns whether members of that client are always classic, with brokers of that release."""
     return kind in _CLASSIC or (kind in _SINCE_4 and version.startswith("3."))
 
 
 def assignor_of(storm: str, kind: str, number: int, version: str) -> str:
-    """By which assignor a member goes, of a client and a number, in a storm of that one."""
+    """Returns the assignor of a member, by its client and number, in a storm of that assignor."""
     if storm != MIXED:
         return storm
     if is_classic(kind, version):
@@ -59,7 +59,7 @@ def assignor_of(storm: str, kind: str, number: int, version: str) -> str:
 
 
 def of_ours(assignor: str, session_ms: int, heartbeat_ms: int) -> dict[str, Any]:
-    """Settings of a member of ours."""
+    """Returns the settings of our members."""
     times = {"session_timeout_ms": session_ms, "heartbeat_interval_ms": heartbeat_ms}
     if assignor == AUTO:
         return times
@@ -69,7 +69,7 @@ def of_ours(assignor: str, session_ms: int, heartbeat_ms: int) -> dict[str, Any]
 
 
 def timed(protocol: dict[str, Any], session_ms: int, heartbeat_ms: int) -> dict[str, Any]:
-    """The same with its session, which in the consumer protocol is the broker's."""
+    """Returns the same with its session, which the broker sets in the consumer protocol."""
     if protocol["group_protocol"] == "consumer":
         return protocol
     return protocol | {"session_timeout_ms": session_ms, "heartbeat_interval_ms": heartbeat_ms}

@@ -1,4 +1,4 @@
-"""One storm: what happens when is drawn by the seed, and what members told is judged at the end."""
+"""Runs one storm: the seed draws the actions, and the members' lines are judged at the end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["Plan", "Result", "storm"]
 TOPIC: Final = "storm"
 GROUP: Final = "members"
 
-#: A stall is longer than the session (6 s) or shorter, by turns of chance.
+#: A stall is longer than the session (6 s) or shorter, at random.
 _STALLS_S: Final = (1.0, 15.0)
 _PAUSE_S: Final = (0.5, 5.0)
 _LEAVES_WITHIN_S: Final = 30.0
@@ -41,10 +41,10 @@ _SEEN_WITHIN_S: Final = 90.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What is done; the same seed draws the same actions.
+    """The plan of a storm; the same seed draws the same actions.
 
-    `ours` and `others` are the most members at a time; `kinds` those of the others. Raises
-    ValueError where these have no such protocol.
+    `ours` and `others` are the most members at a time; `kinds` are the clients of the others.
+    Raises ValueError if these lack the protocol.
     """
 
     minutes: float = 10.0
@@ -69,30 +69,30 @@ class Plan:
 
 @dataclass
 class Result:
-    """What came of it."""
+    """The result of a storm."""
 
     plan: Plan
     verdict: Verdict = field(default_factory=Verdict)
     actions: Counter[str] = field(default_factory=Counter)
     members: int = 0
     conversions: Conversions = field(default_factory=Conversions)
-    #: Members that ended by a known fault of theirs, or of the broker, by client.
+    #: Members that ended because of a known fault of theirs, or of the broker, by client.
     known_ends: Counter[str] = field(default_factory=Counter)
     took_s: float = 0.0
     notes: list[str] = field(default_factory=list)
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is wrong, and every member ended as it was told."""
+        """Returns whether nothing is wrong, and every member ended as it was told."""
         return self.verdict.is_right and not self.notes
 
 
 Progress = Callable[[str, float, int], None]
-"""Called with the last action, the seconds that are over, and how many members there are."""
+"""Takes the last action, the elapsed seconds, and the number of members."""
 
 
 async def storm(plan: Plan, bootstrap: str, progress: Progress, keep: Path | None = None) -> Result:
-    """Run the plan on a running broker; what was told and written down stays in `keep`."""
+    """Runs the plan on a running broker; keeps members' lines and the broker's log in `keep`."""
     result = Result(plan)
     begun = time.monotonic()
     with ExitStack() as stack:
@@ -160,7 +160,7 @@ class _Storm:
                         await producer.enqueue(self._group.topic, b"storm", partition=partition)
                 await asyncio.sleep(0.05)
 
-    # What happens
+    # Actions
 
     async def _act(self) -> None:
         ends = self._begun + self._plan.minutes * 60
@@ -225,7 +225,7 @@ class _Storm:
         return [each for each in its if not each.is_stalled]
 
     async def _convert(self) -> None:
-        """Have all leave that may be of the consumer protocol: the group becomes a classic one."""
+        """Stops all members that use the consumer protocol: the group becomes a classic one."""
         await self._leaves(self._maybe_consumers())
 
     async def _leaves(self, leaving: Sequence[Running]) -> None:
@@ -285,7 +285,7 @@ class _Storm:
                     words = f"{each.name} ended by itself ({each.exit_code}):\n{each.last_words()}"
                     self._result.notes.append(words)
 
-    # At the end
+    # The end
 
     async def _ends(self) -> dict[int, int]:
         places = [(self._group.topic, at) for at in range(self._plan.partitions)]
@@ -293,7 +293,7 @@ class _Storm:
         return {partition: offset for (_, partition), offset in found.items()}
 
     async def _until_seen(self, ends: dict[int, int]) -> None:
-        """Wait until members have seen every record."""
+        """Waits until members have seen every record."""
         deadline = time.monotonic() + _SEEN_WITHIN_S
         wanted = sum(ends.values())
         while True:

@@ -1,4 +1,4 @@
-"""A member as a program that runs: started, told to leave, killed, stalled and woken."""
+"""Runs a member as a program: starts it, asks it to leave, kills, stalls and resumes it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["KINDS", "Group", "Running"]
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: Of which clients members are, and the module of each; Java's is a program of its own.
+#: The clients of members, and the module of each; Java's is a program of its own.
 KINDS: Final[Mapping[str, str | None]] = {
     "kproto": "tools.storm.members.with_kproto",
     "java": None,
@@ -32,7 +32,7 @@ KINDS: Final[Mapping[str, str | None]] = {
 
 
 class KnownEnd(NamedTuple):
-    """What members of a client say last where they end by a fault of theirs, or of the broker."""
+    """The last words of a client's members that end by a fault of theirs, or of the broker."""
 
     kind: str
     release: str  #: of the broker, as it begins
@@ -43,19 +43,19 @@ _NOT_CONVERTED: Final = (
     "Cannot upgrade the classic group members to consumer group because the embedded consumer "
     "protocol is malformed"
 )
-#: All of groups that are converted: see docs/findings.md.
+#: All of groups that are converted: see docs/evidence/findings.md.
 _KNOWN_ENDS: Final = (
-    # JoinGroup is answered so to who waits for its end meanwhile.
+    # JoinGroup is answered with this if its member waits for it meanwhile.
     KnownEnd("aiokafka", "", "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"),
-    # Kafka 3.9 says so where a classic member has joined, and not asked for its assignment yet.
+    # Kafka 3.9 answers this if a classic member has joined, and not fetched its assignment yet.
     KnownEnd("java", "3.9", _NOT_CONVERTED),
-    # Kafka 4 fails at it where the first rebalance is not over.
+    # Kafka 4 fails with this if the first rebalance has not ended.
     KnownEnd("java", "4.", "UnknownServerException: The server experienced an unexpected error"),
 )
 
 
 class Group(NamedTuple):
-    """The group that members join, and the folder in which they tell."""
+    """The group that members join, and the folder of their logs."""
 
     bootstrap: str
     topic: str
@@ -98,42 +98,42 @@ class Running:
 
     @property
     def is_there(self) -> bool:
-        """Whether its process runs."""
+        """Returns whether its process runs."""
         return self._process.poll() is None
 
     def ask_to_leave(self) -> None:
-        """Tell it to leave the group and to end."""
+        """Asks it to leave the group and to end."""
         self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kills it."""
         now = time.time()
         self._process.kill()
         self._process.wait()
         self.member.harmed.append(now)
 
     def stall(self) -> None:
-        """Let nothing of it run."""
+        """Suspends its process."""
         self.member.harmed.append(time.time())
         self._process.send_signal(signal.SIGSTOP)
         self.is_stalled = True
 
     def wake(self) -> None:
-        """Let it go on."""
+        """Resumes its process."""
         self.member.harmed.append(time.time())
         self._process.send_signal(signal.SIGCONT)
         self.is_stalled = False
 
     def be_slow(self) -> None:
-        """Let the next record take longer than the group allows; ours alone can be told.
+        """Makes the next record take longer than the group allows; only our members support it.
 
-        Nothing happens to one that is starting yet: the signal would end it.
+        Does nothing to a starting member, which the signal would end.
         """
         if self._lines():
             self._process.send_signal(signal.SIGUSR1)
 
     def ended_by(self, deadline: float) -> bool:
-        """Whether it has ended by then, a time of the monotonic clock."""
+        """Returns whether it had ended by then, a time of the monotonic clock."""
         try:
             self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
@@ -142,16 +142,16 @@ class Running:
 
     @property
     def exit_code(self) -> int | None:
-        """What it ended with; None while it runs."""
+        """Returns its exit code; None while it runs."""
         return self._process.poll()
 
     @property
     def is_new(self) -> bool:
-        """Whether it was ended by being told to leave, before it had said a word."""
+        """Returns whether it was asked to leave before it had written a line."""
         return self.exit_code == -signal.SIGTERM and not self._lines()
 
     def ended_by_known_fault(self) -> bool:
-        """Whether it ended by one that is not this storm's to judge; harmed by that."""
+        """Returns whether it ended by a known fault; marks it as harmed then."""
         words = self.last_words()
         if not any(
             known.kind == self.kind
@@ -164,14 +164,14 @@ class Running:
         return True
 
     def told(self) -> Member:
-        """What it has told up to now."""
+        """Returns its lines so far."""
         fresh = Member(self.name, self.member.is_strict, harmed=list(self.member.harmed))
         for line in self._lines():
             fresh.take(line)
         return fresh
 
     def last_words(self) -> str:
-        """The end of what it said besides."""
+        """Returns the end of its other output."""
         return self._said.read_text(errors="replace")[-1500:]
 
     def _lines(self) -> list[str]:

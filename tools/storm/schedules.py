@@ -1,14 +1,14 @@
-"""Schedules drawn by a seed: members on the embedded cluster, whose time a clock of tests has.
+"""Plays schedules drawn by a seed: members on the embedded cluster, with a manual clock.
 
     .venv/bin/python -m tools.storm.schedules --count 1000
 
-Members join, leave, are cancelled, are slow and are cut off; answers are lost, late or refused;
-coordinators move. Right is: no partition has two owners at once, nothing is committed before it is
-done, every record is done by somebody, and nobody hangs. A schedule has its own seed, so that a
-wrong one can be played again.
+Members join, leave, are cancelled, are slow and are disconnected; responses are lost, late or
+errors; coordinators move. The rules: no partition has two owners at once, no record is committed
+before it is done, every record is done, and no member hangs. A schedule has its own seed, so that a
+wrong one can be replayed.
 
-With `--assignor uniform` the members are of the consumer protocol (KIP-848); with `mixed` each is
-of that, of the classic one or of what the group is, so that the group changes its protocol.
+With `--assignor uniform` the members use the consumer protocol (KIP-848); with `mixed` each uses
+that, the classic protocol or the group's own, so that the group changes its protocol.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from kproto.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-from kproto.protocol.received import ReceivedRequest
+from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
 
 from .group_log import OFFSETS_TOPIC, conversions_of, written_of
@@ -50,11 +50,11 @@ GROUP: Final = "players"
 PARTITIONS: Final = 6
 MOST_MEMBERS: Final = 4
 STEPS: Final = 14
-#: A member that has not left, and a record that nobody has done, by then hangs: ms of the clock.
+#: The limit in ms of the clock for a member to leave, and for a record to be done.
 PATIENCE_MS: Final = 600_000
-#: The hands never move further at once, in ms, so that bytes have time to arrive.
+#: The most ms that the clock advances at once, so that bytes have time to arrive.
 STRIDE_MS: Final = 250.0
-#: Turns of the loop behind each stride: bytes pass sockets meanwhile.
+#: Iterations of the event loop after each advance: bytes pass sockets meanwhile.
 TURNS: Final = 25
 
 APIS: Final = (
@@ -66,7 +66,7 @@ APIS: Final = (
     OffsetFetchRequest,
     SyncGroupRequest,
 )
-#: The same of members that the broker assigns to.
+#: The same for members with server-side assignment.
 APIS_OF_CONSUMERS: Final = (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequest,
@@ -75,7 +75,7 @@ APIS_OF_CONSUMERS: Final = (
     OffsetCommitRequest,
     OffsetFetchRequest,
 )
-REFUSALS: Final = (
+ENCODE_FAILURES: Final = (
     "COORDINATOR_LOAD_IN_PROGRESS",
     "COORDINATOR_NOT_AVAILABLE",
     "NOT_COORDINATOR",
@@ -100,7 +100,7 @@ BROKERS: Final = BrokerSettings(
 
 @dataclass
 class Outcome:
-    """What came of a schedule."""
+    """The result of a schedule."""
 
     seed: int
     wrong: list[str] = field(default_factory=list)
@@ -111,7 +111,7 @@ class Outcome:
 
 
 def play(seed: int, assignor: str = "cooperative-sticky") -> Outcome:
-    """Play one schedule."""
+    """Plays one schedule."""
     return asyncio.run(_play(seed, assignor))
 
 
@@ -182,7 +182,7 @@ class _Schedule:
             for at in range(BROKERS.offsets_topic_num_partitions)
         )
 
-    # What happens
+    # Actions
 
     def _possible(self) -> list[Callable[[], Any]]:
         found: list[Callable[[], Any]] = [
@@ -238,7 +238,7 @@ class _Schedule:
         await self._goes(member)
 
     async def _goes(self, member: _Player) -> None:
-        """It goes while time passes; what it does meanwhile is looked at as ever."""
+        """Removes a member while time passes; its actions are still checked."""
         await self._until(f"{member.name} has gone", member.task.done)
         self.members.remove(member)
 
@@ -262,7 +262,7 @@ class _Schedule:
         self._fault(Slow(self.chance.randrange(100, 5_000)), times=3)
 
     async def _refuses(self) -> None:
-        self._fault(ErrorCode(self.chance.choice(REFUSALS)), times=self.chance.randint(1, 3))
+        self._fault(ErrorCode(self.chance.choice(ENCODE_FAILURES)), times=self.chance.randint(1, 3))
 
     async def _closes(self) -> None:
         after = self.chance.random() < 0.5
@@ -294,7 +294,7 @@ class _Schedule:
         for control in self._faults:
             self.cluster.remove_control(control)
 
-    # What is looked at
+    # Checks
 
     def _cuts_off(self, request: ReceivedRequest) -> Any:
         return SilentConnection()(request) if request.client_id in self.cut_off else None
@@ -312,7 +312,7 @@ class _Schedule:
                     )
 
     def is_done(self, partition: int, offset: int) -> None:
-        """A record has been handled."""
+        """Records that a record has been handled."""
         done = self.done[partition]
         if offset in done:
             self.outcome.again += 1
@@ -324,7 +324,7 @@ class _Schedule:
         return self.contiguous == self.written
 
     def wrong(self, what: str) -> None:
-        """Something that must not be."""
+        """Records a violation."""
         self.outcome.wrong.append(f"at {self.clock.monotonic():.3f} s: {what}")
 
     # Time
@@ -359,7 +359,7 @@ async def _turn() -> None:
 
 
 class _Player:
-    """One member, as a service would be written."""
+    """One member, written like a service."""
 
     def __init__(self, schedule: _Schedule, name: str) -> None:
         self.name = name

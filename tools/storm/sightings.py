@@ -1,13 +1,14 @@
-"""What members of a group told, and what is wrong with it. Plain data, no I/O.
+"""Judges the lines of a group's members. Plain data, no I/O.
 
-Right is: every record was seen; one that was seen twice was not committed when it was seen again,
-and who saw it first was harmed meanwhile (killed, stalled or slower than the group allows); no two
-members had a partition at the same time; and nothing was committed that had not been seen.
+The rules: every record was seen; a record that was seen twice was not committed at its second
+sighting, and its first member was harmed meanwhile (killed, stalled or slower than the group
+allows); no two members had a partition at the same time; and no record was committed before it was
+seen.
 
-A member may be left behind by the broker: where a group of the consumer protocol becomes a classic
-one, a classic member that had not followed to the newest epoch is in a generation that is over, and
-commits nothing more (`group_log.left_behind`, by what the broker wrote down). What it saw since its
-last commit comes again, or is not committed at the end; what it saw earlier is not excused.
+The broker may leave a member behind: when a group of the consumer protocol becomes a classic one, a
+classic member that had not reached the newest epoch is in an old generation, and can commit no more
+(`group_log.left_behind`, from the broker's log). The records that it saw after its last commit may
+repeat, or stay uncommitted at the end; those that it saw earlier may not.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from typing import Final, NamedTuple, TypeAlias
 
 __all__ = ["Commit", "Member", "Sighting", "Verdict", "judge"]
 
-#: Java tells its times in whole ms.
+#: Java writes its times in whole ms.
 _CLOCK_S: Final = 0.002
 _MOST_NAMED: Final = 10
-#: Members commit each second: what they saw so many seconds before they had to have committed.
+#: Members commit each second: records seen this many seconds before must be committed.
 _COMMITTED_WITHIN_S: Final = 3.0
-#: How long the last commit of what is given up may take.
+#: The time limit for the last commit of revoked partitions.
 _LAST_COMMIT_S: Final = 1.0
 
 
 class Sighting(NamedTuple):
-    """A record in the hands of a member, at `at` seconds."""
+    """A record that a member processes at `at` seconds."""
 
     partition: int
     offset: int
@@ -38,7 +39,7 @@ class Sighting(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A committed offset, as the broker wrote it down at `at` seconds."""
+    """A committed offset, which the broker appended at `at` seconds."""
 
     partition: int
     offset: int
@@ -47,24 +48,24 @@ class Commit(NamedTuple):
 
 @dataclass
 class Member:
-    """One program: what it told, and when it was harmed.
+    """One program: its lines, and the times at which it was harmed.
 
-    `is_strict` for ours, of which nothing is excused.
+    `is_strict` for our members, for which no fault is excused.
     """
 
     name: str
     is_strict: bool = True
     seen: list[Sighting] = field(default_factory=list)
-    #: (partition, from, until) of what it had; infinity where it gave nothing up.
+    #: (partition, from, until) of its assignments; infinity without a revocation.
     owned: list[tuple[int, float, float]] = field(default_factory=list)
     harmed: list[float] = field(default_factory=list)
-    #: When the broker left it behind.
+    #: The time at which the broker left it behind.
     left_behind: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     has_left: bool = False
 
     def take(self, line: str) -> None:
-        """Take down one line of its file."""
+        """Reads one line of its file."""
         word, at_text, *rest = line.split(" ", 2)
         at = float(at_text)
         text = rest[0].strip() if rest else ""
@@ -84,7 +85,7 @@ class Member:
                 self.has_left = True
 
     def gave_up(self, partitions: Iterable[int] | None, at: float) -> None:
-        """It has these no more; None for all."""
+        """Records that it no longer has these partitions; None for all."""
         given = None if partitions is None else set(partitions)
         self.owned = [
             (which, since, at)
@@ -94,14 +95,14 @@ class Member:
         ]
 
     def was_harmed(self, since: float, until: float) -> bool:
-        """Whether it was harmed in that time."""
+        """Returns whether it was harmed in that time."""
         return any(since <= at <= until for at in self.harmed)
 
     def could_not_commit(self, partition: int, seen_at: float) -> bool:
-        """Whether it was left behind before it had to have committed what it saw then.
+        """Returns whether it was left behind before it had to commit the records that it saw then.
 
-        It tells that it gives up a partition before its last commit, which it may still be left
-        behind for; not any more when it is assigned others.
+        It logs a revocation before its last commit, for which it may still be left behind, until it
+        gets its next assignment.
         """
         return any(
             since <= seen_at <= until
@@ -117,13 +118,13 @@ class Member:
         return min([given_up + _LAST_COMMIT_S, *later])
 
 
-#: Records, by when they were seen last, and by whom.
+#: The latest sighting of each record: time and member.
 _Last: TypeAlias = dict[tuple[int, int], tuple[float, Member]]
 
 
 @dataclass
 class Verdict:
-    """What was counted, and what is wrong."""
+    """The counts, and the violations."""
 
     records: int = 0
     lost: int = 0
@@ -140,7 +141,7 @@ class Verdict:
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is wrong."""
+        """Returns whether nothing is wrong."""
         return not any(
             (
                 self.lost,
@@ -154,13 +155,13 @@ class Verdict:
         )
 
     def name(self, what: str) -> None:
-        """Say what is wrong, of the first ones."""
+        """Describes the first violations."""
         if len(self.named) < _MOST_NAMED:
             self.named.append(what)
 
 
 def judge(members: Iterable[Member], commits: Iterable[Commit], ends: Mapping[int, int]) -> Verdict:
-    """Of what all members told, all commits in their order, and where the partitions end."""
+    """Judges the lines of all members, all commits in order, and the ends of the partitions."""
     members = list(members)
     verdict = Verdict(records=sum(ends.values()))
     by_partition: dict[int, list[Commit]] = {partition: [] for partition in ends}
@@ -223,7 +224,7 @@ def _judge_sightings(
 
 
 class _Seen(NamedTuple):
-    """A sighting, whose it was, and when the member began with the partition."""
+    """A sighting, its member, and the time at which the member got the partition."""
 
     seen: Sighting
     member: Member
@@ -231,7 +232,7 @@ class _Seen(NamedTuple):
 
 
 def _in_turns(member: Member, verdict: Verdict) -> Iterator[_Seen]:
-    """The sightings of a member; in the time in which it has a partition offsets rise by one."""
+    """Returns a member's sightings by assignment, in which offsets must rise by one."""
     starts: dict[int, list[float]] = {}
     for partition, since, _ in member.owned:
         starts.setdefault(partition, []).append(since)

@@ -1,4 +1,4 @@
-"""The event: attributes in their order, and data. Extensions are read from it by declaration.
+"""The event: its attributes in order, its data, and its typed extensions.
 
 No module here knows an event format, a header or a binding.
 """

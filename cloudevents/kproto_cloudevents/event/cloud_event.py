@@ -1,13 +1,13 @@
-"""The event: attributes in their order, and data. Immutable.
+"""The event: its attributes in order, and its data. Immutable.
 
-An event holds what was written: an attribute read from a header is its text, one read from JSON
-keeps its type. Nothing is invented: id and time are never made up. The module knows no header and
-no event format; what an event was read from is kept for the binding that read it, so that an
-event can be written back byte for byte.
+An event keeps what was written: an attribute read from a header is its text, one read from JSON
+keeps its type. It never invents an id or a time. The module knows no header and no event format. An
+event keeps the document or message that it was read from, for its binding only, so that it can be
+written back byte for byte.
 
-An event also says itself which Kafka record it is (`to_kafka_record`), because clients ask it so.
-How, only the binding knows, which stands above and is not imported here: the package's
-`__init__`, which stands above both and runs before any module can be used, gives it to the class.
+`to_kafka_record` exists because clients call it on the objects that they send. Only the Kafka
+binding, which stands above this module, can implement it: the package's `__init__` assigns it to
+the class.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from ..values.types import (
     same_map,
     same_moment,
 )
+from ..versions.check_plans import checked_attributes
 from ..versions.conversion import attributes_in, entries_of
-from ..versions.plans import checked_attributes
-from ..versions.rules import SpecVersion
-from ..versions.tables import (
+from ..versions.spec_version import SpecVersion
+from ..versions.version_tables import (
     V1_0,
     VERSION_ATTRIBUTES,
     named_version,
@@ -54,12 +54,12 @@ Mode: TypeAlias = Literal["binary", "structured"]
 
 
 class _Keep:
-    """The type of the mark that says: leave the data as it is."""
+    """The type of the marker for `replace`: keep the data."""
 
 
 _KEEP: Final = _Keep()
 
-#: The attribute that names the version today, and the values that it may have.
+#: The attribute that names the version today, and its known values.
 _CURRENT_ATTRIBUTE: Final = V1_0.specversion
 _CURRENT_VERSIONS: Final = VERSION_ATTRIBUTES[_CURRENT_ATTRIBUTE]
 
@@ -70,32 +70,31 @@ class CloudEvent:
         CloudEvent(id="1", source="/shop", type="order.placed", data={"total": 12})
         CloudEvent({"id": "1", "source": "/shop", "type": "order.placed"}, data=b"…")
 
-    Attributes come from the mapping, then from the keywords, in that order; None is unset.
+    Attributes come from the mapping, then from the keywords, in that order; None unsets one.
     `specversion` is "1.0" unless it or, for 0.1, `cloudEventsVersion` is given. A datetime becomes
     an RFC 3339 text. Data is bytes, str, a JSON value, `JSON_NULL` for an explicit null, or None
-    for no data; a JSON value is taken as it is now, later changes to the object do not reach the
-    event.
+    for no data. A JSON value is copied: later changes to the object do not affect the event.
 
-    Raises CloudEventError for every breach of the version's rules.
+    Raises CloudEventError for every violation of the version's rules.
 
-    Two events are equal when they have the same attributes, whatever their order and whether a
-    value is native or its canonical string, and the same data. Times are the same when the moment
-    is, and Maps, which versions before 1.0 have, when the JSON value is. What 0.3 says of how a
-    document encodes the data does not count, since the data does.
+    Two events are equal if they have the same attributes and the same data. The order of attributes
+    does not matter, nor whether a value is native or its canonical string. Times are equal if they
+    are the same moment, Maps (a type before 1.0) if they are the same JSON value. The data encoding
+    of 0.3 is ignored, because it describes the document.
     """
 
     __slots__ = ("_attributes", "_data", "_document", "_message", "_version")
 
-    # Values are AttributeValue; Any, because a checker cannot know that `id` is a str.
+    # Values are AttributeValue; Any, because type checkers cannot know that `id` is a str.
     _attributes: dict[str, Any]
     _data: Data
-    #: The bytes of the event format this was read from, or None.
+    #: The bytes of the event format document that this was read from, or None.
     _document: bytes | None
-    #: The message of a binding this was read from, or None; only that binding looks into it.
+    #: The message of a binding that this was read from, or None; only that binding uses it.
     _message: object | None
     _version: SpecVersion
 
-    #: `to_kafka` of the binding, as a method; the package's `__init__` gives it.
+    #: `to_kafka` of the binding, as a method; the package's `__init__` assigns it.
     _to_kafka: ClassVar[Callable[..., Any]]
 
     def __init__(
@@ -118,7 +117,7 @@ class CloudEvent:
         if version is None:
             version = _version_of(given)
             if given.get(version.specversion) is None:
-                # It comes first where it was left out.
+                # It comes first if it was left out.
                 given = {version.specversion: version.label, **given}
                 given[version.specversion] = version.label
         self._version = version
@@ -129,7 +128,7 @@ class CloudEvent:
         if data is None or type(data) is bytes:
             self._data = data
         elif version.data_encoding in held:
-            self._data = _said_to_be_base64(data, version)
+            self._data = _declared_as_base64(data, version)
         else:
             self._data = from_value(data, self.datacontenttype)
         self._document = None
@@ -144,7 +143,7 @@ class CloudEvent:
         document: bytes | None,
         message: object | None,
     ) -> CloudEvent:
-        """An event whose attributes and data a decoder has checked already."""
+        """Returns an event whose attributes and data a decoder has already checked."""
         event = cls.__new__(cls)
         event._version = version
         event._attributes = attributes
@@ -157,48 +156,48 @@ class CloudEvent:
 
     @property
     def specversion(self) -> str:
-        """The version of CloudEvents that the event uses."""
+        """Returns the version of CloudEvents that the event uses."""
         return self._version.label
 
     @property
     def id(self) -> str:
-        """Identifies the event within its source."""
+        """Returns the id, which identifies the event within its source."""
         text: str = self._attributes[self._version.id]
         return text
 
     @property
     def source(self) -> str:
-        """Where the event happened, a URI-reference."""
+        """Returns the source, a URI-reference: the context in which the event happened."""
         text: str = self._attributes[self._version.source]
         return text
 
     @property
     def type(self) -> str:
-        """What kind of event it is."""
+        """Returns the type, the kind of the event."""
         text: str = self._attributes[self._version.type]
         return text
 
     @property
     def subject(self) -> str | None:
-        """What within the source the event is about."""
+        """Returns the subject of the event within its source."""
         name = self._version.subject
         return None if name is None else self._text(name)
 
     @property
     def time(self) -> Timestamp | None:
-        """When it happened, the RFC 3339 text as written; `event.time.datetime` is a datetime."""
+        """Returns the time, the RFC 3339 text as written; `event.time.datetime` is a datetime."""
         text = self._attributes.get(self._version.time)
         return None if text is None else Timestamp(text)
 
     @property
     def datacontenttype(self) -> str | None:
-        """The media type of the data."""
+        """Returns the media type of the data."""
         text: str | None = self._attributes.get(self._version.content_type)
         return text
 
     @property
     def dataschema(self) -> str | None:
-        """The URI of the schema of the data."""
+        """Returns the URI of the schema of the data."""
         version = self._version
         text = self._text(version.data_schema)
         if text is None:
@@ -209,24 +208,24 @@ class CloudEvent:
 
     @property
     def mode(self) -> Mode | None:
-        """The mode of the message that the event was read from; None for one made otherwise."""
+        """Returns the content mode of the message that was read; None for any other event."""
         if self._message is None:
             return None
-        # A plain tuple, which is cheaper to make, is a record of binary mode.
+        # A plain tuple, which is cheaper, is a record of binary mode.
         mode: Mode = getattr(self._message, "mode", "binary")
         return mode
 
     @property
     def attributes(self) -> Mapping[str, AttributeValue]:
-        """Every attribute that is set, in order; a read-only view."""
+        """Returns every attribute that is set, in order; a read-only view."""
         return MappingProxyType(self._attributes)
 
     @property
     def extensions(self) -> Mapping[str, AttributeValue]:
-        """The attributes that the version does not define, in order; a read-only copy.
+        """Returns the extension attributes of the version, in order; a read-only copy.
 
-        In 0.1 they are the entries of its map of extensions, after what stands beside it. An
-        entry that is no attribute value is the text of its JSON.
+        In 0.1 these are other attributes first, then the entries of its map of extensions. An entry
+        that cannot be an attribute value is the text of its JSON.
         """
         core = self._version.attributes
         found = {name: value for name, value in self._attributes.items() if name not in core}
@@ -234,7 +233,7 @@ class CloudEvent:
         return MappingProxyType(found if held is None else {**found, **entries_of(held)})
 
     def get(self, name: str, default: AttributeValue | None = None) -> AttributeValue | None:
-        """The value of an attribute, or the default when it is unset."""
+        """Returns the value of an attribute, or the default when it is unset."""
         value: AttributeValue | None = self._attributes.get(name, default)
         return value
 
@@ -252,15 +251,15 @@ class CloudEvent:
         return len(self._attributes)
 
     def keys(self) -> KeysView[str]:
-        """The names of the attributes that are set, in order; `dict(event)` has the values too."""
+        """Returns the names of the set attributes, in order; `dict(event)` has the values."""
         return self._attributes.keys()
 
     def items(self) -> ItemsView[str, AttributeValue]:
-        """Every attribute that is set, name and value, in order."""
+        """Returns every attribute that is set, name and value, in order."""
         return self._attributes.items()
 
     def values(self) -> ValuesView[AttributeValue]:
-        """The values of the attributes that are set, in order."""
+        """Returns the values of the attributes that are set, in order."""
         return self._attributes.values()
 
     def _text(self, name: str) -> str | None:
@@ -271,28 +270,28 @@ class CloudEvent:
 
     @property
     def has_data(self) -> bool:
-        """True when there is data, be it empty or a JSON null."""
+        """Returns whether there is data, even if it is empty or a JSON null."""
         return self._data is not None
 
     @property
     def data(self) -> Any:
-        """The data: bytes, str, a JSON value, `JSON_NULL`, or None when there is none.
+        """Returns the data: bytes, str, a JSON value, `JSON_NULL`, or None if there is none.
 
-        A JSON value is a new object at each call: keep it, and change it as you like.
+        Each call returns a new object for a JSON value, which the caller may change.
         """
         return event_data.public(self._data)
 
     def data_bytes(self) -> bytes | None:
-        """The data as the bytes of a payload; None when there is none.
+        """Returns the data as the bytes of a payload; None if there is none.
 
-        Raises CloudEventError when the datacontenttype's charset cannot encode the text.
+        Raises CloudEventError if the charset of the datacontenttype cannot encode the text.
         """
         return event_data.as_bytes(self._data, self.datacontenttype)
 
     def json(self) -> Any:
-        """The data as a JSON value, bytes and text parsed; an explicit null is None.
+        """Returns the data as a JSON value, parsed from bytes and text; an explicit null is None.
 
-        Raises CloudEventError when there is no data or when it is no JSON.
+        Raises CloudEventError if there is no data or if it is not JSON.
         """
         return event_data.json_value(self._data, self.datacontenttype)
 
@@ -306,7 +305,7 @@ class CloudEvent:
         data: Any = _KEEP,
         **named: AttributeInput,
     ) -> CloudEvent:
-        """A copy with some attributes changed (None unsets) and, if given, other data.
+        """Returns a copy with some attributes changed (None unsets) and, if given, other data.
 
         The copy is a new event: writing it does not repeat the bytes this one was read from.
         """
@@ -318,12 +317,12 @@ class CloudEvent:
     def to_version(
         self, label: str, *, drop: Collection[str] = (), rename: Mapping[str, str] | None = None
     ) -> CloudEvent:
-        """The event as another version of CloudEvents has it; the event itself if it is that.
+        """Returns the event in another version of CloudEvents; the event itself if it is that one.
 
-        Attributes that the versions name differently are renamed, extensions go along. What the
-        version cannot carry is never left behind silently: a CloudEventError names every such
-        attribute, unless it is in `drop` (to leave it behind) or in `rename` (to carry it under
-        another name). Raises UnknownVersionError for a version that is not known.
+        Renames the attributes that the versions name differently, and keeps extensions. Never drops
+        an attribute silently: raises CloudEventError that names every attribute which the version
+        cannot carry, unless it is in `drop` (to leave it out) or in `rename` (to carry it under
+        another name). Raises UnknownVersionError for an unknown version.
         """
         target = spec_version(label)
         if target is self._version:
@@ -341,7 +340,7 @@ class CloudEvent:
         return CloudEvent(attributes, data=self._data_in(attributes, target))
 
     def _data_in(self, attributes: Mapping[str, AttributeInput], version: SpecVersion) -> Any:
-        """This event's data under other attributes: JSON that stays JSON keeps its text."""
+        """Returns this event's data under other attributes: JSON that stays JSON keeps its text."""
         kept = self._data
         if not isinstance(kept, event_data.JsonText):
             return kept
@@ -351,9 +350,9 @@ class CloudEvent:
         return self.data
 
     def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
-        """The `KafkaRecord` that `to_kafka(event, mode, **options)` gives.
+        """Returns the `KafkaRecord` of `to_kafka(event, mode, **options)`.
 
-        For clients that send what has this method, and know nothing else of events.
+        Clients call this method on the objects that they send, and know nothing else of events.
         """
         return self._to_kafka(mode, **options)
 
@@ -381,10 +380,10 @@ def _given(
     attributes: Mapping[str, AttributeInput] | None,
     named: Mapping[str, AttributeInput],
 ) -> dict[str, AttributeInput]:
-    """What is held, then the attributes, then the named ones, the later over the earlier."""
+    """Merges the held attributes, the mapping, and the keywords; later ones win."""
     if attributes is None:
         return {**held, **named}
-    # An event, whole or lazy, is more than its attributes: dict() of it says what is meant.
+    # An event, whole or lazy, is more than its attributes: `dict()` makes the intention explicit.
     if attributes.__class__ is not dict and hasattr(attributes, "to_kafka_record"):
         raise _no_mapping_error(attributes)
     try:
@@ -400,12 +399,12 @@ def _no_mapping_error(attributes: object) -> CloudEventError:
 
 
 def no_event_error(given: object) -> CloudEventError:
-    """Something else where a CloudEvent belongs, such as what was read and is no event."""
+    """Returns the error for an object that is not a CloudEvent, such as a `NotAnEvent`."""
     return CloudEventError(f"a CloudEvent is wanted, not {type(given).__name__}")
 
 
-def _said_to_be_base64(data: Any, version: SpecVersion) -> bytes:
-    """The bytes of data whose attributes say that it is Base64."""
+def _declared_as_base64(data: Any, version: SpecVersion) -> bytes:
+    """Returns the bytes of data whose attributes declare it as Base64."""
     if isinstance(data, str):
         return event_data.from_base64(data, where="data")
     if isinstance(data, bytes | bytearray | memoryview):
@@ -429,7 +428,7 @@ def _closely_checked(name: str, value: AttributeInput, version: SpecVersion) -> 
 
 
 def _same_attributes(one: CloudEvent, other: CloudEvent) -> bool:
-    # Canonical strings, because Python holds True and 1 to be equal.
+    # Canonical strings, because True equals 1 in Python.
     texts, others = _canonical_of(one._attributes), _canonical_of(other._attributes)
     if texts == others:
         return True
@@ -446,9 +445,10 @@ def _same_attributes(one: CloudEvent, other: CloudEvent) -> bool:
 
 
 def _same_value(name: str, text: str, other: str, version: SpecVersion) -> bool:
-    """True when two texts are the same value of an attribute: a moment, a Map.
+    """Returns whether two texts are the same value of an attribute: a moment, a Map.
 
-    A header does not say that an extension is a Map: in versions that have them, what is one is.
+    A header does not tell that an extension is a Map: in versions with Maps, any JSON object is
+    one.
     """
     spec = version.attributes.get(name)
     if spec is None:
@@ -471,5 +471,5 @@ def _rebuild_event(
     document: bytes | None,
     message: object | None,
 ) -> CloudEvent:
-    """What unpickling calls."""
+    """Rebuilds an unpickled event."""
     return CloudEvent._decoded(_version_of(attributes), attributes, data, document, message)

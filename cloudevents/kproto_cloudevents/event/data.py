@@ -1,9 +1,9 @@
-"""The data of an event: what it is in memory, and how it turns into bytes, text and JSON.
+"""The data of an event: its form in memory, and its conversion to bytes, text and JSON.
 
 Data is one of: None (no data), bytes (Binary), str (text of a datacontenttype that is not JSON),
-`JsonText` (a JSON value as its text, so that numbers, order and spelling stay as they were
-written) or `TextOrBase64` (a string of which its document does not say what it is). This module
-knows no attribute, header or binding; it never shows data in an error.
+`JsonText` (a JSON value as its text, which keeps numbers, order and spelling) or `TextOrBase64` (a
+string that its document does not identify). This module knows no attribute, header or binding; it
+never shows data in an error.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ JSON_NULL: Final = JsonNull.NULL
 
 
 class JsonText:
-    """A JSON value as the text it was written in; whoever makes one has checked the text.
+    """A JSON value as the text in which it was written; the creator has checked the text.
 
-    Either `text` is the value alone, or `document` is an event in the JSON format that has the
-    value as its member `data`; then the value is looked for when it is first asked for, unless
-    `start` says where it begins.
+    Either `text` is the value, or `document` is an event in the JSON format that has the value as
+    its member `data`. The value is then located at the first access, unless `start` is its
+    position.
     """
 
     __slots__ = ("_document", "_start", "_text")
@@ -77,7 +77,7 @@ class JsonText:
 
     @property
     def text(self) -> str:
-        """The value's text, without blanks around it."""
+        """Returns the value's text, without blanks around it."""
         document = self._document
         if document is not None:
             start = self._start if self._start >= 0 else _data_start(document)
@@ -86,7 +86,7 @@ class JsonText:
         return self._text
 
     def parse(self) -> Any:
-        """The value; a new object each time."""
+        """Returns the value; a new object at each call."""
         document = self._document
         if document is None:
             return parse_json(self._text)
@@ -97,25 +97,25 @@ class JsonText:
 
 
 class TextOrBase64(str):
-    """The data of an event before 0.3 as its JSON document has it: text, or Base64 of Binary.
+    """The data of an event before 0.3 in its JSON document: text, or Base64 of Binary.
 
-    These versions mark neither. It goes out as it came in; where it would have to be one or the
-    other, it is refused: nobody can know.
+    These versions mark neither. The string is written as it was read; a conversion that depends on
+    the difference is refused, because nothing tells which it is.
     """
 
     __slots__ = ()
 
 
-#: The name of the member `data`, escaped or not, up to its value. In a checked event it matches
-#: nothing else before: a colon after a quote follows a name, a name with `\"` in it is refused,
-#: and no other member of the event is an object (the reader sees to that).
+#: The name of the member `data`, escaped or not, up to its value. In a checked event nothing before
+#: it matches: a colon after a quote follows a name, a name with `\"` in it is refused, and the
+#: reader ensures that no other member of the event is an object.
 _DATA_NAME: Final = re.compile(
     '"(?:d|\\\\u0064)(?:a|\\\\u0061)(?:t|\\\\u0074)(?:a|\\\\u0061)"[ \\t\\n\\r]*:[ \\t\\n\\r]*'
 )
 
 
 def _data_start(document: str) -> int:
-    """Where the value of the member `data` starts."""
+    """Returns the position of the value of the member `data`."""
     match = _DATA_NAME.search(document)
     if match is None:
         raise AssertionError("whoever made the JsonText has seen the member")
@@ -124,7 +124,7 @@ def _data_start(document: str) -> int:
 
 Data = bytes | str | JsonText | None
 
-#: Most events have it; it is not parsed each time.
+#: Most events have this type; it is not parsed each time.
 USUAL_TYPE: Final = "application/json"
 
 _DATA_CLAUSES = ('JSON format 3.1.1 "Payload Serialization"',)
@@ -133,16 +133,16 @@ _UNMARKED_CLAUSES = ('CloudEvents 0.1 and 0.2 "JSON format 3.1"',)
 _DATA_SECTION = ('CloudEvents 1.0 "Event Data"',)
 
 
-#: What is usually given as a JSON value, and is neither data as it is held nor bytes.
+#: The usual types of a JSON value, which are neither data as it is kept nor bytes.
 _USUAL_JSON: Final = frozenset({dict, list, str})
 
 
 def from_value(value: Any, content_type: str | None) -> Data:
-    """Data from what a caller passes, as the datacontenttype declares it (JSON format 3.1.1).
+    """Converts a caller's value to data of the datacontenttype (JSON format 3.1.1).
 
-    bytes are Binary; a str is text unless the type is JSON or absent, then it is a JSON string;
-    `JSON_NULL` is an explicit null; anything else must be a JSON value. Raises CloudEventError
-    for a value that cannot be what the datacontenttype says.
+    bytes are Binary; a str is text, or a JSON string if the type is JSON or absent; `JSON_NULL` is
+    an explicit null; anything else must be a JSON value. Raises CloudEventError for a value that
+    the datacontenttype does not allow.
     """
     if type(value) not in _USUAL_JSON:
         if value is None or isinstance(value, bytes | JsonText):
@@ -161,7 +161,7 @@ def from_value(value: Any, content_type: str | None) -> Data:
 
 
 def from_base64(text: Any, *, where: str) -> bytes:
-    """Binary data from Base64 text. Raises CloudEventError for anything else."""
+    """Decodes Base64 to Binary data. Raises CloudEventError for any other text."""
     decoded = base64_bytes(text) if isinstance(text, str) else None
     if decoded is not None:
         return decoded
@@ -169,7 +169,7 @@ def from_base64(text: Any, *, where: str) -> bytes:
 
 
 def public(data: Data) -> Any:
-    """Data as a caller sees it: bytes, str, the JSON value, `JSON_NULL`, or None for no data."""
+    """Returns data for a caller: bytes, str, the JSON value, `JSON_NULL`, or None for no data."""
     if isinstance(data, JsonText):
         value = data.parse()
         return JSON_NULL if value is None else value
@@ -177,11 +177,11 @@ def public(data: Data) -> Any:
 
 
 def as_bytes(data: Data, content_type: str | None) -> bytes | None:
-    """Data as the bytes of a message's payload; None stays None.
+    """Returns data as the bytes of a message's payload; None for no data.
 
-    Text is encoded by the datacontenttype's charset, UTF-8 when it names none; JSON escapes what
-    the charset does not have. Raises CloudEventError for an unknown charset, for other text that
-    it cannot encode, and for data of which nobody knows what bytes it stands for.
+    Encodes text in the charset of the datacontenttype, UTF-8 if it names none; JSON escapes the
+    characters that the charset lacks. Raises CloudEventError for an unknown charset, for other text
+    that it cannot encode, and for data whose bytes are not known.
     """
     if data is None or isinstance(data, bytes):
         return data
@@ -214,9 +214,9 @@ def as_bytes(data: Data, content_type: str | None) -> bytes | None:
 
 
 def json_value(data: Data, content_type: str | None) -> Any:
-    """Data as a JSON value, bytes and text parsed; an explicit null is None.
+    """Returns data as a JSON value, parsed from bytes and text; an explicit null is None.
 
-    Raises CloudEventError when there is no data or when it is no JSON.
+    Raises CloudEventError if there is no data or if it is not JSON.
     """
     if isinstance(data, JsonText):
         return data.parse()
@@ -228,7 +228,7 @@ def json_value(data: Data, content_type: str | None) -> Any:
 
 
 def as_json_text(data: bytes, content_type: str | None) -> str | None:
-    """The text of bytes that are JSON and are declared so; None otherwise."""
+    """Returns the text of bytes that are declared as JSON and are JSON; None otherwise."""
     if content_type is None or not declares_json(content_type):
         return None
     try:
@@ -241,7 +241,7 @@ def as_json_text(data: bytes, content_type: str | None) -> str | None:
 
 
 def as_text(data: bytes, content_type: str) -> str | None:
-    """Bytes as the text that they are; None when their type is no text, or they are none of it."""
+    """Returns bytes as text; None if their type is not text, or they cannot be decoded."""
     if not declares_text(content_type):
         return None
     try:
@@ -252,7 +252,7 @@ def as_text(data: bytes, content_type: str) -> str | None:
 
 
 def unmarked_error() -> CloudEventError:
-    """The error for a string that is text or Base64, where it matters which."""
+    """Returns the error for a string that may be text or Base64, when the difference matters."""
     return CloudEventError(
         "the string is text, or Base64 of bytes, and nothing says which: replace the data with "
         "what it is",
@@ -262,10 +262,10 @@ def unmarked_error() -> CloudEventError:
 
 
 def equal(one: Data, other: Data, content_type: str | None) -> bool:
-    """True when both are the same data of the same datacontenttype, however they are held.
+    """Returns whether both are the same data of the same datacontenttype, in any form.
 
-    JSON values compare as JSON (blanks, member order and number spelling do not matter, `1`,
-    `1.0` and `true` are three values); bytes and text compare as the bytes they are or become.
+    JSON values compare as JSON (blanks, member order and number spelling do not matter; `1`, `1.0`
+    and `true` are three values). Bytes and text compare by their bytes.
     """
     if isinstance(one, JsonText) or isinstance(other, JsonText):
         if one is None or other is None:
@@ -280,12 +280,12 @@ def equal(one: Data, other: Data, content_type: str | None) -> bool:
     try:
         return as_bytes(one, content_type) == as_bytes(other, content_type)
     except CloudEventError:
-        # A charset that is not known, or does not have a character.
+        # The charset is unknown, or lacks a character.
         return one == other
 
 
 def describe(data: Data) -> str:
-    """What a repr may say of data: its kind and size, never its content."""
+    """Describes data for a repr: its kind and size, never its content."""
     if data is None:
         return "none"
     if isinstance(data, bytes):
@@ -298,7 +298,7 @@ def describe(data: Data) -> str:
 
 
 def declares_json(content_type: str) -> bool:
-    """True when the media type is `*/json` or `*/*+json` (JSON format 3.1.1)."""
+    """Returns whether the media type is `*/json` or `*/*+json` (JSON format 3.1.1)."""
     if content_type == USUAL_TYPE:
         return True
     media_type = parse_media_type(content_type)
@@ -306,13 +306,13 @@ def declares_json(content_type: str) -> bool:
 
 
 def declares_text(content_type: str) -> bool:
-    """True when content of the media type is text: `text/*`, XML, or with a charset."""
+    """Returns whether the media type is text: `text/*`, XML, or with a charset."""
     media_type = parse_media_type(content_type)
     return media_type is not None and media_type.declares_text
 
 
 def _comparable(data: bytes | str | JsonText, content_type: str | None) -> Any:
-    """The JSON value so that `==` compares it as JSON."""
+    """Returns the JSON value in a form that `==` compares as JSON."""
     text = data.text if isinstance(data, JsonText) else data
     if isinstance(text, bytes):
         text = _decode_json(text, content_type)
@@ -320,7 +320,7 @@ def _comparable(data: bytes | str | JsonText, content_type: str | None) -> Any:
 
 
 def _decode_json(data: bytes, content_type: str | None) -> str:
-    """Bytes of JSON as text: by the charset if one is named, else UTF-8 (RFC 8259, 8.1)."""
+    """Decodes JSON bytes by the charset if one is named, else as UTF-8 (RFC 8259, 8.1)."""
     charset = _charset(content_type)
     try:
         return data.decode(charset).removeprefix("\ufeff")
@@ -331,7 +331,7 @@ def _decode_json(data: bytes, content_type: str | None) -> str:
 
 
 def _charset(content_type: str | None) -> str:
-    """The Python codec for a datacontenttype's charset; UTF-8 when it names none."""
+    """Returns the Python codec for the charset of a datacontenttype; UTF-8 if it names none."""
     if content_type is None or content_type == USUAL_TYPE:
         return "utf-8"
     media_type = parse_media_type(content_type)
@@ -342,7 +342,7 @@ def _charset(content_type: str | None) -> str:
         codec = codecs.lookup(charset)
     except (LookupError, ValueError):
         codec = None
-    # Python's registry also holds transforms (base64, rot13) that are no character sets.
+    # Python's registry also has transforms (base64, rot13) that are not character sets.
     if codec is None or not getattr(codec, "_is_text_encoding", True):
         raise CloudEventError(
             f"the charset {quoted(charset)} is not known",

@@ -1,8 +1,8 @@
-"""Typed extensions: what an extension's attributes are, and reading them from an event.
+"""Typed extensions: declares the attributes of an extension, and reads them from an event.
 
-An event keeps an extension as it was written; a header cannot say that `5` is an Integer. Whoever
-knows the extension reads it through its declaration, which checks and converts. The documented
-extensions that come with the package stand at the end as a table.
+An event keeps an extension attribute as it was written; a header cannot tell that `5` is an
+Integer. An application that knows the extension reads it through its declaration, which checks and
+converts. A table at the end declares the documented extensions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 class ExtensionAttribute(NamedTuple):
     """One attribute of an extension.
 
-    `rule(value)` says what else is wrong with a value of the type, None when nothing is.
+    `rule(value)` returns a further fault of a value with the right type, None if it is valid.
     """
 
     name: str
@@ -41,14 +41,14 @@ class ExtensionAttribute(NamedTuple):
     rule: Callable[[AttributeValue], str | None] | None = None
 
 
-#: What is wrong with the values of an extension as a whole: the attribute and the reason.
+#: Returns the attribute at fault and the reason, for the values of an extension as a whole.
 Together = Callable[[Mapping[str, AttributeValue]], tuple[str, str] | None]
 
 
 class Extension:
-    """An extension: its name, as errors give it, and its attributes.
+    """An extension: its name in errors, and its attributes.
 
-    `together` says what is wrong with values that are right each by itself, None when nothing is.
+    `together` returns a fault of values that are valid one by one, None if they are valid.
     """
 
     __slots__ = ("attributes", "name", "together")
@@ -66,11 +66,11 @@ class Extension:
         return f"Extension({self.name!r}, {', '.join(self.attributes)})"
 
     def read(self, event: CloudEvent) -> dict[str, AttributeValue] | None:
-        """The native values of the extension's attributes that are set.
+        """Returns the native values of the extension's attributes that are set.
 
-        None for an event that does not use the extension. Raises CloudEventError for a value that
-        is not of its type or breaks its rule, and for a required attribute that is unset while
-        another is set.
+        Returns None for an event that does not use the extension. Raises CloudEventError for a
+        value that has the wrong type or breaks its rule, and for a required attribute that is unset
+        while another is set.
         """
         extensions = event.extensions
         found = {
@@ -124,7 +124,7 @@ class ExtensionRegistry:
             self.register(extension)
 
     def register(self, extension: Extension) -> None:
-        """Add an extension. Raises CloudEventError when another declares one of its attributes."""
+        """Adds an extension. Raises CloudEventError if another declares one of its attributes."""
         for name in extension.attributes:
             owner = self.owner(name)
             if owner is not None and owner.name != extension.name:
@@ -132,11 +132,11 @@ class ExtensionRegistry:
         self._by_name[extension.name] = extension
 
     def owner(self, attribute: str) -> Extension | None:
-        """The extension that declares an attribute, or None."""
+        """Returns the extension that declares an attribute, or None."""
         return next((each for each in self._by_name.values() if attribute in each.attributes), None)
 
     def read(self, event: CloudEvent) -> dict[str, AttributeValue]:
-        """The event's extension attributes, those of known extensions native and checked.
+        """Returns the event's extension attributes; those of known extensions native and checked.
 
         Raises CloudEventError as `Extension.read` does.
         """
@@ -146,10 +146,10 @@ class ExtensionRegistry:
         return values
 
     def typed(self, event: CloudEvent) -> CloudEvent:
-        """The event with the attributes of known extensions native, as JSON writes a number.
+        """Returns the event with native attributes of known extensions, so that JSON has a number.
 
-        The event itself when nothing changes, else a new one. Raises CloudEventError as `read`
-        does, and for a type that the event's version does not have.
+        Returns the event itself if nothing changes, else a new one. Raises CloudEventError as
+        `read` does, and for a type that the event's version does not have.
         """
         changed = {
             name: value
@@ -179,17 +179,17 @@ def _w3c_traceparent(value: AttributeValue) -> str | None:
     return None
 
 
-#: In characters, of version 00, which has nothing behind the flags.
+#: In characters; nothing follows the flags in version 00.
 _TRACEPARENT_LENGTH: Final = 55
 
-#: A sequence is padded with zeros, so that texts order as numbers do.
+#: A sequence is padded with zeros, so that texts sort like numbers.
 _PADDED_INTEGER: Final = re.compile("-?[0-9]+")
-#: In characters: zeros beyond these serve nothing.
+#: In characters: more zeros serve no purpose.
 _MAX_PADDED: Final = 64
 
 
 def _integer_sequence(values: Mapping[str, AttributeValue]) -> tuple[str, str] | None:
-    """With the sequencetype Integer, the sequence is a 32-bit Integer as text."""
+    """Checks that the sequence is a 32-bit Integer if the sequencetype is Integer."""
     if values.get("sequencetype") != "Integer":
         return None
     text = canonical(values["sequence"])
@@ -199,7 +199,7 @@ def _integer_sequence(values: Mapping[str, AttributeValue]) -> tuple[str, str] |
     return "sequence", "is no Integer of 32 bits, as the sequencetype says"
 
 
-#: https://github.com/cloudevents/spec/tree/main/cloudevents/extensions, one row an attribute.
+#: https://github.com/cloudevents/spec/tree/main/cloudevents/extensions, one row per attribute.
 PARTITIONING: Final = Extension(
     "Partitioning", ExtensionAttribute("partitionkey", types.STRING, True, _not_empty)
 )

@@ -1,4 +1,4 @@
-"""The event formats: a whole event as one document, and which formats are known.
+"""The event formats, which encode a whole event as one document, and their registry.
 
 No module here knows a header, a property or a binding.
 """

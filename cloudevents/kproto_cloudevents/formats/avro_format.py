@@ -1,9 +1,9 @@
-"""The Avro event format: an event as one Avro datum of the schema that the specification names.
+"""The Avro event format: an event as one Avro datum of the specification's schema.
 
-`AVRO_FORMAT` is to be registered, or passed to `to_kafka`; it needs the package fastavro, which
-the extra `cloudevents-avro` installs. This module knows no header and no binding.
+Register `AVRO_FORMAT`, or pass it to `to_kafka`. It needs the package fastavro, which the extra
+`cloudevents-avro` installs. This module knows no header and no binding.
 
-Bytes, text and JSON of a JSON type are written; all that the schema allows is read.
+Writes bytes, text, and JSON of a JSON type; reads everything that the schema allows.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from .typed_attributes import attributes_to_write, event_of, missing_package_err
 __all__ = ["AVRO_FORMAT", "MAX_NESTING", "from_avro", "to_avro"]
 
 MAX_NESTING: Final = 32
-"""How deep the records of a JSON value may nest; each holds a level or two of JSON.
+"""The deepest nesting of records in a JSON value; each record holds a level or two of JSON.
 
-The schema is recursive, and fastavro follows it on the C stack: without a limit a document of one
-megabyte ends the process."""
+The schema is recursive, and fastavro recurses on the C stack: without a limit a document of one
+megabyte would crash the process.
+"""
 
 _ATTRIBUTES: Final = ("Avro format 2.1",)
 _DATA: Final = ("Avro format 3",)
 _DATUM: Final = ("Avro format 2.4",)
 
-#: What fastavro raises for bytes that are no datum of the schema.
+#: The exceptions of fastavro for bytes that are not a datum of the schema.
 _BAD_BYTES: Final = (
     ArithmeticError,
     EOFError,
@@ -43,23 +44,23 @@ _BAD_BYTES: Final = (
     struct.error,
 )
 
-#: A JSON number is a double; beyond this, not every whole number is one.
+#: A JSON number is a double; beyond this value, not every whole number is one.
 _LARGEST_EXACT: Final = 2**53
 
 
 class _Avro(NamedTuple):
-    """The package, and the schema as it has it."""
+    """The package, and the parsed schema."""
 
     package: Any
     schema: Any
 
 
 def from_avro(document: bytes) -> CloudEvent:
-    """Read an event from a document of `application/cloudevents+avro`.
+    """Reads an event from a document of `application/cloudevents+avro`.
 
-    The data comes as bytes, text or a JSON value. Raises CloudEventError for what is no such
-    document, UnknownVersionError for a specversion other than 1.0, and CloudEventError when the
-    package is missing.
+    Data is bytes, text or a JSON value. Raises CloudEventError for any other document,
+    UnknownVersionError for a specversion other than 1.0, and CloudEventError if the package is
+    missing.
     """
     avro = _avro()
     source = io.BytesIO(document)
@@ -80,11 +81,11 @@ def from_avro(document: bytes) -> CloudEvent:
 
 
 def to_avro(event: CloudEvent) -> bytes:
-    """Write an event as a document of `application/cloudevents+avro`.
+    """Writes an event as a document of `application/cloudevents+avro`.
 
-    JSON data goes in as its bytes with `datacontenttype`, so that numbers stay as they were
-    written: the schema has doubles alone. Raises CloudEventError for an event that is not 1.0,
-    for data whose charset cannot encode it, and when the package is missing.
+    Writes JSON data as its bytes with a `datacontenttype`, which keeps the spelling of numbers,
+    because the schema has doubles only. Raises CloudEventError for an event that is not 1.0, for
+    data that its charset cannot encode, and if the package is missing.
     """
     avro = _avro()
     attributes = attributes_to_write(event, _DATUM)
@@ -109,7 +110,7 @@ AVRO_FORMAT: Final = EventFormat("application/cloudevents+avro", from_avro, to_a
 
 
 def _data(value: Any, content_type: str | None) -> Data:
-    """The data as an event holds it; a JSON value by its text."""
+    """Returns the data in the form that an event keeps; a JSON value as its text."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, dict):
@@ -127,12 +128,12 @@ def _data(value: Any, content_type: str | None) -> Data:
 
 
 def _item(held: Any) -> Any:
-    """A value in the map that data may be: a record is a JSON object."""
+    """Returns a value of the map that data may be: a record is a JSON object."""
     return _json_object(held) if isinstance(held, dict) else _scalar(held)
 
 
 def _json_object(record: dict[str, Any]) -> dict[str, Any]:
-    """The JSON object that a record of the schema stands for."""
+    """Returns the JSON object for a record of the schema."""
     members: dict[str, Any] = {}
     for name, held in record["value"].items():
         if isinstance(held, dict):
@@ -145,7 +146,7 @@ def _json_object(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(value: Any) -> Any:
-    """A whole number as JSON writes it: without a fraction of zero."""
+    """Returns a whole number without a fraction of zero, as JSON writes it."""
     if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_EXACT:
         return int(value)
     return value
@@ -164,9 +165,9 @@ def _avro() -> _Avro:
 
 
 def _schema() -> dict[str, Any]:
-    """The schema of the specification, its recursion written out `MAX_NESTING` times.
+    """Returns the schema of the specification with its recursion unrolled `MAX_NESTING` times.
 
-    The bytes are the same. A document that nests deeper names a branch which is not there.
+    The bytes are the same. A document that nests deeper names a branch that does not exist.
     """
     inner: Any = None
     for level in range(MAX_NESTING, 0, -1):

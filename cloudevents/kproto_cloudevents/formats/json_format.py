@@ -1,8 +1,8 @@
 """The JSON event format and the JSON batch format: an event as one JSON document.
 
-Reading keeps the document, so that writing the event again gives the same bytes; data that is a
-JSON value keeps its text even when the event goes out in another form. This module knows no
-header and no binding.
+A read event keeps its document, so that writing it again gives the same bytes. Data that is a JSON
+value keeps its text, even if the event is written in another form. This module knows no header and
+no binding.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from ..values.json_text import (
     skip_blanks,
 )
 from ..values.types import INTEGER_MAX, MAP, AttributeValue, JsonMap, canonical, json_of, utf8
-from ..versions.plans import checked_attributes
-from ..versions.rules import SpecVersion
-from ..versions.tables import V1_0, VERSION_ATTRIBUTES, named_version, version_attribute
+from ..versions.check_plans import checked_attributes
+from ..versions.spec_version import SpecVersion
+from ..versions.version_tables import V1_0, VERSION_ATTRIBUTES, named_version, version_attribute
 from .json_shapes import learn_shape, shaped_members
 
 __all__ = [
     "from_json",
     "from_json_batch",
-    "from_json_beside",
+    "from_json_with_content_type",
     "names_version",
     "to_json",
     "to_json_batch",
@@ -64,10 +64,10 @@ _BATCH: Final = ("JSON format 4",)
 
 
 def from_json(document: bytes | str) -> CloudEvent:
-    """Read an event from a document of `application/cloudevents+json`.
+    """Reads an event from a document of `application/cloudevents+json`.
 
-    Raises CloudEventError for what is no JSON, no event, or breaks a rule of its version;
-    UnknownVersionError for a specversion that has no table.
+    Raises CloudEventError for text that is not JSON, not an event, or breaks a rule of its version;
+    UnknownVersionError for an unknown specversion.
     """
     text = _text(document)
     document = document.encode() if isinstance(document, str) else bytes(document)
@@ -79,7 +79,7 @@ def from_json(document: bytes | str) -> CloudEvent:
 
 
 def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
-    """The event of a document whose shape is known; None for any other, and for what is wrong."""
+    """Returns the event of a valid document with a known shape; None for any other document."""
     found = shaped_members(text, _closely_checked)
     if found is None:
         return None
@@ -96,12 +96,12 @@ def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
     return CloudEvent._decoded(version, held, data, document, None)
 
 
-def from_json_beside(document: bytes, content_type: str | None) -> CloudEvent:
-    """Read an event the type of whose data may stand beside its document: a checked media type.
+def from_json_with_content_type(document: bytes, content_type: str | None) -> CloudEvent:
+    """Reads an event whose data may have its media type outside the document.
 
-    It counts where the document names none, and the event is then another than the document says,
-    which it does not keep. A null is no data there, unless the type is JSON, which has null.
-    Raises CloudEventError as `from_json` does.
+    `content_type`, which must be valid, counts if the document names none; the event then differs
+    from the document and does not keep it. A null is no data, unless the type is JSON, which has
+    null. Raises CloudEventError as `from_json` does.
     """
     text = _text(document)
     pairs = _whole(text)
@@ -118,7 +118,7 @@ def from_json_beside(document: bytes, content_type: str | None) -> CloudEvent:
 
 
 def _whole(text: str) -> Pairs:
-    """The members of the object that a whole document is."""
+    """Returns the members of the object that is the whole document."""
     start = 0 if text[:1] == "{" else skip_blanks(text, 0)
     pairs, end = _members(text, start)
     if end != len(text) and skip_blanks(text, end) != len(text):
@@ -127,7 +127,7 @@ def _whole(text: str) -> Pairs:
 
 
 def names_version(document: bytes) -> bool:
-    """True for a JSON object that names a version of CloudEvents, known here or not."""
+    """Returns whether the document is a JSON object with a specversion, known or not."""
     try:
         pairs = parse_json(_text(document), PAIRS_DECODER)
     except CloudEventError:
@@ -140,9 +140,9 @@ def names_version(document: bytes) -> bool:
 
 
 def from_json_batch(document: bytes | str) -> list[CloudEvent]:
-    """Read the events of a document of `application/cloudevents-batch+json`, all or none.
+    """Reads the events of a document of `application/cloudevents-batch+json`, all or none.
 
-    Raises CloudEventError that says which element is wrong, and when versions differ.
+    Raises CloudEventError that names the element at fault, and if versions differ.
     """
     text = _text(document)
     events = []
@@ -183,7 +183,7 @@ def _text(document: bytes | str) -> str:
 
 
 def _elements(text: str) -> Iterator[tuple[str, Pairs]]:
-    """The objects of a batch: the text and the members of each."""
+    """Yields the objects of a batch: the text and the members of each."""
     position = skip_blanks(text, 0)
     if text[position : position + 1] != "[":
         raise CloudEventError("a batch is a JSON array", clauses=_BATCH)
@@ -210,9 +210,9 @@ def _check_end(text: str, position: int) -> None:
 
 
 def _members(text: str, start: int) -> tuple[Pairs, int]:
-    """The members of the object at `start` and its end.
+    """Returns the members of the object at `start` and its end.
 
-    They come as pairs: a dict would let the last of two equal names win.
+    The members are pairs, because in a dict the last of two equal names would win.
     """
     if text[start : start + 1] != "{":
         raise CloudEventError("an event is a JSON object", clauses=_ENVELOPE)
@@ -222,7 +222,7 @@ def _members(text: str, start: int) -> tuple[Pairs, int]:
 
 
 def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
-    """The event that the members make up; `text` is the document they stand in."""
+    """Returns the event with these members; `text` is their document."""
     members = dict(pairs)
     if len(members) != len(pairs):
         raise _repeated_error(pairs)
@@ -240,13 +240,13 @@ def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
 def _event_with_maps(
     members: dict[str, Any], data: Any, version: SpecVersion, text: str, document: bytes
 ) -> CloudEvent:
-    """The event of a version that has maps, with at least one: each keeps its text."""
+    """Returns the event of a version with maps that has at least one; each keeps its text."""
     texts = member_texts(text, skip_blanks(text, 0))
     for name, value in members.items():
         if type(value) is Pairs:
             members[name] = JsonMap(compact_json(texts[name]))
     held = _checked_members(members, version)
-    # The text of the data, because `data` may be the name of an entry of a map too.
+    # The text of the data, because `data` may also be the name of an entry of a map.
     return CloudEvent._decoded(
         version,
         held,
@@ -257,7 +257,7 @@ def _event_with_maps(
 
 
 def _checked_members(members: dict[str, Any], version: SpecVersion) -> dict[str, Any]:
-    """The members that are attributes and set, each checked."""
+    """Returns the members that are attributes and set; checks each."""
     return checked_attributes(
         members, version, _closely_checked, clauses=_ATTRIBUTES, required_clauses=_ENVELOPE
     )
@@ -273,7 +273,7 @@ def _closely_checked(name: str, value: Any, version: SpecVersion) -> AttributeVa
     return value
 
 
-#: Stands for a `data` member that is not there; null is a value of one that is.
+#: Marks a missing `data` member; null is a value of a present one.
 _ABSENT: Final = object()
 
 
@@ -287,7 +287,7 @@ def _repeated_error(pairs: Pairs) -> CloudEventError:
     )
 
 
-#: The attribute that names the version today, and the values that it may have.
+#: The attribute that names the version today, and its known values.
 _CURRENT_ATTRIBUTE: Final = V1_0.specversion
 _CURRENT_VERSIONS: Final = VERSION_ATTRIBUTES[_CURRENT_ATTRIBUTE]
 
@@ -309,7 +309,7 @@ def _version_of_members(members: dict[str, Any]) -> SpecVersion:
 
 
 def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
-    """The value of an attribute that is no JSON string (JSON format 2.2)."""
+    """Returns the value of an attribute that is not a JSON string (JSON format 2.2)."""
     defined = version.attributes.get(name)
     expected = _EXPECTED_EXTENSION if defined is None else _EXPECTED[defined.type is MAP]
     if isinstance(value, Decimal):
@@ -326,7 +326,7 @@ def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
     return held
 
 
-#: What a member of a defined attribute must be, by whether it is a Map; what one of another.
+#: The type of a defined attribute's member, by whether it is a Map; then that of an extension.
 _EXPECTED: Final = {False: "a string", True: "an object"}
 _EXPECTED_EXTENSION: Final = "a string, boolean or whole number"
 
@@ -340,10 +340,10 @@ def _held_data(
     version: SpecVersion,
     start: int = -1,
 ) -> Data:
-    """The data of the event whose document is `text`, from the one of two members that is there.
+    """Returns the data of the event in document `text`, from whichever of two members is present.
 
-    `data_text` is the text of the member `data` where it has been looked for, and `start` is where
-    its value begins, if that is known.
+    `data_text` is the text of the member `data` if it is known, and `start` the position of its
+    value.
     """
     if base64 is not None:
         if data is not _ABSENT:
@@ -374,7 +374,7 @@ def _held_data(
 
 
 def _kind(value: Any) -> str:
-    """What JSON calls the kind of a value; never the value itself."""
+    """Returns JSON's name for the kind of a value; never the value itself."""
     if isinstance(value, Pairs | JsonMap):
         return "an object"
     if isinstance(value, bool):
@@ -389,7 +389,7 @@ def _kind(value: Any) -> str:
 
 
 def _shown_member(name: str) -> str:
-    """A member name as an error's place: as it is when it is plain, else quoted."""
+    """Returns a member name for an error: as it is if plain, else quoted."""
     return name if name.isascii() and name.isidentifier() else quoted(name)
 
 
@@ -397,12 +397,12 @@ def _shown_member(name: str) -> str:
 
 
 def to_json(event: CloudEvent) -> bytes:
-    """Write an event as a document of `application/cloudevents+json`.
+    """Writes an event as a document of `application/cloudevents+json`.
 
-    An event that was read from JSON gives the bytes it was read from. Otherwise attributes come
-    in the event's order, data last: bytes as `data_base64`, except that of bytes which are JSON
-    and are declared so the text goes in, without blanks or a byte order mark around it; text as a
-    string; a JSON value in the text it was made of.
+    Returns the original bytes of an event that was read from JSON. Otherwise writes the attributes
+    in the event's order, then the data: bytes as `data_base64`, except that bytes which are
+    declared as JSON and are JSON become that JSON, without blanks or a byte order mark around it;
+    text as a string; a JSON value as its own text.
     """
     if not isinstance(event, CloudEvent):
         raise no_event_error(event)
@@ -410,7 +410,7 @@ def to_json(event: CloudEvent) -> bytes:
         return event._document
     version = event._version
     data = event._data
-    # A name has nothing that JSON would escape.
+    # A name contains nothing that JSON would escape.
     parts = [
         f'"{name}":{encode_basestring(value) if type(value) is str else json_of(value)}'
         for name, value in event._attributes.items()
@@ -427,11 +427,11 @@ def to_json(event: CloudEvent) -> bytes:
 
 
 def _bytes_member(data: bytes, event: CloudEvent) -> str:
-    """The member for bytes: JSON as it is, else Base64, in the way of the version.
+    """Returns the member for bytes: JSON as it is, else Base64 in the way of the version.
 
-    That is a member of its own, an attribute that says so, or before 0.3 nothing: then text is a
-    string, and bytes that would be read again as any others are refused (blanks around JSON, a
-    charset that writes a mark where there was none).
+    1.0 has a separate member, 0.3 an attribute that declares it, and earlier versions no mark: they
+    write text as a string, and refuse bytes that would be read back differently (blanks around
+    JSON, a charset that writes a mark which was not there).
     """
     version = event._version
     content_type = event.datacontenttype
@@ -463,7 +463,7 @@ def _bytes_member(data: bytes, event: CloudEvent) -> str:
 
 
 def _stands_for(held: Data, data: bytes, content_type: str | None) -> bool:
-    """True when what a document holds is read again as just these bytes."""
+    """Returns whether the document's data is read back as exactly these bytes."""
     try:
         return as_bytes(held, content_type) == data
     except CloudEventError:
@@ -471,9 +471,9 @@ def _stands_for(held: Data, data: bytes, content_type: str | None) -> bool:
 
 
 def to_json_batch(events: Iterable[CloudEvent]) -> bytes:
-    """Write events as a document of `application/cloudevents-batch+json`.
+    """Writes events as a document of `application/cloudevents-batch+json`.
 
-    Raises CloudEventError when their versions differ.
+    Raises CloudEventError if their versions differ.
     """
     batch = list(events)
     for event in batch:

@@ -1,13 +1,13 @@
-"""Reading the members of a JSON event by a shape that was met before, without the JSON decoder.
+"""Reads the members of a JSON event by a known document shape, without the JSON decoder.
 
-The documents of a topic differ in the values of their members, and in nothing else: names, their
-order and the blanks between them repeat. A shape is a regular expression of all that repeats, up to
-the value of `data`, which comes last and which the JSON decoder reads. It is learnt from a document
-that was read as an event. Whatever it does not match, or is not right, is for the careful way,
-which says what is wrong. Shapes come from outside, so that they are few and short.
+The documents of a topic mostly differ only in the values of their members: names, their order and
+the blanks between them repeat. A shape is a regular expression of the repeating part, up to the
+value of `data`, which comes last and is read by the JSON decoder. It is learnt from a document that
+was read as an event. If a document does not match, or has a fault, the careful reader reads it and
+reports the fault. Input chooses the shapes, so their number and length are bounded.
 
-An expression takes time in proportion to the text: it is literal text and values of all characters
-up to the next quote, which are never tried shorter (`*+`).
+An expression takes time proportional to the text: it consists of literal text and of values up to
+the next quote, which never backtrack (`*+`).
 """
 
 from __future__ import annotations
@@ -18,46 +18,47 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import CloudEventError
 from ..values.json_text import BLANKS, JSON_DECODER, skip_blanks
-from ..versions.plans import MAX_NAMES
-from ..versions.rules import Check, SpecVersion
+from ..versions.check_plans import MAX_NAMES
+from ..versions.spec_version import Check, SpecVersion
 
 __all__ = ["MAX_LENGTH", "MAX_SHAPES", "PATIENCE", "ShapedMembers", "learn_shape", "shaped_members"]
 
-#: Past this many shapes of so many members none is learnt: each is tried, one after the other.
+#: At most this many shapes per number of members are learnt, because all are tried in turn.
 MAX_SHAPES: Final = 4
 #: In characters, without the values; longer shapes are not learnt.
 MAX_LENGTH: Final = 2048
 
-#: Behind so many documents in a row that have no known shape, one of so many is looked at: there
-#: may be topics of which none has.
+#: After this many documents in a row without a known shape, only one in this many is tried: a topic
+#: may have none.
 PATIENCE: Final = 16
 
-#: What a document has in front of its data. No string of JSON holds it but one with a backslash.
+#: The text before the data. A JSON string can contain it only with a backslash.
 _DATA: Final = '"data":'
 
 
 class _Shape(NamedTuple):
     match: Callable[[str], re.Match[str] | None]
-    #: What the expression itself does not say of the values, in their order.
+    #: The checks of the values, in their order, beyond the expression itself.
     checks: tuple[Check, ...]
     version: SpecVersion
     has_data: bool
 
 
-#: By the number of quotes in front of the data, of which each member has four.
+#: Keyed by the number of quotes before the data; each member has four.
 _SHAPES: Final[dict[int, tuple[_Shape, ...]]] = {}
 
-#: The version, the attributes, the value of `data` and where it begins; -1 where there is none.
+#: The version, the attributes, the value of `data` and its position; -1 without data.
 ShapedMembers = tuple[SpecVersion, dict[str, Any], Any, int]
 
 
 def shaped_members(
     text: str, closely_checked: Callable[[str, Any, SpecVersion], Any]
 ) -> ShapedMembers | None:
-    """The members of an event whose document has a known shape; None for any other.
+    """Returns the members of an event whose document has a known shape; None for any other.
 
-    All are as the JSON decoder reads them, and the attributes are right. `closely_checked(name,
-    value, version)` looks at a value that is not quickly found right, and raises CloudEventError.
+    The members equal those of the JSON decoder, and the attributes are valid.
+    `closely_checked(name, value, version)` checks a value that no quick check accepts, and raises
+    CloudEventError.
     """
     missed = _missed[0]
     if missed and _passed_over(missed):
@@ -82,8 +83,8 @@ def shaped_members(
         return None
     attributes = {}
     try:
-        # As many of one as of the other; `strict` would cost a tenth. What JSON does not have in a
-        # string, control characters, no attribute may have either.
+        # Both have the same length; `strict` would cost a tenth. Control characters, which a JSON
+        # string cannot contain, are not allowed in attributes either.
         for value, (name, found_right, quick) in zip(found.groups(), checks):  # noqa: B905
             if not (value in found_right or (value and quick(value))):
                 closely_checked(name, value, version)
@@ -98,29 +99,29 @@ def shaped_members(
     return version, attributes, data, start
 
 
-#: The shape that was met last: most documents have the shape of the one before.
+#: The latest shape, because most documents have the shape of the one before.
 _latest: Final[list[_Shape | None]] = [None]
 
-#: How many documents in a row had no known shape.
+#: The number of documents in a row without a known shape.
 _missed: Final = [0]
 
 _read_value: Final = JSON_DECODER.scan_once  # type: ignore[attr-defined]  # the stubs leave it out
 
 
 def _passed_over(missed: int) -> bool:
-    """Whether a document is not looked at behind so many that had no known shape."""
+    """Returns whether a document is skipped after so many without a known shape."""
     return missed > PATIENCE and missed % PATIENCE != 0
 
 
 def _quotes(text: str) -> int:
-    """How many quotes stand in front of the data, or in all where there is none."""
+    """Returns the number of quotes before the data, or of all quotes without data."""
     return text.count('"', 0, text.find(_DATA))
 
 
 def learn_shape(text: str, attributes: dict[str, Any], version: SpecVersion) -> None:
-    """Learn the shape of a document that was read, if all its attributes are plain strings.
+    """Learns the shape of a document that was read, if all its attributes are plain strings.
 
-    `data` must stand behind them, or not at all. To be called when `shaped_members` found none.
+    `data` must follow them, or be absent. Call it after `shaped_members` found no shape.
     """
     if _passed_over(_missed[0] - 1):
         return
@@ -135,8 +136,8 @@ def learn_shape(text: str, attributes: dict[str, Any], version: SpecVersion) -> 
     checks = version.plans.get(names)
     if checks is None:
         return
-    # Four quotes for each attribute: so there is no other member, and each is a string. Where these
-    # are what stands between the quotes, none is escaped.
+    # Four quotes per attribute mean that there is no other member, and each is a string. If the
+    # attributes are the texts between the quotes, none is escaped.
     pieces = head.split('"')
     if pieces[1::4] != [*names, "data"][: len(names) + has_data]:
         return

@@ -1,9 +1,9 @@
 """The protobuf event format: an event as one message `io.cloudevents.v1.CloudEvent`.
 
-`PROTOBUF_FORMAT` is to be registered, or passed to `to_kafka`; it needs the package protobuf,
-which the extra `cloudevents-protobuf` installs. The message is described here by its field
-numbers and lives in a pool of its own, so that it does not collide with the official generated
-classes in the same process. This module knows no header and no binding.
+Register `PROTOBUF_FORMAT`, or pass it to `to_kafka`. It needs the package protobuf, which the extra
+`cloudevents-protobuf` installs. The message is declared here by its field numbers in a descriptor
+pool of its own, so that it does not collide with the official generated classes in the same
+process. This module knows no header and no binding.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..event.data import (
 )
 from ..values.media_type import parse_media_type
 from ..values.types import AttributeValue, Timestamp, Uri, UriReference, canonical, type_of, utf8
-from ..versions.tables import V1_0
+from ..versions.version_tables import V1_0
 from .registry import EventFormat
 from .typed_attributes import attributes_to_write, event_of, missing_package_error
 
@@ -39,7 +39,7 @@ _DATA: Final = ("Protobuf format 3",)
 
 #: The attributes that are fields; all others are entries of the map.
 _FIELDS: Final = {"id": "id", "source": "source", "specversion": "spec_version", "type": "type"}
-#: The member of the union for each type of CloudEvents.
+#: The member of the union for each CloudEvents type.
 _MEMBERS: Final = {
     "Boolean": "ce_boolean",
     "Integer": "ce_integer",
@@ -52,7 +52,7 @@ _MEMBERS: Final = {
 
 _JSON: Final = "application/json"
 _PROTOBUF: Final = "application/protobuf"
-#: Where a type URL without a scheme is looked up (google.protobuf.Any).
+#: The scheme of a type URL that has none (google.protobuf.Any).
 _ASSUMED_SCHEME: Final = "https://"
 _TYPE_HOST: Final = "https://type.googleapis.com/"
 
@@ -63,19 +63,19 @@ _FRACTION: Final = re.compile(r"\.([0-9]+)")
 
 
 class _Protobuf(NamedTuple):
-    """The class of the message, and what it raises for bytes that are none."""
+    """The class of the message, and its exception for invalid bytes."""
 
     message: Any
     decode_error: type[Exception]
 
 
 def from_protobuf(document: bytes) -> CloudEvent:
-    """Read an event from a document of `application/cloudevents+protobuf`.
+    """Reads an event from a document of `application/cloudevents+protobuf`.
 
-    Text of a JSON type is a JSON value. A message in `proto_data` comes as its bytes, with
-    `datacontenttype` application/protobuf and its type URL as `dataschema`, where these are unset.
-    Raises CloudEventError for what is no such document, UnknownVersionError for a specversion
-    other than 1.0, and CloudEventError when the package is missing.
+    Text of a JSON type is a JSON value. A message in `proto_data` becomes its bytes, with
+    `datacontenttype` application/protobuf and its type URL as `dataschema`, if these are unset.
+    Raises CloudEventError for any other document, UnknownVersionError for a specversion other than
+    1.0, and CloudEventError if the package is missing.
     """
     protobuf = _protobuf()
     try:
@@ -97,13 +97,13 @@ def from_protobuf(document: bytes) -> CloudEvent:
 
 
 def to_protobuf(event: CloudEvent) -> bytes:
-    """Write an event as a document of `application/cloudevents+protobuf`.
+    """Writes an event as a document of `application/cloudevents+protobuf`.
 
     Text and JSON go into `text_data`, JSON with its `datacontenttype`; bytes into `binary_data`,
     except that bytes of application/protobuf whose `dataschema` is a type URL under
-    `https://type.googleapis.com/` go into `proto_data`. A time is a moment there: it comes back
-    in UTC. Raises CloudEventError for an event that is not 1.0, for a time that the message
-    cannot hold, and when the package is missing.
+    `https://type.googleapis.com/` go into `proto_data`. A time is written as a moment, and read
+    back in UTC. Raises CloudEventError for an event that is not 1.0, for a time that the message
+    cannot hold, and if the package is missing.
     """
     protobuf = _protobuf()
     message = protobuf.message()
@@ -126,14 +126,14 @@ PROTOBUF_FORMAT: Final = EventFormat("application/cloudevents+protobuf", from_pr
 
 def _read_attributes(message: Any) -> Iterator[tuple[str, AttributeValue | None]]:
     for name, field in _FIELDS.items():
-        # A field of proto3 that is not there reads as empty.
+        # A missing field of proto3 reads as empty.
         yield name, getattr(message, field) or None
     for name in sorted(message.attributes):
         yield name, _read_value(name, message.attributes[name])
 
 
 def _read_value(name: str, value: Any) -> AttributeValue | None:
-    """The value of an attribute with its type; None where the union is empty."""
+    """Returns the value of an attribute with its type; None if the union is empty."""
     member = value.WhichOneof("attr")
     if member is None:
         return None
@@ -170,7 +170,7 @@ def _read_time(name: str, moment: Any) -> Timestamp:
 
 
 def _fraction(nanos: int) -> str:
-    """The fraction of a second in none, three, six or nine digits."""
+    """Returns the fraction of a second in none, three, six or nine digits."""
     digits = f"{nanos:09}"
     while digits.endswith("000"):
         digits = digits[:-3]
@@ -197,9 +197,9 @@ def _write_time(into: Any, name: str, text: str) -> None:
 
 
 def _text_data(text: str, content_type: AttributeValue | None) -> Data:
-    """Text of a JSON type as the JSON it is; other text as it is.
+    """Returns text of a JSON type as JSON, other text as it is.
 
-    The text is one already: a charset of the type says how a payload is encoded, not this field.
+    The charset of the type does not apply: it describes a payload, and this field is text already.
     """
     if not isinstance(content_type, str) or not declares_json(content_type):
         return text
@@ -211,7 +211,7 @@ def _text_data(text: str, content_type: AttributeValue | None) -> Data:
 def _typed_by(
     type_url: str, attributes: list[tuple[str, AttributeValue | None]]
 ) -> list[tuple[str, AttributeValue | None]]:
-    """The attributes of an event whose data is a protobuf message of this type."""
+    """Returns the attributes of an event whose data is a protobuf message of this type."""
     whole_url = type_url if "://" in type_url else _ASSUMED_SCHEME + type_url
     held = dict(attributes)
     if held.get("datacontenttype") is None:
@@ -246,7 +246,7 @@ def _write_data(message: Any, event: CloudEvent) -> None:
 
 @cache
 def _protobuf() -> _Protobuf:
-    """The message class, described by the numbers of the official cloudevents.proto."""
+    """Returns the message class, declared by the numbers of the official cloudevents.proto."""
     try:
         from google.protobuf import (
             any_pb2,
@@ -317,7 +317,7 @@ def _protobuf() -> _Protobuf:
 
 
 def _add_members(into: Any, members: list[tuple[str, int, Any, str | None]], field: Any) -> None:
-    """Add fields that exclude each other: those of the first `oneof` of a message."""
+    """Adds fields that exclude each other, as the first `oneof` of a message."""
     for name, number, kind, type_name in members:
         into.field.add(
             name=name,

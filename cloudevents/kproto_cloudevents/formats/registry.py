@@ -1,7 +1,7 @@
-"""Event formats by media type: what structured mode can read and write.
+"""The registry of event formats by media type, which structured mode reads and writes.
 
-JSON is always there. Others are registered by whoever brings them; a media type that is not
-registered is an event that can be forwarded, not read.
+JSON is always registered; applications register other formats. An event of an unregistered media
+type can be forwarded, not read.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = [
 
 
 class EventFormat(NamedTuple):
-    """One event format: its media type in lower case, without parameters, and its two directions.
+    """One event format: its media type in lower case without parameters, its reader and its writer.
 
-    `read` raises CloudEventError for bad input. It may keep the document in the event, as the
-    JSON format does.
+    `read` raises CloudEventError for bad input. It may keep the document in the event, as the JSON
+    format does.
     """
 
     media_type: str
@@ -43,7 +43,7 @@ _FORMATS = {JSON_FORMAT.media_type: JSON_FORMAT}
 
 
 def register_format(added: EventFormat) -> None:
-    """Make a format known; replaces one of the same media type.
+    """Registers a format, and replaces one of the same media type.
 
     Raises CloudEventError for a media type that is not `application/cloudevents+…`.
     """
@@ -51,10 +51,10 @@ def register_format(added: EventFormat) -> None:
 
 
 def event_media_type(event_format: EventFormat) -> str:
-    """The media type of a format, in lower case.
+    """Returns the media type of a format, in lower case.
 
-    Raises CloudEventError for one that is not `application/cloudevents+…`, as that of a batch, and
-    for what is no EventFormat.
+    Raises CloudEventError for one that is not `application/cloudevents+…`, such as that of a batch,
+    and for anything that is not an EventFormat.
     """
     if not isinstance(event_format, EventFormat):
         raise CloudEventError(
@@ -71,5 +71,5 @@ def event_media_type(event_format: EventFormat) -> str:
 
 
 def find_format(media_type: str) -> EventFormat | None:
-    """The format of a media type (`type/subtype` in lower case), or None."""
+    """Returns the format of a media type (`type/subtype` in lower case), or None."""
     return _FORMATS.get(media_type)

@@ -1,7 +1,6 @@
-"""Attributes of the event formats that carry types, checked by CloudEvents 1.0.
+"""Typed attributes, which the Avro and the protobuf format share; checked by CloudEvents 1.0.
 
-What the Avro and the protobuf format share: both are defined for 1.0 alone. This module knows no
-bytes and neither of the packages that do.
+Both formats are defined for 1.0 only. This module knows no bytes and neither of the packages.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from ..errors import CloudEventError, UnknownVersionError, quoted
 from ..event.cloud_event import CloudEvent
 from ..event.data import Data, JsonText
 from ..values.types import AttributeValue
-from ..versions.tables import V1_0
+from ..versions.version_tables import V1_0
 
 __all__ = ["attributes_to_write", "event_of", "missing_package_error"]
 
@@ -23,9 +22,9 @@ _JSON = "application/json"
 def event_of(
     attributes: Iterable[tuple[str, AttributeValue | None]], data: Data, clauses: tuple[str, ...]
 ) -> CloudEvent:
-    """The event with these attributes, each checked; None is unset.
+    """Returns the event with these attributes; checks each; None is unset.
 
-    Raises CloudEventError with the clauses, UnknownVersionError for any version but 1.0.
+    Raises CloudEventError with the clauses, UnknownVersionError for any version except 1.0.
     """
     given = [(name, value) for name, value in attributes if value is not None]
     label = dict(given).get(V1_0.specversion)
@@ -53,10 +52,10 @@ def event_of(
 
 
 def attributes_to_write(event: CloudEvent, clauses: tuple[str, ...]) -> dict[str, AttributeValue]:
-    """The attributes of an event as these formats write them.
+    """Returns the attributes of an event in the form of these formats.
 
-    JSON data says its type: other than in the JSON format, nothing implies it. Raises
-    CloudEventError for an event of another version.
+    Adds the type of JSON data, which only the JSON format implies. Raises CloudEventError for an
+    event of another version.
     """
     if event._version is not V1_0:
         raise CloudEventError(
@@ -72,5 +71,5 @@ def attributes_to_write(event: CloudEvent, clauses: tuple[str, ...]) -> dict[str
 
 
 def missing_package_error(package: str, extra: str) -> CloudEventError:
-    """The error for a format whose package is not installed."""
+    """Returns the error for a format whose package is not installed."""
     return CloudEventError(f"{package} is not installed: pip install 'kproto[{extra}]'")

@@ -1,7 +1,7 @@
-"""Headers of binary mode: event attributes in the headers of a Kafka record, both ways.
+"""Reads and writes event attributes in the headers of a Kafka record, for binary mode.
 
-This module knows headers and attributes alone: not the key, not the value, not which mode a
-record is in (Kafka binding 3.2.1 and 3.2.3).
+This module knows headers and attributes only: not the key, not the value, not the content mode
+(Kafka binding 3.2.1 and 3.2.3).
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from ..binding import Profile
 from ..errors import MAX_SHOWN, CloudEventError, quoted, shown
 from ..event.cloud_event import CloudEvent
 from ..event.data import JsonText
+from ..protocol_binding import Profile
 from ..values.media_type import parse_media_type
 from ..values.types import canonical
-from ..versions.plans import MAX_NAMES, MAX_PLANS
-from ..versions.rules import (
+from ..versions.check_plans import MAX_NAMES, MAX_PLANS
+from ..versions.spec_version import (
     REMEMBERED_LENGTH,
     REMEMBERED_NAMES,
     REMEMBERED_VALUES,
     AttributeSpec,
     SpecVersion,
 )
-from ..versions.tables import (
+from ..versions.version_tables import (
     ALL_VERSIONS,
     V1_0,
     VERSION_ATTRIBUTES,
@@ -39,9 +39,9 @@ __all__ = [
     "PREFIX",
     "attribute_names",
     "binary_version",
-    "by_name",
     "has_attribute",
     "has_event_header",
+    "headers_by_name",
     "is_event_header",
     "missing_version_error",
     "read_attribute",
@@ -58,12 +58,12 @@ _BINARY_HEADERS: Final = ("Kafka binding 3.2.3",)
 # --- which headers are the event's --------------------------------------------------------------
 
 
-def by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, bytes | None]:
-    """Headers by name where names repeat or differ in case.
+def headers_by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, bytes | None]:
+    """Returns headers by name, when names repeat or differ in case.
 
-    A header of the event may be there once, a null one not counted; of the others the last
-    stands in the table, and all stay in the record. Where nothing speaks of an event, a
-    content-type may repeat: the first stands in the table.
+    An event header may occur once, without counting nulls. Of other headers the table has the last
+    one, and the record keeps all. If no header belongs to an event, a content-type may repeat, and
+    the table has the first.
     """
     table: dict[str, bytes | None] = {}
     repeated: str | None = None
@@ -90,7 +90,7 @@ def by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, bytes | 
 
 
 def _names_event_format(content_type: bytes | None) -> bool:
-    """True for a content type that is an event format's, or the batch format's."""
+    """Returns whether a content type is that of an event format, or of the batch format."""
     if content_type is None:
         return False
     try:
@@ -101,7 +101,7 @@ def _names_event_format(content_type: bytes | None) -> bool:
 
 
 def _respelled_table(table: dict[str, bytes | None]) -> dict[str, bytes | None]:
-    """The table with the names of camelCase attributes as their version spells them."""
+    """Returns the table with camelCase attribute names in the spelling of their version."""
     for mark, spelled in _SPELLINGS.items():
         if table.get(mark) is not None and table.get(CURRENT_HEADER) is None:
             return {spelled.get(name, name): raw for name, raw in table.items()}
@@ -109,15 +109,15 @@ def _respelled_table(table: dict[str, bytes | None]) -> dict[str, bytes | None]:
 
 
 def is_event_header(name: str) -> bool:
-    """True for a header that belongs to the event, in either mode.
+    """Returns whether a header belongs to the event, in either content mode.
 
-    Ask with the name in lower case for what it is to a reader that takes any case.
+    Pass the name in lower case for a reader that accepts any case.
     """
     return name == CONTENT_TYPE or name.startswith(PREFIX)
 
 
 def has_event_header(table: Mapping[str, bytes | None]) -> bool:
-    """True when any header speaks of CloudEvents; a null header is unset, and says nothing."""
+    """Returns whether any header belongs to CloudEvents; a null header is unset."""
     return any(name.startswith(PREFIX) and raw is not None for name, raw in table.items())
 
 
@@ -129,18 +129,18 @@ class _HeaderReader(NamedTuple):
 
     attribute: str
     spec: AttributeSpec
-    #: Values that have been found right; None for attributes that differ from event to event.
+    #: Values that were valid before; None for attributes that differ from event to event.
     remembered: dict[bytes, str] | None
     step: _Step
 
 
-#: How one header of an event is read, all that is asked for at hand: the header, the attribute, its
-#: spec, its remembered values and its quick check.
+#: How one header of an event is read, in one tuple: the header, the attribute, its spec, its
+#: remembered values and its quick check.
 _Step = tuple[str, str, AttributeSpec, dict[bytes, str] | None, Callable[[str], object]]
 
 
 def binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
-    """The version that the headers name; None when they name none."""
+    """Returns the version that the headers name; None if they name none."""
     known = CURRENT_VERSIONS.get(table.get(CURRENT_HEADER))
     if known is not None:
         return known
@@ -148,13 +148,13 @@ def binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
     if attribute is None:
         return None
     header = PREFIX + attribute
-    # version_attribute() has found it set.
+    # version_attribute() has found that it is set.
     label = _decode(header, table[header] or b"")
     return named_version(attribute, label, where=header, clauses=_BINARY_HEADERS)
 
 
 def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dict[str, Any]:
-    """The attributes in the headers (Kafka binding 3.2.3), in the order of the headers."""
+    """Returns the attributes in the headers (Kafka binding 3.2.3), in the order of the headers."""
     names = tuple(table)
     plan = _PLANS[version].get(names)
     if plan is None or len(plan) != len(names):
@@ -162,12 +162,12 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
     attributes: dict[str, Any] = {}
     header = ""
     try:
-        # As many of one as of the other; `strict` would cost a tenth.
+        # Both have the same length; `strict` would cost a tenth.
         for raw, (header, attribute, spec, remembered, quick) in zip(table.values(), plan):  # noqa: B905
             if raw is None:
                 return _read_steps(table, version, plan)
             if remembered is None:
-                # The usual text is found right at once, without a call of ours.
+                # A quick check accepts the usual text without a call of our own.
                 text = raw.decode()
                 if not (text and quick(text)):
                     _check_text(header, text, spec, version)
@@ -184,7 +184,7 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
 def _read_steps(
     table: Mapping[str, bytes | None], version: SpecVersion, plan: tuple[_Step, ...] | None
 ) -> dict[str, Any]:
-    """The same where there is no plan, or some headers are null or not of the event."""
+    """Reads attributes without a plan, or if some headers are null or not of the event."""
     attributes: dict[str, Any] = {}
     steps: Iterable[tuple[bytes | None, _Step]]
     if plan is None:
@@ -213,7 +213,7 @@ def _read_steps(
 def _steps(
     table: Mapping[str, bytes | None], version: SpecVersion
 ) -> Iterator[tuple[bytes | None, _Step]]:
-    """The values that are set and their steps where there is no plan, one by one."""
+    """Yields the values that are set and their steps, one by one, without a plan."""
     readers = _READERS[version]
     for header, raw in table.items():
         if raw is None:
@@ -227,9 +227,9 @@ def _steps(
 
 
 def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
-    """Make a plan of the names of headers that were read, if a reader is kept for each.
+    """Learns a plan for the names of headers that were read, if each has a cached reader.
 
-    As that of attributes (`versions.plans`) it is short, and has all that are required.
+    Like a plan for attributes (`versions.check_plans`) it is bounded, and has all required ones.
     """
     if len(_PLANS[version]) >= MAX_PLANS or len(names) > MAX_NAMES:
         return
@@ -247,12 +247,12 @@ def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
 def read_attribute(
     table: Mapping[str, bytes | None], version: SpecVersion, name: str
 ) -> str | None:
-    """One attribute in the headers, checked; None when it is unset."""
+    """Returns one attribute in the headers, checked; None if it is unset."""
     readers = _READERS[version]
     header = _HEADER_OF[version].get(name) or PREFIX + name
     raw = table.get(header)
     if raw is None or header == CONTENT_TYPE:
-        # Nobody writes `ce_datacontenttype` any more, but it is read, and must not contradict.
+        # `ce_datacontenttype` is obsolete, but it is read, and must not contradict.
         older = table.get(PREFIX + name)
         if older is not None:
             header, raw = PREFIX + name, older
@@ -266,7 +266,7 @@ def read_attribute(
 
 
 def has_attribute(table: Mapping[str, bytes | None], version: SpecVersion, name: object) -> bool:
-    """True when an attribute is set; its value is not looked at."""
+    """Returns whether an attribute is set, without reading its value."""
     if not isinstance(name, str):
         return False
     header = _HEADER_OF[version].get(name) or PREFIX + name
@@ -274,7 +274,7 @@ def has_attribute(table: Mapping[str, bytes | None], version: SpecVersion, name:
 
 
 def attribute_names(table: Mapping[str, bytes | None], version: SpecVersion) -> tuple[str, ...]:
-    """The names of the attributes that are set, each checked, in the order of the headers."""
+    """Returns the names of the attributes that are set, checked, in the order of the headers."""
     readers = _READERS[version]
     names: dict[str, None] = {}
     for header, raw in table.items():
@@ -290,12 +290,12 @@ def attribute_names(table: Mapping[str, bytes | None], version: SpecVersion) -> 
 
 
 def missing_version_error() -> CloudEventError:
-    """The error for headers that speak of an event and name no specversion."""
+    """Returns the error for headers that belong to an event without a specversion."""
     return V1_0.missing_error(PREFIX + V1_0.specversion, _BINARY_HEADERS)
 
 
 def _checked_text(header: str, raw: bytes, spec: AttributeSpec, version: SpecVersion) -> str:
-    """The text of a header that is right by the rules of its attribute."""
+    """Returns the text of a header after checking the rules of its attribute."""
     text = _decode(header, raw)
     if not (text and spec.quick(text)):
         _check_text(header, text, spec, version)
@@ -303,7 +303,7 @@ def _checked_text(header: str, raw: bytes, spec: AttributeSpec, version: SpecVer
 
 
 def _check_text(header: str, text: str, spec: AttributeSpec, version: SpecVersion) -> None:
-    """Refuse a text that breaks the rules of its attribute."""
+    """Checks a text by the rules of its attribute. Raises CloudEventError."""
     fault = spec.fault(text)
     if fault is not None:
         raise version.fault_error(fault, text, where=shown(header), clauses=_clauses(header))
@@ -316,7 +316,7 @@ def _remember(
     remembered: dict[bytes, str],
     version: SpecVersion,
 ) -> str:
-    """Check a value of an attribute that repeats over a topic, and remember it when it is right."""
+    """Checks a value of an attribute that repeats over a topic, and caches a valid one."""
     text = _checked_text(header, raw, spec, version)
     if len(raw) <= REMEMBERED_LENGTH:
         if len(remembered) >= REMEMBERED_VALUES:
@@ -341,7 +341,7 @@ def _clauses(header: str) -> tuple[str, ...]:
 
 
 def _readers_of(version: SpecVersion) -> dict[str, _HeaderReader]:
-    """The readers for the attributes that a version defines, by header."""
+    """Returns the readers for the attributes that a version defines, by header."""
     return {
         header: _reader(header, name, version.attributes[name])
         for name, header in _HEADER_OF[version].items()
@@ -360,10 +360,10 @@ def _reader_of(
     version: SpecVersion,
     readers: dict[str, _HeaderReader],
 ) -> _HeaderReader:
-    """The reader for an extension, and for `ce_datacontenttype`.
+    """Returns the reader for an extension, and for `ce_datacontenttype`.
 
-    The binding before 1.0 wrote the latter; it is read, never written, and must not contradict
-    the content-type header.
+    The binding before 1.0 wrote the latter; it is read, never written, and must not contradict the
+    content-type header.
     """
     name = header[len(PREFIX) :]
     if name == version.content_type:
@@ -381,7 +381,7 @@ def _reader_of(
     return reader
 
 
-#: The header that names the version today, and the values that it may have.
+#: The header that names the version today, and its known values.
 CURRENT_HEADER: Final = PREFIX + V1_0.specversion
 CURRENT_VERSIONS: Final[dict[bytes | None, SpecVersion]] = {
     label.encode(): version for label, version in VERSION_ATTRIBUTES[V1_0.specversion].items()
@@ -393,13 +393,13 @@ _HEADER_OF: Final = {
     }
     for version in ALL_VERSIONS
 }
-#: The steps for tuples of headers that have been met before; those not of the event have none.
+#: The steps for tuples of header names that occurred before; other headers have no step.
 _PLANS: Final[dict[SpecVersion, dict[tuple[str, ...], tuple[_Step, ...]]]] = {
     version: {} for version in ALL_VERSIONS
 }
 _READERS: Final = {version: _readers_of(version) for version in ALL_VERSIONS}
-#: For versions whose names have capitals: the header of the version attribute in lower case, and
-#: how such a version spells its headers.
+#: For versions with capitals in names: the header of the version attribute in lower case, and the
+#: spelling of that version's headers.
 _SPELLINGS: Final = {
     PREFIX + version.specversion.lower(): {
         (PREFIX + name).lower(): PREFIX + name for name in version.attributes
@@ -413,10 +413,10 @@ _SPELLINGS: Final = {
 
 
 def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
-    """The headers of binary mode (Kafka binding 3.2.3), in the order of the attributes.
+    """Returns the headers of binary mode (Kafka binding 3.2.3), in the order of the attributes.
 
-    `repeated` says that they go beside a structured event, whose own content type decides the
-    mode. Otherwise raises CloudEventError for data of a type that would be taken for the mode.
+    With `repeated` they accompany a structured event, whose own content type decides the mode.
+    Otherwise raises CloudEventError for a data type that would be read as another mode.
     """
     version = event._version
     attributes = event._attributes
@@ -427,18 +427,19 @@ def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
         for name, text in attributes.items():
             written.append((names[name], text.encode()))
     except (KeyError, AttributeError):
-        # An extension that is written for the first time, or a value that is no str.
+        # An extension that is written for the first time, or a value that is not a str.
         written = [
             (names.get(name) or _extension_header(name, names), canonical(value).encode())
             for name, value in attributes.items()
         ]
     encoding = version.data_encoding
     if encoding is not None and encoding in attributes and event._data is not None:
-        # The value of a record is the data as it is: never encoded, so never said to be.
+        # The value of a record is the data itself, never encoded, so no header declares an
+        # encoding.
         written = [each for each in written if each[0] != names[encoding]]
     content_type = version.content_type
     if content_type in attributes:
-        # No call for a type that has been looked at: this is the data path.
+        # No call for a type that was checked before: this is the data path.
         if attributes[content_type] not in _TYPES_OF_DATA and not repeated:
             _check_type_of_data(attributes[content_type])
     elif type(event._data) is JsonText:
@@ -448,7 +449,7 @@ def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
 
 
 def _check_type_of_data(content_type: str) -> None:
-    """Refuse a type of data that says another mode to a reader (Kafka binding 3)."""
+    """Refuses a data type that a reader takes for another content mode (Kafka binding 3)."""
     media_type = parse_media_type(content_type)
     if media_type is not None and (media_type.is_event_format or media_type.is_batch_format):
         raise CloudEventError(
@@ -463,12 +464,12 @@ def _check_type_of_data(content_type: str) -> None:
         _TYPES_OF_DATA.add(content_type)
 
 
-#: Content types met so far that leave a record in binary mode.
+#: Content types seen so far that mean binary mode.
 _TYPES_OF_DATA: Final[set[str]] = set()
 
 
 def _extension_header(name: str, names: dict[str, str]) -> str:
-    """The header of an extension; remembered, as its reader is."""
+    """Returns the header of an extension; cached, like its reader."""
     header = PREFIX + name
     if len(names) < REMEMBERED_NAMES and len(header) <= MAX_SHOWN:
         names[name] = header

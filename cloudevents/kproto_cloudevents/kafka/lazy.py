@@ -1,7 +1,7 @@
-"""Lazy reading: an event in binary mode of which only the attributes asked for are read.
+"""Lazy reading: an event in binary mode whose attributes are read at their first access.
 
-For consumers that look at the type of every event and take few. What is not asked for is not
-checked; `event()` reads and checks the whole. Rules and errors are those of the full reading.
+For consumers that look at the type of every event and use few. An attribute that is not accessed is
+not checked; `event()` reads and checks the whole. Rules and errors are those of `from_kafka`.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..binding import DEFAULT, Mode, Profile
 from ..errors import CloudEventError, UnknownVersionError
 from ..event.cloud_event import CloudEvent
+from ..protocol_binding import DEFAULT, Mode, Profile
 from ..values.types import Timestamp
-from ..versions.rules import SpecVersion
+from ..versions.spec_version import SpecVersion
+from .content_mode import FORMAT_NAMES, format_name
 from .headers import (
     CONTENT_TYPE,
     CURRENT_HEADER,
     CURRENT_VERSIONS,
     attribute_names,
     binary_version,
-    by_name,
     has_attribute,
+    headers_by_name,
     read_attribute,
 )
-from .modes import FORMAT_NAMES, format_name
 from .origin import UnreadEvent
 from .outcomes import NotAnEvent, OpaqueEvent
 from .reading import from_kafka
@@ -34,13 +34,13 @@ __all__ = ["LazyEvent", "lazy_from_kafka"]
 
 
 class LazyEvent(UnreadEvent):
-    """An event in a record of binary mode; each attribute is read and checked when asked for."""
+    """An event in a record of binary mode; reads and checks each attribute at its access."""
 
     __slots__ = ("_profile", "_table", "_version", "headers", "key", "value")
 
     #: The key of the record; None is null.
     key: bytes | None
-    #: The value of the record, which is the data; None when there is no data.
+    #: The value of the record, which is the data; None if there is no data.
     value: bytes | None
     #: The headers of the record.
     headers: tuple[Header, ...]
@@ -49,7 +49,7 @@ class LazyEvent(UnreadEvent):
     _version: SpecVersion
 
     def get(self, name: str, default: str | None = None) -> str | None:
-        """The text of an attribute, or the default when it is unset. Raises CloudEventError."""
+        """Returns the text of an attribute, or the default if unset. Raises CloudEventError."""
         try:
             text = read_attribute(self._table, self._version, name)
         except (TypeError, AttributeError):
@@ -58,25 +58,25 @@ class LazyEvent(UnreadEvent):
         return default if text is None else text
 
     def __getitem__(self, name: str) -> str:
-        """The text of an attribute. Raises CloudEventError, KeyError when it is unset."""
+        """Returns the text of an attribute. Raises CloudEventError, KeyError if it is unset."""
         text = self.get(name)
         if text is None:
             raise KeyError(name)
         return text
 
     def __contains__(self, name: object) -> bool:
-        """True when an attribute is set; its value is not looked at."""
+        """Returns whether an attribute is set, without reading its value."""
         return has_attribute(self._table, self._version, name)
 
     def __iter__(self) -> Iterator[str]:
-        """The names of the attributes that are set, in order. Raises CloudEventError."""
+        """Yields the names of the attributes that are set, in order. Raises CloudEventError."""
         return iter(self.keys())
 
     def __len__(self) -> int:
         return len(self.keys())
 
     def keys(self) -> tuple[str, ...]:
-        """The names of the attributes that are set, in order. Raises CloudEventError."""
+        """Returns the names of the attributes that are set, in order. Raises CloudEventError."""
         try:
             return attribute_names(self._table, self._version)
         except (TypeError, AttributeError):
@@ -84,75 +84,75 @@ class LazyEvent(UnreadEvent):
             raise
 
     def items(self) -> tuple[tuple[str, str], ...]:
-        """Every attribute that is set, name and text, in order. Raises CloudEventError."""
+        """Returns every attribute that is set, name and text, in order. Raises CloudEventError."""
         return tuple((name, self[name]) for name in self.keys())
 
     def values(self) -> tuple[str, ...]:
-        """The texts of the attributes that are set, in order. Raises CloudEventError."""
+        """Returns the texts of the attributes that are set, in order. Raises CloudEventError."""
         return tuple(self[name] for name in self.keys())
 
     @property
     def specversion(self) -> str:
-        """The version of CloudEvents that the event uses."""
+        """Returns the version of CloudEvents that the event uses."""
         return self._version.label
 
     @property
     def id(self) -> str:
-        """Identifies the event within its source. Raises CloudEventError when it is missing."""
+        """Returns the id within the source. Raises CloudEventError if it is missing."""
         return self._required(self._version.id)
 
     @property
     def source(self) -> str:
-        """Where the event happened. Raises CloudEventError when it is missing."""
+        """Returns the source. Raises CloudEventError if it is missing."""
         return self._required(self._version.source)
 
     @property
     def type(self) -> str:
-        """What kind of event it is. Raises CloudEventError when it is missing."""
+        """Returns the type. Raises CloudEventError if it is missing."""
         return self._required(self._version.type)
 
     @property
     def subject(self) -> str | None:
-        """What within the source the event is about."""
+        """Returns the subject of the event within its source."""
         name = self._version.subject
         return None if name is None else self.get(name)
 
     @property
     def time(self) -> Timestamp | None:
-        """When it happened, as in `CloudEvent.time`."""
+        """Returns the time, as `CloudEvent.time` does."""
         text = self.get(self._version.time)
         return None if text is None else Timestamp(text)
 
     @property
     def datacontenttype(self) -> str | None:
-        """The media type of the data."""
+        """Returns the media type of the data."""
         return self.get(self._version.content_type)
 
     @property
     def data(self) -> bytes | None:
-        """The data, as in `CloudEvent.data`: the value of the record."""
+        """Returns the data as `CloudEvent.data` does: the value of the record."""
         return self.value
 
     @property
     def mode(self) -> Mode:
-        """The mode of the record, always binary."""
+        """Returns the content mode of the record, always binary."""
         return "binary"
 
     def event(self) -> CloudEvent:
-        """The whole event, every rule checked. Raises CloudEventError."""
+        """Returns the whole event after checking every rule. Raises CloudEventError."""
         event = from_kafka(self.key, self.value, self.headers, profile=self._profile)
         if isinstance(event, CloudEvent):
             return event
         raise AssertionError("the version and the mode have been read already")
 
     def record(self) -> KafkaRecord:
-        """The record, to forward it as it is."""
+        """Returns the record, to forward it as it is."""
         return KafkaRecord(self.key, self.value, self.headers)
 
     def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
-        """The record of the whole event; see `CloudEvent.to_kafka_record`.
+        """Returns the record of the whole event; see `CloudEvent.to_kafka_record`.
 
-        Raises CloudEventError also for what `event` refuses; `record` checks nothing.
+        Raises CloudEventError also for an invalid event; `record` checks nothing.
         """
         return self.event().to_kafka_record(mode, **options)
 
@@ -177,10 +177,10 @@ def lazy_from_kafka(
     *,
     profile: Profile = DEFAULT,
 ) -> LazyEvent | CloudEvent | OpaqueEvent | NotAnEvent:
-    """Read a record of binary mode only as far as is needed to know that it holds an event.
+    """Reads a record of binary mode only as far as needed to know that it holds an event.
 
-    A record of structured mode is read as a whole. Outcomes and errors are otherwise those of
-    `from_kafka`, except that errors in attributes come when these are asked for.
+    Reads a record of structured mode as a whole. Results and errors are those of `from_kafka`,
+    except that a faulty attribute raises at its access.
     """
     if (value.__class__ is not bytes and value is not None) or (
         key.__class__ is not bytes and key is not None
@@ -190,7 +190,7 @@ def lazy_from_kafka(
         kept = () if headers is None else tuple(headers)
         table = dict(kept)
         if len(table) != len(kept) or profile.any_case_headers:
-            table = by_name(kept, profile)
+            table = headers_by_name(kept, profile)
         content_type = table.get(CONTENT_TYPE)
         name = FORMAT_NAMES.get(content_type)
         if name is None:
@@ -208,7 +208,7 @@ def lazy_from_kafka(
         check_shape(key, value, headers)
         raise
     if version is None:
-        # Structured mode, or no event: nothing to be lazy about.
+        # Structured mode, or no event: read it as a whole.
         return from_kafka(key, value, headers, profile=profile)
     event = LazyEvent.__new__(LazyEvent)
     event.key = key

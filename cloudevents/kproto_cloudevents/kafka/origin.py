@@ -1,27 +1,27 @@
-"""What an event remembers of the record that it was read from, so that it can be written again.
+"""The record that an event was read from, kept to write it again byte for byte.
 
-The event keeps it as its `message`, into which only this room looks. Reading makes it, writing
-uses it; this module does neither. It also names the shape of an event that is not read yet, which
-writing must know and lazy reading, which stands above it, has.
+The event keeps it as its `message`, which only this package uses: `reading` sets it, `writing` uses
+it. This module also defines the base class of an unread event, which `writing` must know, and whose
+subclass `lazy` stands above it.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..binding import Mode
 from ..event.cloud_event import CloudEvent, no_event_error
 from ..formats.registry import EventFormat
+from ..protocol_binding import Mode
 from .record import KafkaRecord
 
 __all__ = ["StructuredOrigin", "UnreadEvent", "kafka_record"]
 
 
 class StructuredOrigin(NamedTuple):
-    """What an event read in structured mode remembers.
+    """The origin of an event that was read in structured mode.
 
-    One read in binary mode has a plain tuple, which is cheaper: its record's key and headers; the
-    value is its data.
+    An event of binary mode has a plain tuple, which is cheaper: the key and the headers of its
+    record; the value is its data.
     """
 
     record: KafkaRecord
@@ -29,24 +29,24 @@ class StructuredOrigin(NamedTuple):
 
     @property
     def mode(self) -> Mode:
-        """The mode of the record; that of a plain tuple is binary."""
+        """Returns the content mode of the record; a plain tuple is binary."""
         return "structured"
 
 
 class UnreadEvent:
-    """A record that holds an event, which is read when it is asked for: a `LazyEvent`."""
+    """A record that holds an event which is not read yet: a `LazyEvent`."""
 
     __slots__ = ()
 
     def event(self) -> CloudEvent:
-        """The whole event, every rule checked. Raises CloudEventError."""
+        """Returns the whole event after checking every rule. Raises CloudEventError."""
         raise NotImplementedError
 
 
 def kafka_record(event: CloudEvent) -> KafkaRecord | None:
-    """The Kafka record that an event was read from; None for an event made otherwise.
+    """Returns the Kafka record that an event was read from; None for any other event.
 
-    Raises CloudEventError for what is no CloudEvent.
+    Raises CloudEventError for an object that is not a CloudEvent.
     """
     if not isinstance(event, CloudEvent):
         raise no_event_error(event)

@@ -1,7 +1,7 @@
-"""What reading a record can come to when it comes to no event.
+"""The results of reading a record that is not a readable event.
 
-These say themselves which record they are, as an event does, because clients send whatever has
-`to_kafka_record`. So this module stands above writing, and below reading, which makes them.
+Each has `to_kafka_record`, because clients send any object with that method. This module therefore
+imports `writing`, and `reading` imports this module.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ __all__ = ["InvalidEvent", "NotAnEvent", "OpaqueEvent", "invalid_event"]
 
 
 class OpaqueEvent(ForwardOnly):
-    """An event that can be forwarded as it is but not read; `to_kafka` gives its record back.
+    """An event that can be forwarded but not read; `to_kafka` returns its record.
 
-    Its event format or its specversion is unknown: `unknown` says which, the reason in words.
+    Its event format or its specversion is unknown: `unknown` tells which, and the reason in words.
     """
 
     __slots__ = ()
@@ -28,12 +28,12 @@ class OpaqueEvent(ForwardOnly):
 
     @property
     def unknown(self) -> Unknown | None:
-        """What is not known here: "format" or "version". None if it was made by hand."""
+        """Returns the unknown part: "format" or "version"; None if it was constructed by hand."""
         return unknown_of(self.reason)
 
 
 class NotAnEvent(ForwardOnly):
-    """A record with nothing of CloudEvents about it."""
+    """A record that has no trace of CloudEvents."""
 
     __slots__ = ()
 
@@ -41,12 +41,12 @@ class NotAnEvent(ForwardOnly):
 
     @property
     def tombstone(self) -> bool:
-        """True when the value is null: in a compacted topic it deletes its key."""
+        """Returns whether the value is null: in a compacted topic it deletes its key."""
         return self.record.value is None
 
 
 class InvalidEvent(NamedTuple):
-    """A record that claims to be an event and breaks a rule, as reading many at once gives it."""
+    """A record that claims to be an event and breaks a rule; `from_kafka_many` returns it."""
 
     record: KafkaRecord
     error: CloudEventError
@@ -55,6 +55,6 @@ class InvalidEvent(NamedTuple):
 def invalid_event(
     key: bytes | None, value: bytes | None, headers: object, error: CloudEventError
 ) -> InvalidEvent:
-    """The outcome for a record that has been refused; headers that are none are left out."""
+    """Returns the result for an invalid record, without headers if they are malformed."""
     kept = tuple(headers) if isinstance(headers, Sequence) else ()
     return InvalidEvent(KafkaRecord(key, value, kept), error)

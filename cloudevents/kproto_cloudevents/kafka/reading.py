@@ -1,8 +1,8 @@
-"""Reading: a Kafka record to an event, or to what stands in its place.
+"""Reads an event from a Kafka record.
 
-This module decides what a record comes to. Which mode it is in is decided in `modes`, what its
-headers say in `headers`, what its document says in the formats. An event keeps what it needs to
-be written again byte for byte (`origin`).
+Decides whether a record is an event, an opaque event or no event. `content_mode` finds the mode,
+`headers` reads the attributes, and the formats read documents. An event keeps its record
+(`origin`), so that it can be written again byte for byte.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeGuard
 
-from ..binding import DEFAULT, Mode, Profile, read_structured
 from ..errors import CloudEventError, OpaqueReason, UnknownFormatError, UnknownVersionError
 from ..event.cloud_event import CloudEvent
-from ..formats.json_format import from_json_beside, names_version
+from ..formats.json_format import from_json_with_content_type, names_version
 from ..formats.registry import JSON_FORMAT
-from ..versions.tables import V1_0
+from ..protocol_binding import DEFAULT, Mode, Profile, read_structured
+from ..versions.version_tables import V1_0
+from .content_mode import FORMAT_NAMES, KAFKA, format_name
 from .headers import (
     CONTENT_TYPE,
     CURRENT_HEADER,
     CURRENT_VERSIONS,
     binary_version,
-    by_name,
     has_event_header,
+    headers_by_name,
     missing_version_error,
     read_attribute,
     read_headers,
 )
-from .modes import FORMAT_NAMES, KAFKA, format_name
 from .origin import StructuredOrigin
 from .outcomes import InvalidEvent, NotAnEvent, OpaqueEvent, invalid_event
 from .record import Header, KafkaRecord, check_shape
@@ -43,21 +43,21 @@ def from_kafka(
     mode: Mode | None = None,
     profile: Profile = DEFAULT,
 ) -> CloudEvent | OpaqueEvent | NotAnEvent:
-    """Read a Kafka record.
+    """Reads a Kafka record.
 
-    The mode follows from the `content-type` header (Kafka binding 3): an event format's media
-    type is structured mode, anything else binary. `mode` says it instead, for producers from
-    before 0.11, whose messages have no headers: `mode="structured"` then reads the value as JSON.
-    headers None is the same as no headers.
+    The content mode follows from the `content-type` header (Kafka binding 3): the media type of an
+    event format is structured mode, anything else binary. `mode` overrides it for producers before
+    0.11, whose messages have no headers: `mode="structured"` then reads the value as JSON. headers
+    None means no headers.
 
-    Gives the event; `OpaqueEvent` for an event format or a specversion that is not known here;
-    `NotAnEvent` for a record without a trace of CloudEvents. A record whose value is null and
-    that has event headers is an event without data. Raises CloudEventError for a record that
-    claims to be an event and breaks a rule, and for parts of the wrong Python type.
+    Returns the event; `OpaqueEvent` for an unknown event format or specversion; `NotAnEvent` for a
+    record without a trace of CloudEvents. A record with event headers and a null value is an event
+    without data. Raises CloudEventError for a record that claims to be an event and breaks a rule,
+    and for parts of the wrong Python type.
     """
     held: tuple[Header, ...] = ()
     try:
-        # By the exact type first: a call less.
+        # The exact type first, which saves a call.
         if type(value) is not bytes and not (value is None or isinstance(value, bytes)):
             raise TypeError
         if key is not None and not isinstance(key, bytes):
@@ -66,24 +66,24 @@ def from_kafka(
             held = tuple(headers)
         table = dict(held)
         if len(table) != len(held) or (profile is not DEFAULT and profile.any_case_headers):
-            table = by_name(held, profile)
+            table = headers_by_name(held, profile)
         content_type = table.get(CONTENT_TYPE)
         if value is None and content_type is None and not has_event_header(table):
-            # A tombstone, whatever mode the events of the topic are in.
+            # A tombstone, whatever the content mode of the topic's events.
             return NotAnEvent(KafkaRecord(key, value, held), _why_not(content_type))
         name = FORMAT_NAMES.get(content_type) if mode is None else None
         if name is None:
             name = format_name(content_type, mode)
         if name:
             event, event_format = read_structured(value, name, KAFKA)
-            # What the two calls do, at two thirds of their price: this is the data path.
+            # The two calls inlined, in two thirds of their time: this is the data path.
             record = _new_tuple(KafkaRecord, (key, value, held))
             event._message = _new_tuple(StructuredOrigin, (record, event_format))
             return event
         version = CURRENT_VERSIONS.get(table.get(CURRENT_HEADER)) or binary_version(table)
         if version is not None:
             attributes = read_headers(table, version)
-            # What `_decoded` does, at half its price.
+            # `_decoded` inlined, in half its time.
             event = _new_event(CloudEvent)
             event._version = version
             event._attributes = attributes
@@ -92,9 +92,9 @@ def from_kafka(
             event._message = (key, held)
             return event
         if profile.json_events and mode is None and _is_an_event(value, table):
-            # The type is checked alike in all versions; the value says which this is of.
+            # All versions check the type alike; the value tells the version.
             type_of_data = read_attribute(table, V1_0, V1_0.content_type)
-            event = from_json_beside(value, type_of_data)
+            event = from_json_with_content_type(value, type_of_data)
             event._message = StructuredOrigin(KafkaRecord(key, value, held), JSON_FORMAT)
             return event
         if mode is not None or has_event_header(table):
@@ -117,10 +117,10 @@ def from_kafka_many(
     mode: Mode | None = None,
     profile: Profile = DEFAULT,
 ) -> list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent]:
-    """Read many records, each `(key, value, headers)`, in their order.
+    """Reads many records, each `(key, value, headers)`, in their order.
 
-    As `from_kafka`, except that a record which breaks a rule gives `InvalidEvent` in its place,
-    and the others are read all the same.
+    Works like `from_kafka`, except that a record which breaks a rule becomes an `InvalidEvent`, and
+    the others are read all the same.
     """
     read: list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent] = []
     for key, value, headers in records:
@@ -136,7 +136,7 @@ _new_tuple: Final = tuple.__new__
 
 
 def _is_an_event(value: bytes | None, table: Mapping[str, bytes | None]) -> TypeGuard[bytes]:
-    """True for a value that says by itself that it is an event, where no header says it."""
+    """Returns whether a value alone shows that it is an event, when no header does."""
     return value is not None and not has_event_header(table) and names_version(value)
 
 

@@ -1,6 +1,6 @@
-"""A Kafka record as plain data, and what each of its parts must be.
+"""A Kafka record as plain data, and the checks of its parts.
 
-This module knows no event, and decides nothing about one.
+This module knows no event.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Header = tuple[str, bytes | None]
 
 
 class KafkaRecord(NamedTuple):
-    """Key, value and headers of a Kafka record; null is None, and is not the same as empty."""
+    """Key, value and headers of a Kafka record; null is None, which differs from empty."""
 
     key: bytes | None
     value: bytes | None
@@ -35,19 +35,19 @@ class ForwardOnly(NamedTuple):
     """A record that was not read as an event; it can be forwarded as it is."""
 
     record: KafkaRecord
-    #: Why it was not.
+    #: Why it is not a readable event.
     reason: str
 
 
 def check_shape(key: object, value: object, headers: object) -> None:
-    """Refuse parts of a record that have the wrong Python type."""
+    """Checks the Python types of a record's parts. Raises CloudEventError."""
     fault = shape_fault(key, value, headers)
     if fault is not None:
         raise CloudEventError(fault) from None
 
 
 def shape_fault(key: object, value: object, headers: object) -> str | None:
-    """Which part of a record has the wrong Python type; None when every one is right."""
+    """Returns the part of a record with the wrong Python type; None if all are right."""
     for name, part in (("key", key), ("value", value)):
         if not (part is None or isinstance(part, bytes)):
             return f"the {name} of a record is bytes or None, not {type(part).__name__}"

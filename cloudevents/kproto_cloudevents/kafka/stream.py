@@ -1,12 +1,12 @@
-"""Events from whatever yields records one after the other, each with its record at hand.
+"""Reads events from any async iteration of records, each with its record.
 
     async for received in events(client.consumer("orders", start="earliest")):
         match received.outcome:
             case CloudEvent() as event:
                 print(received.record.offset, event.type)
 
-The records may be any client's: all that is asked of one is its key, value and headers. This
-module knows no client, waits for nothing itself and leaves nothing running.
+The records may be any client's: they need a key, a value and headers. This module knows no client,
+waits for nothing itself and leaves nothing running.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from ..binding import DEFAULT, Mode, Profile
 from ..errors import CloudEventError
 from ..event.cloud_event import CloudEvent
+from ..protocol_binding import DEFAULT, Mode, Profile
 from .outcomes import InvalidEvent, NotAnEvent, OpaqueEvent, invalid_event
 from .reading import from_kafka
 from .record import Header
@@ -25,19 +25,19 @@ __all__ = ["ReadableRecord", "Received", "event_of", "events"]
 
 
 class ReadableRecord(Protocol):
-    """A record of any client. Headers are pairs in their order; None is the same as none."""
+    """A record of any client. Headers are pairs in their order; None means no headers."""
 
     @property
     def key(self) -> bytes | None:
-        """The key; None is null."""
+        """Returns the key; None is null."""
 
     @property
     def value(self) -> bytes | None:
-        """The value; None is null."""
+        """Returns the value; None is null."""
 
     @property
     def headers(self) -> Sequence[Header] | None:
-        """The headers, duplicates kept."""
+        """Returns the headers, duplicates kept."""
 
 
 @runtime_checkable
@@ -45,32 +45,32 @@ class _Closable(Protocol):
     """An iteration that can be closed, as an async generator can."""
 
     async def aclose(self) -> None:
-        """End it."""
+        """Ends the iteration."""
 
 
 RecordT = TypeVar("RecordT", bound=ReadableRecord)
 
 
 class Received(NamedTuple, Generic[RecordT]):
-    """What a record came to, and the record as its client gave it."""
+    """The result of reading a record, and the record as its client returned it."""
 
     outcome: CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent
     record: RecordT
 
     def __repr__(self) -> str:
-        # What a client's record shows of itself may be data.
+        # The repr of a client's record may show data.
         return f"Received(outcome={self.outcome!r}, record=<{type(self.record).__name__}>)"
 
 
 async def events(
     records: AsyncIterable[RecordT], *, mode: Mode | None = None, profile: Profile = DEFAULT
 ) -> AsyncGenerator[Received[RecordT], None]:
-    """Read every record as `from_kafka` does, and yield what it came to beside the record.
+    """Reads every record as `from_kafka` does, and yields the result with the record.
 
-    A record that claims to be an event and breaks a rule comes as `InvalidEvent`, so that one bad
-    record does not end the stream. Topics of message format 0 or 1 have no headers: say
-    `mode="structured"` for them. What `records` raises passes through; when the iteration is
-    closed, so is theirs.
+    A record that claims to be an event and breaks a rule becomes an `InvalidEvent`, so that one bad
+    record does not end the stream. Topics of message format 0 or 1 have no headers: pass
+    `mode="structured"` for them. Exceptions of `records` pass through; closing this iteration
+    closes `records`.
     """
     source = aiter(records)
     try:
@@ -84,12 +84,12 @@ async def events(
 def event_of(
     record: ReadableRecord, *, mode: Mode | None = None, profile: Profile = DEFAULT
 ) -> CloudEvent:
-    """The event that a record is, for who handles events and nothing else.
+    """Returns the event in a record, for applications that handle events only.
 
         await consumer.run(handle, decode=event_of, dead_letter_topic="orders.dead")
 
-    Raises CloudEventError for a record that is no event, for one whose format or specversion is not
-    known here, and for one that claims to be an event and breaks a rule.
+    Raises CloudEventError for a record that is not an event, for an unknown format or specversion,
+    and for a record that claims to be an event and breaks a rule.
     """
     outcome = from_kafka(record.key, record.value, record.headers, mode=mode, profile=profile)
     match outcome:

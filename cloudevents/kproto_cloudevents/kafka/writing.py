@@ -1,8 +1,7 @@
-"""Writing: an event, or what was read in its place, as a Kafka record.
+"""Writes an event, or another result of reading, as a Kafka record.
 
-This module decides on mode and key, and which headers go along. What attributes look like in
-headers is said in `headers`, what documents look like in the formats. What was read goes out
-again byte for byte, by what it remembers of its record (`origin`).
+Decides on the content mode, the key and the headers. `headers` writes attributes as headers, the
+formats write documents. A record that was read is written again byte for byte from its `origin`.
 """
 
 from __future__ import annotations
@@ -11,26 +10,26 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ..binding import (
-    Mode,
-    mode_error,
-    only_as_it_came_error,
-    unwritable_error,
-)
 from ..errors import CloudEventError, shown
 from ..event.cloud_event import CloudEvent
 from ..formats.registry import JSON_FORMAT, EventFormat, event_media_type
+from ..protocol_binding import (
+    Mode,
+    forward_only_error,
+    mode_error,
+    unwritable_error,
+)
 from ..values.media_type import CLOUDEVENTS_JSON
 from ..values.types import canonical, utf8
+from .content_mode import KAFKA, format_name
 from .headers import CONTENT_TYPE, is_event_header, write_headers
-from .modes import KAFKA, format_name
 from .origin import StructuredOrigin, UnreadEvent
 from .record import ForwardOnly, Header, KafkaRecord, shape_fault
 
 __all__ = ["KeyMapper", "partition_key", "to_kafka", "to_kafka_record"]
 
-#: Gives the key of the record for an event, None to leave the one of the record that it was read
-#: from; it cannot change the event, which is immutable.
+#: Returns the key of the record for an event, or None to keep the key of the record that it was
+#: read from. It cannot change the event, which is immutable.
 KeyMapper = Callable[[CloudEvent], bytes | None]
 
 _KEY: Final = ("Kafka binding 3.1",)
@@ -39,7 +38,7 @@ _OLD_KAFKA: Final = ("Kafka binding 1.3",)
 
 
 class _FromRecord(enum.Enum):
-    """The type of the mark that says: the key of the record the event was read from, if any."""
+    """The type of the marker for `key`: the key of the record that the event was read from."""
 
     KEY = "of the record"
 
@@ -58,26 +57,26 @@ def to_kafka(
     repeat_attributes: bool = False,
     message_format: int = 2,
 ) -> KafkaRecord:
-    """Write an event as a Kafka record.
+    """Writes an event as a Kafka record.
 
-    An event that was read from a record of the same mode gives that record back, byte for byte,
-    as `OpaqueEvent` and `NotAnEvent` do; a `LazyEvent` is read as a whole first. Otherwise headers
-    come in the order of the attributes, then those of the record it was read from that are not
-    the event's, in whatever case. `headers` are more of yours, at the end. Without `mode` it is
-    the mode the event was read in, else binary.
+    An event that was read from a record of the same content mode becomes that record again, byte
+    for byte, and so do `OpaqueEvent` and `NotAnEvent`; a `LazyEvent` is read as a whole first.
+    Otherwise the event headers follow the order of the attributes. Then come the other headers of
+    the record that it was read from, and last the caller's `headers`. The default `mode` is the
+    mode in which the event was read, else binary.
 
-    The key is yours: `key`, or what `key_mapper` makes of the event (`partition_key` takes the
-    partitioning extension). Without either, and where the mapper gives None, it is the key of the
-    record it was read from, else null.
+    The key is `key`, or the result of `key_mapper` for the event (`partition_key` uses the
+    partitioning extension). Without either, or if the mapper returns None, it is the key of the
+    record that the event was read from, else null.
 
-    `event_format` is for structured mode: the one the event was read in, else JSON;
-    `repeat_attributes` then adds the `ce_` headers of binary mode (Kafka binding 3.3.3).
-    `message_format` is the magic of the batch: 0 and 1 have no headers, so that only structured
-    mode can be written there (Kafka binding 1.3), in JSON and without headers; whoever reads it
-    must be told `mode="structured"`. A record that is no event and has no headers goes there too.
+    `event_format` is for structured mode; the default is the format in which the event was read,
+    else JSON. `repeat_attributes` then adds the `ce_` headers of binary mode (Kafka binding 3.3.3).
+    `message_format` is the magic of the batch: 0 and 1 have no headers, so that they allow only
+    structured mode (Kafka binding 1.3), in JSON and without headers, and the reader must pass
+    `mode="structured"`. A record that is not an event can be written there if it has no headers.
 
-    Raises CloudEventError when the event cannot be written as asked: in binary mode also for data
-    whose type is an event format, since readers take it for structured mode.
+    Raises CloudEventError if the event cannot be written as requested; in binary mode also for data
+    whose type is an event format, because readers take it for structured mode.
     """
     written: Sequence[Header]
     if not isinstance(event, CloudEvent):
@@ -95,10 +94,10 @@ def to_kafka(
         if not isinstance(event, ForwardOnly):
             raise unwritable_error(event, KAFKA)
         if mode is not None or event_format is not None or key_mapper is not None:
-            raise only_as_it_came_error(event.reason, KAFKA)
+            raise forward_only_error(event.reason, KAFKA)
         from_key, value, written = event.record
     elif event._message is None and (mode == "binary" or mode is None) and key_mapper is None:
-        # A new event in binary mode, the data path: what is below, at two thirds of its price.
+        # A new event in binary mode, the data path: the code below, in two thirds of its time.
         data = event._data
         from_key = None
         value = data if type(data) is bytes else event.data_bytes()
@@ -121,7 +120,7 @@ def to_kafka(
     if message_format != 2:
         _check_without_headers(event, written, message_format)
         written = ()
-    # What KafkaRecord(…) does, at half its price: this is the data path.
+    # KafkaRecord(…) inlined, in half its time: this is the data path.
     return _new_tuple(KafkaRecord, (key, value, tuple(written)))
 
 
@@ -129,9 +128,9 @@ _new_tuple: Final = tuple.__new__
 
 
 def partition_key(event: CloudEvent) -> bytes | None:
-    """A key mapper: the `partitionkey` of the partitioning extension, which stays in the event.
+    """Maps an event to its `partitionkey` (partitioning extension), which stays in the event.
 
-    None when it is unset (Kafka binding 3.1).
+    Returns None if it is unset (Kafka binding 3.1).
     """
     value = event.get("partitionkey")
     if value is None:
@@ -140,9 +139,9 @@ def partition_key(event: CloudEvent) -> bytes | None:
 
 
 def to_kafka_record(outcome: ForwardOnly, mode: Any = None, **options: Any) -> Any:
-    """The record as `to_kafka` gives it; see `CloudEvent.to_kafka_record`.
+    """Returns the record of `to_kafka`; see `CloudEvent.to_kafka_record`.
 
-    The method of what was read and is no event.
+    This is the method of results that are not events.
     """
     return to_kafka(outcome, mode, **options)
 
@@ -153,7 +152,7 @@ def _parts(
     event_format: EventFormat | None,
     repeat_attributes: bool,
 ) -> tuple[bytes | None, bytes | None, tuple[Header, ...]]:
-    """The key of the record that the event was read from, and value and headers to write."""
+    """Returns the key of the record that was read, and the value and headers to write."""
     message = event._message
     structured = message if type(message) is StructuredOrigin else None
     if mode is None:
@@ -186,7 +185,7 @@ def _parts(
         key, headers = message
     else:
         return None, value, tuple(written)
-    # What is not the event's to any reader goes with it from one mode to the other.
+    # Headers that no reader takes for the event's are kept in the other mode.
     written += [header for header in headers if not is_event_header(header[0].lower())]
     return key, value, tuple(written)
 
@@ -195,7 +194,7 @@ def _format_header(event_format: EventFormat) -> tuple[str, bytes]:
     return CONTENT_TYPE, event_media_type(event_format).encode()
 
 
-#: The one of the usual format, whose media type is known to be right.
+#: The header of the usual format, whose media type is known to be valid.
 _JSON_HEADER: Final = _format_header(JSON_FORMAT)
 
 
@@ -216,7 +215,7 @@ def _own_headers(headers: Sequence[Header]) -> Sequence[Header]:
 def _check_without_headers(
     event: CloudEvent | ForwardOnly, headers: Sequence[Header], message_format: int
 ) -> None:
-    """Refuse a record that would not be the same without its headers."""
+    """Refuses a record that would lose information without its headers."""
     if message_format not in (0, 1):
         raise CloudEventError(
             f"message_format is 0, 1 or 2, not {message_format!r}", clauses=_OLD_KAFKA

@@ -1,7 +1,7 @@
-"""JSON, exact: reading and writing that keeps what was written and refuses what JSON has not.
+"""Exact JSON: reads and writes without changing text, and refuses everything that is not JSON.
 
-Python's own decoder reads NaN and lets the last of two equal names win; this module does not.
-It knows no event and no attribute.
+Python's own decoder accepts NaN, and the last of two equal names wins; not so here. Knows no event
+and no attribute.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
     "value_end",
 ]
 
-#: What may stand between the parts of a JSON text.
+#: The blanks between the parts of a JSON text.
 BLANKS: Final = " \t\n\r"
 
 _RFC: Final = ("RFC 8259",)
@@ -42,7 +42,7 @@ _WRITING: Final = ('JSON format 3.1.1 "Payload Serialization"',)
 
 
 class _NotJsonError(ValueError):
-    """Raised from within the decoder for what Python reads and JSON does not have."""
+    """Raised inside the decoder for values that Python reads and JSON does not have."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -50,7 +50,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 class Pairs(list[tuple[str, Any]]):
-    """The members of a JSON object in their order, names that are there twice kept."""
+    """The members of a JSON object in their order; duplicate names are kept."""
 
     __slots__ = ()
 
@@ -66,7 +66,7 @@ def _exact_whole(text: str) -> tuple[str, str]:
     return "whole", "0" if text == "-0" else text
 
 
-#: Numbers of any length and nearly any exponent; what it cannot hold exactly is an error.
+#: Numbers of any length and nearly any exponent; raises for a number that it cannot hold exactly.
 _EXACT: Final = decimal.Context(
     prec=decimal.MAX_PREC,
     Emax=decimal.MAX_EMAX,
@@ -84,23 +84,23 @@ def _exact_fraction(text: str) -> tuple[str, str]:
 
 
 def _any_int(text: str) -> int | Decimal:
-    """An integer of any length: beyond Python's limit on digits it becomes a Decimal."""
+    """Returns an integer of any length: a Decimal beyond Python's limit on digits."""
     try:
         return int(text)
     except ValueError:
         return Decimal(text)
 
 
-#: Reads JSON as RFC 8259 has it: NaN and Infinity are refused.
+#: Reads JSON as in RFC 8259: refuses NaN and Infinity.
 JSON_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
-#: The same, but every object comes as its pairs, which keeps names that are there twice.
+#: Reads the same, with every object as its pairs, which keeps duplicate names.
 PAIRS_DECODER: Final = json.JSONDecoder(object_pairs_hook=Pairs, parse_constant=_refuse_constant)
-#: Refuses names that are there twice.
+#: Refuses duplicate names.
 UNIQUE_NAMES_DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_unique, parse_constant=_refuse_constant
 )
-#: Reads numbers exactly, as pairs that equal nothing else that is read: Python holds 1, 1.0 and
-#: True to be equal, and 1e400 and 1e500 too.
+#: Reads numbers exactly, as pairs that equal no other value: in Python 1, 1.0 and True are equal,
+#: and so are 1e400 and 1e500.
 COMPARING_DECODER: Final = json.JSONDecoder(
     parse_constant=_refuse_constant, parse_int=_exact_whole, parse_float=_exact_fraction
 )
@@ -111,7 +111,7 @@ _ASCII_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 def raw_decode(text: str, start: int, decoder: json.JSONDecoder = JSON_DECODER) -> tuple[Any, int]:
-    """Read one JSON value that starts at `start`; gives the value and where it ends.
+    """Reads one JSON value that starts at `start`; returns the value and its end.
 
     Raises CloudEventError that names the character, and for a value nested too deeply.
     """
@@ -124,7 +124,7 @@ def raw_decode(text: str, start: int, decoder: json.JSONDecoder = JSON_DECODER) 
     except RecursionError:
         raise CloudEventError("the JSON is nested too deeply to be read", clauses=_DEPTH) from None
     except ValueError:
-        # An integer of more digits than int() takes; a decoder for these is slower.
+        # An integer of more digits than int() accepts; its decoder is slower.
         patient = json.JSONDecoder(
             object_pairs_hook=decoder.object_pairs_hook,
             parse_constant=_refuse_constant,
@@ -138,7 +138,7 @@ def _json_error(reason: str) -> CloudEventError:
 
 
 def parse_json(text: str, decoder: json.JSONDecoder = JSON_DECODER) -> Any:
-    """Read a whole JSON text. Raises CloudEventError as `raw_decode` does."""
+    """Reads a whole JSON text. Raises CloudEventError as `raw_decode` does."""
     start = skip_blanks(text, 0)
     value, end = raw_decode(text, start, decoder)
     end = skip_blanks(text, end)
@@ -148,10 +148,10 @@ def parse_json(text: str, decoder: json.JSONDecoder = JSON_DECODER) -> Any:
 
 
 def value_end(text: str, start: int) -> int:
-    """Where the value that starts at `start` ends, in a text that is known to be JSON.
+    """Returns the end of the value that starts at `start`, in a text that is known to be JSON.
 
-    Unlike the decoder it takes any depth: what was read where the stack was shallow can be found
-    where it is deep.
+    Unlike the decoder it accepts any depth, because the stack may be deeper now than when the text
+    was read.
     """
     try:
         return raw_decode(text, start)[1]
@@ -166,14 +166,14 @@ def value_end(text: str, start: int) -> int:
 
 
 def skip_blanks(text: str, position: int) -> int:
-    """The first position from `position` on that is no JSON blank."""
+    """Returns the first position from `position` on that is not a JSON blank."""
     while position < len(text) and text[position] in BLANKS:
         position += 1
     return position
 
 
 def member_texts(text: str, start: int) -> dict[str, str]:
-    """The text of each member's value in the object at `start`, which is known to be JSON."""
+    """Returns the text of each member's value in the object at `start`, in valid JSON."""
     texts: dict[str, str] = {}
     position = skip_blanks(text, start + 1)
     while text[position] != "}":
@@ -194,7 +194,7 @@ _STRING_OR_BRACKET: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[][{}]')
 
 _NOT_ASCII: Final = re.compile("[^\\x00-\\x7f]")
 _STRING_OR_BLANKS: Final = re.compile(r'("(?:[^"\\]|\\.)*")|[ \t\n\r]+')
-#: What a String may not hold (CloudEvents 1.0 "String") and JSON text may, unescaped.
+#: Characters that JSON text may have unescaped, but a String may not (CloudEvents 1.0 "String").
 _NOT_FOR_HEADERS: Final = re.compile(
     "[\\x7f-\\x9f\\ud800-\\udfff\\ufdd0-\\ufdef"
     + "".join(f"\\U{plane:04x}fffe\\U{plane:04x}ffff" for plane in range(17))
@@ -203,9 +203,9 @@ _NOT_FOR_HEADERS: Final = re.compile(
 
 
 def compact_json(text: str) -> str:
-    """The same JSON without blanks between its parts, and with nothing a String may not hold.
+    """Returns the JSON without blanks between its parts, and valid as a String.
 
-    Numbers, names and their order stay as they were written.
+    Keeps numbers, names and their order as they were written.
     """
     return _NOT_FOR_HEADERS.sub(_escape, _STRING_OR_BLANKS.sub(_only_string, text))
 
@@ -215,7 +215,7 @@ def _only_string(match: re.Match[str]) -> str:
 
 
 def escape_ascii(text: str) -> str:
-    """JSON text with every character outside ASCII escaped."""
+    """Returns the JSON text with every character outside ASCII escaped."""
     return _NOT_ASCII.sub(_escape, text)
 
 
@@ -226,14 +226,14 @@ def _escape(match: re.Match[str]) -> str:
     return _ASCII_ENCODER.encode(character)[1:-1]
 
 
-#: The containers that are being written, by which `_encode` sees a circle.
+#: The containers that are being written, in which `_encode` detects a circular reference.
 _being_written: Final[dict[int, Any]] = {}
 
 
 def _encoder_made_once() -> Callable[[Any, int], Iterable[str]]:
-    """What `_ENCODER` makes anew for each value, at a third of the price of writing it.
+    """Returns the encoder that `_ENCODER` would create anew for each value, at a third of the cost.
 
-    Where it cannot be had, a function that always gives up.
+    Returns a function that always fails if the C encoder is missing.
     """
     try:
         made: Callable[[Any, int], Iterable[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]  # private
@@ -251,11 +251,11 @@ _encode: Final = _encoder_made_once()
 
 
 def dump_json(value: Any) -> str:
-    """The JSON text of a Python value. Raises CloudEventError for one JSON cannot express."""
+    """Returns the JSON text of a Python value. Raises CloudEventError if it has none."""
     try:
         text = "".join(_encode(value, 0))
     except (TypeError, ValueError, LookupError, RecursionError):
-        # Whatever it is, also what another thread caused, the careful way finds it again or not.
+        # Any failure, even one that another thread caused, is checked again by the careful encoder.
         _being_written.clear()
         text = _carefully_encoded(value)
     if not text.isascii():

@@ -1,7 +1,7 @@
-"""Media types: parsing, and what a media type says about events and data (RFC 2045, RFC 2046).
+"""Parses media types, and tells their meaning for events and data (RFC 2045, RFC 2046).
 
-Type, subtype and parameter names are case-insensitive and come out in lower case; parameter
-values keep their case. This module knows no header and no event.
+Type, subtype and parameter names are case-insensitive and become lower case; parameter values keep
+their case. This module knows no header and no event.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 __all__ = ["CLOUDEVENTS_BATCH_JSON", "CLOUDEVENTS_JSON", "MediaType", "parse_media_type"]
 
-#: The media type of the JSON event format and of the JSON batch format.
+#: The media types of the JSON event format and of the JSON batch format.
 CLOUDEVENTS_JSON = "application/cloudevents+json"
 CLOUDEVENTS_BATCH_JSON = "application/cloudevents-batch+json"
 
@@ -33,22 +33,22 @@ class MediaType(NamedTuple):
 
     @property
     def essence(self) -> str:
-        """`type/subtype` in lower case, without parameters."""
+        """Returns `type/subtype` in lower case, without parameters."""
         return f"{self.type}/{self.subtype}"
 
     @property
     def charset(self) -> str | None:
-        """The charset parameter as it was written, or None."""
+        """Returns the charset parameter as it was written, or None."""
         return next((value for name, value in self.parameters if name == "charset"), None)
 
     @property
     def declares_json(self) -> bool:
-        """True for `*/json` and `*/*+json` (JSON format 3.1.1)."""
+        """Returns whether it is `*/json` or `*/*+json` (JSON format 3.1.1)."""
         return self.subtype == "json" or self.subtype.endswith("+json")
 
     @property
     def declares_text(self) -> bool:
-        """True for `text/*`, XML (RFC 7303), and whatever names its charset."""
+        """Returns whether it is `text/*`, XML (RFC 7303), or has a charset."""
         return (
             self.type == "text"
             or self.subtype == "xml"
@@ -58,23 +58,23 @@ class MediaType(NamedTuple):
 
     @property
     def is_event_format(self) -> bool:
-        """True for `application/cloudevents` and `application/cloudevents+…`: one whole event."""
+        """Returns whether it is `application/cloudevents`, with or without `+…`: one event."""
         return self.type == "application" and (
             self.subtype == "cloudevents" or self.subtype.startswith("cloudevents+")
         )
 
     @property
     def is_batch_format(self) -> bool:
-        """True for `application/cloudevents-batch` and `application/cloudevents-batch+…`."""
+        """Returns whether it is `application/cloudevents-batch`, with or without `+…`."""
         return self.type == "application" and (
             self.subtype == "cloudevents-batch" or self.subtype.startswith("cloudevents-batch+")
         )
 
 
 def parse_media_type(text: str) -> MediaType | None:
-    """Parse a media type with its parameters; None when the text is not one.
+    """Parses a media type with its parameters; returns None for any other text.
 
-    Blanks around `;` and an empty parameter (`text/plain;`) are accepted, as HTTP does.
+    Accepts blanks around `;` and an empty parameter (`text/plain;`), as HTTP does.
     """
     return _remembered(text) if len(text) <= _REMEMBERED_LENGTH else _parse(text)
 
@@ -97,6 +97,6 @@ def _parse(text: str) -> MediaType | None:
     return MediaType(match[1].lower(), match[2].lower(), tuple(parameters))
 
 
-#: A topic has a handful of media types, and each is asked for with every event.
+#: A topic has a handful of media types, and every event looks one up.
 _REMEMBERED_LENGTH = 256
 _remembered = lru_cache(maxsize=1024)(_parse)

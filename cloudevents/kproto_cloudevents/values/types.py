@@ -1,13 +1,13 @@
 """The type system of CloudEvents: the types, their rules and canonical strings.
 
-A native value says its type by its Python type:
+The Python type of a native value tells its CloudEvents type:
 
     Boolean  bool     Integer  int (32 bit)     Binary  bytes     String  str
     URI  Uri          URI-reference  UriReference          Timestamp  Timestamp
     Map  JsonMap (versions before 1.0)
 
-The last four are strings that know what they are; they compare and hash as strings, and keep
-the text exactly as it was written. This module knows no attribute, version or binding.
+The last four are typed strings; they compare and hash as strings, and keep the text exactly as it
+was written. This module knows no attribute, version or binding.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ __all__ = [
 INTEGER_MIN: Final = -(2**31)
 INTEGER_MAX: Final = 2**31 - 1
 
-#: What an attribute of an event holds.
+#: The value of an attribute in an event.
 AttributeValue = str | bool | int | bytes
-#: What an attribute may be set to; None means unset, a datetime becomes a Timestamp.
+#: A value for setting an attribute; None means unset, a datetime becomes a Timestamp.
 AttributeInput = str | bool | int | bytes | datetime | None
 
 
@@ -84,8 +84,8 @@ class UriReference(str):
 class Timestamp(str):
     """An attribute value of type Timestamp: the RFC 3339 text as it was written.
 
-    With an aware datetime it compares by the moment, exactly, and never equals one without an
-    offset; with texts it compares as the text it is, which is also what its hash is of.
+    Compares with an aware datetime by the exact moment, and never equals a naive one. Compares with
+    texts as text, which also determines its hash.
     """
 
     __slots__ = ()
@@ -113,7 +113,7 @@ class Timestamp(str):
         return self._ordered(other, operator.ge)
 
     def _ordered(self, other: object, holds: Callable[[Any, Any], bool]) -> bool:
-        """Compare with a datetime by the moment, with a text by the texts."""
+        """Compares with a datetime by the moment, with a text as text."""
         if not isinstance(other, datetime):
             return holds(str(self), other)
         if other.utcoffset() is None:
@@ -125,10 +125,10 @@ class Timestamp(str):
 
     @classmethod
     def from_datetime(cls, moment: datetime) -> Timestamp:
-        """The canonical text of an aware datetime; UTC is written `Z`.
+        """Returns the canonical text of an aware datetime; UTC is written `Z`.
 
-        Raises CloudEventError for a datetime without an offset. An offset with seconds, which
-        RFC 3339 cannot write, becomes UTC.
+        Raises CloudEventError for a naive datetime. An offset with seconds, which RFC 3339 cannot
+        write, becomes UTC.
         """
         offset = moment.utcoffset()
         if offset is None:
@@ -150,11 +150,11 @@ class Timestamp(str):
 
     @property
     def datetime(self) -> datetime:
-        """The moment as an aware datetime with the offset that was written.
+        """Returns the moment as an aware datetime with the offset that was written.
 
-        Digits beyond microseconds are cut. A leap second (`:60`) is the first instant of the next
-        minute, as POSIX time has it. Raises CloudEventError for text that is no RFC 3339, and for
-        the few moments a datetime cannot hold (the year 0000, a leap second at the end of 9999).
+        Cuts digits beyond microseconds. A leap second (`:60`) is the first instant of the next
+        minute, as in POSIX time. Raises CloudEventError for text that is not RFC 3339, and for the
+        few moments that a datetime cannot hold (the year 0000, a leap second at the end of 9999).
         """
         match = _TIMESTAMP.fullmatch(self)
         if match is None or _timestamp_fault(self) is not None:
@@ -171,20 +171,19 @@ class Timestamp(str):
 class JsonMap(str):
     """An attribute value of type Map, which 1.0 no longer has: the text of a JSON object.
 
-    By itself it compares and hashes as that text, whatever the order of its names: a text equals
-    only itself, and a map that equals texts cannot equal maps of other texts too. Events compare
-    their Maps by the JSON value; `value()` gives it.
+    Compares and hashes as that text, regardless of the order of its names, because a value that
+    equals one text cannot equal another. Events compare their Maps by the JSON value of `value()`.
     """
 
     __slots__ = ()
 
     @classmethod
     def of(cls, entries: Mapping[str, Any]) -> JsonMap:
-        """The text of a mapping. Raises CloudEventError for what JSON cannot express."""
+        """Returns the text of a mapping. Raises CloudEventError if JSON cannot express it."""
         return cls(dump_json(dict(entries)))
 
     def value(self) -> dict[str, Any]:
-        """The entries; a new object at each call. Raises CloudEventError for no JSON object."""
+        """Returns the entries as a new object. Raises CloudEventError if not a JSON object."""
         entries = parse_json(self)
         if isinstance(entries, dict):
             return entries
@@ -194,11 +193,11 @@ class JsonMap(str):
 
 
 class AttributeType(NamedTuple):
-    """One type: `fault(text)` says why a text is not of this type (None: it is), `parse(text)`
-    gives the native value of a text that is.
+    """One type: `fault(text)` returns why a text is not of this type (None if it is), `parse(text)`
+    returns the native value of a valid text.
 
-    `quick(text)` is truthy only for a text that is right; a falsy answer says nothing. It is a
-    function in C, so that usual values of the data path are checked in one call.
+    `quick(text)` is truthy only for a valid text; a falsy result decides nothing. It is a C
+    function, so that usual values of the data path are checked in one call.
     """
 
     name: str
@@ -208,7 +207,7 @@ class AttributeType(NamedTuple):
 
 
 def canonical(value: AttributeInput) -> str:
-    """The canonical string of a native value (CloudEvents 1.0 "Type System").
+    """Returns the canonical string of a native value (CloudEvents 1.0 "Type System").
 
     Raises CloudEventError for a value of no CloudEvents type and for an Integer beyond 32 bits.
     """
@@ -234,7 +233,7 @@ def canonical(value: AttributeInput) -> str:
 
 
 def json_of(value: AttributeValue) -> str:
-    """The JSON of an attribute's value: a Boolean, an Integer and a Map as they are, else a string.
+    """Returns the JSON of an attribute's value: Boolean, Integer, Map, else a string.
 
     Raises CloudEventError as `canonical` does.
     """
@@ -243,7 +242,7 @@ def json_of(value: AttributeValue) -> str:
 
 
 def native(value: AttributeInput) -> AttributeValue:
-    """The value as an event holds it: checked, a datetime as its Timestamp."""
+    """Returns the value in the form that an event keeps: checked, a datetime as its Timestamp."""
     text = canonical(value)
     if isinstance(value, datetime):
         return text
@@ -253,7 +252,7 @@ def native(value: AttributeInput) -> AttributeValue:
 
 
 def type_of(value: AttributeValue) -> AttributeType:
-    """The CloudEvents type that the Python type of a value says."""
+    """Returns the CloudEvents type for the Python type of a value."""
     for kind, attribute_type in _TYPE_OF:
         if isinstance(value, kind):
             return attribute_type
@@ -263,7 +262,7 @@ def type_of(value: AttributeValue) -> AttributeType:
 # --- Boolean, Integer, Binary -------------------------------------------------------------------
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
-#: No Integer has more characters than its lowest; longer text is refused before it is converted.
+#: No Integer has more characters than its lowest; longer text is refused before conversion.
 _INTEGER_LENGTH = len(str(INTEGER_MIN))
 
 
@@ -280,8 +279,8 @@ def _integer_fault(text: str) -> str | None:
 
 
 def base64_bytes(text: str) -> bytes | None:
-    """The bytes that Base64 text stands for (RFC 4648, 4); None for any other text."""
-    # Python's strict mode lets padding behind a whole quantum pass.
+    """Returns the bytes of Base64 text (RFC 4648, 4); None for any other text."""
+    # Python's strict mode accepts padding behind a whole quantum.
     if len(text) % 4 or text.endswith("==="):
         return None
     try:
@@ -318,7 +317,7 @@ _SURROGATE = re.compile("[\\ud800-\\udfff]")
 
 
 def utf8(text: str, *, where: str | None, clauses: tuple[str, ...] = ()) -> bytes:
-    """The text in UTF-8. Raises CloudEventError for an unpaired surrogate, which has none."""
+    """Returns the text in UTF-8. Raises CloudEventError for an unpaired surrogate."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -328,8 +327,8 @@ def utf8(text: str, *, where: str | None, clauses: tuple[str, ...] = ()) -> byte
 
 
 def _string_fault(text: str) -> str | None:
-    # Printable text holds no control character, surrogate or noncharacter. The reverse does not
-    # hold (a no-break space is allowed and not printable), hence the search.
+    # Printable text has no control character, surrogate or noncharacter. The reverse is not true (a
+    # no-break space is allowed and not printable), hence the search.
     if text.isprintable():
         return None
     found = _DISALLOWED.search(text)
@@ -382,7 +381,7 @@ def _uri_reference_fault(text: str) -> str | None:
 
 
 def _host_is_right(match: re.Match[str]) -> bool:
-    """Check the address between brackets, whose grammar is too long for one pattern."""
+    """Checks the address between brackets, whose grammar is too long for one pattern."""
     address = match["ipv6"]
     if address is None:
         return True
@@ -403,8 +402,8 @@ _TIMESTAMP = re.compile(
     "[Tt](?P<hour>[01][0-9]|2[0-3]):(?P<minute>[0-5][0-9]):(?P<second>[0-5][0-9]|60)"
     rf"(?:\.(?P<fraction>[0-9]+))?{_OFFSET}"
 )
-#: Times that need no look at a calendar: days up to 28, no leap second. No groups, which makes it
-#: twice as fast, no counts, and nothing that is tried shorter.
+#: Times that need no calendar: days up to 28, no leap second. No groups, which makes it twice as
+#: fast, no counts, and no backtracking.
 _PLAIN_TIMESTAMP = re.compile(
     "[0-9][0-9][0-9][0-9]-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
     "[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
@@ -433,7 +432,7 @@ def _month_length(year: int, month: int) -> int:
 
 
 def _may_be_leap_second(match: re.Match[str]) -> bool:
-    """True when the minute is the last of a month in UTC (RFC 3339, 5.7)."""
+    """Returns whether the minute is the last of a month in UTC (RFC 3339, 5.7)."""
     minute_of_day = int(match["hour"]) * 60 + int(match["minute"]) - _offset_minutes(match)
     day, year, month = int(match["day"]), int(match["year"]), int(match["month"])
     days, minute_of_day = divmod(minute_of_day, 24 * 60)
@@ -468,7 +467,7 @@ def _moment(match: re.Match[str]) -> datetime:
     return moment + timedelta(minutes=1) if leap else moment
 
 
-#: A moment exactly, ordered as time goes: the minute in UTC, counted from the year 0, the second,
+#: An exact moment in chronological order: the minute in UTC, counted from the year 0, the second,
 #: which a leap second makes 60, and the digits of the fraction without zeros at the end.
 Moment = tuple[int, int, str]
 
@@ -478,7 +477,7 @@ _YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def exact_moment(text: str) -> Moment | None:
-    """The moment of a time in RFC 3339, of any year and any precision; None for other text."""
+    """Returns the moment of an RFC 3339 time of any year and precision; None for other text."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None or _timestamp_fault(text) is not None:
         return None
@@ -492,8 +491,8 @@ def exact_moment(text: str) -> Moment | None:
 
 
 def _exact_of(moment: datetime) -> Moment:
-    """The moment of an aware datetime."""
-    # The clock where it is, then its offset: some first and last hours have no datetime in UTC.
+    """Returns the moment of an aware datetime."""
+    # The local clock, then its offset, because some first and last hours have no datetime in UTC.
     since = moment.replace(tzinfo=UTC) - _YEAR_ONE - (moment.utcoffset() or timedelta())
     minute, rest = divmod(since, timedelta(minutes=1))
     digits = f"{rest.microseconds:06}".rstrip("0")
@@ -510,13 +509,13 @@ def _no_timestamp_error(text: str) -> CloudEventError:
 
 
 def same_moment(one: str, other: str) -> bool:
-    """True when two texts are times, and the same moment, whatever their offset."""
+    """Returns whether two texts are times of the same moment, whatever their offsets."""
     moment = exact_moment(one)
     return moment is not None and moment == exact_moment(other)
 
 
 def same_map(one: str, other: str) -> bool:
-    """True when two texts are Maps, and the same JSON value: order and spelling do not count."""
+    """Returns whether two texts are Maps with the same JSON value, in any order and spelling."""
     if _map_fault(one) is not None or _map_fault(other) is not None:
         return False
     try:
@@ -528,7 +527,7 @@ def same_map(one: str, other: str) -> bool:
 
 # --- the table ----------------------------------------------------------------------------------
 
-#: Never matches: types whose values do not pass by the million have no quick check.
+#: Never matches: types that are rare on the data path have no quick check.
 _NO_QUICK_CHECK = re.compile("(?!)").match
 
 BOOLEAN: Final = AttributeType(
@@ -547,13 +546,13 @@ TIMESTAMP: Final = AttributeType(
 
 MAP: Final = AttributeType("Map", _map_fault, JsonMap, _NO_QUICK_CHECK)
 
-#: Every type by the name the specification gives it.
+#: Every type by its name in the specification.
 TYPES: Final = {
     each.name: each
     for each in (BOOLEAN, INTEGER, STRING, BINARY, URI, URI_REFERENCE, TIMESTAMP, MAP)
 }
 
-#: In the order of asking: bool is an int, and the three typed strings are str.
+#: In the order of checks: bool is an int, and the typed strings are str.
 _TYPE_OF: Final[tuple[tuple[type, AttributeType], ...]] = (
     (bool, BOOLEAN),
     (int, INTEGER),

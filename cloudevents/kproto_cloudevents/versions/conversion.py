@@ -1,7 +1,7 @@
-"""The attributes of an event under another version of CloudEvents.
+"""Converts the attributes of an event to another version of CloudEvents.
 
-What the other version cannot carry is named, never dropped. This module knows attributes and the
-tables of versions; it knows no event, data or binding.
+Reports every attribute that the other version cannot carry, and drops none. This module knows
+attributes and the tables of versions; it knows no event, data or binding.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Final
 from ..errors import CloudEventError, quoted
 from ..values.json_text import compact_json, dump_json, member_texts, skip_blanks
 from ..values.types import AttributeValue, JsonMap, canonical, json_of
-from .rules import SpecVersion
+from .spec_version import SpecVersion
 
 __all__ = ["attributes_in", "entries_of"]
 
-#: What versions may name differently. The encoding of data is not among them: it belongs to the
-#: document, and each version's format says it anew.
+#: Attributes that versions may name differently. The data encoding is not among them: it belongs to
+#: the document, and each version's format writes it anew.
 _ROLES: Final = ("id", "source", "type", "subject", "time", "content_type", "data_schema")
 
 
@@ -29,9 +29,9 @@ def attributes_in(
     drop: Collection[str],
     rename: Mapping[str, str],
 ) -> tuple[dict[str, AttributeValue], list[str]]:
-    """The attributes under another version, and why each of the others cannot be.
+    """Returns the attributes in the target version, and the reason for each that it cannot carry.
 
-    `drop` are attributes to leave behind, `rename` gives the names that others get in the target.
+    `drop` are attributes to leave out, `rename` has new names in the target.
     """
     if isinstance(drop, str):
         raise CloudEventError(
@@ -72,10 +72,10 @@ def attributes_in(
 
 
 def entries_of(extension_map: AttributeValue) -> dict[str, AttributeValue]:
-    """The entries of a map of extensions as attribute values, those that are null left out.
+    """Returns the entries of a map of extensions as attribute values, without nulls.
 
-    An entry that is no text, Boolean or Integer is a JsonMap if it is an object, else the text of
-    its JSON.
+    An entry that is not a text, Boolean or Integer is a JsonMap if it is an object, else the text
+    of its JSON.
     """
     return {name: text if held is None else held for name, held, text in _entries(extension_map)}
 
@@ -83,9 +83,9 @@ def entries_of(extension_map: AttributeValue) -> dict[str, AttributeValue]:
 def _entries(
     extension_map: AttributeValue,
 ) -> Iterator[tuple[str, AttributeValue | None, str]]:
-    """Each entry: its name, its value as an attribute (None: no attribute has one such), its text.
+    """Yields the name of each entry, its value (None if it cannot be an attribute), and its text.
 
-    Entries that are null are unset.
+    Skips entries that are null, which is unset.
     """
     text = canonical(extension_map)
     texts = member_texts(text, skip_blanks(text, 0))
@@ -101,9 +101,9 @@ def _entries(
 def _flat(
     attributes: Mapping[str, AttributeValue], version: SpecVersion, target: SpecVersion
 ) -> Iterator[tuple[str, AttributeValue | None, str | None]]:
-    """Each attribute with its usual name in the target, None where it has none there.
+    """Yields each attribute with its usual name in the target, None if it has none there.
 
-    An entry of a map that is no attribute value comes as None.
+    An entry of a map that cannot be an attribute value has the value None.
     """
     names = {getattr(version, role): getattr(target, role) for role in _ROLES}
     for name, value in attributes.items():
@@ -119,7 +119,7 @@ def _flat(
 
 
 def _free(name: str, target: SpecVersion) -> str | None:
-    """The name of an extension, unless it means something else in the target."""
+    """Returns the name of an extension; None if it has another meaning in the target."""
     return None if name in target.attributes else name
 
 

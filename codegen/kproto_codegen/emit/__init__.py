@@ -1,4 +1,4 @@
-"""From specs to Python: a package with one module a message, and the files it stands in.
+"""Turns specs into a package with one module per message, and writes its files.
 
-Must not know where the specs come from; it is told which files they were made of.
+Does not know the source of the specs; the caller passes the names of the files they came from.
 """

@@ -1,7 +1,7 @@
-"""The walk over one layout of a struct, which reading and writing have in common.
+"""Emits the statements of one layout of a struct; readers and writers share this order.
 
-Owns the order of things: each item in its place, neighbouring numbers held back until one Struct
-takes them all. What is said of each is for `readers` and `writers`.
+Emits each item in its place, and collects neighbouring numbers until one Struct takes them all.
+`readers` and `writers` emit the statements of each item.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .plan import FieldPlan, Form, Kind, Run, StructPlan, TagsForm
 
 __all__ = ["Block", "elements_function", "value_function"]
 
-#: What the functions for many values call them, by the kind of each.
+#: The plural of each kind in the names of functions for many values.
 _PLURALS: Final = {
     Kind.BOOL: "numbers",
     Kind.NUMBER: "numbers",
@@ -27,7 +27,7 @@ _PLURALS: Final = {
 
 
 class Block(ABC):
-    """The statements of one struct, `target`, in one layout."""
+    """Emits the statements that read or write one struct, `target`, in one layout."""
 
     def __init__(self, plan: StructPlan, target: str, imports: Imports) -> None:
         self.plan = plan
@@ -38,7 +38,7 @@ class Block(ABC):
         self.numbers: list[tuple[str, str]] = []
 
     def struct(self, run: Run, forms: tuple[Form, ...]) -> Code:
-        """The code of a whole run."""
+        """Returns the code of a whole run."""
         for item, form in zip(run.items, forms, strict=True):
             if isinstance(form, TagsForm):
                 self.end(form)
@@ -58,7 +58,7 @@ class Block(ABC):
         return self.code
 
     def value(self, field: FieldPlan, form: FieldForm) -> Code:
-        """The code of one value that stands by itself, in a tag."""
+        """Returns the code of one value by itself, in a tag."""
         self._take(field, form, f"{self.target}.{field.slot}")
         self.flush()
         return self.code
@@ -81,56 +81,56 @@ class Block(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """Let one Struct take the numbers that wait."""
+        """Emits one Struct for the collected numbers."""
 
     @abstractmethod
     def number(self, field: FieldPlan, place: str) -> None:
-        """A number or a bool."""
+        """Emits a number or a bool."""
 
     @abstractmethod
     def uuid(self, field: FieldPlan, place: str) -> None:
-        """A uuid."""
+        """Emits a uuid."""
 
     @abstractmethod
     def string(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        """A string."""
+        """Emits a string."""
 
     @abstractmethod
     def octets(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        """Bytes or records."""
+        """Emits bytes or records."""
 
     @abstractmethod
     def nested(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        """A struct that stands by itself; no number waits."""
+        """Emits a struct by itself; no number is collected."""
 
     @abstractmethod
     def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        """An array."""
+        """Emits an array."""
 
     @abstractmethod
     def absent(self, field: FieldPlan, place: str) -> None:
-        """A field that the layout does not have."""
+        """Emits a field that the layout does not have."""
 
     @abstractmethod
     def tagged(self, field: FieldPlan, place: str) -> None:
-        """A field that stands in a tag."""
+        """Emits the place of a tagged field."""
 
     @abstractmethod
     def end(self, form: TagsForm) -> None:
-        """What stands behind the fields."""
+        """Emits the end of the struct, behind its fields."""
 
 
 def value_function(verb: str, kind: str, form: FieldForm) -> str:
-    """`read_compact_nullable_string` and its like."""
+    """Returns a name such as `read_compact_nullable_string`."""
     compact = "compact_" if form.compact else ""
     nullable = "nullable_" if form.nullable else ""
     return f"{verb}_{compact}{nullable}{kind}"
 
 
 def elements_function(verb: str, field: FieldPlan, form: FieldForm) -> tuple[str, str] | None:
-    """`read_compact_strings` and its like, with the source of a further argument.
+    """Returns a name such as `read_compact_strings`, with the source of a further argument.
 
-    None where each element takes a call of its own: of bytes, of which Kafka has no array.
+    Returns None if each element needs its own call: for bytes, of which Kafka has no array.
     """
     plural = _PLURALS.get(field.element_kind)
     if plural is None:

@@ -1,6 +1,6 @@
-"""The class of a struct: its slots, its constructor, its properties, and how a list is searched.
+"""Emits the class of a struct: slots, constructor, properties, and the look-up in a list.
 
-Plain Python for users; how the bytes are read and written is for `functions`.
+These are plain Python for users; `functions` emits the code that reads and writes the bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["class_names", "class_parts", "quoted_tuple"]
 def class_parts(
     message: MessageSpec, plan: StructPlan, secrets: Collection[str], imports: Imports
 ) -> dict[str, object]:
-    """What the template fills in for a struct; `secrets` are the fields never to be printed."""
+    """Returns the template's values for a struct; `secrets` are fields that are never printed."""
     for field in plan.fields:
         imports.default(field)
         if field.element_kind is Kind.UUID:
@@ -46,14 +46,14 @@ def class_parts(
 
 
 def class_names(plan: StructPlan) -> list[str]:
-    """The classes that a module has of a struct."""
+    """Returns the names of the classes that a module has for a struct."""
     if plan.keys and not plan.is_message:
         return [plan.class_name, f"{plan.class_name}Collection"]
     return [plan.class_name]
 
 
 def _init(plan: StructPlan) -> list[str]:
-    """`__init__` with a keyword for each field."""
+    """Returns `__init__` with a keyword for each field."""
     if not plan.fields:
         return ["def __init__(self) -> None:", "    self._unknown_tags = None"]
     parameters = [
@@ -61,7 +61,7 @@ def _init(plan: StructPlan) -> list[str]:
     ]
     body = [line for field in plan.fields for line in _assignment(field)]
     body.append("self._unknown_tags = None")
-    # An argument a line, always: fields come and go with releases, and so a diff shows just those.
+    # One argument per line, always: releases add and remove fields, and a diff shows just those.
     head = ["def __init__(", "    self,", "    *,"]
     return [*head, *(f"    {text}," for text in parameters), ") -> None:", *indent(body)]
 
@@ -87,12 +87,12 @@ def _assignment(field: FieldPlan) -> list[str]:
 
 
 def _lazy(field: FieldPlan) -> list[str]:
-    """The property in front of the slot of what is made when it is first asked for."""
+    """Returns the property for a slot that is created at its first access."""
     name, place = field.attribute, f"self.{field.slot}"
     return [
         "@property",
         f"def {name}(self) -> {field.annotation}:",
-        '    """Made at its defaults when it is first asked for: few messages carry it."""',
+        '    """The value; created at the first access, because few messages carry it."""',
         f"    if {place} is DEFAULT:",
         f"        {place} = {field.fresh_default()}",
         f"    return {place}",
@@ -104,13 +104,13 @@ def _lazy(field: FieldPlan) -> list[str]:
 
 
 def _packed(field: FieldPlan, imports: Imports) -> list[str]:
-    """The property in front of the slot of numbers that may be the bytes that were read."""
+    """Returns the property for a slot of numbers that may still hold their undecoded bytes."""
     name, place = field.attribute, f"self.{field.slot}"
     shapes, size = imports.array_shapes(field.spec.element_type)
     return [
         "@property",
         f"def {name}(self) -> {field.annotation}:",
-        '    """Made of the bytes that were read when it is first asked for."""',
+        '    """The numbers; decoded from the bytes of the message at the first access."""',
         f"    if type({place}) is PACKED:",
         f"        packed: Any = {place}",
         f"        {place} = [*{shapes}[len(packed) // {size}].unpack(packed)]",
@@ -123,7 +123,7 @@ def _packed(field: FieldPlan, imports: Imports) -> list[str]:
 
 
 def _finders(plan: StructPlan) -> list[str]:
-    """`find` and `find_all`, with the names and types of the key."""
+    """Returns `find` and `find_all`, with the names and types of the key."""
     several = len(plan.keys) > 1
     parameters = ["self", "*"]
     for key in plan.keys:
@@ -133,11 +133,11 @@ def _finders(plan: StructPlan) -> list[str]:
     name = plan.class_name
     return [
         *_method("find", parameters, f"{name} | None"),
-        '    """An element with that key, or None; the first, if none was moved or changed."""',
+        '    """Returns an element with that key, or None; the first if none moved or changed."""',
         f"    return self._find({names})",
         "",
         *_method("find_all", parameters, f"list[{name}]"),
-        '    """Every element with that key, in order."""',
+        '    """Returns every element with that key, in order."""',
         f"    return self._find_all({names})",
     ]
 
@@ -154,7 +154,7 @@ def _slots(names: Sequence[str]) -> str:
 
 
 def quoted_tuple(names: Sequence[str]) -> str:
-    """Source of a tuple of names."""
+    """Returns the source of a tuple of names."""
     if len(names) == 1:
         return f'("{names[0]}",)'
     return "(" + ", ".join(f'"{name}"' for name in names) + ")"

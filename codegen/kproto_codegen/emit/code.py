@@ -1,7 +1,7 @@
-"""Python as data: conditions, statements, and chains of tests of the version.
+"""Python code as data: conditions, statements, and chains of version tests.
 
-What emits asks the data, never text that it wrote before; text is made once, at the end, by
-`lines`. Knows no field and no message; how a long line is broken is for `wrapping`.
+Emitters inspect the data, never text that was written before; `lines` makes the text once, at the
+end. Knows no field and no message; `wrapping` breaks long lines.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Source of tests all of which must hold, or, with `either`, one of which must.
+    """The source of tests that must all hold, or one of them with `either`.
 
-    The comment stands behind it, at the end of the line.
+    The comment is written at the end of the line.
     """
 
     parts: tuple[str, ...]
@@ -48,12 +48,12 @@ class Condition:
 
     @property
     def alone(self) -> str:
-        """The source where it stands between others."""
+        """Returns the source in a form that can stand between other conditions."""
         return f"({self})" if self.either and len(self.parts) > 1 else str(self)
 
 
 def opposites(*pairs: tuple[str, str], either: bool = False) -> tuple[Condition, Condition]:
-    """The condition made of the first of each pair, and its opposite, made of the second.
+    """Returns the condition of the first tests of each pair, and its opposite of the second ones.
 
     A pair is the source of a test and of its opposite.
     """
@@ -63,7 +63,7 @@ def opposites(*pairs: tuple[str, str], either: bool = False) -> tuple[Condition,
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """What is done when a condition holds."""
+    """A condition, and the statements to run if it holds."""
 
     test: Condition
     body: tuple[Statement, ...]
@@ -71,7 +71,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """The first branch that holds is taken, else `otherwise`; an empty one is not written."""
+    """Runs the first branch whose condition holds, else `otherwise`; omits an empty one."""
 
     branches: tuple[Branch, ...]
     otherwise: tuple[Statement, ...] = ()
@@ -85,20 +85,20 @@ class For:
     body: tuple[Statement, ...]
 
 
-#: A line that holds no others, or a statement that does.
+#: A line without nested statements, or a statement with some.
 Statement: TypeAlias = str | If | For
 Code: TypeAlias = Sequence[Statement]
-#: Ranges of versions, ascending and without gaps, and the code of each.
+#: Ranges of versions, ascending and without gaps, each with its code.
 Layouts: TypeAlias = Sequence[tuple[Versions, Code]]
 
 
 def when(test: str | Condition, then: Code, otherwise: Code = ()) -> If:
-    """`if`, and `else` unless that is empty."""
+    """Returns `if`, with an `else` unless that is empty."""
     return choose([(test, then)], otherwise)
 
 
 def choose(branches: Iterable[tuple[str | Condition, Code]], otherwise: Code = ()) -> If:
-    """`if`, an `elif` for each further branch, and `else` unless that is empty."""
+    """Returns `if`, an `elif` for each further branch, and `else` unless that is empty."""
     made = (
         Branch(Condition((test,)) if isinstance(test, str) else test, tuple(body))
         for test, body in branches
@@ -107,7 +107,7 @@ def choose(branches: Iterable[tuple[str | Condition, Code]], otherwise: Code = (
 
 
 def lines(code: Code) -> list[str]:
-    """The source, a line each."""
+    """Returns the lines of the source."""
     out: list[str] = []
     for statement in code:
         if isinstance(statement, str):
@@ -126,27 +126,27 @@ def lines(code: Code) -> list[str]:
 
 
 def indent(texts: Iterable[str], by: int = 4) -> list[str]:
-    """The lines, moved to the right."""
+    """Returns the lines, indented."""
     return [" " * by + text if text else text for text in texts]
 
 
 def function(name: str, parameters: str, result: str, body: Code) -> list[str]:
-    """The lines of a function."""
+    """Returns the lines of a function."""
     return [f"def {name}({parameters}) -> {result}:", *indent(lines(body))]
 
 
 def chain(layouts: Layouts, context: Versions) -> Code:
-    """If, elif and else over versions, newest first; equal neighbours merge, empty ones vanish.
+    """Returns if, elif and else over versions, newest first; merges equal neighbours.
 
-    `layouts` cover `context` in ascending order without gaps.
+    `layouts` cover `context` in ascending order without gaps. Empty branches are left out.
     """
     return _chain(_merged(layouts), context)
 
 
 def chains(parts: Iterable[Layouts], context: Versions) -> Code:
-    """Several such chains, one behind the other; neighbours that ask the same become one.
+    """Returns several chains in a row; neighbours with the same tests become one.
 
-    What all layouts of a chain begin or end with stands once, in front of it or behind it.
+    Statements with which all layouts of a chain begin or end are written once, before or after it.
     """
     joined: list[list[_Layout]] = []
     for layouts in parts:
@@ -172,7 +172,7 @@ class _Layout(NamedTuple):
 
 
 def _merged(layouts: Layouts) -> list[_Layout]:
-    """The layouts, equal neighbours made one."""
+    """Returns the layouts with equal neighbours merged."""
     merged: list[_Layout] = []
     for versions, code in layouts:
         body = tuple(code)
@@ -183,7 +183,7 @@ def _merged(layouts: Layouts) -> list[_Layout]:
 
 
 def _shared(merged: list[_Layout]) -> tuple[Code, list[_Layout], Code]:
-    """The statements that all layouts begin with, what differs, and those that all end with."""
+    """Returns the common first statements of all layouts, their rest, and the common last ones."""
     if len(merged) == 1:
         return (), merged, ()
     bodies = [layout.code for layout in merged]
@@ -198,7 +198,7 @@ def _shared(merged: list[_Layout]) -> tuple[Code, list[_Layout], Code]:
 
 
 def _count(most: int, holds: Callable[[int], bool]) -> int:
-    """How many numbers from 0 on hold, at most `most`."""
+    """Returns how many numbers from 0 on hold, at most `most`."""
     return next((at for at in range(most) if not holds(at)), most)
 
 
@@ -214,7 +214,7 @@ def _chain(merged: list[_Layout], context: Versions) -> Code:
 
 
 def _split(layouts: list[_Layout]) -> Code:
-    """A chain in which every version does something, the newest first."""
+    """Returns a chain in which every version has code, the newest first."""
     *newer, oldest = layouts
     branches = tuple(
         Branch(Condition((f"version >= {versions.lowest}",)), code) for versions, code in newer
@@ -226,7 +226,7 @@ def _split(layouts: list[_Layout]) -> Code:
 
 
 def _only_in(layout: _Layout, context: Versions) -> If:
-    """What only some versions do; a single test in them is asked along with the version."""
+    """Returns code for some versions only; merges its own test, if just one, with theirs."""
     versions = version_test(layout.versions, context)
     match layout.code:
         case (If((branch,), ()),):
@@ -236,7 +236,7 @@ def _only_in(layout: _Layout, context: Versions) -> If:
 
 
 def version_test(versions: Versions, context: Versions) -> str:
-    """Source of the test that a version in `context` is in `versions`."""
+    """Returns the source of the test that a version in `context` is in `versions`."""
     low, high = versions.lowest, versions.highest
     if low == high:
         return f"version == {low}"

@@ -1,6 +1,6 @@
-"""What the docstring of a generated class says: sentences, versions, and a line a field.
+"""Writes the docstring of a generated class: sentences, versions, and one line per field.
 
-Text from definitions is input: nothing in it can end a docstring or escape from it.
+Text from definitions is untrusted: it cannot end a docstring or escape from it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["class_docstring"]
 
 
 def class_docstring(message: MessageSpec, plan: StructPlan) -> list[str]:
-    """The docstring of the class of a struct, or of the message itself."""
+    """Returns the docstring of the class of a struct, or of the message itself."""
     glossary, name = load_glossary(), message.name
     if plan.is_message:
         about = glossary.message(name)
@@ -65,7 +65,7 @@ def _versions(versions: Versions) -> str:
 
 
 def _flexible(plan: StructPlan) -> str:
-    """Which of a message's versions are flexible."""
+    """Returns the flexible versions of a message in words."""
     flexible = plan.flexible_versions
     if flexible == plan.versions:
         return "flexible" if len(plan.versions) == 1 else "all flexible"
@@ -75,9 +75,9 @@ def _flexible(plan: StructPlan) -> str:
 
 
 def _laid_out(paragraphs: Sequence[str | Sequence[str]], *, margin: int) -> list[str]:
-    """A docstring of paragraphs; a sequence is a list of hanging entries.
+    """Returns a docstring of paragraphs; a sequence is a list of hanging entries.
 
-    Text from definitions is input: quotes and backslashes in it are defused.
+    Text from definitions is untrusted, so quotes and backslashes in it are escaped.
     """
     lines: list[str] = []
     width = WIDTH - margin

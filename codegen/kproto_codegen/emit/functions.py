@@ -1,7 +1,7 @@
-"""The functions of a generated module: they read and write a message, its structs and their tags.
+"""Emits the functions that read and write a message, its structs and their tagged fields.
 
-Owns what stands around the values: heads, loops, the tests of the version, and which functions
-there are. How a value is read or written is for `readers` and `writers`.
+Emits the code around the values: function heads, loops and version tests. `readers` and `writers`
+emit the code of each value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .code import (
 )
 from .imports import Imports
 from .plan import FieldPlan, Form, Run, StructPlan, Style
-from .readers import READERS, Reader, alike_elements, even_elements
+from .readers import READERS, Reader, fixed_size_elements, uniform_elements
 from .wrapping import WIDTH
 from .writers import WRITERS, PresentWriter, Writer
 
@@ -39,7 +39,7 @@ Lines: TypeAlias = list[str]
 
 
 def read_method(plan: StructPlan, imports: Imports) -> Lines:
-    """`_read_fields` of a message."""
+    """Returns `_read_fields` of a message."""
     body = [
         "message = cls.__new__(cls)",
         *_layouts(plan, lambda: READERS[plan.style](plan, "message", imports)),
@@ -50,14 +50,14 @@ def read_method(plan: StructPlan, imports: Imports) -> Lines:
 
 
 def write_method(plan: StructPlan, imports: Imports) -> Lines:
-    """`_write_fields` of a message."""
+    """Returns `_write_fields` of a message."""
     imports.wire("writing", "Append")
     body = _layouts(plan, lambda: WRITERS[plan.style](plan, "self", imports))
     return function("_write_fields", "self, append: Append, version: int", "None", body)
 
 
 def struct_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
-    """The functions that read and write any number of a struct, one by itself included."""
+    """Returns the functions that read and write any number of a struct."""
     read, write = _read_structs(plan, imports), _write_structs(plan, imports)
     tags = tags_functions(plan, imports)
     return [read, *tags[:1], write, *tags[1:]]
@@ -70,10 +70,10 @@ def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
         return [For("_ in range(count)", (f"entry = new({name})", *code, "entries.append(entry)"))]
 
     def together(run: Run, forms: tuple[Form, ...], code: Code) -> Code:
-        if plan.of_array and run.even(forms):
-            return even_elements(plan, imports, run, forms, code)
-        if plan.of_array and run.alike(forms):
-            return alike_elements(plan, imports, run, forms, code)
+        if plan.of_array and run.is_fixed_size(forms):
+            return fixed_size_elements(plan, imports, run, forms, code)
+        if plan.of_array and run.is_uniform(forms):
+            return uniform_elements(plan, imports, run, forms, code)
         return code
 
     kind = f"{name}Collection" if plan.keys else f"list[{name}]"
@@ -84,7 +84,7 @@ def _read_structs(plan: StructPlan, imports: Imports) -> Lines:
         "return entries, pos",
     ]
     parameters = "data: bytes, pos: int, count: int, version: int"
-    return function(f"_read_{plan.snake}", parameters, f"tuple[{kind}, int]", body)
+    return function(f"_read_{plan.snake_name}", parameters, f"tuple[{kind}, int]", body)
 
 
 def _write_structs(plan: StructPlan, imports: Imports) -> Lines:
@@ -96,7 +96,7 @@ def _write_structs(plan: StructPlan, imports: Imports) -> Lines:
 
     body = _layouts(plan, lambda: WRITERS[plan.style](plan, "entry", imports), loop)
     parameters = f"append: Append, entries: Collection[{plan.class_name}], version: int"
-    return function(f"_write_{plan.snake}", parameters, "None", body)
+    return function(f"_write_{plan.snake_name}", parameters, "None", body)
 
 
 def _layouts(
@@ -105,10 +105,11 @@ def _layouts(
     loop: Callable[[Code], Code] = lambda code: code,
     together: Callable[[Run, tuple[Form, ...], Code], Code] = lambda run, forms, code: code,
 ) -> Code:
-    """What a new `block` makes of each run in each of its layouts, behind tests of the version.
+    """Returns the code of each run in each of its layouts, behind version tests.
 
-    In straight-line code every layout stands by itself, the `loop` in it, and `together` may find a
-    faster way for the whole loop; else what layouts share stands once, and the loop around all.
+    In straight-line code every layout is separate and has the `loop` inside; `together` may replace
+    the whole loop with a faster way. Otherwise the code that layouts share is written once, inside
+    one loop.
     """
     if plan.style is Style.STRAIGHT:
         (run,) = plan.runs
@@ -125,7 +126,7 @@ def _layouts(
 
 
 def tags_functions(plan: StructPlan, imports: Imports) -> list[Lines]:
-    """The functions that read and write the tagged fields, of a struct that knows some."""
+    """Returns the functions that read and write the tagged fields of a struct that has some."""
     if not plan.tagged:
         return []
     imports.wire("tags", "RawTaggedField")
@@ -160,7 +161,7 @@ def _read_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
         "return end",
     ]
     parameters = f"{target}: {plan.class_name}, data: bytes, pos: int, version: int"
-    return function(f"_read_{plan.snake}_tags", parameters, "int", body)
+    return function(f"_read_{plan.snake_name}_tags", parameters, "int", body)
 
 
 def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
@@ -192,11 +193,11 @@ def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
     known = f"({numbers},)" if len(plan.tagged) == 1 else f"({numbers})"
     body.append(f"write_tags(out, tagged, {target}._unknown_tags, {known})")
     parameters = f"out: Append, {target}: {plan.class_name}, version: int"
-    return function(f"_write_{plan.snake}_tags", parameters, "None", body)
+    return function(f"_write_{plan.snake_name}_tags", parameters, "None", body)
 
 
 def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
-    """The test that the version has `field` in a tag; none where every flexible one has."""
+    """Returns the test that the version tags `field`; nothing if every flexible version does."""
     if plan.always_tagged(field):
         return ()
     return (version_test(plan.tagged_versions(field), plan.flexible_versions),)
@@ -205,7 +206,7 @@ def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
 def _by_version(
     plan: StructPlan, field: FieldPlan, value: Callable[[FieldPlan, FieldForm], Code]
 ) -> Code:
-    """A tagged value in each version that has it: its form may depend on the version too."""
+    """Returns the code of a tagged value for each version, which may decide its form."""
     versions = plan.tagged_versions(field)
     layouts = [
         (Versions.single(version), value(field, field_form(field.spec, version, flexible=True)))
@@ -215,9 +216,9 @@ def _by_version(
 
 
 def default_functions(plans: Sequence[StructPlan], imports: Imports) -> list[Lines]:
-    """For each struct that something asks it of, the function that tells whether it says nothing.
+    """Returns functions that tell whether a struct has only defaults, for structs that need one.
 
-    Comparing field by field costs a twentieth of making a struct of defaults to compare with.
+    Comparing field by field costs a twentieth of building a struct of defaults for a comparison.
     """
     made = []
     for plan in reversed(plans):  # a struct may ask it of those inside it, which stand before it
@@ -229,13 +230,13 @@ def default_functions(plans: Sequence[StructPlan], imports: Imports) -> list[Lin
             is_default, _ = field.default_tests(f"entry.{field.slot}")
             tests.append(is_default.alone)
         tests.append("not entry._unknown_tags")
-        head = f"def _is_default_{plan.snake}(entry: {plan.class_name}) -> bool:"
+        head = f"def _is_default_{plan.snake_name}(entry: {plan.class_name}) -> bool:"
         made.append([head, *indent(_returned(tests))])
     return made[::-1]
 
 
 def _returned(tests: Sequence[str]) -> Lines:
-    """`return` of tests that must all hold, on as few lines as a formatter would take."""
+    """Returns the `return` of tests that must all hold, on as few lines as a formatter."""
     whole = str(Condition(tuple(tests)))
     if len(f"    return {whole}") <= WIDTH:
         return [f"return {whole}"]

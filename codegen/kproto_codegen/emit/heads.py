@@ -1,6 +1,6 @@
-"""The head of each generated file: what it is, whose it is, its style, and what it was made from.
+"""Writes the head of each generated file: docstring, the generator's mark, style, source files.
 
-The names of files are input: nothing in them can leave the comment.
+The names of files are untrusted: they cannot leave the comment.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ __all__ = ["head"]
 
 
 def head(about: str, made_from: Sequence[str], style: Style | None = None) -> list[str]:
-    """The lines in front of the code; `about` is the docstring, of words that were checked.
+    """Returns the lines before the code; `about` is the docstring, whose words were checked.
 
-    All but that are comments, which cost nothing when the module is imported.
+    All other lines are comments, which cost nothing at import.
     """
     lines = [f'"""{about}"""', "", MARK]
     if style is not None:

@@ -1,6 +1,6 @@
-"""What one generated module needs: imports, Structs of fused numbers, tests of defaults.
+"""Collects the imports, Structs and default tests that one generated module needs.
 
-Whoever emits a name says so here, as it emits it. Knows nothing of the code itself.
+Each emitter registers a name here when it emits it. Knows nothing of the code itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .wrapping import WIDTH
 
 __all__ = ["Imports", "import_lines", "sorted_names"]
 
-#: A "skip" is a byte that is passed over.
+#: A "skip" is a byte that is not read.
 _LETTERS: Final = {**FORMATS, "uint8": "B", "skip": "x"}
 
 
@@ -30,20 +30,20 @@ class Imports:
         self._tables: dict[str, str] = {}
         #: Whether `operator.index` is needed.
         self.index = False
-        #: The structs of which it is asked whether they are at their defaults.
+        #: The structs that need a function which tells whether they have only defaults.
         self.asked_structs: set[str] = set()
 
     def wire(self, module: str, name: str) -> None:
-        """A name of `kproto.wire`."""
+        """Registers a name of `kproto.wire`."""
         self._wire.setdefault(module, set()).add(name)
 
     def default(self, field: FieldPlan) -> None:
-        """Whatever the default of `field` is made of."""
+        """Registers the names in the default of `field`."""
         for name in field.default_names:
             self.wire("uuid", name)
 
     def default_tests(self, field: FieldPlan) -> None:
-        """Whatever the tests need of whether `field` is at its default."""
+        """Registers the names in the tests that `field` is at its default."""
         self.default(field)
         for name in field.test_names:
             if name == "index":
@@ -54,7 +54,7 @@ class Imports:
             self.asked_structs.add(field.spec.type)
 
     def shape(self, types: list[str]) -> tuple[str, int]:
-        """The name and the size in bytes of the Struct for neighbouring numbers."""
+        """Returns the name and the size in bytes of the Struct for neighbouring numbers."""
         words = []
         for kind, group in groupby(types):
             count = len(list(group))
@@ -64,8 +64,8 @@ class Imports:
         self._shapes[name] = letters
         return name, struct.calcsize(letters)
 
-    def alike_shapes(self, types: list[str]) -> str:
-        """The name of what finds the Struct of alike structs; `int32[]` is an array of numbers."""
+    def uniform_shapes(self, types: list[str]) -> str:
+        """Returns the name of the UniformStructs for a layout; `int32[]` is an array of numbers."""
         words, parts = [], [""]
         for kind, group in groupby(types):
             element = kind.removesuffix("[]")
@@ -77,15 +77,13 @@ class Imports:
                 words += [f"{element.upper()}S"] * count
                 parts += [_LETTERS[element], ""] * count
         name = "_" + "_".join(words)
-        self.wire("alike", "AlikeStructs")
+        self.wire("uniform_structs", "UniformStructs")
         letters = ", ".join(f'"{part}"' for part in parts)
-        self._tables[name] = f"AlikeStructs({letters})"
+        self._tables[name] = f"UniformStructs({letters})"
         return name
 
     def array_shapes(self, element: str) -> tuple[str, int]:
-        """The name of the table of the Structs of 0 to 127 numbers, by their count, and the size
-        in bytes of a number.
-        """
+        """Returns the name of the table of Structs for 0 to 127 numbers, and a number's bytes."""
         name = f"_{element.upper()}_ARRAYS"
         letter = _LETTERS[element]
         self.wire("reading", "ARRAY_STRUCTS")
@@ -93,24 +91,24 @@ class Imports:
         return name, struct.calcsize(f">{letter}")
 
     def counted_shapes(self, count: str, element: str) -> str:
-        """The name of the table of the Structs of a count and that many numbers."""
+        """Returns the name of the table of Structs for a count and that many numbers."""
         name = f"_{count.upper()}_AND_{element.upper()}_ARRAYS"
         self.wire("writing", "COUNTED_ARRAY_STRUCTS")
         self._tables[name] = f'COUNTED_ARRAY_STRUCTS["{_LETTERS[count]}{_LETTERS[element]}"]'
         return name
 
     def shapes(self) -> list[tuple[str, str]]:
-        """The Structs to define, and the tables of them: name and source."""
+        """Returns name and source of the Structs and their tables."""
         made = {name: f'struct.Struct("{letters}")' for name, letters in self._shapes.items()}
         return sorted({**made, **self._tables}.items())
 
     def wire_imports(self) -> list[tuple[str, list[str]]]:
-        """The modules of `kproto.wire` and the names to import of each."""
+        """Returns the modules of `kproto.wire`, each with the names to import."""
         return [(module, sorted_names(names)) for module, names in sorted(self._wire.items())]
 
 
 def import_lines(module: str, names: Sequence[str], *, margin: int = 0) -> list[str]:
-    """The import of `names`, on a line each where they are too many for one."""
+    """Returns the import of `names`, one per line if they are too many for one line."""
     line = f"from {module} import {', '.join(names)}"
     if margin + len(line) <= WIDTH:
         return [line]
@@ -118,7 +116,7 @@ def import_lines(module: str, names: Sequence[str], *, margin: int = 0) -> list[
 
 
 def sorted_names(names: Iterable[str]) -> list[str]:
-    """Constants, then classes, then functions, as import sorters order them."""
+    """Sorts names as import sorters do: constants, then classes, then functions."""
 
     def rank(name: str) -> tuple[int, str]:
         if name.isupper():

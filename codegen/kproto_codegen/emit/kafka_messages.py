@@ -1,16 +1,16 @@
-"""What is particular of Kafka's own messages: which are on the data path, which fields are secret.
+"""Tables about Kafka's own messages: the data path, and the structs that are mostly uniform.
 
-Tables and nothing else.
+Contains tables only.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ALIKE", "HOT"]
+__all__ = ["DATA_PATH", "UNIFORM_STRUCTS"]
 
 #: Messages on the data path: every layout of a struct gets its own straight-line code.
-HOT: Final = frozenset(
+DATA_PATH: Final = frozenset(
     {
         "ApiVersionsResponse",
         "FetchRequest",
@@ -29,6 +29,6 @@ HOT: Final = frozenset(
     }
 )
 
-#: Structs of messages on the data path, as (message, struct), whose arrays of numbers mostly have
-#: as many in one as in the next: the replicas of the partitions of a topic.
-ALIKE: Final = frozenset({("MetadataResponse", "MetadataResponsePartition")})
+#: Structs on the data path, as (message, struct), whose arrays of numbers mostly have equal counts:
+#: the replicas of the partitions of a topic.
+UNIFORM_STRUCTS: Final = frozenset({("MetadataResponse", "MetadataResponsePartition")})

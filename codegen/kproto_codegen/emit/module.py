@@ -1,6 +1,6 @@
-"""The module of one message: its classes and functions, and the imports that these need.
+"""Emits the module of one message: its classes, its functions and their imports.
 
-Owns what stands in such a module and in which order; the parts are for `classes` and `functions`.
+Decides the order of a module; `classes` and `functions` emit the parts.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from .functions import (
 )
 from .heads import head
 from .imports import Imports, import_lines, sorted_names
-from .kafka_messages import HOT
+from .kafka_messages import DATA_PATH
 from .plan import StructPlan, Style, plan_structs
 from .rendering import block, rendered
 
 __all__ = ["BASES", "Runtime", "module_source"]
 
-#: The base class of each type of message; the others have `Message`.
+#: The base class of each type of message; all others derive from `Message`.
 BASES: Final = {"request": "Request", "response": "Response"}
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Where generated code finds what it stands on: the package `name`, or the one it is in."""
+    """Where generated code imports its runtime from: the package `name`, or relatively."""
 
     name: str = "kproto"
     relative: bool = False
 
     @property
     def root(self) -> str:
-        """What stands in front of the name of a package of the runtime."""
+        """Returns the prefix of the runtime's packages in an import."""
         return ".." if self.relative else f"{self.name}."
 
     @property
     def base_module(self) -> str:
-        """The module of the base classes."""
+        """Returns the module of the base classes."""
         return ".base" if self.relative else f"{self.name}.messages.base"
 
 
@@ -59,13 +59,13 @@ def module_source(
     secrets: Collection[str],
     made_from: Sequence[str],
 ) -> str:
-    """The source of the module of `message`; `messages` are all that the package has.
+    """Returns the source of the module of `message`; `messages` are all messages of the package.
 
-    `secrets` are the names of fields whose values are never printed, `made_from` those of the
-    files that the definition came from.
+    `secrets` are the names of fields that are never printed, `made_from` the names of the files
+    that contain the definition.
     """
-    # Only Kafka's own are on its data path: others may have taken a name.
-    style = Style.STRAIGHT if message.name in HOT and runtime.relative else Style.BRANCHING
+    # Only Kafka's own messages are on its data path: other packages may use the same names.
+    style = Style.STRAIGHT if message.name in DATA_PATH and runtime.relative else Style.BRANCHING
     plans = plan_structs(message, style)
     imports = Imports()
     *inner, own = plans
@@ -102,7 +102,7 @@ def _about(message: MessageSpec) -> str:
 
 
 def _response_to(message: MessageSpec, messages: Sequence[MessageSpec]) -> str | None:
-    """The name of the response, when the message is a request."""
+    """Returns the name of the response if the message is a request."""
     if message.type != "request":
         return None
     wanted = ("response", message.api_key, message.module)

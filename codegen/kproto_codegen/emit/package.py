@@ -1,7 +1,7 @@
-"""Specs to a package: one module a message, the lazy package itself, and the definitions file.
+"""Writes a package from specs: one module per message, the lazy `__init__`, the definitions file.
 
-Owns which files there are and what must hold between the messages of one package. Nothing is
-written until all is rendered; `output` owns the files.
+Checks the rules between the messages of one package. Renders every file before it writes any;
+`output` writes them.
 """
 
 from __future__ import annotations
@@ -39,16 +39,15 @@ def generate(
     secrets: Collection[tuple[str, str]] = (),
     origins: Origins = NO_ORIGINS,
 ) -> GenerateReport:
-    """Write the package called `package` of `messages` into the folder `out`.
+    """Writes the package called `package` with the classes of `messages` into the folder `out`.
 
-    `definitions` is the file that gets the definitions, `error_table` the module that gets the
-    error codes. Imports of the runtime are relative with
-    `relative` (for `kproto.messages` itself), else of the package called `runtime`. `secrets` are
-    further fields, as (message, field), that are never printed. `origins` are named in the heads
-    of the files. Raises DefinitionError when two
-    messages would make one module, when two requests have one api key, when a secret names no
-    field, and when a file stands in the way that the generator did not make; then nothing is
-    written. Raises MissingPackageError without what templates need.
+    `definitions` is the path of the definitions file, `error_table` that of the module with the
+    error codes. The runtime is imported relatively with `relative` (for `kproto.messages` itself),
+    else from the package called `runtime`. `secrets` are further fields, as (message, field), that
+    are never printed. The heads of the files name their `origins`. Raises DefinitionError if two
+    messages have the same module name or two requests the same api key, if a secret names no field,
+    or if a file that the generator did not make is in the way; nothing is written then. Raises
+    MissingPackageError if the template engine is not installed.
     """
     check_installed()
     _check_secrets(messages, secrets)
@@ -88,7 +87,7 @@ def _check_secrets(messages: Sequence[MessageSpec], secrets: Collection[tuple[st
 
 
 def _check_api_keys(messages: Sequence[MessageSpec]) -> None:
-    """A package tells its requests apart by their api keys; modules of Kafka need not."""
+    """Checks that api keys identify the requests of a package, which Kafka's modules need not."""
     first: dict[int, MessageSpec] = {}
     for message in messages:
         if message.type != "request" or message.api_key is None:
@@ -127,7 +126,7 @@ def _package_source(messages: Sequence[MessageSpec], package: str, made_from: Se
         if entry.name not in names
     }
     pairs = sorted((module_name(spec.name), class_name(spec.name)) for spec in messages)
-    about = f"The messages of {package}: each class is loaded when it is first asked for."
+    about = f"The messages of {package}; each class is loaded at its first access."
     return rendered(
         "package.py.j2",
         head(about, made_from),

@@ -1,9 +1,9 @@
-"""What the generated code of one message must do, version by version, as plain data.
+"""Plans what the generated code of one message must do, version by version, as plain data.
 
-The generator branches on versions only where the wire layout changes: a *segment* is a range of
-versions in which an item (a field in its place, or the tagged fields behind a struct) has one
-form, and a *run* is a group of neighbouring items whose segments begin at the same versions. What
-is decided about a field is decided here, once; readers and writers make statements of it.
+The generated code branches on versions only where the wire layout changes: a *segment* is a range
+of versions in which an item (a field in its place, or the tagged fields behind a struct) has one
+form, and a *run* is a group of neighbouring items whose segments begin at the same versions. Every
+decision about a field is made here, once; readers and writers turn it into statements.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kproto.schema.versions import Versions
 
 from ..struct_versions import versions_in_use
 from .code import Condition, opposites
-from .kafka_messages import ALIKE
+from .kafka_messages import UNIFORM_STRUCTS
 
 __all__ = [
     "NEVER_LAZY",
@@ -37,14 +37,14 @@ __all__ = [
 
 
 class Style(Enum):
-    """How a module is written, in the words of its head."""
+    """How a module is written; the values are the words in its head."""
 
     BRANCHING = "branches on the version where the layout changes"
     STRAIGHT = "straight-line code for each layout"
 
 
 class Kind(Enum):
-    """What a value is to the code that reads or writes it."""
+    """The kind of a value for the code that reads or writes it."""
 
     BOOL = "bool"
     NUMBER = "number"
@@ -55,7 +55,7 @@ class Kind(Enum):
     ARRAY = "array"
 
 
-#: The kind of each primitive type; the others are numbers.
+#: The kind of each primitive type; all others are numbers.
 _KINDS: Final = {
     "bool": Kind.BOOL,
     "uuid": Kind.UUID,
@@ -64,10 +64,10 @@ _KINDS: Final = {
     "records": Kind.OCTETS,
 }
 
-#: What takes the same number of bytes whatever its value is.
+#: Kinds whose values all have the same number of bytes.
 _FIXED_WIDTH: Final = frozenset({Kind.BOOL, Kind.NUMBER, Kind.UUID})
 
-#: The Python type of each primitive type; the others are int.
+#: The Python type of each primitive type; all others are int.
 _PYTHON_TYPES: Final = {
     "bool": "bool",
     "float64": "float",
@@ -78,8 +78,8 @@ _PYTHON_TYPES: Final = {
 }
 
 
-#: Attributes that are no property: in the body of a class it would hide a builtin that annotations
-#: and decorators there name, or the slot behind it something that every struct inherits.
+#: Attributes that cannot be properties: in a class body the property would hide a builtin that
+#: annotations and decorators use, or its slot an attribute that every struct inherits.
 NEVER_LAZY = frozenset(
     {
         *("bool", "bytes", "classmethod", "float", "frozenset"),
@@ -89,7 +89,7 @@ NEVER_LAZY = frozenset(
     }
 )
 
-#: Numbers that nobody knows by their digits.
+#: Numbers that are easier to read as powers.
 _BOUNDS = {
     2**31 - 1: "2**31 - 1",
     -(2**31): "-(2**31)",
@@ -100,87 +100,87 @@ _BOUNDS = {
 
 
 class TagsForm(NamedTuple):
-    """The end of a struct in one version: tagged fields or none at all."""
+    """The end of a struct in one version: whether it has tagged fields."""
 
     flexible: bool
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPlan:
-    """One field of a struct as Python sees it."""
+    """One field of a struct as Python code sees it."""
 
     spec: FieldSpec
     attribute: str
     collection: bool
-    #: Whether it is in no layout that is sent today, of a message on the data path.
-    gone: bool = False
-    #: Whether it is an array of numbers whose slot may hold their bytes until somebody asks for it.
+    #: Whether no current layout has it, for a message on the data path.
+    obsolete: bool = False
+    #: Whether it is an array of numbers whose slot may hold their bytes until the first access.
     packed: bool = False
 
     @property
     def kind(self) -> Kind:
-        """What the value is."""
+        """Returns the kind of the value."""
         return Kind.ARRAY if self.spec.is_array else self.element_kind
 
     @property
     def element_kind(self) -> Kind:
-        """What the value is, or each element of it."""
+        """Returns the kind of the value, or of its elements."""
         name = self.spec.element_type
         return _KINDS.get(name, Kind.NUMBER) if name in PRIMITIVE_TYPES else Kind.STRUCT
 
     @property
     def of_strings(self) -> bool:
-        """True for an array of strings, for which a string is easily given."""
+        """Returns whether this is an array of strings, for which callers easily pass a string."""
         return self.spec.is_array and self.element_kind is Kind.STRING
 
     @property
     def struct_snake(self) -> str:
-        """The name of the struct, or of that of the elements, inside function names."""
+        """Returns the name of the struct, or of the elements' struct, for function names."""
         return snake_case(self.spec.element_type)
 
     @property
     def mostly_long(self) -> bool:
-        """Whether its length is mostly more than a varint of one byte can tell."""
+        """Returns whether its length mostly needs more than a one-byte varint."""
         return self.spec.type == "records"
 
     @property
     def mostly_empty(self) -> bool:
-        """Whether it is mostly null or empty: so are arrays of structs that may be null."""
+        """Returns whether it is mostly null or empty, like nullable arrays of structs."""
         return self.spec.is_struct_array and bool(self.spec.nullable_versions)
 
     @property
     def nullable(self) -> bool:
-        """True when the attribute may be None in some version."""
+        """Returns whether the attribute may be None in some version."""
         return self.spec.default_value() is None or (
             bool(self.spec.nullable_versions) and self.spec.type not in FORMATS
         )
 
     @property
     def null_is_not_default(self) -> bool:
-        """True for a struct that may be null and whose default is a struct of defaults."""
+        """Returns whether this is a nullable struct whose default is a struct of defaults."""
         return self.spec.is_struct and self.nullable and self.spec.default_value() is not None
 
     @property
     def lazy(self) -> bool:
-        """True for a struct that is tagged wherever it exists, or an array that is gone.
+        """Returns whether it is an always tagged struct, or an array that current layouts lack.
 
-        It is mostly absent. Its slot holds DEFAULT until somebody asks for it, which spares reading
-        and writing three objects for each partition of a fetch. Where its property or its slot
-        would get into the way of the class, it is there from the start.
+        Such a field is mostly absent. Its slot holds DEFAULT until the first access, which saves
+        reading and writing three objects for each partition of a fetch. A field whose property or
+        slot would break the class is not lazy.
         """
         spec = self.spec
         tagged = bool(spec.tagged_versions) and spec.tagged_versions.covers(spec.versions)
-        absent = (spec.is_struct and tagged) or (spec.is_array and self.gone)
+        absent = (spec.is_struct and tagged) or (spec.is_array and self.obsolete)
         return absent and not self.nullable and self.attribute not in NEVER_LAZY
 
     @property
     def slot(self) -> str:
-        """Where the value is stored."""
+        """Returns the name of the slot with the value."""
         return f"_{self.attribute}" if self.lazy or self.packed else self.attribute
 
     @property
     def element(self) -> str:
-        """The Python type of the field, or of an element of it."""
+        """Returns the Python type of the field, or of its elements."""
         name = self.spec.element_type
         if name in PRIMITIVE_TYPES:
             return _PYTHON_TYPES.get(name, "int")
@@ -188,7 +188,7 @@ class FieldPlan:
 
     @property
     def annotation(self) -> str:
-        """The type of the attribute."""
+        """Returns the type of the attribute."""
         made = self.element
         if self.collection:
             made = f"{made}Collection"
@@ -198,13 +198,13 @@ class FieldPlan:
 
     @property
     def parameter(self) -> str:
-        """The type of the parameter of `__init__`."""
+        """Returns the type of the parameter of `__init__`."""
         made = f"Iterable[{self.element}]" if self.spec.is_array else self.element
         return f"{made} | None" if self.nullable or self.spec.is_struct else made
 
     @property
     def default(self) -> str:
-        """The default of the parameter of `__init__`, as source."""
+        """Returns the source of the default of the parameter of `__init__`."""
         value = self.spec.default_value()
         if self.null_is_not_default:
             return "DEFAULT"
@@ -215,9 +215,9 @@ class FieldPlan:
         return self._scalar(value)
 
     def default_tests(self, value: str) -> tuple[Condition, Condition]:
-        """The tests that `value`, the source of an attribute, is the default, and that it is not.
+        """Returns the tests that `value`, an attribute's source, is the default, and is not.
 
-        They never take None for a default that is merely empty: null must not vanish.
+        They never mistake None for an empty default: null must not vanish.
         """
         default = self.spec.default_value()
         if default is None:
@@ -244,12 +244,12 @@ class FieldPlan:
 
     @property
     def asks_struct(self) -> bool:
-        """Whether the tests of the default ask a function about the struct."""
+        """Returns whether the tests of the default call a function of the struct."""
         return self.spec.is_struct and self.spec.default_value() is not None
 
     @property
     def test_names(self) -> frozenset[str]:
-        """What the tests of the default call, to refuse what only equals it: 1.0 is no int."""
+        """Returns the names that the tests of the default call: 1.0 equals 1, but is no int."""
         if self.spec.default_value() is None:
             return frozenset()
         match self.kind:
@@ -263,17 +263,17 @@ class FieldPlan:
 
     @property
     def default_names(self) -> frozenset[str]:
-        """What the source of the default names."""
+        """Returns the names in the source of the default."""
         if self.kind is not Kind.UUID:
             return frozenset()
         return frozenset({"ZERO_UUID" if self.spec.default_value() == bytes(16) else "Uuid"})
 
     def first_value(self) -> str:
-        """Source of what the slot holds where the layout does not have the field."""
+        """Returns the source of the slot's value when the layout does not have the field."""
         return "DEFAULT" if self.lazy else self.fresh_default()
 
     def fresh_default(self) -> str:
-        """Source that makes the default of the attribute, never a shared list or struct."""
+        """Returns the source of a new default of the attribute, never a shared list or struct."""
         value = self.spec.default_value()
         if value is None:
             return "None"
@@ -308,10 +308,10 @@ class Run:
     items: tuple[FieldPlan | None, ...]  # None stands for the tagged fields
     segments: tuple[tuple[Versions, tuple[Form, ...]], ...]
 
-    def even(self, forms: tuple[Form, ...]) -> bool:
-        """Whether structs of that layout are of one size where they have no tagged fields.
+    def is_fixed_size(self, forms: tuple[Form, ...]) -> bool:
+        """Returns whether structs of that layout have one size if they have no tagged fields.
 
-        Asked of flexible layouts only: in older ones, which few send now, the gain is not worth
+        Used for flexible layouts only: few clients send older ones, so that the gain is not worth
         the code.
         """
         written = set()
@@ -323,10 +323,10 @@ class Run:
                 written.add(item.kind)
         return bool(written) and written <= _FIXED_WIDTH
 
-    def alike(self, forms: tuple[Form, ...]) -> bool:
-        """Whether structs of that layout are of one size where also their arrays are.
+    def is_uniform(self, forms: tuple[Form, ...]) -> bool:
+        """Returns whether structs of that layout have one size if their arrays have equal counts.
 
-        Asked, as `even`, of flexible layouts only.
+        Used for flexible layouts only, like `is_fixed_size`.
         """
         written = [
             (item.packed, item.kind)
@@ -343,11 +343,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class StructPlan:
-    """A struct of a message, or the message itself, over the versions in which it is used."""
+    """A struct of a message, or the message itself, over the versions that use it."""
 
     name: str
     is_message: bool
-    #: Whether some array is made of it.
+    #: Whether some array contains it.
     of_array: bool
     style: Style
     versions: Versions
@@ -357,25 +357,25 @@ class StructPlan:
 
     @property
     def class_name(self) -> str:
-        """The name of the class."""
+        """Returns the name of the class."""
         return class_name(self.name)
 
     @property
-    def snake(self) -> str:
-        """The name inside function names."""
+    def snake_name(self) -> str:
+        """Returns the name for function names."""
         return snake_case(self.name)
 
     @property
     def keys(self) -> tuple[FieldPlan, ...]:
-        """The fields that are the key in a collection."""
+        """Returns the key fields of the elements of a keyed list."""
         return tuple(field for field in self.fields if field.spec.map_key)
 
     @property
     def tagged(self) -> tuple[FieldPlan, ...]:
-        """The fields that are tagged in some version, by number.
+        """Returns the fields that are tagged in some version, by number.
 
-        Their numbers are taken in all flexible versions: in one that does not have the field, the
-        tag is refused, as Kafka refuses it.
+        Their numbers are reserved in all flexible versions: a version without the field refuses the
+        tag, as Kafka does.
         """
         if not self.flexible_versions:
             return ()
@@ -384,24 +384,24 @@ class StructPlan:
 
     @property
     def flexible_versions(self) -> Versions:
-        """The versions of use that are flexible."""
+        """Returns the flexible versions among those in use."""
         return self.versions.intersect(self.flexible)
 
     def tagged_versions(self, field: FieldPlan) -> Versions:
-        """The versions of use in which `field` is tagged."""
+        """Returns the versions in use that tag `field`."""
         spec = field.spec
         return self.versions.intersect(spec.versions).intersect(spec.tagged_versions)
 
     def always_tagged(self, field: FieldPlan) -> bool:
-        """Whether every flexible version of use has `field` in a tag."""
+        """Returns whether every flexible version in use tags `field`."""
         return self.tagged_versions(field).covers(self.flexible_versions)
 
 
 def plan_structs(message: MessageSpec, style: Style) -> list[StructPlan]:
-    """Every struct of `message`, inner ones first, the message itself last.
+    """Returns every struct of `message`, inner ones first, the message itself last.
 
-    In STRAIGHT all items of a struct form one run, so that every layout has its own straight-line
-    code; else only neighbours with equal segments do.
+    In STRAIGHT style all items of a struct form one run, so that every layout has its own
+    straight-line code; otherwise only neighbours with equal segments do.
     """
     uses = versions_in_use(message)
     structs = list(message.structs())
@@ -437,7 +437,9 @@ def _plan(
             style is Style.STRAIGHT
             and bool(message.flexible_versions)
             and field.versions.highest < message.flexible_versions.lowest,
-            style is Style.STRAIGHT and (message.name, struct.name) in ALIKE and _may_pack(field),
+            style is Style.STRAIGHT
+            and (message.name, struct.name) in UNIFORM_STRUCTS
+            and _may_pack(field),
         )
         for field in struct.fields
     )
@@ -488,12 +490,12 @@ def _may_pack(field: FieldSpec) -> bool:
 
 
 def _changes(forms: tuple[Form, ...]) -> tuple[int, ...]:
-    """The indexes at which the form differs from the one before."""
+    """Returns the indexes at which the form differs from the one before."""
     return tuple(index for index in range(1, len(forms)) if forms[index] != forms[index - 1])
 
 
 def _segments(columns: tuple[tuple[Form, ...], ...]) -> list[tuple[int, int]]:
-    """The index ranges, both ends included, in which the columns stay equal."""
+    """Returns the index ranges, both ends included, in which the columns stay equal."""
     starts = [0] + [i for i in range(1, len(columns)) if columns[i] != columns[i - 1]]
     ends = [start - 1 for start in starts[1:]] + [len(columns) - 1]
     return list(zip(starts, ends, strict=True))
@@ -505,7 +507,7 @@ def _uuid_text(value: object) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A str literal in double quotes that contains nothing but ASCII."""
+    """Returns an ASCII str literal in double quotes."""
     inner = ascii(text)[1:-1]
     if ascii(text).startswith("'"):
         inner = inner.replace('"', '\\"').replace("\\'", "'")

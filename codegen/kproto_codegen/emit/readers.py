@@ -1,10 +1,10 @@
-"""How each value is read, in both styles: by calls, and in place.
+"""Emits the code that reads each value, in both styles: by calls, and inline.
 
-What makes reading in place fast: neighbouring numbers are read by one Struct, together with the
-length or the count that follows them, and on over an array that is mostly empty; so are all
-structs of an array, where they are of one size; short strings, bytes and arrays are read where they
-stand; and whatever is long, null where that is rare, or wrong is left to the functions of
-`kproto.wire.reading`, which the code calls for the same position again.
+Inline reading is fast because one Struct reads neighbouring numbers together with the length or
+count that follows them, and continues over an array that is mostly empty; because one Struct also
+reads all structs of an array if they have one size; and because short strings, bytes and arrays are
+read without a call. For anything long, rarely null, or invalid, the code calls the functions of
+`kproto.wire.reading` for the same position.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .code import Code, Condition, For, Statement, choose, when
 from .imports import Imports
 from .plan import FieldPlan, Form, Kind, Run, StructPlan, Style, TagsForm
 
-__all__ = ["READERS", "Reader", "alike_elements", "even_elements"]
+__all__ = ["READERS", "Reader", "fixed_size_elements", "uniform_elements"]
 
-#: From so many elements on, one Struct for all is faster than a call for each.
+#: From this many elements on, one Struct for all is faster than one call for each.
 _SEVERAL: Final = 5
 
 
 class Reader(Block):
-    """Reads by the functions of `kproto.wire.reading`, from `pos` on."""
+    """Emits calls of `kproto.wire.reading`, from `pos` on."""
 
     def flush(self) -> None:
         if self.numbers:
@@ -88,20 +88,20 @@ class Reader(Block):
             self.code.append(none)
 
     def function(self, kind: str, form: FieldForm) -> str:
-        """The function that reads such a value."""
+        """Returns the name of the function that reads such a value."""
         name = value_function("read", kind, form)
         self.imports.wire("reading", name)
         return name
 
     def tags(self, start: str) -> str:
-        """Reads the tagged fields, of which there are some, from `start` on."""
+        """Returns the code that reads the tagged fields, at least one, from `start` on."""
         if self.plan.tagged:
-            return f"pos = _read_{self.plan.snake}_tags({self.target}, data, {start}, version)"
+            return f"pos = _read_{self.plan.snake_name}_tags({self.target}, data, {start}, version)"
         self.imports.wire("reading", "read_unknown_tags")
         return f"{self.target}._unknown_tags, pos = read_unknown_tags(data, {start})"
 
     def elements(self, field: FieldPlan, form: FieldForm, place: str) -> Code:
-        """Reads `length` elements, or null where that is less than 0."""
+        """Returns the code that reads `length` elements, or null for a length below 0."""
         read: Code
         several = elements_function("read", field, form)
         if field.element_kind is Kind.STRUCT:
@@ -120,7 +120,7 @@ class Reader(Block):
 
 
 class _BranchingReader(Reader):
-    """The same, a bool that stands by itself being a byte."""
+    """Emits calls; a bool by itself is one byte."""
 
     def flush(self) -> None:
         match self.numbers:
@@ -132,15 +132,15 @@ class _BranchingReader(Reader):
 
 
 class _Passed(NamedTuple):
-    """An array that is passed over until the numbers behind it are read."""
+    """An array that is skipped until the numbers behind it are read."""
 
-    #: Where its count stands among the numbers that wait.
+    #: The index of its count among the collected numbers.
     at: int
     array: tuple[FieldPlan, FieldForm, str]
 
 
 class _StraightReader(Reader):
-    """Reads in place what is short."""
+    """Emits inline code for short values."""
 
     _behind: tuple[Statement, ...] = ()  # what is made of numbers, once they are read
     _passed: _Passed | None = None
@@ -158,9 +158,9 @@ class _StraightReader(Reader):
         self._behind = ()
 
     def _flush_over(self, passed: _Passed) -> None:
-        """Read numbers as if the array between them was empty, or null; mostly it is.
+        """Emits code that reads numbers as if the array between them were empty or null.
 
-        If it is not, those behind it are read again: there are bytes enough either way.
+        If it is not, the code reads the numbers behind it again; there are enough bytes either way.
         """
         field, form, place = passed.array
         behind = self.numbers[passed.at + 1 :]
@@ -209,11 +209,11 @@ class _StraightReader(Reader):
             self._others_array(field, form, place)
 
     def _others_array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        """The count is checked against the bytes left only where it is not small."""
+        """Emits an array whose count is checked against the bytes left only if it is not small."""
         function = self.function("array_length", form)
         if form.compact:
             self._take_byte("length")
-            # Null is 0, so that one less is -1, as in the form that is not compact.
+            # Null is 0, so that subtracting one gives -1, as in the form that is not compact.
             test = "length < 128" if form.nullable else "0 < length < 128"
             slow = f"length, pos = {function}(data, pos - 1)"
             self.code.append(when(test, ["length -= 1"], [slow]))
@@ -225,7 +225,7 @@ class _StraightReader(Reader):
         self.code += self.elements(field, form, place)
 
     def end(self, form: TagsForm) -> None:
-        """Mostly one byte, 0."""
+        """Emits the end, which is mostly one byte, 0."""
         if not form.flexible:
             super().end(form)
             return
@@ -234,19 +234,19 @@ class _StraightReader(Reader):
         self.code.append(when("tags", [self.tags("pos - 1")], [none]))
 
     def _take_length(self, kind: str, local: str) -> None:
-        """Read a length along with the numbers in front of it."""
+        """Emits a length, which is read along with the numbers before it."""
         self.numbers.append((kind, local))
         self.flush()
 
     def _take_byte(self, local: str) -> None:
-        """Read a byte, `pos` being behind it then."""
+        """Emits the reading of one byte; `pos` is behind it afterwards."""
         if self.numbers:
             self._take_length("uint8", local)
         else:
             self.code += [f"{local} = data[pos]", "pos += 1"]
 
     def _sized(self, kind: str, length: str, decoded: str, form: FieldForm, place: str) -> None:
-        """A string or bytes: `decoded` is what lies between `pos` and `end`."""
+        """Emits a string or bytes; `decoded` is the source for the part from `pos` to `end`."""
         null = [f"{place} = None"]
         if form.compact:
             self._take_byte("size")
@@ -262,9 +262,10 @@ class _StraightReader(Reader):
         self.code.append(choose(branches, [otherwise]))
 
     def _long_octets(self, form: FieldForm, place: str) -> None:
-        """Bytes whose length is mostly a varint of two bytes.
+        """Emits bytes whose length is mostly a varint of two bytes.
 
-        Both can be read whatever the length is: the tagged fields behind the fields take a byte.
+        Both can be read for any length, because the tagged fields behind the fields take at least
+        one.
         """
         self.numbers.append(("uint8", "size"))
         self._take_length("uint8", "more")
@@ -293,8 +294,8 @@ class _StraightReader(Reader):
         self.code.append(choose(branches, slow))
 
 
-class _EvenReader(_StraightReader):
-    """Takes all of one struct from a tuple, `fields`."""
+class _FixedSizeReader(_StraightReader):
+    """Emits the assignment of a whole struct from a tuple, `fields`."""
 
     def __init__(self, plan: StructPlan, imports: Imports) -> None:
         super().__init__(plan, "entry", imports)
@@ -319,15 +320,15 @@ class _EvenReader(_StraightReader):
         super().end(TagsForm(flexible=False))
 
 
-def even_elements(
+def fixed_size_elements(
     plan: StructPlan, imports: Imports, run: Run, forms: tuple[Form, ...], each: Code
 ) -> Code:
-    """Reads `count` structs of one size with one Struct; by `each` where that is not possible.
+    """Returns code that reads `count` structs of one size with one Struct, or by `each`.
 
-    That is where they are few, where one has tagged fields, so that what follows it stands
-    elsewhere, and where bytes are missing.
+    It uses `each` for few structs, if one has tagged fields (which move the bytes behind them), and
+    if bytes are missing.
     """
-    reader = _EvenReader(plan, imports)
+    reader = _FixedSizeReader(plan, imports)
     code = reader.struct(run, forms)
     new = f"entry = new({plan.class_name})"
     together: Code = [
@@ -346,39 +347,39 @@ def even_elements(
     ]
 
 
-class _AlikeReader(_EvenReader):
-    """The same where there are arrays of numbers, each of which stays bytes."""
+class _UniformReader(_FixedSizeReader):
+    """Emits the same for structs with arrays of numbers, which stay bytes."""
 
     def _take_shape(self, kinds: list[str]) -> None:
         *fields, _ = kinds  # the byte of the tagged fields is understood
-        self.shape = self.imports.alike_shapes(fields)
+        self.shape = self.imports.uniform_shapes(fields)
 
     def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
         self.numbers.append((f"{field.spec.element_type}[]", place))
 
 
-def alike_elements(
+def uniform_elements(
     plan: StructPlan, imports: Imports, run: Run, forms: tuple[Form, ...], each: Code
 ) -> Code:
-    """Reads `count` structs with one Struct, whose arrays stay bytes; by `each` as above.
+    """Returns code that reads `count` structs with one Struct, their arrays as bytes, or by `each`.
 
-    That is also where the arrays of one have more numbers than those of another.
+    It also uses `each` if the arrays of the structs have different counts.
     """
-    reader = _AlikeReader(plan, imports)
+    reader = _UniformReader(plan, imports)
     code = reader.struct(run, forms)
     new = f"entry = new({plan.class_name})"
     together: Code = [
-        "stop = pos + alike.size * count",
-        For("fields in alike.iter_unpack(data[pos:stop])", (new, *code, "entries.append(entry)")),
+        "stop = pos + uniform.size * count",
+        For("fields in uniform.iter_unpack(data[pos:stop])", (new, *code, "entries.append(entry)")),
         "pos = stop",
     ]
     return [
-        f"alike = {reader.shape}.of(data, pos, count) if count >= {_SEVERAL} else None",
-        when("alike is not None", together, each),
+        f"uniform = {reader.shape}.of(data, pos, count) if count >= {_SEVERAL} else None",
+        when("uniform is not None", together, each),
     ]
 
 
-#: How whole structs are read in each style.
+#: The emitter of whole structs, by style.
 READERS: Final[dict[Style, type[Reader]]] = {
     Style.BRANCHING: _BranchingReader,
     Style.STRAIGHT: _StraightReader,

@@ -1,7 +1,7 @@
-"""The templates, and what is done to all that is rendered.
+"""Renders the templates, and post-processes the result.
 
-What a definition says reaches a template only as an identifier that was checked, as a literal
-that was quoted, or as a docstring that was defused.
+Text of a definition reaches a template only as a checked identifier, a quoted literal, or an
+escaped docstring.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ def _environment() -> jinja2.Environment:
 
 
 def check_installed() -> None:
-    """Raises MissingPackageError without the package that templates need."""
+    """Raises MissingPackageError if the template engine is not installed."""
     _environment()
 
 
 def rendered(template: str, head: Sequence[str], **values: object) -> str:
-    """A whole file: the lines of its head, and the template with long lines broken."""
+    """Returns a whole file: its head, and the template with long lines broken."""
     body = _environment().get_template(template).render(values)
     return "\n".join([*head, *fitted(body.rstrip("\n").split("\n"))]) + "\n"
 
 
 def block(lines: Sequence[str], *, inside: bool = False) -> str:
-    """Lines as a template takes them, moved to the right `inside` a class."""
+    """Returns lines for a template, indented `inside` a class."""
     return "\n".join(indent(lines) if inside else lines)

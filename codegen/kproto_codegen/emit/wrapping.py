@@ -1,7 +1,7 @@
-"""Lines of Python broken at 100 columns.
+"""Breaks lines of Python at 100 columns.
 
-The generated code must be as a formatter would leave it, without a formatter being installed. As
-in a formatter the matter here is text, and only here: nothing is added, left out or decided.
+The generated code must look as after a formatter, without a formatter installed. Only this module
+works on text: it adds, removes and decides nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _LITERAL = re.compile(r"""(["'])(?:\\.|(?!\1)[^\\])*\1""")
 
 
 def fitted(lines: Iterable[str]) -> list[str]:
-    """The lines, those over the width broken at their outermost brackets as a formatter would."""
+    """Returns the lines, with long ones broken at their outermost brackets like a formatter."""
     return [part for line in lines for part in (_fit(line) if len(line) > WIDTH else [line])]
 
 
 def _fit(line: str) -> list[str]:
-    """A long line broken, if it has brackets; those in literals are text of a definition."""
+    """Breaks a long line if it has brackets; brackets in literals are text of a definition."""
     plain = _LITERAL.sub(lambda found: f'"{"_" * (len(found[0]) - 2)}"', line)
     if not any(part in plain for part in ("(", " else ", " and ", ", ")):
         return [line]
@@ -34,7 +34,7 @@ def _fit(line: str) -> list[str]:
 def _broken(line: str) -> list[str]:
     margin = line[: len(line) - len(line.lstrip())]
     word, _, tests = line.strip().rstrip(":").partition(" ")
-    # One test with a call at its end is broken inside that; all others where they are joined.
+    # A single test that ends with a call is broken inside the call; others at their operators.
     if word == "if" and (tests.count(" and ") > 1 or not tests.endswith(")")):
         joint = " and " if " and " in tests else " or "
         conditions = tests.replace(joint, f"\n{margin}   {joint}").split("\n")
@@ -77,7 +77,7 @@ def _matching(line: str, opening: int) -> int:
 
 
 def _split(inner: str) -> list[str]:
-    """The arguments of a call, split at the commas outside any bracket."""
+    """Returns the arguments of a call, split at the commas outside any bracket."""
     parts, depth, start = [], 0, 0
     for index, char in enumerate(inner):
         depth += (char in "([{") - (char in ")]}")

@@ -1,8 +1,8 @@
-"""How each value is written, in both styles: by calls, and in place.
+"""Emits the code that writes each value, in both styles: by calls, and inline.
 
-What makes writing in place fast: neighbouring numbers are written by one Struct, together with the
-length or the count that follows them; arrays of numbers by one, together with their count; and
-short strings in place.
+Inline writing is fast because one Struct writes neighbouring numbers together with the length or
+count that follows them, and arrays of numbers together with their count; and because short strings
+are written without a call.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from .plan import FieldPlan, Kind, Style, TagsForm
 
 __all__ = ["WRITERS", "PresentWriter", "Writer"]
 
-#: The bytes of null, where they are no unsigned varint: that is 0 for all.
+#: The bytes of null in forms that are not compact; compact forms write 0.
 _NULL_STRUCT: Final = r"\xff"
 _NULL_STRING: Final = r"\xff\xff"
 _NULL_INT32: Final = r"\xff\xff\xff\xff"
 
 
 class Writer(Block):
-    """Writes by the functions of `kproto.wire.writing`, to `append`."""
+    """Emits calls of `kproto.wire.writing`, to `append`."""
 
     def flush(self) -> None:
         match self.numbers:
@@ -82,42 +82,42 @@ class Writer(Block):
         pass  # it follows at the end
 
     def end(self, form: TagsForm) -> None:
-        """Mostly one byte, 0."""
+        """Emits the end, which is mostly one byte, 0."""
         self.flush()
         tags = f"{self.target}._unknown_tags"
         if not form.flexible:
             self.imports.wire("faults", "WireFault")
             self.code.append(when(tags, ["raise WireFault"]))
         elif self.plan.tagged:
-            self.code.append(f"_write_{self.plan.snake}_tags(append, {self.target}, version)")
+            self.code.append(f"_write_{self.plan.snake_name}_tags(append, {self.target}, version)")
         else:
             self.imports.wire("writing", "write_tags")
             write = f"write_tags(append, (), {tags})"
             self.code.append(when(tags, [write], ['append(b"\\0")']))
 
     def call(self, function: str, value: str) -> str:
-        """A call of a function of `kproto.wire.writing`."""
+        """Returns a call of a function of `kproto.wire.writing`."""
         self.imports.wire("writing", function)
         return f"{function}(append, {value})"
 
     def bool_value(self, place: str) -> str:
-        """What a Struct is given for a bool."""
+        """Returns the source of a bool as an argument of a Struct."""
         self.imports.wire("writing", "BOOLS")
         return f"BOOLS[{place}]"
 
     def uuid_value(self, place: str) -> str:
-        """What a Struct is given for a uuid."""
+        """Returns the source of a uuid as an argument of a Struct."""
         self.imports.wire("writing", "uuid_bytes")
         return f"uuid_bytes({place})"
 
     def refuse_null(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        """Null in a field that may be null in other versions only."""
+        """Emits the check for null in a field that only other versions allow to be null."""
         if field.nullable and not form.nullable:
             self.imports.wire("faults", "WireFault")
             self.code.append(when(f"{place} is None", ["raise WireFault"]))
 
     def or_null(self, form: FieldForm, place: str, null: str, write: Code) -> None:
-        """The code, or null if the layout allows it; `null` is what stands for it, not compact."""
+        """Emits `write`, or null if the layout allows it; `null` are its bytes if not compact."""
         self.flush()
         if form.nullable:
             empty = r"\0" if form.compact else null
@@ -126,7 +126,7 @@ class Writer(Block):
             self.code += write
 
     def elements(self, field: FieldPlan, form: FieldForm, place: str) -> Code:
-        """Writes what stands behind the count of an array."""
+        """Returns the code that writes the elements behind the count of an array."""
         if field.element_kind is Kind.STRUCT:
             return [f"_write_{field.struct_snake}(append, {place}, version)"]
         several = elements_function("write", field, form)
@@ -142,7 +142,7 @@ class Writer(Block):
 
 
 class PresentWriter(Writer):
-    """The same for a value that was found not to be null."""
+    """Emits calls for a value that is known not to be null."""
 
     def refuse_null(self, field: FieldPlan, form: FieldForm, place: str) -> None:
         pass
@@ -153,7 +153,7 @@ class PresentWriter(Writer):
 
 
 class _StraightWriter(Writer):
-    """Writes in place what is short."""
+    """Emits inline code for short values."""
 
     def uuid(self, field: FieldPlan, place: str) -> None:
         self.numbers.append(("uuid", self.uuid_value(place)))
@@ -179,7 +179,7 @@ class _StraightWriter(Writer):
             self.code.append("append(text)")
 
     def octets(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        """The functions also take what is no bytes but has a buffer."""
+        """Emits calls, because the functions also accept buffers other than bytes."""
         self.refuse_null(field, form, place)
         function = _function_of_present("bytes", form)
         self.or_null(form, place, _NULL_INT32, [self.call(function, place)])
@@ -236,11 +236,11 @@ class _StraightWriter(Writer):
 
 
 def _function_of_present(kind: str, form: FieldForm) -> str:
-    """The function that writes a value that is not null."""
+    """Returns the function that writes a value that is not null."""
     return value_function("write", kind, form._replace(nullable=False))
 
 
-#: How whole structs are written in each style.
+#: The emitter of whole structs, by style.
 WRITERS: Final[dict[Style, type[Writer]]] = {
     Style.BRANCHING: Writer,
     Style.STRAIGHT: _StraightWriter,

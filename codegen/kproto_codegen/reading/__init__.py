@@ -1,5 +1,5 @@
-"""From the text of one definition file to a spec, with the line of every place in it.
+"""Parses the text of one definition file into a spec, with the line of every part.
 
-Owns the form of a definition: the notation (`jsontext`) and the keys with their types (`parser`).
-Must not know what makes a definition sensible, where files come from, or what becomes of them.
+Owns the syntax of a definition: JSON with comments (`json_text`), and the keys with their types
+(`parser`). Does not know the rules of definitions, the source of files, or the use of the specs.
 """

@@ -1,7 +1,7 @@
-"""Reads one definition file: JSON with comments becomes a MessageSpec with lines to every place.
+"""Parses one definition file: JSON with comments becomes a MessageSpec with the line of each part.
 
-It owns the form: which keys there are, which of them must be there, and what type each value
-has. Whether the definition makes sense is for `rules`. Knows no jar and no release.
+Checks the syntax: the known keys, the required ones, and the type of each value. `rules` checks the
+meaning. Knows no jar and no release.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kproto.schema.specs import FieldSpec, MessageSpec, StructSpec
 from kproto.schema.versions import NO_VERSIONS, Versions
 
 from ..errors import DefinitionError
-from .jsontext import JsonNode, read_json
+from .json_text import JsonNode, read_json
 
 __all__ = [
     "MESSAGE_TYPES",
@@ -28,7 +28,7 @@ __all__ = [
     "read_text",
 ]
 
-#: What a message may be, as Kafka's MessageSpecType has it.
+#: The types of messages, as in Kafka's MessageSpecType.
 MESSAGE_TYPES: Final = (
     "request",
     "response",
@@ -76,11 +76,11 @@ _STRUCT_KEYS: Final = frozenset({"name", "versions", "deprecatedVersions", "fiel
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A field or a struct of a definition with the way to it.
+    """A field or a struct of a definition, with its path.
 
-    `path` is what a reader looks for (`Topics.Partitions.Index`), `spec` the field itself, or
-    the common struct. `parents` are the fields around it, outermost first, or the common struct
-    in which they stand; `holder` is the object in the file that has it among its fields.
+    `path` is the path that a person looks for (`Topics.Partitions.Index`), `spec` the field itself,
+    or the common struct. `parents` are the fields around it, outermost first, or its common struct;
+    `holder` is the object in the file that lists it among its fields.
     """
 
     path: str
@@ -91,24 +91,24 @@ class Place:
 
     @property
     def line(self) -> int:
-        """The line on which its name stands."""
+        """Returns the line of its name."""
         return _named_line(self.node)
 
     def key_line(self, key: str) -> int:
-        """The line of one of its keys; that of its name when the key is not there."""
+        """Returns the line of one of its keys; that of its name if the key is missing."""
         member = _members(self.node).get(key)
         return self.line if member is None else member.line
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A message as one file defines it, and where in the file everything stands.
+    """A message as one file defines it, with the place of each part in the file.
 
-    `repeated` tells the keys that stand twice with the same value; `trailing_line` is the line
-    of content behind the end of the definition, None when there is none. `faults` are those of
-    the form. What they are about has another value in each of `guesses`, so that what is found in
-    the spec and in all of these does not follow from them. Where `lacks_structs`, the fields or
-    the name of a struct could not be read.
+    `repeated` lists the keys that stand twice with the same value; `trailing_line` is the line of
+    content behind the end of the definition, or None. `faults` are the syntax errors. Each of
+    `guesses` has another value in their places, so that a finding in the spec and in all guesses
+    does not follow from a syntax error. `lacks_structs` is True if the fields or the name of a
+    struct could not be read.
     """
 
     spec: MessageSpec
@@ -121,24 +121,24 @@ class Definition:
     lacks_structs: bool = False
 
     def states(self, key: str) -> bool:
-        """Whether the message itself has this key, with another value than null."""
+        """Returns whether the message itself has this key with a value other than null."""
         member = _members(self.node).get(key)
         return member is not None and member.value is not None
 
     def key_line(self, key: str) -> int:
-        """The line of one of the message's own keys; that of its name when it is not there."""
+        """Returns the line of one of the message's own keys; that of its name without it."""
         member = _members(self.node).get(key)
         return _named_line(self.node) if member is None else member.line
 
     def fields(self) -> Iterator[Place]:
-        """Every field, those of common structs included, each before the fields inside it."""
+        """Yields every field, also of common structs, each before the fields inside it."""
         yield from _places(self.spec.fields, self.node, (), "")
         for struct in self.structs():
             assert isinstance(struct.spec, StructSpec)
             yield from _places(struct.spec.fields, struct.node, (struct.spec,), struct.path + ".")
 
     def structs(self) -> Iterator[Place]:
-        """Every common struct."""
+        """Yields every common struct."""
         for spec, node in zip(
             self.spec.common_structs, _elements(self.node, "commonStructs"), strict=True
         ):
@@ -146,12 +146,12 @@ class Definition:
 
 
 def read_definition(path: Path, *, module: str = "", lenient: bool = False) -> Definition:
-    """Read the definition in a file as `read_form` does. Raises DefinitionError, as that does."""
+    """Reads the definition in a file like `read_form`. Raises DefinitionError."""
     return read_form(read_text(path), file=str(path), module=module, lenient=lenient)
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file. Raises DefinitionError when it cannot be read."""
+    """Returns the text of a UTF-8 file. Raises DefinitionError if it cannot be read."""
     try:
         return decode_text(path.read_bytes(), file=str(path))
     except OSError as error:
@@ -159,7 +159,7 @@ def read_text(path: Path) -> str:
 
 
 def decode_text(data: bytes, *, file: str) -> str:
-    """The text of UTF-8 bytes. Raises DefinitionError naming the line of the first bad one."""
+    """Decodes UTF-8. Raises DefinitionError that names the line of the first invalid byte."""
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -170,10 +170,10 @@ def decode_text(data: bytes, *, file: str) -> str:
 def parse_definition(
     text: str, *, file: str, module: str = "", lenient: bool = False
 ) -> Definition:
-    """Parse one definition.
+    """Parses one definition.
 
-    `lenient` takes content behind the end, which `Definition.trailing_line` tells.
-    Raises DefinitionError with file, line and field, and with every fault of the form.
+    `lenient` accepts content behind the end, which `Definition.trailing_line` records. Raises
+    DefinitionError with file, line and field, and with every syntax error.
     """
     definition = read_form(text, file=file, module=module, lenient=lenient)
     if definition.faults:
@@ -182,9 +182,9 @@ def parse_definition(
 
 
 def read_form(text: str, *, file: str, module: str = "", lenient: bool = False) -> Definition:
-    """Read one definition, faults of the form included, which `Definition.faults` tells.
+    """Reads one definition, and collects its syntax errors in `Definition.faults`.
 
-    Raises DefinitionError for what is no JSON.
+    Raises DefinitionError if the text is not JSON.
     """
     read = read_json(text, file=file, allow_trailing=True)
     reader = _FormReader(file)
@@ -233,7 +233,7 @@ def _places(
 
 @dataclass(frozen=True, slots=True)
 class _Guess:
-    """What stands for a value that is not there and should be, or cannot be read."""
+    """The value to assume for a required value that is missing or unreadable."""
 
     name: str = ""
     message_type: str = ""
@@ -243,7 +243,7 @@ class _Guess:
     flag: bool = False
 
 
-#: Beside that of the first reading, so that no rule is broken by all.
+#: Other values than those of the first reading, so that no rule fails for all of them.
 _GUESSES: Final = (
     _Guess("UnreadRequest", "request", "int32", Versions.parse("0+"), 0, True),
     _Guess("UnreadResponse", "response", "string", Versions.single(0), 1, False),
@@ -251,9 +251,9 @@ _GUESSES: Final = (
 
 
 class _FormReader:
-    """Reads nodes of one file into specs; every fault names the file, the line and the field.
+    """Reads the nodes of one file into specs; every fault names the file, the line and the field.
 
-    It reads on behind a fault, with a guess, so that all of them are found.
+    Continues behind a fault with a guess, so that it finds all faults.
     """
 
     def __init__(self, file: str, guess: _Guess = _Guess()) -> None:
@@ -353,9 +353,9 @@ class _FormReader:
     def object(
         self, node: JsonNode, path: str, what: str, keys: frozenset[str]
     ) -> Mapping[str, JsonNode]:
-        """The members of an object; one that is null counts as not there, as in the reference.
+        """Returns the members of an object; a null member counts as missing, as in the reference.
 
-        Of what is no object there are none, which is one fault and no further ones.
+        Returns none for anything that is not an object, which is one fault without further ones.
         """
         if not isinstance(node.value, dict):
             self.fault(f"{node.kind} stands where {what} in braces should", node.line, path)
@@ -430,7 +430,7 @@ class _FormReader:
             return self.guess.versions
 
     def default(self, members: Mapping[str, JsonNode], path: str) -> str | None:
-        """The default as text. A JSON null states none, as Kafka's generator reads it."""
+        """Returns the default as text; JSON null means that none is stated, as in Kafka."""
         node = members.get("default")
         if node is None:
             return None

@@ -1,4 +1,4 @@
-"""One release of Kafka: taken from its jars or sources, and kept as a folder of facts.
+"""Imports one release of Kafka from its jars or sources, and stores it as a folder of facts.
 
-Must not know other releases: what two of them make is for `union`.
+Does not know other releases: `union` combines releases.
 """

@@ -1,6 +1,6 @@
-"""Reads as much of a Java class file as it takes to see what its static initialiser builds.
+"""Reads enough of a Java class file to see the enum constants that its static initialiser builds.
 
-It owns the class file format (JVM specification, chapter 4): constant pool, superclass, methods,
+Owns the class file format (JVM specification, chapter 4): constant pool, superclass, methods,
 bootstrap methods, and the few instructions with which a compiler fills an enum. Knows nothing
 of Kafka; needs no Java.
 """
@@ -16,7 +16,7 @@ __all__ = ["ClassFile", "ClassFileError", "ConstructorReference", "EnumConstant"
 
 
 class ClassFileError(Exception):
-    """Bytes that are no class file, or one that a compiler laid out in a way not known here."""
+    """Raised for bytes that are not a class file, or whose initialiser has an unknown form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class ConstructorReference:
     class_name: str
 
 
-#: What a static initialiser may hand to an enum's constructor; None for anything else.
+#: An argument of an enum's constructor in a static initialiser; None for any other kind.
 Argument: TypeAlias = int | str | ConstructorReference | None
 
 
 @dataclass(frozen=True, slots=True)
 class EnumConstant:
-    """One constant of an enum: its name, and the arguments that its constructor gets."""
+    """One constant of an enum: its name, and the arguments of its constructor."""
 
     name: str
     arguments: tuple[Argument, ...]
@@ -40,7 +40,7 @@ class EnumConstant:
 
 _MAGIC: Final = 0xCAFEBABE
 _UTF8, _INTEGER, _LONG, _DOUBLE, _STRING, _METHOD_HANDLE = 1, 3, 5, 6, 8, 15
-#: Bytes behind the tag of a constant, by tag; those of Utf8 (1) depend on its length.
+#: The number of bytes behind the tag of a constant, by tag; Utf8 (1) has its own length.
 _CONSTANT_SIZES: Final = {
     3: 4, 4: 4, 5: 8, 6: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4,
     15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2,
@@ -59,7 +59,7 @@ class _Member:
 
 
 class ClassFile:
-    """A parsed class. Raises ClassFileError for bytes that are none."""
+    """A parsed class file. Raises ClassFileError for other bytes."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -92,7 +92,7 @@ class ClassFile:
         return int(struct.unpack_from(">I", self._data, at)[0])
 
     def _read_constants(self, position: int, count: int) -> int:
-        """Note where each constant begins; returns where the pool ends."""
+        """Records where each constant begins; returns the end of the pool."""
         self._constants: dict[int, int] = {}
         index = 1
         while index < count:
@@ -104,7 +104,7 @@ class ClassFile:
         return position
 
     def _read_members(self, position: int) -> tuple[int, list[_Member]]:
-        """All fields, or all methods, and where they end."""
+        """Returns all fields, or all methods, and the position behind them."""
         members: list[_Member] = []
         count = self._u2(position)
         position += 2
@@ -136,12 +136,12 @@ class ClassFile:
         return self._text(self._u2(at + 1)), self._text(self._u2(at + 3))
 
     def _method(self, index: int) -> tuple[str, str, str]:
-        """Class, name and descriptor of a method reference."""
+        """Returns class, name and descriptor of a method reference."""
         at = self._constants[index]
         return self._class_name(self._u2(at + 1)), *self._name_and_type(self._u2(at + 3))
 
     def _loaded(self, index: int) -> Argument:
-        """What `ldc` of this constant puts on the stack."""
+        """Returns the value that `ldc` of this constant pushes."""
         at = self._constants[index]
         tag = self._u1(at)
         if tag == _INTEGER:
@@ -149,7 +149,7 @@ class ClassFile:
         return self._text(self._u2(at + 1)) if tag == _STRING else None
 
     def _lambda(self, index: int) -> ConstructorReference | None:
-        """What an `invokedynamic` makes: a reference to a constructor, or anything else."""
+        """Returns the constructor reference that an `invokedynamic` makes, or None."""
         table = self._attributes["BootstrapMethods"]
         wanted = self._u2(self._constants[index] + 1)
         position = 2
@@ -164,11 +164,10 @@ class ClassFile:
         return None
 
     def enum_constants(self) -> list[EnumConstant]:
-        """The constants of this enum, in order, with what each hands to the constructor.
+        """Returns the constants of this enum, in order, with the arguments of their constructors.
 
-        A constructor's own first arguments, name and ordinal, are left out. Raises
-        ClassFileError when the initialiser does not make every constant that the enum has in
-        the way that compilers do.
+        The arguments exclude name and ordinal. Raises ClassFileError if the initialiser does not
+        build every constant of the enum in the way that compilers do.
         """
         try:
             constants = list(self._made_constants())
@@ -182,7 +181,7 @@ class ClassFile:
         return constants
 
     def _made_constants(self) -> Iterator[EnumConstant]:
-        """Follow the initialiser until it goes on to other things, as the array of all values."""
+        """Follows the initialiser until it builds something else, such as the values array."""
         if "Code" not in self._methods.get("<clinit>", {}):
             raise ClassFileError(f"{self.name} has no static initialiser")
         attribute = self._methods["<clinit>"]["Code"]

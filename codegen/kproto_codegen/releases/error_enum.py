@@ -1,7 +1,7 @@
-"""Kafka's error codes, read from the enum of a release: its class file, or its source.
+"""Reads Kafka's error codes from the enum of a release: its class file, or its source.
 
-They stand in no message definition. A code is retriable when the exception that Kafka's clients
-make of it descends from RetriableException.
+Message definitions do not contain them. A code is retriable if the exception that Kafka's clients
+raise for it descends from RetriableException.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = [
     "error_codes_of_sources",
 ]
 
-#: Where the enum stands in a jar, and in a source tree.
+#: The path of the enum in a jar, and in a source tree.
 ERRORS_CLASS: Final = "org/apache/kafka/common/protocol/Errors.class"
 ERRORS_SOURCE: Final = "clients/src/main/java/org/apache/kafka/common/protocol/Errors.java"
 
@@ -30,10 +30,10 @@ _RETRIABLE: Final = "org/apache/kafka/common/errors/RetriableException"
 
 
 def error_codes_of_classes(read: Callable[[str], bytes | None], *, file: str) -> list[ErrorCode]:
-    """The error codes of a jar, by ascending code.
+    """Returns the error codes of a jar, by ascending code.
 
-    `read` gives the bytes of a class file by its path in the jar, None when there is none.
-    Raises DefinitionError when the enum cannot be read.
+    `read` returns the bytes of a class file by its path in the jar, or None. Raises DefinitionError
+    if the enum cannot be read.
     """
     data = read(ERRORS_CLASS)
     if data is None:
@@ -69,10 +69,10 @@ _EXTENDS = re.compile(r"\bclass\s+\w+\s+extends\s+(\w+)")
 
 
 def error_codes_of_sources(read: Callable[[str], str | None], *, file: str) -> list[ErrorCode]:
-    """The error codes of a source tree, by ascending code.
+    """Returns the error codes of a source tree, by ascending code.
 
-    `read` gives the text of a source by its path in the tree, None when there is none. Raises
-    DefinitionError when the enum cannot be read.
+    `read` returns the text of a source by its path in the tree, or None. Raises DefinitionError if
+    the enum cannot be read.
     """
     text = read(ERRORS_SOURCE)
     if text is None:
@@ -93,7 +93,7 @@ def error_codes_of_sources(read: Callable[[str], str | None], *, file: str) -> l
 
 
 def _descends(name: str, parent: Callable[[str], str | None]) -> bool:
-    """Whether a class is, or descends from, RetriableException."""
+    """Returns whether a class is, or descends from, RetriableException."""
     current: str | None = name
     seen: set[str] = set()
     while current is not None and current not in seen:
@@ -105,7 +105,7 @@ def _descends(name: str, parent: Callable[[str], str | None]) -> bool:
 
 
 def _checked(codes: list[ErrorCode], file: str) -> list[ErrorCode]:
-    """The codes in order; an enum without NONE, or with a number twice, was not understood."""
+    """Sorts the codes; raises DefinitionError without NONE, or if a number occurs twice."""
     numbers = [entry.code for entry in codes]
     if 0 not in numbers or len(set(numbers)) != len(numbers):
         raise DefinitionError(

@@ -1,7 +1,7 @@
-"""From a Kafka release, as jars or as a source tree, to the facts in `schemas/<release>/`.
+"""Imports a Kafka release, from jars or a source tree, into the facts of `schemas/<release>/`.
 
-It owns the knowledge of where Kafka keeps its definitions and how a jar or a tree tells its
-release. What a definition means is for `parser` and `rules`, the folder for `release`.
+Knows where Kafka keeps its definitions, and how a jar or tree tells its release. `parser` and
+`rules` read a definition, `release` writes the folder.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from ..error_code import ErrorCode
 from ..errors import DefinitionError
 from ..reading.parser import Definition, decode_text, read_form
-from ..rules.between import check_messages
+from ..rules.cross_message_rules import check_messages
 from ..rules.table import Profile, check_definition
 from .error_enum import (
     ERRORS_CLASS,
@@ -40,15 +40,15 @@ _JAR_NAME = re.compile(
 )
 _TREE_DEFINITION = re.compile(r"(?P<module>.+?)/src/main/resources/(?:.+/)?(?:message|metadata)")
 
-#: A jar entry larger than this is no definition; the largest of Kafka's has 30 kB.
+#: A jar entry larger than this is not a definition; the largest of Kafka's has 30 kB.
 MAX_DEFINITION_BYTES: Final = 1 << 20
 
 
 @dataclass(slots=True)
 class ImportedRelease:
-    """What was read of one release.
+    """The result of reading one release.
 
-    `errors` tells what could not be read, `notes` what is odd and was taken all the same.
+    `errors` are the parts that could not be read, `notes` the oddities that were accepted.
     """
 
     release: Release
@@ -58,7 +58,7 @@ class ImportedRelease:
 
 @dataclass(frozen=True, slots=True)
 class _SourceFile:
-    """A definition as it was found, not yet read."""
+    """A definition that was found and not yet read."""
 
     module: str
     file: str
@@ -76,23 +76,26 @@ class _Source:
 
 @dataclass(slots=True)
 class Imported:
-    """What was read of all sources: `unopened` tells what could not be opened at all, `empty`
-    which sources hold nothing of Kafka's definitions."""
+    """The result of reading all sources.
+
+    `unopened` are the errors of sources that could not be opened, `empty` the sources without
+    Kafka's definitions.
+    """
 
     releases: list[ImportedRelease] = field(default_factory=list)
     unopened: list[DefinitionError] = field(default_factory=list)
     empty: list[Path] = field(default_factory=list)
 
     def errors(self) -> list[DefinitionError]:
-        """Everything that could not be read."""
+        """Returns all errors of all sources."""
         return [*self.unopened, *(error for entry in self.releases for error in entry.errors)]
 
 
 def read_releases(paths: Sequence[Path], *, release: str | None = None) -> Imported:
-    """Read what jars, folders of jars, source trees and folders of definitions hold.
+    """Reads jars, folders of jars, source trees and folders of definitions.
 
-    `release` names the release of everything, for sources that do not tell it. That nothing at
-    all is found is an error too.
+    `release` names the release of all sources that do not tell it. Finding nothing at all is an
+    error too.
     """
     imported = Imported()
     by_release: dict[str, list[_Source]] = {}
@@ -119,9 +122,9 @@ def read_releases(paths: Sequence[Path], *, release: str | None = None) -> Impor
 
 
 def read_any(path: Path) -> Release:
-    """The one release at `path`: a folder of facts, a jar, a folder of jars or a source tree.
+    """Reads the one release at `path`: a folder of facts, a jar, a folder of jars or a source tree.
 
-    Raises DefinitionError, which tells everything that could not be read.
+    Raises DefinitionError with every part that could not be read.
     """
     is_tree = (path / "gradle.properties").is_file()
     if path.is_dir() and not is_tree and next(path.rglob("*.jar"), None) is None:
@@ -199,7 +202,7 @@ def _open_folder(
 
 
 def _is_kafka_jar(path: Path) -> bool:
-    """Whether a jar in a folder with others may be Kafka's; others are passed over unopened."""
+    """Returns whether a jar in a folder may be Kafka's; other jars are not opened."""
     match = _JAR_NAME.fullmatch(path.name)
     kafka = match is not None and match["artefact"].split("-")[0] in {"kafka", "connect"}
     return kafka and match is not None and match["classifier"] is None
@@ -256,7 +259,7 @@ def _entry_reader(jar: zipfile.ZipFile, path: Path) -> Callable[[str], bytes]:
 
 
 def _module_of_artefact(artefact: str) -> str:
-    """`kafka-group-coordinator` is group-coordinator; `kafka` (`kafka_2.13`) is core."""
+    """Returns the module: `kafka-group-coordinator` is group-coordinator, `kafka_2.13` is core."""
     return "core" if artefact == "kafka" else artefact.removeprefix("kafka-")
 
 
@@ -287,7 +290,7 @@ def _open_tree(path: Path, release: str | None) -> _Source:
 
 
 def _open_definitions(path: Path, release: str | None) -> _Source:
-    """A folder of extracted JSON files; a folder in it that is not Kafka's own is a module."""
+    """Opens a folder of extracted JSON files; a subfolder that is not Kafka's own is a module."""
     if release is None:
         version = path / _VERSION_FILE
         release = _property(_read_file(version), "version") if version.is_file() else None
@@ -307,7 +310,7 @@ def _open_definitions(path: Path, release: str | None) -> _Source:
 
 
 def _module_of_folder(path: Path, folder: Path) -> str:
-    """The module of a folder below `path`: its own name, less what Kafka puts below modules."""
+    """Returns the module of a folder below `path`: its own name, without Kafka's subfolders."""
     inner = folder.relative_to(path).as_posix()
     module = re.sub(r"(^|/)(common/(message|metadata)|message)$", "", inner)
     return module.replace("/", "-") or path.resolve().name
@@ -327,7 +330,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def _property(data: bytes, key: str) -> str | None:
-    """The value of a key in a Java properties file."""
+    """Returns the value of a key in a Java properties file."""
     for line in data.decode("utf-8", "replace").splitlines():
         name, _, value = line.partition("=")
         if name.strip() == key and value.strip():
@@ -336,7 +339,7 @@ def _property(data: bytes, key: str) -> str | None:
 
 
 def _safe_release(name: str, path: Path) -> str:
-    """The release, when it can be the name of a folder and of nothing else."""
+    """Returns the release if it is safe as the name of a folder."""
     if re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z._+-]*", name, re.ASCII) is None:
         raise DefinitionError(f"{name!r} cannot be the name of a release", file=str(path))
     return name

@@ -1,7 +1,7 @@
-"""A release as `schemas/<release>/` holds it: facts of every module, and the error codes.
+"""A release in `schemas/<release>/`: the facts of every module, and the error codes.
 
-It owns the folder: its layout, the form of its files, and that it is replaced whole or not at
-all. Where a release comes from is for `importer`, what two releases make for `history`.
+Owns the folder: its layout, the form of its files, and its atomic replacement. `importer` finds
+a release, `release_union` combines several.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from kproto.schema.specs import MessageSpec
 from ..error_code import ErrorCode
 from ..errors import DefinitionError
 from ..origins import NO_ORIGINS, Origins
-from ..reading.jsontext import JsonNode, read_json
+from ..reading.json_text import JsonNode, read_json
 from ..reading.parser import Definition, read_definition, read_text
-from ..rules.between import check_messages
+from ..rules.cross_message_rules import check_messages
 from ..rules.table import checked_spec
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
     "write_release",
 ]
 
-#: The error codes of a release, beside the folders of its modules.
+#: The file of a release's error codes, next to the folders of its modules.
 ERRORS_FILE: Final = "errors.json"
 
 _ERROR_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
@@ -47,8 +47,8 @@ _ERROR_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*", re.ASCII)
 class Release:
     """One release: its messages, each with its module, and its error codes.
 
-    `error_codes` is empty when the release was imported without the module that has them. The
-    `origins` are known of a folder of facts, and are no part of what makes two releases equal.
+    `error_codes` is empty if the release was imported without the module that has them. `origins`
+    are known for a folder of facts, and do not count for equality.
     """
 
     name: str
@@ -57,14 +57,14 @@ class Release:
     origins: Origins = field(default=NO_ORIGINS, compare=False)
 
     def message(self, name: str) -> MessageSpec:
-        """The message of that name. Raises KeyError when the release has none."""
+        """Returns the message called `name`. Raises KeyError if the release has none."""
         for message in self.messages:
             if message.name == name:
                 return message
         raise KeyError(f"{self.name} has no message {name}")
 
     def modules(self) -> dict[str, tuple[MessageSpec, ...]]:
-        """The messages by module, modules and messages in alphabetical order."""
+        """Returns the messages by module, modules and messages in alphabetical order."""
         found: dict[str, list[MessageSpec]] = {}
         for message in sorted(self.messages, key=lambda spec: (spec.module, spec.name)):
             found.setdefault(message.module, []).append(message)
@@ -72,11 +72,11 @@ class Release:
 
 
 def load_release(path: Path, *, root: Path | None = None) -> Release:
-    """Read `schemas/<release>`: a folder a module, a file a message, and errors.json.
+    """Reads `schemas/<release>`: a folder per module, a file per message, and errors.json.
 
-    The names of its files begin with the name of `root`, which is the folder itself or one above.
-    Definitions that stand in the folder itself, without a module, are taken too, as are Kafka's
-    own files with comments. Raises DefinitionError, which tells every fault of every file.
+    The names of its files begin with the name of `root`, which is the folder itself or a parent.
+    Accepts definitions in the folder itself, without a module, and Kafka's own files with comments.
+    Raises DefinitionError with every fault of every file.
     """
     root = root or path
     if not path.is_dir():
@@ -110,15 +110,15 @@ def load_release(path: Path, *, root: Path | None = None) -> Release:
 
 
 def _named(file: Path, root: Path) -> str:
-    """The name of a file in or below `root`, as it is the same on every machine."""
+    """Returns the name of a file below `root`, which is the same on every machine."""
     return (PurePosixPath(root.resolve().name) / file.relative_to(root).as_posix()).as_posix()
 
 
 def load_releases(path: Path) -> list[Release]:
-    """Every release in a folder such as `schemas/`, oldest first.
+    """Returns every release in a folder such as `schemas/`, oldest first.
 
-    A folder that holds definitions itself, or in folders of modules, is one release.
-    Raises DefinitionError, which tells every fault of every file of every release.
+    A folder with definitions, directly or in folders of modules, is one release. Raises
+    DefinitionError with every fault of every file of every release.
     """
     if not path.is_dir():
         raise DefinitionError("is no folder of releases", file=str(path))
@@ -135,13 +135,13 @@ def load_releases(path: Path) -> list[Release]:
 
 
 def release_folders(path: Path) -> list[Path]:
-    """The releases in a folder, oldest first; none in a folder that is a release itself."""
+    """Returns the releases in a folder, oldest first; none if the folder is itself a release."""
     folders = (child for child in path.iterdir() if child.is_dir() and _is_release_folder(child))
     return sorted(folders, key=release_order)
 
 
 def release_order(path: Path | str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts 3.9.2 before 3.10.0, and 4.0.0-rc1 before 4.0.0."""
+    """Returns a key that sorts 3.9.2 before 3.10.0, and 4.0.0-rc1 before 4.0.0."""
     name = path.name if isinstance(path, Path) else path
     base, dash, rest = name.partition("-")
     parts = [(1, int(part), "") for part in re.findall(r"\d+", base)]
@@ -153,7 +153,7 @@ def _is_release_folder(path: Path) -> bool:
 
 
 def _definition_files(path: Path) -> Iterator[tuple[Path, str]]:
-    """Each definition file with its module, in alphabetical order."""
+    """Yields each definition file with its module, in alphabetical order."""
     for child in sorted(path.iterdir()):
         if child.is_dir():
             yield from ((file, child.name) for file in sorted(child.glob("*.json")))
@@ -162,7 +162,7 @@ def _definition_files(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def load_error_codes(path: Path) -> tuple[ErrorCode, ...]:
-    """Read errors.json; a release without one has no error codes. Raises DefinitionError."""
+    """Reads errors.json; a release without it has no error codes. Raises DefinitionError."""
     if not path.exists():
         return ()
     root = read_json(read_text(path), file=str(path)).root
@@ -198,10 +198,10 @@ def _error_code(node: JsonNode, path: Path) -> ErrorCode:
 
 
 def write_release(release: Release, out: Path) -> bool:
-    """Write `out/<release>/<module>/<Name>.json`, and errors.json; tells whether it changed.
+    """Writes `out/<release>/<module>/<Name>.json` and errors.json; returns whether it changed.
 
-    Every module of `release` is replaced whole; modules that it does not have stay. All is
-    written to a folder beside first, so that a failure leaves the old state.
+    Replaces every module of `release` as a whole, and keeps other modules. Writes to a temporary
+    folder first, so that a failure keeps the old state.
     """
     files = {f"{m.module}/{m.name}.json": format_facts(m) for m in release.messages}
     if release.error_codes:
@@ -223,7 +223,7 @@ def write_release(release: Release, out: Path) -> bool:
 
 
 def _current_files(target: Path, parts: Iterable[str]) -> dict[str, str]:
-    """What the parts (modules, errors.json) hold now."""
+    """Returns the files of the parts (modules, errors.json) as they are now."""
     found: dict[str, str] = {}
     for part in parts:
         path = target / part
@@ -245,7 +245,7 @@ def _replace_parts(folder: Path, parts: Iterable[str], files: Mapping[str, str])
 
 
 def _swap(staging: Path, target: Path) -> None:
-    """Put `staging` where `target` is; the two renames are as close as a file system allows."""
+    """Moves `staging` to `target` with two renames in immediate succession."""
     staging.chmod(0o755)
     if not target.exists():
         staging.rename(target)
@@ -262,9 +262,9 @@ def _swap(staging: Path, target: Path) -> None:
 
 
 def format_facts(message: MessageSpec) -> str:
-    """The facts of a message as text: a key a line, and a field a line.
+    """Returns the facts of a message as text: one key per line, and one field per line.
 
-    `about` sentences are left out, and the module, which the folder tells.
+    Leaves out `about` sentences and the module, which the folder tells.
     """
     facts = _without_about(message.with_module("").to_json())
     lines = []
@@ -282,7 +282,7 @@ def _without_about(node: Any) -> Any:
 
 
 def _format_nested(entries: Sequence[Mapping[str, Any]], indent: str) -> str:
-    """An array of fields: each on its line, its own fields indented below it."""
+    """Formats an array of fields: each on its line, its own fields indented below it."""
     if not entries:
         return "[]"
     inner = indent + "  "

@@ -1,4 +1,4 @@
-"""What a definition must keep to be taken: Kafka's rules, one function each, and the table of all.
+"""Kafka's rules for definitions: one function each, and the table of all rules.
 
-Must not know releases or generated code: a rule looks at parsed definitions and nothing else.
+Does not know releases or generated code: a rule sees parsed definitions only.
 """

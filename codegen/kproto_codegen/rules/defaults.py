@@ -1,6 +1,6 @@
-"""Whether the text of a default is one that its type can have.
+"""Checks that the text of a default is a value of its type.
 
-It owns the notation of defaults, as Kafka's generator and the Java compiler behind it take it.
+Owns the notation of defaults, as Kafka's generator and the Java compiler behind it accept it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UUID = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?", re.ASCII)
 
 
 def fault_of_default(field: FieldSpec) -> str | None:
-    """Why the default of `field` cannot be; None when it can."""
+    """Returns why the default of `field` is invalid; None if it is valid."""
     text = field.default
     if not text:
         return None

@@ -1,6 +1,6 @@
 """Rules about single fields: versions, types, defaults, keys and tags.
 
-One function a rule; `rules` has the table of all.
+One function per rule; `table` lists all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .finding import Finding, defining_places, field_groups, field_places, of_pl
 
 __all__ = ["ENTITY_TYPES"]
 
-#: What a field may stand for, and the type that it must have then, or its elements.
+#: The entity types, each with the required type of the field or its elements.
 ENTITY_TYPES: Final = {
     "unknown": None,
     "transactionalId": "string",
@@ -37,9 +37,9 @@ _NULLABLE_TYPES = frozenset({"string", "bytes", "records"})
 
 
 def field_versions_used(definition: Definition) -> Iterator[Finding]:
-    """A field of no valid version is never written. Kafka has one, so it is only odd.
+    """Reports a field that no valid version has. Kafka has one, so it is accepted as odd.
 
-    One that defines a struct is refused, by another rule.
+    Another rule refuses such a field if it defines a struct.
     """
     valid = definition.spec.valid_versions
     if not valid:
@@ -57,7 +57,7 @@ def field_versions_used(definition: Definition) -> Iterator[Finding]:
 
 
 def nested_versions(definition: Definition) -> Iterator[Finding]:
-    """A field of a struct is in some version in which the struct is, and all that is around it."""
+    """Checks that a field in a struct shares a version with the struct and all that contain it."""
     for place, field in field_places(definition):
         if not place.parents or not field.versions:
             continue
@@ -72,9 +72,10 @@ def nested_versions(definition: Definition) -> Iterator[Finding]:
 
 
 def common_struct_versions(definition: Definition) -> Iterator[Finding]:
-    """A field that holds a common struct is in some version in which the struct is.
+    """Checks that a field of a common struct's type shares a version with the struct.
 
-    It is in none before the struct's first, where the reference has no schema of the struct.
+    It must not begin before the struct's first version, because the reference has no schema of the
+    struct there.
     """
     valid = definition.spec.valid_versions
     common = {place.spec.name: place.spec for place in definition.structs()}
@@ -104,7 +105,7 @@ def common_struct_versions(definition: Definition) -> Iterator[Finding]:
 
 
 def nullable_type(definition: Definition) -> Iterator[Finding]:
-    """Strings, bytes, records, arrays and structs can be null; numbers, bools and uuids cannot."""
+    """Checks that nullable fields are strings, bytes, records, arrays or structs."""
     for place, field in field_places(definition):
         can_be = field.type not in PRIMITIVE_TYPES or field.type in _NULLABLE_TYPES
         if field.nullable_versions and not can_be:
@@ -117,7 +118,7 @@ def nullable_type(definition: Definition) -> Iterator[Finding]:
 
 
 def known_type(definition: Definition) -> Iterator[Finding]:
-    """A type is a primitive one, a struct that is defined, or an array of either."""
+    """Checks that a type is primitive, a defined struct, or an array of either."""
     structs = {name for name, _ in defining_places(definition)}
     common = {place.spec.name for place in definition.structs()}
     for place, field in field_places(definition):
@@ -148,7 +149,7 @@ def known_type(definition: Definition) -> Iterator[Finding]:
 
 
 def fields_of_struct(definition: Definition) -> Iterator[Finding]:
-    """Only a struct, or an array of structs, has fields."""
+    """Checks that only structs and arrays of structs have fields."""
     for place, field in field_places(definition):
         if field.fields and field.element_type in PRIMITIVE_TYPES:
             yield of_place(
@@ -157,7 +158,7 @@ def fields_of_struct(definition: Definition) -> Iterator[Finding]:
 
 
 def default_fits(definition: Definition) -> Iterator[Finding]:
-    """A default is a value of the type, and null only where the field is always nullable."""
+    """Checks that a default has the field's type, and is null only if always nullable."""
     for place, field in field_places(definition):
         reason = fault_of_default(field)
         if reason is not None:
@@ -165,7 +166,7 @@ def default_fits(definition: Definition) -> Iterator[Finding]:
 
 
 def entity_type(definition: Definition) -> Iterator[Finding]:
-    """An entity type is known, and has one base type."""
+    """Checks that an entity type is known and that the field has its base type."""
     for place, field in field_places(definition):
         if field.entity_type is None:
             continue
@@ -184,7 +185,7 @@ def entity_type(definition: Definition) -> Iterator[Finding]:
 
 
 def zero_copy_bytes(definition: Definition) -> Iterator[Finding]:
-    """Only bytes can be taken without a copy."""
+    """Checks that only bytes are zeroCopy."""
     for place, field in field_places(definition):
         if field.zero_copy and field.type != "bytes":
             yield of_place(
@@ -193,7 +194,7 @@ def zero_copy_bytes(definition: Definition) -> Iterator[Finding]:
 
 
 def field_flexible_versions(definition: Definition) -> Iterator[Finding]:
-    """Only strings and bytes may be flexible in other versions than their message, in fewer."""
+    """Checks that only strings and bytes have own flexibleVersions, a subset of the message's."""
     spec = definition.spec
     for place, field in field_places(definition):
         if field.flexible_versions is None:
@@ -220,9 +221,9 @@ def field_flexible_versions(definition: Definition) -> Iterator[Finding]:
 
 
 def map_key_place(definition: Definition) -> Iterator[Finding]:
-    """A key is a single value in a struct, and no tagged field.
+    """Checks that a map key is a single value in a struct, and not tagged.
 
-    Arrays and structs are mutable in Python, so that no index can hold them.
+    Arrays and structs are mutable in Python, so that no index can contain them.
     """
     for place, field in field_places(definition):
         if field.map_key and not place.parents:
@@ -238,7 +239,7 @@ def map_key_place(definition: Definition) -> Iterator[Finding]:
 
 
 def tag_numbers(definition: Definition) -> Iterator[Finding]:
-    """The tags of a struct are 0, 1, 2 …, in any order, each once."""
+    """Checks that the tags of a struct are 0, 1, 2 …, in any order, each once."""
     for group in field_groups(definition):
         seen: dict[int, str] = {}
         tagged = [(place, field.tag) for place, field in group if field.tag is not None]
@@ -258,7 +259,7 @@ def tag_numbers(definition: Definition) -> Iterator[Finding]:
 
 
 def tag_and_tagged_versions(definition: Definition) -> Iterator[Finding]:
-    """A tag and taggedVersions stand together or not at all."""
+    """Checks that a field has both a tag and taggedVersions, or neither."""
     for place, field in field_places(definition):
         if field.tag is not None and not field.tagged_versions:
             yield of_place(definition, place, "tag", "has a tag, but no taggedVersions")
@@ -267,9 +268,9 @@ def tag_and_tagged_versions(definition: Definition) -> Iterator[Finding]:
 
 
 def tagged_versions_range(definition: Definition) -> Iterator[Finding]:
-    """Tagged versions have no end, and lie within the field's and the flexible versions.
+    """Checks that tagged versions have no end, and are in the field's and the flexible versions.
 
-    Where the field has flexible versions of its own, those count.
+    Flexible versions of the field itself take precedence.
     """
     of_message = definition.spec.flexible_versions
     for place, field in field_places(definition):
@@ -289,7 +290,7 @@ def tagged_versions_range(definition: Definition) -> Iterator[Finding]:
 
 
 def tagged_null(definition: Definition) -> Iterator[Finding]:
-    """A tagged field is nullable in all of its tagged versions, or in none."""
+    """Checks that a tagged field is nullable in all of its tagged versions, or in none."""
     for place, field in field_places(definition):
         both = field.nullable_versions.intersect(field.tagged_versions)
         if both and both != field.tagged_versions:
@@ -303,7 +304,7 @@ def tagged_null(definition: Definition) -> Iterator[Finding]:
 
 
 def tagged_records(definition: Definition) -> Iterator[Finding]:
-    """Records are never tagged: their length is not known beforehand."""
+    """Checks that records are never tagged, because their length is not known in advance."""
     for place, field in field_places(definition):
         if field.type == "records" and field.tagged_versions:
             yield of_place(definition, place, "taggedVersions", "records cannot be tagged")

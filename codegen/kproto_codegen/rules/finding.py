@@ -1,6 +1,6 @@
-"""What a rule finds, and the ways through a definition that rules share.
+"""The findings of rules, and iterators over a definition that rules share.
 
-Knows no rule. How strictly findings are taken is for `rules`.
+Knows no rule. `table` decides how strictly findings are treated.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = [
 
 
 class Profile(Enum):
-    """How strictly a definition is taken.
+    """How strictly a definition is checked.
 
-    LEGACY takes what releases before 3.0 contain: no flexibleVersions, which means none, and
-    content behind the end of a file. Each exception that it makes is reported.
+    LEGACY accepts features of releases before 3.0: no flexibleVersions, which means none, and
+    content behind the end of a file. Each accepted exception is reported.
     """
 
     STRICT = "strict"
@@ -40,7 +40,7 @@ class Profile(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a rule found. One that is `accepted` is odd, and no reason to refuse."""
+    """The finding of a rule. An `accepted` one is odd, but not an error."""
 
     error: DefinitionError
     accepted: bool = False
@@ -50,7 +50,7 @@ Rule: TypeAlias = Callable[[Definition], Iterator[Finding]]
 
 
 def of_message(definition: Definition, key: str, reason: str, *, accepted: bool = False) -> Finding:
-    """A finding about one of the message's own keys."""
+    """Returns a finding about one of the message's own keys."""
     line = definition.key_line(key)
     return Finding(DefinitionError(reason, file=definition.file, line=line), accepted)
 
@@ -58,7 +58,7 @@ def of_message(definition: Definition, key: str, reason: str, *, accepted: bool 
 def of_place(
     definition: Definition, place: Place, key: str, reason: str, *, accepted: bool = False
 ) -> Finding:
-    """A finding about one key of a field or a common struct."""
+    """Returns a finding about one key of a field or a common struct."""
     error = DefinitionError(
         reason, file=definition.file, line=place.key_line(key), field=place.path
     )
@@ -66,14 +66,14 @@ def of_place(
 
 
 def field_places(definition: Definition) -> Iterator[tuple[Place, FieldSpec]]:
-    """Every field, with its place, those of common structs included."""
+    """Yields every field, with its place, those of common structs included."""
     for place in definition.fields():
         assert isinstance(place.spec, FieldSpec)
         yield place, place.spec
 
 
 def field_groups(definition: Definition) -> Iterator[list[tuple[Place, FieldSpec]]]:
-    """The fields of the message and of each struct, a list each."""
+    """Yields the fields of the message and of each struct, one list each."""
     groups: dict[int, list[tuple[Place, FieldSpec]]] = {}
     for place, field in field_places(definition):
         groups.setdefault(id(place.holder), []).append((place, field))
@@ -81,7 +81,7 @@ def field_groups(definition: Definition) -> Iterator[list[tuple[Place, FieldSpec
 
 
 def defining_places(definition: Definition) -> Iterator[tuple[str, Place]]:
-    """Every struct with the place that defines it."""
+    """Yields every struct with the place that defines it."""
     for place in definition.structs():
         yield place.spec.name, place
     for place, field in field_places(definition):

@@ -1,7 +1,7 @@
-"""Rules about a message as a whole: its file, its name, its versions, where it is listened for.
+"""Rules about a message as a whole: its file, name, versions and listeners.
 
-Of a message without valid versions, which only keeps its api key from being used again, the
-reference generator looks at no other key. One function a rule; `rules` has the table of all.
+A message without valid versions only reserves its api key; the reference generator checks no other
+key of it. One function per rule; `table` lists all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .finding import Finding, of_message
 
 __all__ = ["LISTENERS"]
 
-#: Where a request may be listened for; zkBroker is known up to 3.9.
+#: The listeners of a request; zkBroker exists up to 3.9.
 LISTENERS: Final = ("zkBroker", "broker", "controller")
 
 _NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
 
 def repeated_keys(definition: Definition) -> Iterator[Finding]:
-    """A key that stands twice with the same value is odd; with another, the reader refuses it.
+    """Reports a key that stands twice with the same value; the parser refuses different values.
 
     Kafka 3.9.2 has `versions` twice in fields of its DescribeTopicPartitions request and response.
     """
@@ -38,7 +38,7 @@ def repeated_keys(definition: Definition) -> Iterator[Finding]:
 
 
 def trailing_content(definition: Definition) -> Iterator[Finding]:
-    """Content behind the end is refused when reading, unless the profile is lenient."""
+    """Refuses content behind the end, unless the profile is lenient."""
     if definition.trailing_line is not None:
         error = DefinitionError(
             "there is content behind the end of the definition",
@@ -52,7 +52,7 @@ def trailing_content(definition: Definition) -> Iterator[Finding]:
 
 
 def message_name(definition: Definition) -> Iterator[Finding]:
-    """A message's name becomes the name of a class and of a module."""
+    """Checks that a message's name can be the name of a class and of a module."""
     name = definition.spec.name
     if _NAME.fullmatch(name) is None:
         yield of_message(
@@ -63,7 +63,7 @@ def message_name(definition: Definition) -> Iterator[Finding]:
 
 
 def rpc_name(definition: Definition) -> Iterator[Finding]:
-    """A request is called …Request and a response …Response."""
+    """Checks that a request is called …Request and a response …Response."""
     suffix = {"request": "Request", "response": "Response"}.get(definition.spec.type)
     if suffix is not None and not definition.spec.name.endswith(suffix):
         yield of_message(
@@ -75,10 +75,9 @@ def rpc_name(definition: Definition) -> Iterator[Finding]:
 
 
 def tabled_api_key(definition: Definition) -> Iterator[Finding]:
-    """What is found by its api key has one, also where it only keeps it from being used again.
+    """Checks that requests, responses and metadata have an api key, even if it is only reserved.
 
-    The reference puts requests, responses and metadata into tables by api key, and cannot go on
-    without one.
+    The reference puts them into tables by api key, and fails without one.
     """
     spec = definition.spec
     if spec.type in {"request", "response", "metadata"} and spec.api_key is None:
@@ -86,14 +85,14 @@ def tabled_api_key(definition: Definition) -> Iterator[Finding]:
 
 
 def api_key_range(definition: Definition) -> Iterator[Finding]:
-    """An api key is an int16 on the wire, and none is negative."""
+    """Checks that an api key is an int16 and not negative."""
     key = definition.spec.api_key
     if key is not None and not 0 <= key <= 32767:
         yield of_message(definition, "apiKey", f"{key} is no api key: use 0 to 32767")
 
 
 def valid_versions_closed(definition: Definition) -> Iterator[Finding]:
-    """The valid versions of a message have an end."""
+    """Checks that the valid versions of a message have an end."""
     versions = definition.spec.valid_versions
     if versions and versions.open_ended:
         yield of_message(
@@ -104,7 +103,7 @@ def valid_versions_closed(definition: Definition) -> Iterator[Finding]:
 
 
 def flexible_versions_stated(definition: Definition) -> Iterator[Finding]:
-    """Who has valid versions must say which of them are flexible. The legacy profile may not."""
+    """Checks that a message with versions states the flexible ones; the legacy profile does not."""
     if definition.spec.valid_versions and not definition.states("flexibleVersions"):
         yield of_message(
             definition,
@@ -114,7 +113,7 @@ def flexible_versions_stated(definition: Definition) -> Iterator[Finding]:
 
 
 def flexible_versions_open(definition: Definition) -> Iterator[Finding]:
-    """What is flexible once stays so."""
+    """Checks that flexible versions have no end."""
     versions = definition.spec.flexible_versions
     if definition.spec.valid_versions and versions and not versions.open_ended:
         yield of_message(
@@ -125,7 +124,7 @@ def flexible_versions_open(definition: Definition) -> Iterator[Finding]:
 
 
 def deprecated_versions_valid(definition: Definition) -> Iterator[Finding]:
-    """A version that is deprecated should be a valid one."""
+    """Checks that deprecated versions are valid versions."""
     spec = definition.spec
     if spec.valid_versions and not spec.valid_versions.covers(spec.deprecated_versions):
         yield of_message(
@@ -138,7 +137,7 @@ def deprecated_versions_valid(definition: Definition) -> Iterator[Finding]:
 
 
 def listeners_of_request(definition: Definition) -> Iterator[Finding]:
-    """Only a request is listened for, and only where Kafka has listeners."""
+    """Checks that only requests have listeners, and only Kafka's."""
     spec = definition.spec
     if spec.listeners and spec.type != "request" and spec.valid_versions:
         yield of_message(definition, "listeners", f"a {spec.type} has no listeners")
@@ -155,7 +154,7 @@ def listeners_of_request(definition: Definition) -> Iterator[Finding]:
 
 
 def unstable_request(definition: Definition) -> Iterator[Finding]:
-    """Only a request has an unstable version: its response follows it."""
+    """Checks that only a request has an unstable version; its response follows it."""
     spec = definition.spec
     if spec.latest_version_unstable and spec.type != "request" and spec.valid_versions:
         yield of_message(
@@ -166,7 +165,7 @@ def unstable_request(definition: Definition) -> Iterator[Finding]:
 
 
 def coordinator_record(definition: Definition) -> Iterator[Finding]:
-    """A coordinator's key and value have an api key; a key has version 0 alone, not flexible."""
+    """Checks that coordinator records have an api key, and keys version 0 only, not flexible."""
     spec = definition.spec
     if not spec.type.startswith("coordinator-") or not spec.valid_versions:
         return

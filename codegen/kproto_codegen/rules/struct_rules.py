@@ -1,6 +1,6 @@
-"""Rules about structs: their names, those of their fields, how they stand in each other.
+"""Rules about structs: their names, their fields' names, and their nesting.
 
-One function a rule; `rules` has the table of all. The message itself counts as a struct here.
+One function per rule; `table` lists all. The message itself counts as a struct here.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from .finding import (
 
 __all__ = ["MAX_EXPANDED_FIELDS", "MAX_NAME_LENGTH", "MAX_STRUCT_DEPTH"]
 
-#: How deep structs may stand in structs. Kafka's deepest message has 5 levels; code that walks
-#: a message, here or in Kafka's classes, calls itself once a level.
+#: The deepest nesting of structs. Kafka's deepest message has 5 levels; code that walks a message,
+#: here or in Kafka's classes, recurses once per level.
 MAX_STRUCT_DEPTH: Final = 32
 
-#: How many fields a message may have with every use of a struct counted anew. Kafka's largest
-#: has fewer than 100; common structs that hold each other twice grow without bound else.
+#: The most fields of a message, with every use of a struct counted. Kafka's largest has fewer than
+#: 100; common structs that contain each other twice would grow without bound.
 MAX_EXPANDED_FIELDS: Final = 10_000
 
-#: How long a name may be. Kafka's longest has 45 characters; file systems take 255 with the
-#: underscores and the suffix that the name of a module gets.
+#: The longest name. Kafka's longest has 45 characters; file systems allow 255, with the underscores
+#: and the suffix of a module name.
 MAX_NAME_LENGTH: Final = 120
 
 _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
@@ -45,7 +45,7 @@ _STRUCT_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
 
 def struct_defined_once(definition: Definition) -> Iterator[Finding]:
-    """A struct is defined in one place: among the common ones, or with one field."""
+    """Checks that a struct is defined once: among the common structs, or by one field."""
     first: dict[str, int] = {}
     for name, place in defining_places(definition):
         if name in first:
@@ -59,7 +59,7 @@ def struct_defined_once(definition: Definition) -> Iterator[Finding]:
 
 
 def struct_name(definition: Definition) -> Iterator[Finding]:
-    """A struct's name becomes the name of a class beside the message's."""
+    """Checks that a struct's name can be a class name beside the message's."""
     for place in definition.structs():
         name = place.spec.name
         if _STRUCT_NAME.fullmatch(name) is None:
@@ -73,7 +73,7 @@ def struct_name(definition: Definition) -> Iterator[Finding]:
 
 
 def struct_names_in_python(definition: Definition) -> Iterator[Finding]:
-    """No two structs of a message need the same class or function in its module.
+    """Checks that no two structs of a message need the same class or function name in its module.
 
     Java tells `TopicID` from `TopicId`; the functions that read and write them here do not.
     """
@@ -92,7 +92,7 @@ def struct_names_in_python(definition: Definition) -> Iterator[Finding]:
 
 
 def _python_names(name: str, fields: Sequence[FieldSpec]) -> list[str]:
-    """The names in a module that a struct, or the message, takes."""
+    """Returns the names in a module that a struct, or the message, uses."""
     made = [class_name(name), snake_case(name)]
     if any(field.map_key for field in fields):
         made.append(f"{class_name(name)}Collection")
@@ -102,7 +102,7 @@ def _python_names(name: str, fields: Sequence[FieldSpec]) -> list[str]:
 
 
 def name_lengths(definition: Definition) -> Iterator[Finding]:
-    """A name is short enough for the name of a file, also with underscores between its words."""
+    """Checks that names are short enough for file names, with underscores between their words."""
     spec = definition.spec
     if len(spec.name) > MAX_NAME_LENGTH:
         yield of_message(definition, "name", _too_long("a message", spec.name))
@@ -121,7 +121,7 @@ def _too_long(what: str, name: str) -> str:
 
 
 def field_names(definition: Definition) -> Iterator[Finding]:
-    """Names are ASCII letters and digits, and no two of one struct are the same in Python."""
+    """Checks that field names are ASCII letters and digits, and unique in a struct in Python."""
     for group in field_groups(definition):
         seen: dict[str, str] = {}
         for place, field in group:
@@ -142,7 +142,7 @@ def field_names(definition: Definition) -> Iterator[Finding]:
 
 
 def no_recursion(definition: Definition) -> Iterator[Finding]:
-    """A struct does not hold itself, and structs nest and multiply within bounds."""
+    """Checks that no struct contains itself, and that structs nest and multiply within bounds."""
     children = {name: list(_struct_fields(place)) for name, place in defining_places(definition)}
     places = dict(defining_places(definition))
     sizes: dict[str, tuple[int, int]] = {}
@@ -175,9 +175,9 @@ def _struct_fields(place: Place) -> Iterator[str]:
 def _measure(
     start: str, children: dict[str, list[str]], sizes: dict[str, tuple[int, int]]
 ) -> list[str] | None:
-    """Put depth and number of fields of `start` and all below into `sizes`; or return a cycle.
+    """Puts depth and number of fields of `start` and all below into `sizes`; or returns a cycle.
 
-    Without recursion of its own, since what it measures may be deeper than the stack.
+    Not recursive itself, because the structs may nest deeper than the stack.
     """
     path: list[str] = []
     todo = [(start, False)]
@@ -201,10 +201,10 @@ def _measure(
 
 
 def element_has_bytes(definition: Definition) -> Iterator[Finding]:
-    """An element of an array takes a byte or more in each version that has the array.
+    """Checks that an element of an array has at least one byte in each version of the array.
 
-    A reader refuses a count above the bytes left: elements without bytes could be written and not
-    read.
+    A reader refuses a count above the bytes left, so that elements without bytes could be written
+    but not read.
     """
     if any(no_recursion(definition)):
         return
@@ -228,7 +228,7 @@ def element_has_bytes(definition: Definition) -> Iterator[Finding]:
 
 
 def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
-    """A struct is in some version: a common one says one, and one in a field is in a valid one."""
+    """Checks that a common struct states a version, and an inline one is in a valid version."""
     valid = definition.spec.valid_versions
     if not valid:
         return
@@ -254,7 +254,7 @@ def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
 
 
 def inline_in_common(definition: Definition) -> Iterator[Finding]:
-    """A common struct holds other common ones, and defines none inside: none would be found."""
+    """Checks that a common struct contains only common structs, as no others would be found."""
     for name, place in defining_places(definition):
         if place.parents and isinstance(place.parents[0], StructSpec):
             reason = f"the struct {name} stands inside a common one; define it in commonStructs"
@@ -262,7 +262,7 @@ def inline_in_common(definition: Definition) -> Iterator[Finding]:
 
 
 def _holder_name(place: Place) -> str:
-    """The struct in which a field stands; "" for the message."""
+    """Returns the struct in which a field stands; "" for the message."""
     if not place.parents:
         return ""
     holder = place.parents[-1]

@@ -1,8 +1,7 @@
-"""The rules of Kafka's message generator: the table of all, and how their findings are taken.
+"""The table of all rules of Kafka's message generator, and the treatment of their findings.
 
-The rules themselves, one function each, stand in `message_rules`, `struct_rules` and
-`field_rules`; what must hold between messages in `between`. They look at a parsed Definition; what
-a definition must have to be read at all is for `parser`.
+`message_rules`, `struct_rules` and `field_rules` have one function per rule; `cross_message_rules`
+has the rules between messages. Rules see a parsed Definition; `parser` checks the syntax.
 """
 
 from __future__ import annotations
@@ -69,15 +68,15 @@ DEFINITION_RULES: Final[Sequence[Rule]] = (
     field_rules.tagged_records,
 )
 
-#: Rules whose findings the legacy profile only reports.
+#: The rules whose findings the legacy profile only reports.
 LEGACY_EXCEPTIONS: Final[frozenset[Rule]] = frozenset({message_rules.flexible_versions_stated})
 
 
 def check_definition(definition: Definition, *, profile: Profile = Profile.STRICT) -> list[Finding]:
-    """What is wrong with the form of one definition, and what the rules find, by line.
+    """Returns the syntax errors of one definition, and the findings of the rules, by line.
 
-    What follows from a fault of the form is none of its own: a rule has to find it whatever stands
-    for the value that could not be read.
+    A finding that follows from a syntax error is left out: a rule must find it for every guess of
+    the unreadable value.
     """
     found = [Finding(fault) for fault in definition.faults]
     guessed = [replace(definition, spec=spec) for spec in definition.guesses]
@@ -93,12 +92,12 @@ def check_definition(definition: Definition, *, profile: Profile = Profile.STRIC
 
 
 def _said(finding: Finding) -> tuple[int | None, str]:
-    """What makes a finding the same one: the path to it may have a name that could not be read."""
+    """Returns the identity of a finding, without its path, which may contain an unreadable name."""
     return finding.error.line, finding.error.reason
 
 
 def checked_spec(definition: Definition, *, profile: Profile = Profile.STRICT) -> MessageSpec:
-    """The spec of a definition that breaks no rule. Raises DefinitionError with every fault."""
+    """Returns the spec of a valid definition. Raises DefinitionError with every fault."""
     found = check_definition(definition, profile=profile)
     faults = [finding.error for finding in found if not finding.accepted]
     if faults:

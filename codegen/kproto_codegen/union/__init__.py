@@ -1,4 +1,4 @@
-"""What several releases make together: one definition a message, and what changed between two.
+"""Combines several releases into one definition per message, and compares two releases.
 
-Must not know how a release was read, nor what is generated of the union.
+Does not know how a release was read, nor the code generated from the union.
 """

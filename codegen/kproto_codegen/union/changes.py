@@ -1,8 +1,8 @@
-"""What changed between two releases, and whether it breaks who speaks the older one.
+"""Compares two releases and tells which changes break a client or broker of the older one.
 
-The rules are those of Kafka's guide to its message definitions ("Incompatible Changes"): a
-version that was released stays as it is. It owns the judgement; `kproto.schema.comparison` finds
-what differs, `history` which messages belong together.
+The rules are those of Kafka's guide to its message definitions ("Incompatible Changes"): a released
+version must not change. This module judges; `kproto.schema.layout_comparison` finds the
+differences, and `release_union` finds which messages of the two releases are the same.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kproto.schema.comparison import DifferenceKind, compare_layouts
 from kproto.schema.layout import layout
+from kproto.schema.layout_comparison import DifferenceKind, compare_layouts
 from kproto.schema.specs import MessageSpec
 from kproto.schema.versions import Versions
 
 from ..releases.release import Release
-from .history import MESSAGE_RENAMED, MESSAGE_RENUMBERED, Union, changed_type, unite
+from .release_union import MESSAGE_RENAMED, MESSAGE_RENUMBERED, Union, changed_type, unite
 
 __all__ = ["Change", "format_changes", "release_changes"]
 
@@ -26,9 +26,9 @@ __all__ = ["Change", "format_changes", "release_changes"]
 class Change:
     """One change of a message, over the versions that it concerns.
 
-    Versions are numbered as in the newer release, those that it dropped as in the older. Not
-    every change breaks: a new name, a new tagged field, or a change to a version that the older
-    release called unstable are compatible.
+    Versions have the numbers of the newer release, dropped ones those of the older. A new name, a
+    new tagged field, and a change to a version that the older release called unstable are
+    compatible, not breaking.
     """
 
     message: str
@@ -39,7 +39,7 @@ class Change:
     breaking: bool
 
     def to_json(self) -> dict[str, Any]:
-        """This change as plain data."""
+        """Returns this change as plain data."""
         return {
             "message": self.message,
             "versions": list(self.versions),
@@ -51,9 +51,9 @@ class Change:
 
 
 def release_changes(old: Release, new: Release) -> list[Change]:
-    """Every change from `old` to `new` to what `old` had, by message. Additions are no change.
+    """Returns every change from `old` to `new` of parts that `old` had, by message.
 
-    Raises DefinitionError when the two cannot be compared.
+    An addition is not a change. Raises DefinitionError if the two cannot be compared.
     """
     now = {message.name: message for message in new.messages}
     other = [each for each in old.messages if changed_type(each, now)]
@@ -79,7 +79,7 @@ def release_changes(old: Release, new: Release) -> list[Change]:
 
 
 def _is_unstable(release: Release, message: MessageSpec, version: int) -> bool:
-    """Whether the release marked the version as not final. A response follows its request."""
+    """Returns whether the release marked the version, or its request's, as unstable."""
     if message.type == "response":
         requests = (
             other
@@ -94,7 +94,7 @@ def _is_unstable(release: Release, message: MessageSpec, version: int) -> bool:
 def _version_changes(
     united: Union, new: Release, message: MessageSpec, version: int, *, unstable: bool
 ) -> Iterator[Change]:
-    """What became of one version of the older release."""
+    """Yields the changes of one version of the older release."""
     merged, number = united.resolve(message.name, version, message.type)
     now = next((entry for entry in new.messages if entry.name == merged.name), None)
     if now is None or number not in now.valid_versions:
@@ -128,7 +128,7 @@ def _change(
     breaking: bool,
     unstable: bool,
 ) -> Change:
-    """One change of one version; what would break breaks nobody while the version is unstable."""
+    """Returns one change of one version; a change of an unstable version is never breaking."""
     if breaking and unstable:
         detail = f"{detail} (unstable before)".lstrip()
     return Change(message, (version,), kind, field, detail, breaking and not unstable)
@@ -139,7 +139,7 @@ def _range_left(message: MessageSpec | None) -> str:
 
 
 def format_changes(changes: Sequence[Change]) -> str:
-    """The changes as a table, a line each."""
+    """Formats the changes as a table, one line each."""
     header = ("", "MESSAGE", "VERSIONS", "CHANGE", "FIELD", "DETAIL")
     rows = [
         (
@@ -161,7 +161,7 @@ def format_changes(changes: Sequence[Change]) -> str:
 
 
 def _ranges(versions: Sequence[int]) -> str:
-    """`0-2, 5` for 0, 1, 2, 5."""
+    """Formats 0, 1, 2, 5 as `0-2, 5`."""
     parts: list[Versions] = []
     for version in versions:
         if parts and parts[-1].highest == version - 1:

@@ -1,8 +1,8 @@
-"""One definition out of an older and a newer one of the same message.
+"""Merges an older and a newer definition of the same message into one.
 
-The newer decides all versions that it has; the versions that only the older has come from the
-older, field by field. It owns how fields find each other and how their version ranges join.
-Which two messages are the same is for `history`.
+The newer definition decides all versions that it has; the versions that only the older one has are
+merged in, field by field. Matches fields and joins their version ranges. `release_union` decides
+which two messages are the same.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..errors import DefinitionError
 
 __all__ = ["merge_messages", "wire_form"]
 
-#: The layout of one version without names: two that are equal mean the same bytes.
+#: The layout of one version without names: equal ones have equal bytes.
 WireForm: TypeAlias = tuple[Any, ...]
 
 
 def wire_form(struct: StructLayout) -> WireForm:
-    """What a layout does to bytes: types, nullability, encodings and tags, without names."""
+    """Returns what a layout means for bytes: types, nullability, encodings and tags, no names."""
     return (
         struct.flexible,
         tuple(_type_form(entry.type) for entry in struct.fields),
@@ -40,7 +40,7 @@ def _type_form(wire: WireType) -> WireForm:
 
 
 def _places_form(struct: StructLayout) -> WireForm:
-    """What a layout does to bytes outside of tagged fields."""
+    """Returns what a layout means for bytes outside of tagged fields."""
     return (struct.flexible, tuple(_place_form(entry.type) for entry in struct.fields))
 
 
@@ -52,14 +52,14 @@ def _place_form(wire: WireType) -> WireForm:
 
 
 class _GapError(Exception):
-    """Two version ranges do not join into one. Never leaves this module."""
+    """Raised if two version ranges do not join into one. Never leaves this module."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """Which versions come from the older definition, and which from the newer.
+    """Tells which versions come from the older definition, and which from the newer.
 
-    `below` and `above` are the older's own; `newer` reaches up without end when nothing is above.
+    `below` and `above` are the older's own; `newer` is open-ended if nothing is above.
     """
 
     below: Versions
@@ -76,22 +76,22 @@ class _Axis:
 
     @property
     def keeps_old(self) -> bool:
-        """Whether any version comes from the older definition."""
+        """Returns whether any version comes from the older definition."""
         return bool(self.below or self.above)
 
     def join(self, old: Versions, new: Versions) -> Versions:
-        """What `old` says of the older's versions and `new` of the newer's. Raises _GapError."""
+        """Joins `old` for the older's versions with `new` for the newer's. Raises _GapError."""
         joined = NO_VERSIONS
         for part in (old.intersect(self.below), new.intersect(self.newer)):
             joined = _join(joined, part)
         return _join(joined, old.intersect(self.above))
 
     def misses_old(self, versions: Versions) -> bool:
-        """Whether some version of the older's own is not in `versions`."""
+        """Returns whether some version of the older's own is not in `versions`."""
         return not (versions.covers(self.below) and versions.covers(self.above))
 
     def touches_old(self, versions: Versions) -> bool:
-        """Whether some version of the older's own is in `versions`."""
+        """Returns whether some version of the older's own is in `versions`."""
         return bool(versions.intersect(self.below) or versions.intersect(self.above))
 
 
@@ -102,10 +102,10 @@ def _join(first: Versions, second: Versions) -> Versions:
 
 
 def merge_messages(old: MessageSpec, new: MessageSpec) -> MessageSpec:
-    """The message that covers the versions of both, each as last released.
+    """Returns the message that covers the versions of both, each as last released.
 
-    Fields that the newer calls otherwise with the same bytes get the older name as an alias.
-    Raises DefinitionError when no single definition can say both.
+    A renamed field with the same bytes gets the older name as an alias. Raises DefinitionError if
+    no single definition can express both.
     """
     formerly = tuple(dict.fromkeys((*old.formerly, *new.formerly)))
     if not new.valid_versions:
@@ -134,7 +134,7 @@ def _apart(old: Versions, new: Versions) -> bool:
 
 
 def _verify(merged: MessageSpec, old: MessageSpec, new: MessageSpec) -> None:
-    """Every version must have kept the bytes that its own definition gives it."""
+    """Checks that every version has the bytes of its own definition."""
     for version in merged.valid_versions:
         source = new if version in new.valid_versions else old
         if wire_form(layout(merged, version)) != wire_form(layout(source, version)):
@@ -146,10 +146,10 @@ def _verify(merged: MessageSpec, old: MessageSpec, new: MessageSpec) -> None:
 
 @dataclass(slots=True)
 class _Matches:
-    """How the fields of an older struct and a newer one belong together.
+    """How the fields of an older struct match those of a newer one.
 
-    `by_new_name` gives the older field that a newer one continues, `unmatched` the older fields
-    that must be brought back.
+    `by_new_name` has the older field that a newer one continues, `unmatched` the older fields to
+    restore.
     """
 
     old: Sequence[FieldSpec]
@@ -168,17 +168,17 @@ class _Merger:
         self.old_structs = {struct.name: struct.fields for struct in old.structs()}
         self.new_structs = {struct.name: struct.fields for struct in new.structs()}
         shared = old.valid_versions.intersect(new.valid_versions)
-        # From the versions that the older brings to the union, nearest first.
+        # From the versions that the older definition adds to the union, nearest first.
         nearest = list(shared) if self.axis.below or not self.axis.above else list(shared)[::-1]
-        #: Where the bytes are the same but for tagged fields, which a reader may not know.
+        #: Versions with the same bytes except for tagged fields, which a reader may not know.
         self.same_places = [
             version
             for version in nearest
             if _places_form(layout(old, version)) == _places_form(layout(new, version))
         ]
-        #: Old struct name -> the name that stands for it in the union.
+        #: Old struct name -> the name of its counterpart in the union.
         self.struct_names: dict[str, str] = {}
-        #: New struct name -> how the old structs that it stands for match it.
+        #: New struct name -> the matches of the old structs for which it stands.
         self.struct_matches: dict[str, list[_Matches]] = {}
         self.brought_back: dict[str, tuple[FieldSpec, ...]] = {}
 
@@ -220,10 +220,10 @@ class _Merger:
             listeners=new.listeners or old.listeners,
         )
 
-    # Which fields belong together
+    # Matching fields
 
     def _match(self, old: Sequence[FieldSpec], new: Sequence[FieldSpec]) -> _Matches:
-        """Match fields by wire position where the bytes agree, else by name and type."""
+        """Matches fields by wire position if the bytes agree, else by name and type."""
         matches = _Matches(old)
         taken: dict[str, FieldSpec] = {}
         new_names = {entry.name for entry in new}
@@ -260,21 +260,21 @@ class _Merger:
             by_tag = {entry.tag: entry for entry in _present(new, version, tagged=True)}
             for entry in _present(old, version, tagged=True):
                 twin = by_tag.get(entry.tag)
-                if twin is not None and self._alike(entry, twin, version):
+                if twin is not None and self._same_bytes(entry, twin, version):
                     yield entry, twin
 
-    def _alike(self, old: FieldSpec, new: FieldSpec, version: int) -> bool:
-        """Whether two fields have the same bytes in a version, but for tagged fields inside."""
+    def _same_bytes(self, old: FieldSpec, new: FieldSpec, version: int) -> bool:
+        """Returns whether two fields have the same bytes in a version, tags inside excepted."""
         if _shape(old) != _shape(new) or old.element_type in PRIMITIVE_TYPES:
             return _shape(old) == _shape(new)
         before = _present(self.old_structs[old.element_type], version, tagged=False)
         after = _present(self.new_structs[new.element_type], version, tagged=False)
         return len(before) == len(after) and all(
-            self._alike(one, other, version) for one, other in zip(before, after, strict=True)
+            self._same_bytes(one, other, version) for one, other in zip(before, after, strict=True)
         )
 
     def _can_be_one(self, old: FieldSpec, new: FieldSpec) -> bool:
-        """Whether one field can say what both say, each for its versions."""
+        """Returns whether one field can express both, each for its versions."""
         if _shape(old) != _shape(new):
             return False
         if old.tag is not None and new.tag is not None and old.tag != new.tag:
@@ -294,7 +294,7 @@ class _Merger:
         self.struct_matches.setdefault(after, []).append(matches)
 
     def _bring_back(self, old: FieldSpec) -> None:
-        """Make sure that the struct of a field that only the older has is in the union."""
+        """Restores the struct of a field that only the older definition has."""
         name = old.element_type
         if name in PRIMITIVE_TYPES or name in self.struct_names:
             return
@@ -306,7 +306,7 @@ class _Merger:
         for inner in self.old_structs[name]:
             self._bring_back(inner)
 
-    # What comes of them
+    # Merging matched fields
 
     def _merged_fields(
         self, new: Sequence[FieldSpec], found: Sequence[_Matches]
@@ -324,7 +324,7 @@ class _Merger:
         return tuple(fields[name] for name in order)
 
     def _insert(self, matches: _Matches, fields: dict[str, FieldSpec], order: list[str]) -> None:
-        """Put the older's own fields behind what stood before them."""
+        """Inserts the older's own fields behind their old predecessors."""
         continued = {before.name: after for after, before in matches.by_new_name.items()}
         brought_back = {before.name for before in matches.unmatched}
         position = 0
@@ -338,7 +338,7 @@ class _Merger:
                 position = max(position, order.index(continued[before.name]) + 1)
 
     def _merged(self, old: FieldSpec | None, new: FieldSpec, aliases: Sequence[str]) -> FieldSpec:
-        """One field for both. Raises _GapError when a version range of it would have a hole."""
+        """Merges two fields. Raises _GapError if a version range of the result would have a gap."""
         inherited = () if old is None else old.aliases
         names = dict.fromkeys((*new.aliases, *inherited, *aliases))
         named = replace(new, aliases=tuple(name for name in names if name != new.name))
@@ -372,7 +372,7 @@ class _Merger:
         )
 
     def _kept(self, old: FieldSpec) -> FieldSpec:
-        """A field that only the older has, for its versions."""
+        """Returns a field that only the older definition has, for its versions."""
         name = self.struct_names.get(old.element_type, old.element_type)
         prefix = "[]" if old.is_array else ""
         versions = self.axis.join(old.versions, NO_VERSIONS)
@@ -387,7 +387,7 @@ class _Merger:
     def _common_structs(
         self, fields: Sequence[FieldSpec], structs: dict[str, tuple[FieldSpec, ...]]
     ) -> dict[str, Versions]:
-        """The structs that are defined beside the fields, and their versions."""
+        """Returns the structs that are defined beside the fields, and their versions."""
         before = {struct.name: struct.versions for struct in self.old.common_structs}
         common = {
             struct.name: struct.versions
@@ -411,7 +411,7 @@ class _Merger:
 
 
 def _present(fields: Sequence[FieldSpec], version: int, *, tagged: bool) -> list[FieldSpec]:
-    """The fields of a version in the order of their bytes."""
+    """Returns the fields of a version in the order of their bytes."""
     found = [
         entry
         for entry in fields
@@ -421,20 +421,20 @@ def _present(fields: Sequence[FieldSpec], version: int, *, tagged: bool) -> list
 
 
 def _shape(entry: FieldSpec) -> str:
-    """A field's type, all structs being one, and records being the bytes that they are."""
+    """Returns a field's type; all structs are equal, and records are bytes."""
     name = "bytes" if entry.element_type == "records" else entry.element_type
     return ("[]" if entry.is_array else "") + (name if name in PRIMITIVE_TYPES else "struct")
 
 
 def _old_name(entry: FieldSpec) -> str:
-    """The name of an older field whose own name the newer uses for something else."""
+    """Returns the name of an older field whose own name the newer definition reuses."""
     return f"{entry.name}V{entry.versions.lowest}"
 
 
 def _with_inner(
     entry: FieldSpec, structs: dict[str, tuple[FieldSpec, ...]], common: dict[str, Versions]
 ) -> FieldSpec:
-    """A field with the fields of the struct that it defines."""
+    """Returns a field with the fields of the struct that it defines."""
     name = entry.element_type
     if name not in structs or name in common:
         return replace(entry, fields=())

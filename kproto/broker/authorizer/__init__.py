@@ -1,33 +1,33 @@
-"""Who may do what with which resource, as Kafka's StandardAuthorizer decides it. Plain data.
+"""ACLs and their evaluation, as Kafka's StandardAuthorizer. Plain data.
 
-`words` have the numbers of the protocol, `acl` is one ACL and what finds it, `deciding` the rules,
-`needs` the table of what each API asks for.
+`acl_types` has the codes of the protocol, `acl` an ACL and its filter, `standard_authorizer` the
+rules, `required_operations` the table of what each API requires.
 """
 
 from .acl import Acl, AclFilter
-from .deciding import Authorizer
-from .needs import NEEDS, Need
-from .words import (
+from .acl_types import (
+    AUTHORIZATION_ERRORS,
     CLUSTER_NAME,
-    DENIED,
-    SUPPORTED,
+    SUPPORTED_OPERATIONS,
     Operation,
     PatternType,
     Permission,
     ResourceType,
 )
+from .required_operations import REQUIRED_OPERATIONS, RequiredOperation
+from .standard_authorizer import Authorizer
 
 __all__ = [
+    "AUTHORIZATION_ERRORS",
     "CLUSTER_NAME",
-    "DENIED",
-    "NEEDS",
-    "SUPPORTED",
+    "REQUIRED_OPERATIONS",
+    "SUPPORTED_OPERATIONS",
     "Acl",
     "AclFilter",
     "Authorizer",
-    "Need",
     "Operation",
     "PatternType",
     "Permission",
+    "RequiredOperation",
     "ResourceType",
 ]

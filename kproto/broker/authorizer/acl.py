@@ -1,6 +1,6 @@
-"""`Acl`: who may, or may not, do what with which resources; and filters that find ACLs.
+"""`Acl`: allows or denies an operation on resources; and filters of ACLs.
 
-Plain data. KIP-140 (creating, describing and deleting them), KIP-290 (patterns of names).
+Plain data. KIP-140 (creating, describing and deleting ACLs), KIP-290 (prefixed patterns).
 """
 
 from __future__ import annotations
@@ -10,11 +10,19 @@ from dataclasses import dataclass
 from typing import Final, Self, TypeVar
 
 from ...wire.errors import ConfigurationError
-from .words import CLUSTER_NAME, WILDCARD, Operation, PatternType, Permission, ResourceType, Word
+from .acl_types import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclCode,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
 
 __all__ = ["Acl", "AclFilter"]
 
-_W = TypeVar("_W", bound=Word)
+_W = TypeVar("_W", bound=AclCode)
 
 #: `permission principal operation resource name [host]`
 _FEWEST_PARTS: Final = 5
@@ -25,7 +33,7 @@ _MOST_PARTS: Final = 6
 class Acl:
     """One ACL, such as `Acl("User:alice", Operation.READ, ResourceType.TOPIC, "orders")`.
 
-    `principal` is `Type:name`; `User:*` is everybody. A literal `name` of `*` is every name, a
+    `principal` is `Type:name`; `User:*` is every user. A literal `name` of `*` is every name, a
     `host` of `*` every host, else the client's address. Raises ConfigurationError.
     """
 
@@ -43,7 +51,7 @@ class Acl:
             raise ConfigurationError(f"an ACL of {self.principal!r}: {fault}")
 
     def _fault(self) -> str | None:
-        """Why this cannot be an ACL; None where it can."""
+        """Returns why this cannot be an ACL; None if it can."""
         if self.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
             return f"invalid resource type {self.resource_type.name}"
         if self.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
@@ -64,10 +72,10 @@ class Acl:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `allow User:alice read topic orders`, as a shell splits words.
+        """Parses `allow User:alice read topic orders`, with the quoting of a shell.
 
-        The words are permission, principal, operation, resource, name, and perhaps a host. A name
-        that ends with `*` is a prefix, and `*` alone every name. Raises ConfigurationError.
+        The words are permission, principal, operation, resource, name, and optionally a host. A
+        name that ends with `*` is a prefix, and `*` alone is every name. Raises ConfigurationError.
         """
         try:
             parts = shlex.split(text)
@@ -82,17 +90,17 @@ class Acl:
         prefixed = name.endswith(WILDCARD) and name != WILDCARD
         return cls(
             principal,
-            _word(Operation, operation, text),
-            _word(ResourceType, resource, text),
+            _parse_code(Operation, operation, text),
+            _parse_code(ResourceType, resource, text),
             name[:-1] if prefixed else name,
             PatternType.PREFIXED if prefixed else PatternType.LITERAL,
-            _word(Permission, permission, text),
+            _parse_code(Permission, permission, text),
             parts[_FEWEST_PARTS] if len(parts) == _MOST_PARTS else WILDCARD,
         )
 
 
-def _word(words: type[_W], text: str, whole: str) -> _W:
-    """The word that is written `text`, in any case. Raises ConfigurationError."""
+def _parse_code(words: type[_W], text: str, whole: str) -> _W:
+    """Returns the member of an enum by its name in any case. Raises ConfigurationError."""
     found = words.__members__.get(text.upper().replace("-", "_"))
     if found is None or found.name == "UNKNOWN":
         known = ", ".join(name.lower() for name in words.__members__ if name != "UNKNOWN")
@@ -102,10 +110,10 @@ def _word(words: type[_W], text: str, whole: str) -> _W:
 
 @dataclass(frozen=True, slots=True)
 class AclFilter:
-    """Finds ACLs; None or ANY takes all.
+    """A filter of ACLs; None and ANY match all.
 
-    Names: with LITERAL or PREFIXED the ACL has this very pattern; with ANY this very name, in any
-    pattern; with MATCH it counts for a resource of this name.
+    Names: LITERAL or PREFIXED matches exactly this pattern; ANY this name in any pattern; MATCH all
+    patterns that apply to a resource of this name.
     """
 
     principal: str | None = None
@@ -117,7 +125,7 @@ class AclFilter:
     host: str | None = None
 
     def fault(self) -> str | None:
-        """Why a broker refuses this filter; None where it takes it."""
+        """Returns why a broker rejects this filter; None if it accepts it."""
         words = (self.operation, self.resource_type, self.pattern_type, self.permission)
         for word in words:
             if word == 0:
@@ -125,7 +133,7 @@ class AclFilter:
         return None
 
     def finds(self, acl: Acl) -> bool:
-        """Whether `acl` is one of those that are asked for."""
+        """Returns whether the filter matches `acl`."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.operation in (Operation.ANY, acl.operation)

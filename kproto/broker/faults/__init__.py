@@ -1,7 +1,7 @@
-"""Faults by script and by name: what shall happen to requests, decided before the broker sees them.
+"""Fault injection: control functions of tests decide what happens to requests.
 
-`controls` asks the functions of a test, in order; `outcomes` are what they may return; `named` are
-ready ones, such as `Slow(200)`; `refusing` makes the answer that says an error, for any API.
+`controls` calls the control functions in order; `outcomes` are what they may return; `named` are
+ready faults such as `Slow(200)`; `error_responses` makes error responses of any API.
 """
 
 from .controls import Control, ControlFunction, Controls

@@ -1,7 +1,7 @@
-"""Faults by script: functions of a test that see each request before the broker does.
+"""Control functions: functions of a test that see each request before it is handled.
 
-A control function gets the request and returns what shall happen to it: nothing special (None), a
-response of its own, or another outcome. Plain decisions, apart from asyncio.
+A control function gets the request and returns what happens to it: None for normal handling, a
+response, or another outcome. Plain decisions without asyncio.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...messages.base import Request
-from ...protocol.received import ReceivedRequest
+from ...protocol.connection import ReceivedRequest
 from ...wire.errors import ConfigurationError
+from .error_responses import NO_TOPICS, TopicLookup, applies_to
 from .outcomes import OUTCOMES, Close, Decided, Outcome, Refuse
-from .refusing import NOTHING, Known, concerns
 
 __all__ = ["Control", "ControlFunction", "Controls"]
 
@@ -27,9 +27,9 @@ ControlFunction: TypeAlias = Callable[[ReceivedRequest], Outcome]
 
 @dataclass(slots=True, eq=False)
 class Control:
-    """A control function at work; `times` is how often it may still decide, None for no end.
+    """A registered control function; `times` is how often it may still decide, None for no limit.
 
-    `fault` is what it raised last, or why what it returned is no outcome: None where all went well.
+    `fault` is the last exception that it raised, or the error of a wrong return value.
     """
 
     function: ControlFunction
@@ -37,15 +37,15 @@ class Control:
     times: int | None
     fault: Exception | None = None
 
-    def decide(self, request: ReceivedRequest, known: Known) -> Outcome:
-        """What the function returns; where it fails, the connection is closed.
+    def decide(self, request: ReceivedRequest, topics: TopicLookup) -> Outcome:
+        """Returns the function's outcome; if it fails, the connection is closed.
 
-        None where it would refuse what the request is not about.
+        Returns None if the function refuses something that the request does not contain.
         """
         try:
             outcome: object = self.function(request)
             if isinstance(outcome, Refuse):
-                return outcome if concerns(request, outcome, known) else None
+                return outcome if applies_to(request, outcome, topics) else None
             if outcome is None or isinstance(outcome, OUTCOMES):
                 return outcome
             raise ConfigurationError(
@@ -64,7 +64,7 @@ class Control:
 
 
 class Controls:
-    """The control functions of a broker, in the order in which they are asked."""
+    """The control functions of a broker, in the order in which they are called."""
 
     def __init__(self) -> None:
         self._controls: list[Control] = []
@@ -72,10 +72,10 @@ class Controls:
     def add(
         self, function: ControlFunction, request: type[Request[Any]] | None, times: int | None
     ) -> Control:
-        """Ask `function` about requests of that class, or all, until it has decided `times`.
+        """Calls `function` with requests of that class, or all, until it has decided `times`.
 
-        A fault that says itself how often, as `ErrorCode` does, need not be told. Raises
-        ConfigurationError for what is no function, no class of a request or no number of times.
+        A fault with its own count, as `ErrorCode`, needs no `times`. Raises ConfigurationError for
+        arguments of wrong types or values.
         """
         if not callable(function):
             raise ConfigurationError(
@@ -94,25 +94,27 @@ class Controls:
         return control
 
     def take(self, control: Control) -> None:
-        """Ask a control that another node asks as well; `times` counts for both."""
+        """Adds a control that another node has, too; `times` counts for both."""
         self._controls.append(control)
 
     def remove(self, control: Control) -> None:
-        """Ask it no more; nothing happens when it is gone already."""
+        """Removes a control; does nothing if it is removed already."""
         if control in self._controls:
             self._controls.remove(control)
 
-    def outcomes(self, request: ReceivedRequest, known: Known = NOTHING) -> Iterator[Decided]:
-        """What the controls decide about `request`, one after the other.
+    def outcomes(
+        self, request: ReceivedRequest, topics: TopicLookup = NO_TOPICS
+    ) -> Iterator[Decided]:
+        """Yields what the controls decide about `request`, one after the other.
 
-        The reader stops at the last word. A function that fails has decided, too.
+        The caller stops at a final outcome. A function that fails has decided, too.
         """
         for control in tuple(self._controls):
             if control.request is not None and request.api_key != control.request.API_KEY:
                 continue
             if control.times == 0 or control not in self._controls:
-                continue  # it was taken away while a delay passed
-            outcome = control.decide(request, known)
+                continue  # it was removed during a delay
+            outcome = control.decide(request, topics)
             if outcome is None:
                 continue
             if control.times is not None:

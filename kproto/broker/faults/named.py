@@ -1,12 +1,12 @@
-"""Faults by name, each a control function: `broker.control(Slow(200), request=FetchRequest)`."""
+"""Named faults, each a control function: `broker.control(Slow(200), request=FetchRequest)`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ...protocol.connection import ReceivedRequest
 from ...protocol.error_codes import code_of
-from ...protocol.received import ReceivedRequest
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from .outcomes import Cut, Delay, Outcome, Refuse, Silence, Throttle
@@ -18,7 +18,7 @@ _LARGEST_CODE = 2**15 - 1
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """Each request waits for `ms` before it is worked on."""
+    """Delays each request by `ms`."""
 
     ms: int
 
@@ -31,7 +31,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class Throttled:
-    """Each answer says `ms` as throttle time, and the connection rests for so long (KIP-219)."""
+    """Sets `ms` as the throttle time of each response, and mutes the connection (KIP-219)."""
 
     ms: int
 
@@ -44,9 +44,9 @@ class Throttled:
 
 @dataclass(frozen=True, slots=True)
 class CutFrame:
-    """The connection ends in the middle of an answer, after so many bytes of its frame.
+    """Closes the connection in the middle of a response, after so many bytes of its frame.
 
-    None stands for half of it. The broker has done its work.
+    None stands for half of it. The request is handled.
     """
 
     after_bytes: int | None = None
@@ -60,7 +60,7 @@ class CutFrame:
 
 @dataclass(frozen=True, slots=True)
 class LoseAnswer:
-    """The broker does its work and never answers, nor any later request of the connection."""
+    """Handles the request without a response, and answers no later request of the connection."""
 
     def __call__(self, request: ReceivedRequest) -> Outcome:
         return Silence(after_handling=True)
@@ -68,22 +68,22 @@ class LoseAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SilentConnection:
-    """The connection stays open, and nothing on it is worked on or answered any more."""
+    """Keeps the connection open, but handles and answers nothing on it any more."""
 
     def __call__(self, request: ReceivedRequest) -> Outcome:
         return Silence()
 
 
 class ErrorCode:
-    """The broker refuses requests with an error, `times` times, for good if that is None.
+    """Refuses requests with an error code, `times` times, without limit if that is None.
 
-    `error` is the name of a code, or a number. `topics` says which are meant: by name, or by name
-    with the indexes of partitions; without it, all that a request is about. A topic is meant by
-    its name also where a request says its id. The rest of a request is answered as always. The
-    code stands where the response of the API has it: for each partition, topic, group or resource
-    that was asked for, or for all. A request that is about nothing that is meant passes and does
-    not count. An API that has no place for a code raises ConfigurationError, which closes the
-    connection and is kept as `Control.fault`.
+    `error` is the name of a code, or a number. `topics` selects what is refused: topics by name, or
+    names with partition indexes; without it, all that a request contains. A topic is selected by
+    its name, even if a request has its topic id. The rest of a request is handled normally. The
+    response has the code where its API has it: for each partition, topic, group or resource of the
+    request, or at the top level. A request that contains nothing selected passes and does not
+    count. An API without an error code raises ConfigurationError, which closes the connection and
+    is kept as `Control.fault`.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class ErrorCode:
 
 
 def _meant(topics: Mapping[str, Iterable[int]] | Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """The partitions by topic, none for all of them. Raises ConfigurationError."""
+    """Returns the partitions by topic, none for all of them. Raises ConfigurationError."""
     if isinstance(topics, str) or not isinstance(topics, Iterable):
         raise ConfigurationError(f"topics is {topics!r}; give a list of names")
     if isinstance(topics, Mapping):

@@ -1,4 +1,4 @@
-"""What a control function may decide about a request: plain data."""
+"""The outcomes that a control function may return: plain data."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = [
     "Cut",
     "Decided",
     "Delay",
-    "Fate",
     "Outcome",
     "Refuse",
+    "RequestOutcome",
     "Silence",
     "Throttle",
 ]
@@ -25,9 +25,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Wait for `ms` before the request goes on, to the next control and then to the broker.
+    """Delays the request by `ms`, then the next control decides.
 
-    Later requests of the connection wait too. Raises ConfigurationError for what is no time.
+    Later requests of the connection wait too. Raises ConfigurationError for an invalid time.
     """
 
     ms: int
@@ -37,17 +37,20 @@ class Delay:
 
 
 class Close(NamedTuple):
-    """Close the connection without an answer; with `after_handling` the broker does its work."""
+    """Closes the connection without a response.
+
+    With `after_handling` after the request was handled.
+    """
 
     after_handling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """The request goes on; its answer says `ms` as throttle time, as over a quota (KIP-219).
+    """Handles the request; its response says `ms` as throttle time, as for a quota (KIP-219).
 
-    The answer goes out at once, a Fetch without records, and then nothing of the connection is
-    worked on for so long. Raises ConfigurationError for what is no time.
+    The response is sent at once, a Fetch without records, and then the connection is muted for that
+    time. Raises ConfigurationError for an invalid time.
     """
 
     ms: int
@@ -58,10 +61,10 @@ class Throttle:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The request goes on; of the frame of its answer `after_bytes` are sent, then it is closed.
+    """Handles the request, sends `after_bytes` of the response's frame, and closes the connection.
 
     The frame begins with the four bytes of its size. None stands for half of it; at least one byte
-    is always missing. Raises ConfigurationError for what is no number.
+    is always missing. Raises ConfigurationError for an invalid number.
     """
 
     after_bytes: int | None = None
@@ -71,15 +74,15 @@ class Cut:
             check_whole_number("after_bytes of a Cut", self.after_bytes, 0)
 
     def of(self, frame: bytes) -> bytes:
-        """What is sent of a frame."""
+        """Returns the part of a frame that is sent."""
         wanted = len(frame) // 2 if self.after_bytes is None else self.after_bytes
         return frame[: min(wanted, len(frame) - 1)]
 
 
 class Silence(NamedTuple):
-    """From now on nothing of the connection is answered, which stays open.
+    """Answers nothing on the connection from now on, and keeps it open.
 
-    With `after_handling` the broker does its work on this request, though not on later ones.
+    With `after_handling` this request is handled, later ones are not.
     """
 
     after_handling: bool = False
@@ -87,17 +90,17 @@ class Silence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The broker refuses the request, or the partitions of it that are meant, with an error code.
+    """Refuses the request, or some of its partitions, with an error code.
 
-    `partitions` are those that are meant by topic; an empty tuple stands for all of a topic, and
-    without topics all that the request is about is refused.
+    `partitions` are the refused partitions by topic; an empty tuple stands for all of a topic, and
+    an empty mapping for all that the request contains.
     """
 
     code: int
     partitions: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def means(self, topic: str, index: int | None = None) -> bool:
-        """Whether a topic, or one partition of it, is refused."""
+    def includes(self, topic: str, index: int | None = None) -> bool:
+        """Returns whether a topic, or one partition of it, is refused."""
         if not self.partitions:
             return True
         meant = self.partitions.get(topic)
@@ -112,11 +115,11 @@ OUTCOMES: Final = (Response, Delay, Close, Throttle, Cut, Silence, Refuse)
 
 
 @dataclass(slots=True)
-class Fate:
-    """What becomes of one request, after all controls have decided.
+class RequestOutcome:
+    """What happens to one request after all controls have decided.
 
-    `answer` is what a control says in place of the broker, `refuse` what the broker refuses; it
-    handles the request unless `answer` is set or `handled` is not.
+    `answer` is a control's response, `refuse` what is refused; the request is handled unless
+    `answer` is set or `handled` is False.
     """
 
     answer: Response | None = None
@@ -128,7 +131,7 @@ class Fate:
     silent: bool = False
 
     def take(self, outcome: Decided) -> bool:
-        """Whether that was the last word: the controls that follow are not asked."""
+        """Takes an outcome; returns whether it is final, so that later controls are not called."""
         match outcome:
             case Throttle():
                 self.throttle_ms = max(self.throttle_ms, outcome.ms)

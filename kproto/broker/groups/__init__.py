@@ -1,37 +1,43 @@
-"""Groups of consumers, as a coordinator keeps them. Plain data: times are passed in, nobody waits.
+"""Groups and their coordinator. Plain data: times are parameters, nothing waits.
 
-`states` is the table of what leads to what, `group` carries it out on the members of one group
-(`roster`) in its `phases`, `groups` are all of a cluster. `asked` is what members want, `answers`
-what they wait for, `kept` what outlives a coordinator. Groups of the consumer protocol (KIP-848)
-are in `consumer`; `migration` makes one kind of the other.
+`group_coordinator` finds and stores the groups of a cluster. `classic_group` is a group of the
+classic protocol: it carries out the table of `classic_group_state` on its `classic_members`.
+`consumer` has groups of the consumer protocol (KIP-848), and `migration` converts between the two.
 """
 
-from .answers import Awaited, JoinAnswer, SyncAnswer
-from .asked import Joining, Leaving, Syncing
-from .consumer import ConsumerGroup, ConsumerLimits, MigrationPolicy
-from .group import Group
-from .groups import AnyGroup, Groups
-from .limits import GroupLimits
-from .members import Member, MemberProtocol
-from .moment import Moment
-from .states import GroupState
+from .classic_group import ClassicGroup
+from .classic_group_state import ClassicGroupState
+from .classic_members import (
+    ClassicMember,
+    JoinRequest,
+    JoinResult,
+    LeaveRequest,
+    MemberProtocol,
+    PendingResult,
+    SyncRequest,
+    SyncResult,
+)
+from .clock_reading import ClockReading
+from .consumer import ConsumerGroup
+from .group_config import ConsumerGroupConfig, GroupConfig, MigrationPolicy
+from .group_coordinator import AnyGroup, GroupMetadataManager
 
 __all__ = [
     "AnyGroup",
-    "Awaited",
+    "ClassicGroup",
+    "ClassicGroupState",
+    "ClassicMember",
+    "ClockReading",
     "ConsumerGroup",
-    "ConsumerLimits",
-    "Group",
-    "GroupLimits",
-    "GroupState",
-    "Groups",
-    "JoinAnswer",
-    "Joining",
-    "Leaving",
-    "Member",
+    "ConsumerGroupConfig",
+    "GroupConfig",
+    "GroupMetadataManager",
+    "JoinRequest",
+    "JoinResult",
+    "LeaveRequest",
     "MemberProtocol",
     "MigrationPolicy",
-    "Moment",
-    "SyncAnswer",
-    "Syncing",
+    "PendingResult",
+    "SyncRequest",
+    "SyncResult",
 ]

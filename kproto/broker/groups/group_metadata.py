@@ -1,14 +1,20 @@
-"""What is kept of a group and its members in the record of `__consumer_offsets`. Plain data."""
+"""The metadata of a classic group as its record in `__consumer_offsets` has it.
+
+Converts the members of a group into metadata, and metadata into members. Plain data.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["GroupMetadata", "MemberMetadata"]
+from .classic_members import ClassicMember, ClassicMembers, MemberProtocol
+from .clock_reading import ClockReading
+
+__all__ = ["GroupMetadata", "MemberMetadata", "metadata_of", "restore_members"]
 
 
 class MemberMetadata(NamedTuple):
-    """A member as it is stored: times in ms, its subscription in the chosen protocol, as bytes."""
+    """A stored member; times are in ms, subscription and assignment are bytes."""
 
     member_id: str
     instance_id: str | None
@@ -21,10 +27,10 @@ class MemberMetadata(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """A group as it is stored.
+    """A stored classic group.
 
-    `protocol_type` is None for a group that has had none, `state_ms` is when it came into its
-    state, None where an old record does not say.
+    `protocol_type` is None for a group that never had one; `state_ms` is when the group entered its
+    state, None if an old record does not say.
     """
 
     protocol_type: str | None = None
@@ -33,3 +39,56 @@ class GroupMetadata(NamedTuple):
     leader: str | None = None
     state_ms: int | None = None
     members: tuple[MemberMetadata, ...] = ()
+
+
+def metadata_of(
+    group_members: ClassicMembers,
+    generation: int,
+    protocol_type: str | None,
+    protocol: str | None,
+    state_ms: int | None,
+) -> GroupMetadata:
+    """Returns the stored form of a group.
+
+    Of a member's protocols only the one of the generation is stored.
+    """
+    members = tuple(
+        MemberMetadata(
+            it.member_id,
+            it.instance_id,
+            it.client_id,
+            it.client_host,
+            it.rebalance_timeout_ms,
+            it.session_timeout_ms,
+            it.metadata(protocol),
+            it.assignment,
+        )
+        for it in group_members.members.values()
+    )
+    return GroupMetadata(
+        protocol_type, generation, protocol, group_members.leader, state_ms, members
+    )
+
+
+def restore_members(
+    group_members: ClassicMembers, stored: GroupMetadata, now: ClockReading
+) -> None:
+    """Adds the stored members to a group and starts their sessions anew.
+
+    The first member leads if the record names no member as the leader.
+    """
+    for it in stored.members:
+        member = ClassicMember(
+            it.member_id,
+            it.instance_id,
+            it.client_id,
+            it.client_host,
+            it.session_timeout_ms,
+            it.rebalance_timeout_ms,
+            (MemberProtocol(stored.protocol or "", it.subscription),),
+            it.assignment,
+            deadline_ms=now.ms + it.session_timeout_ms,
+        )
+        group_members.add(member)
+    if stored.leader in group_members.members:
+        group_members.leader = stored.leader

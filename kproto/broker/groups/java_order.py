@@ -1,9 +1,9 @@
-"""In which order Java's hash maps and sets give what is in them, where a coordinator's choice hangs
-on that: which protocol is taken of equals, which member is looked at first.
+"""The iteration order of Java's hash maps and sets, on which choices of Kafka's coordinator depend.
 
-Owns the hashes of keys and the places of a `java.util.HashMap`. Plain functions on plain data. Keys
-of one bucket come in the order in which they were put; Java makes a tree of eight or more of them,
-which is left out.
+For example which of several protocols with the same number of votes is selected, and which member
+an assignor looks at first. Has the hashes of keys and the buckets of a `java.util.HashMap`. Keys of
+one bucket come in the order of insertion; the trees that Java makes of eight or more of them are
+left out.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ __all__ = ["bucket", "copied_size", "grown_size", "in_java_order", "in_timeline_
 
 K = TypeVar("K")
 
-#: Java's HashMap: its first size, and how full it gets before that is doubled.
+#: Java's HashMap: its initial size and its load factor.
 _BUCKETS: Final = 16
 _FULL: Final = 0.75
 
-#: Kafka's hash table: its first size, and what spreads the hashes.
+#: Kafka's TimelineHashMap: its initial size, and the multiplier that spreads the hashes.
 _SLOTS: Final = 2
 _FIBONACCI: Final = -7046029254386353131
 _LONG_BITS: Final = 64
@@ -30,7 +30,7 @@ _INT: Final = 0xFFFF_FFFF
 
 
 def grown_size(count: int) -> int:
-    """The buckets of a map into which so many keys were put one after the other."""
+    """Returns the buckets of a HashMap after `count` insertions."""
     buckets = _BUCKETS
     while count > buckets * _FULL:
         buckets *= 2
@@ -38,27 +38,26 @@ def grown_size(count: int) -> int:
 
 
 def copied_size(count: int) -> int:
-    """The same of `new HashSet(collection)`, which makes itself larger from the start."""
+    """Returns the buckets of `new HashSet(collection)`, which is larger from the start."""
     wanted = max(int(count / _FULL) + 1, _BUCKETS)
     return 1 << (wanted - 1).bit_length()
 
 
 def bucket(value: int, buckets: int) -> int:
-    """The bucket of a hash: a HashMap mixes its higher bits into the lower ones."""
+    """Returns the bucket of a hash: a HashMap mixes its higher bits into the lower ones."""
     value &= _INT
     return (value ^ value >> 16) & (buckets - 1)
 
 
 def in_java_order(keys: Iterable[K], hash_of: Callable[[K], int], size: int) -> list[K]:
-    """The keys as a map of `size` buckets gives them."""
+    """Returns the keys in the iteration order of a map of `size` buckets."""
     return sorted(keys, key=lambda key: bucket(hash_of(key), size))
 
 
 def in_timeline_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
-    """The keys, put in one after the other, as Kafka's TimelineHashMap gives them.
+    """Returns keys in the iteration order of Kafka's TimelineHashMap, after they were inserted.
 
-    It grows where three quarters of its keys are more than its slots, and gives what came last into
-    a slot first.
+    The map grows when it is more than three quarters full; within a slot the last key comes first.
     """
     slots: list[list[K]] = [[] for _ in range(_SLOTS)]
 
@@ -77,6 +76,6 @@ def in_timeline_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]
 
 
 def uuid_hash(value: bytes) -> int:
-    """What `hashCode` of Kafka's Uuid gives, as bits of an int32."""
+    """Returns `hashCode` of Kafka's Uuid, as bits of an int32."""
     mixed = int.from_bytes(value[:8], "big") ^ int.from_bytes(value[8:], "big")
     return (mixed >> _HALF ^ mixed) & _INT

@@ -1,59 +1,63 @@
-"""One kind of group made of the other, while it has members (KIP-848).
+"""Converts groups between the classic and the consumer protocol while they have members (KIP-848).
 
-`upgraded` makes one of the consumer protocol of a classic group: its members stay, go on by the
-classic protocol, and have what they had. `downgraded` is the way back, when the last member of the
-consumer protocol has gone. Owns what each is made of, and the records that take the old one's
-place. Plain functions; who asks writes and installs.
+`convert_to_consumer_group` upgrades a classic group: its members stay, keep using the classic
+protocol, and keep their assignments. `convert_to_classic_group` downgrades a group whose last
+member of the consumer protocol has left. Plain functions that return the new state and the records
+that replace the old group; the caller writes the records and installs the group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from ...stored.coordinator import CoordinatorRecord
+from ...protocol.consumer_protocol import PROTOCOL_TYPE
+from ...stored.coordinator_records import CoordinatorRecord
 from ...wire.errors import BrokerResponseError, DecodeError
+from ..api_error import api_error
 from ..coordinators import java_hash
-from ..refusal import refusal
 from ..topics import Topics
-from .consumer import ConsumerLimits, records
-from .consumer.embedded import assignment_bytes, read_assignment, read_subscription
-from .consumer.members import ClassicPart, ConsumerMember, without_epochs
-from .consumer.state import NEVER, ConsumerState, metadata_hash
-from .group import Group
+from .classic_group import ClassicGroup
+from .classic_members import ClassicMember, ProtocolsOf, select_protocol
+from .clock_reading import ClockReading
+from .consumer import record_helpers
+from .consumer.classic_subscriptions import assignment_bytes, read_assignment, read_subscription
+from .consumer.consumer_group_member import (
+    ClassicMemberMetadata,
+    ConsumerGroupMember,
+    without_epochs,
+)
+from .consumer.persisted_state import NEVER, PersistedState, metadata_hash
+from .coordinator_records import group_tombstone
+from .group_config import ConsumerGroupConfig
 from .group_metadata import GroupMetadata, MemberMetadata
 from .java_order import grown_size, in_java_order, in_timeline_order
-from .members import Member, ProtocolsOf
-from .moment import Moment
-from .stored import group_tombstone
-from .subscriptions import CONSUMER_PROTOCOL_TYPE
-from .voting import elected_protocol
 
-__all__ = ["downgraded", "replaced", "upgraded"]
+__all__ = ["convert_to_classic_group", "convert_to_consumer_group", "group_tombstones_of"]
 
 
-def replaced(kept: ConsumerState, group_id: str) -> list[CoordinatorRecord]:
-    """What a group of the consumer protocol leaves in the log when it is none any more."""
-    return records.group_tombstones(group_id, kept.members, kept.regexes)
+def group_tombstones_of(persisted: PersistedState, group_id: str) -> list[CoordinatorRecord]:
+    """Returns the tombstones of a group of the consumer protocol that is deleted or converted."""
+    return record_helpers.group_tombstones(group_id, persisted.members, persisted.regexes)
 
 
-def upgraded(
-    group: Group, limits: ConsumerLimits, topics: Topics
-) -> tuple[ConsumerState, list[CoordinatorRecord]]:
-    """A group of the consumer protocol made of a classic one, and the records that say so.
+def convert_to_consumer_group(
+    group: ClassicGroup, limits: ConsumerGroupConfig, topics: Topics
+) -> tuple[PersistedState, list[CoordinatorRecord]]:
+    """Returns the state of a group of the consumer protocol made of a classic one, and its records.
 
-    Who waits for a rebalance to end hears REBALANCE_IN_PROGRESS, also where that is refused. Raises
-    GROUP_ID_NOT_FOUND where the policy or the members do not allow it. Raises UNKNOWN_SERVER_ERROR
-    where the group has elected no protocol yet, or a member joins that does not support it: Kafka
-    4.4.0 takes for granted that neither happens.
+    Members that wait for a rebalance are answered REBALANCE_IN_PROGRESS, even if the conversion
+    fails. Raises GROUP_ID_NOT_FOUND if the policy or the members do not allow it. Raises
+    UNKNOWN_SERVER_ERROR if the group has not selected a protocol yet, or if a joining member does
+    not support it: Kafka 4.4.0 assumes that neither happens.
     """
     group_id = group.group_id
     if not limits.migration.upgrades:
         raise _cannot(group_id, "online upgrade is disabled")
-    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+    if group.protocol_type != PROTOCOL_TYPE:
         raise _cannot(group_id, "the group does not use the consumer embedded protocol")
     if len(group.members) > limits.max_size:
         raise _cannot(group_id, "the group size exceeds the consumer group maximum size")
-    group.turn_back()
+    group.fail_pending_requests()
     ids = in_java_order(group.members, java_hash, grown_size(len(group.members)))
     try:
         members = [
@@ -61,24 +65,24 @@ def upgraded(
         ]
     except DecodeError:
         raise _cannot(group_id, "the embedded consumer protocol is malformed") from None
-    state = ConsumerState()
+    state = PersistedState()
     written = [group_tombstone(group_id)]
     generation = group.generation
     names = frozenset[str]().union(*(it.topics for it in members))
-    written += [records.member_metadata(group_id, it) for it in members]
-    written.append(records.group_epoch(group_id, generation, metadata_hash(names, topics)))
+    written += [record_helpers.member_metadata(group_id, it) for it in members]
+    written.append(record_helpers.group_epoch(group_id, generation, metadata_hash(names, topics)))
     written += [
-        records.target_assignment(group_id, it.member_id, without_epochs(it.assigned))
+        record_helpers.target_assignment(group_id, it.member_id, without_epochs(it.assigned))
         for it in members
     ]
-    written.append(records.target_epoch(group_id, generation, NEVER))
-    written += [records.current_assignment(group_id, it) for it in members]
+    written.append(record_helpers.target_epoch(group_id, generation, NEVER))
+    written += [record_helpers.current_assignment(group_id, it) for it in members]
     for record in written:
-        state.take(record)
+        state.replay(record)
     return state, written
 
 
-def _member(group: Group, member: Member, topics: Topics) -> ConsumerMember:
+def _member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> ConsumerGroupMember:
     """Raises DecodeError, GROUP_ID_NOT_FOUND and UNKNOWN_SERVER_ERROR."""
     assigned, user_data = read_assignment(member.assignment, topics)
     if user_data:
@@ -88,13 +92,13 @@ def _member(group: Group, member: Member, topics: Topics) -> ConsumerMember:
             "to a default assignor before re-attempting the upgrade",
         )
     if group.protocol not in member.protocol_names:
-        raise refusal(
+        raise api_error(
             "UNKNOWN_SERVER_ERROR",
             f"classic group {group.group_id} is in a rebalance: {member.member_id} does not "
             f"support protocol {group.protocol!r}",
         )
     said = read_subscription(member.metadata(group.protocol), topics)
-    return ConsumerMember(
+    return ConsumerGroupMember(
         member.member_id,
         member.instance_id,
         said.rack,
@@ -102,7 +106,7 @@ def _member(group: Group, member: Member, topics: Topics) -> ConsumerMember:
         member.client_host,
         said.topics,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
-        classic=ClassicPart(member.session_timeout_ms, member.protocols),
+        classic=ClassicMemberMetadata(member.session_timeout_ms, member.protocols),
         epoch=group.generation,
         previous_epoch=group.generation,
         assigned={it: dict.fromkeys(its, group.generation) for it, its in assigned.items()},
@@ -110,23 +114,23 @@ def _member(group: Group, member: Member, topics: Topics) -> ConsumerMember:
 
 
 def _cannot(group_id: str, why: str) -> BrokerResponseError:
-    return refusal(
+    return api_error(
         "GROUP_ID_NOT_FOUND",
         f"Cannot upgrade classic group {group_id} to consumer group because {why}.",
     )
 
 
-def downgraded(
-    kept: ConsumerState, leaving: Collection[str], topics: Topics, now: Moment
+def convert_to_classic_group(
+    persisted: PersistedState, leaving: Collection[str], topics: Topics, now: ClockReading
 ) -> tuple[GroupMetadata, ProtocolsOf]:
-    """A classic group of the members that stay, which are classic ones; and their protocols.
+    """Returns the metadata of a classic group of the members that stay, and their protocols.
 
-    Each is assigned what was meant for it.
+    The staying members are members of the classic protocol; each is assigned its target assignment.
     """
-    staying = [it for it in kept.members.values() if it.member_id not in leaving]
+    staying = [it for it in persisted.members.values() if it.member_id not in leaving]
     classic = {it.member_id: it.classic for it in staying if it.classic is not None}
     protocols = {member_id: its.protocols for member_id, its in classic.items()}
-    elected = elected_protocol([it.name for it in its] for its in protocols.values())
+    elected = select_protocol([it.name for it in its] for its in protocols.values())
     members = []
     for member in staying:
         part = classic[member.member_id]
@@ -140,15 +144,15 @@ def downgraded(
                 member.rebalance_timeout_ms,
                 part.session_timeout_ms,
                 said,
-                assignment_bytes(kept.target_of(member.member_id), topics, said),
+                assignment_bytes(persisted.target_assignment_of(member.member_id), topics, said),
             )
         )
     metadata = GroupMetadata(
-        CONSUMER_PROTOCOL_TYPE,
-        kept.epoch,
+        PROTOCOL_TYPE,
+        persisted.epoch,
         elected,
         members[0].member_id,
-        now.date_ms,
+        now.timestamp_ms,
         tuple(members),
     )
     return metadata, protocols

@@ -1,9 +1,9 @@
-"""One module an API, named by its key and name; `KAFKA_APIS` is what a broker answers.
+"""The request handlers: one module per API, named by its key and name, and `KAFKA_APIS`.
 
-Each begins with what it answers: the versions, what each of them added that matters to a broker
-in memory, the KIPs, and what is left out. A handler reads the message, lets the rooms beside it
-decide (`storage`, `topics`, `cluster`), and writes the response. It knows no connection and no
-node, and waits for nothing: it returns a `Wait`.
+Each module begins with the supported versions and what each of them added, the KIPs, and what is
+left out. A handler reads the request, lets plain functions decide (`storage`, `topics`, `groups`,
+`cluster_state`), and returns the response. It knows no connection and no node, and does not wait:
+it returns a `DelayedResponse`.
 """
 
 from typing import Final

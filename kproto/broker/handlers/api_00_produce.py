@@ -3,7 +3,7 @@
 v0-v2   message sets of magic 0 and 1, or one record batch; v1 throttle time, v2 log append time in
         the response
 v3      record batches, transactional id (KIP-98)
-v4      KAFKA_STORAGE_ERROR may be answered; older versions get NOT_LEADER_OR_FOLLOWER for it
+v4      KAFKA_STORAGE_ERROR; older versions get NOT_LEADER_OR_FOLLOWER in its place
 v5      log start offset in the response
 v7      zstd (KIP-110)
 v8      record errors and an error message in the response (KIP-467)
@@ -12,18 +12,16 @@ v10     the current leader in the response, for errors about leaders (KIP-951)
 v11-12  TRANSACTION_ABORTABLE; partitions join a transaction by being written to (KIP-890)
 v13     topics by id (KIP-516)
 
-Message sets are stored as record batches with the same codec, as by Kafka up to 3.9 (4.0 lists
-v0-v2 and refuses them); without a whole message they are a success with offset -1, as there.
+Message sets are stored as record batches with the same codec, as in Kafka up to 3.9 (4.0 lists
+v0-v2 and rejects them); without a whole message the response is a success with offset -1.
 
 With acks=-1, a partition whose ISR is smaller than min.insync.replicas, or than all of its replicas
 if that is less, is NOT_ENOUGH_REPLICAS.
 
-Kafka's own topics are not written to (INVALID_TOPIC_EXCEPTION), but for a client that calls itself
-`__admin_client`.
+Internal topics are read-only (INVALID_TOPIC_EXCEPTION), except for the client id `__admin_client`.
 
-Left out: transactions (a transactional batch is answered with INVALID_TXN_STATE, as one outside a
-transaction is); `record_errors`, since records are mostly not decoded: the message names the first
-that was refused.
+Left out: transactions (a transactional batch is INVALID_TXN_STATE, as one outside a transaction);
+`record_errors`, since records are mostly not decoded: the message names the first invalid record.
 """
 
 from __future__ import annotations
@@ -40,26 +38,25 @@ from ...messages.produce_response import (
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID
-from ..authorizer import DENIED, Operation, ResourceType
+from ..api_error import api_error
+from ..authorization import allows, authorized_topic
+from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
-from ..decisions import CloseConnection
-from ..refusal import refusal
-from ..registry import handles
-from ..rights import allows, asked_topic
-from ..storage.appending import append_records
+from ..registry import CloseConnection, handles
+from ..storage.log_append import append_records
 
 _NO_OFFSET = -1
 _FIRST_VERSION_BY_ID = 13
-#: Before this version, Kafka says NOT_LEADER_OR_FOLLOWER for KAFKA_STORAGE_ERROR.
+#: Before this version, NOT_LEADER_OR_FOLLOWER stands for KAFKA_STORAGE_ERROR.
 _FIRST_VERSION_OF_STORAGE_ERROR = 4
-#: Where a batch of records says what it is: its magic, and the low byte of its attributes.
+#: Positions in a record batch: its magic, and the low byte of its attributes.
 _MAGIC_AT = 16
 _MAGIC_OF_BATCHES = 2
 _ATTRIBUTES_AT = 22
 _TRANSACTIONAL = 0x10
 _STORAGE_ERROR = code_of("KAFKA_STORAGE_ERROR")
 _ALL_IN_SYNC = -1
-#: What Kafka's admin client calls itself, and who may therefore write to Kafka's own topics.
+#: The client id of Kafka's admin client, which may write to internal topics.
 _ADMIN_CLIENT = "__admin_client"
 _FIRST_VERSION_OF_LEADERS = 10
 _NOT_LEADER = code_of("NOT_LEADER_OR_FOLLOWER")
@@ -67,12 +64,16 @@ _NOT_LEADER = code_of("NOT_LEADER_OR_FOLLOWER")
 
 @handles(ProduceRequest, versions=range(14))
 def produce(context: Context, request: ProduceRequest, version: int) -> ProduceResponse | None:
-    """Append every partition's batch; acks=0 gets no answer, or on an error no connection.
+    """Appends the batch of each partition; acks=0 gets no response, and an error closes it.
 
-    Who may not use the transactional id writes nothing; a topic that it may not write to fails
+    Without the right to the transactional id nothing is written; a topic without the right fails
     alone.
     """
-    denied = None if _may_use_id(context, request) else DENIED[ResourceType.TRANSACTIONAL_ID]
+    denied = (
+        None
+        if _may_use_id(context, request)
+        else AUTHORIZATION_ERRORS[ResourceType.TRANSACTIONAL_ID]
+    )
     response = ProduceResponse(
         responses=[
             TopicProduceResponse(
@@ -107,8 +108,8 @@ def _partition(
 ) -> PartitionProduceResponse:
     try:
         if denied is not None:
-            raise refusal(denied, "who writes transactional records must have the right to its id")
-        found = asked_topic(
+            raise api_error(denied, "the client may not write with its transactional id")
+        found = authorized_topic(
             context,
             Operation.WRITE,
             topic.name,
@@ -116,18 +117,18 @@ def _partition(
             by_id=version >= _FIRST_VERSION_BY_ID,
         )
         if request.acks not in (-1, 0, 1):
-            raise refusal("INVALID_REQUIRED_ACKS", f"acks is {request.acks}; it is -1, 0 or 1")
+            raise api_error("INVALID_REQUIRED_ACKS", f"acks is {request.acks}; it is -1, 0 or 1")
         partition = found.partition(data.index)
         if found.is_internal and context.client_id != _ADMIN_CLIENT:
-            raise refusal("INVALID_TOPIC_EXCEPTION", f"topic {found.name!r} is Kafka's own")
-        found.check_leader(data.index, context.endpoint.node_id)
+            raise api_error("INVALID_TOPIC_EXCEPTION", f"topic {found.name!r} is Kafka's own")
+        found.check_leader(data.index, context.node_id)
         if request.acks == _ALL_IN_SYNC:
             found.check_in_sync(data.index)
         now_ms = context.clock.now_ms()
-        if not context.cluster.room.has(len(data.records or b"")):
-            context.cluster.topics.keep_retention(now_ms)
+        if not context.cluster.storage_limit.has(len(data.records or b"")):
+            context.cluster.topics.apply_retention(now_ms)
         appended = append_records(partition, found.config, data.records, version, now_ms)
-        start_offset = found.kept(data.index, now_ms).log.start_offset
+        start_offset = found.after_retention(data.index, now_ms).log.start_offset
     except BrokerResponseError as error:
         return PartitionProduceResponse(
             index=data.index,
@@ -144,7 +145,7 @@ def _partition(
 
 
 def _name_leaders(context: Context, response: ProduceResponse) -> None:
-    """Tell who asked another node than the leader who leads, and where that is (KIP-951)."""
+    """Adds the current leader and its endpoint to leader errors (KIP-951)."""
     endpoints: dict[int, NodeEndpoint] = {}
     for topic in response.responses:
         for answered in topic.partition_responses:
@@ -154,7 +155,7 @@ def _name_leaders(context: Context, response: ProduceResponse) -> None:
                 topic.name, topic.topic_id, by_id=topic.topic_id != ZERO_UUID
             )
             partition = found.partition(answered.index)
-            leader = partition.led.leader
+            leader = partition.leader_and_isr.leader
             answered.current_leader = LeaderIdAndEpoch(
                 leader_id=leader, leader_epoch=partition.log.epochs.current
             )
@@ -167,7 +168,7 @@ def _name_leaders(context: Context, response: ProduceResponse) -> None:
 
 
 def _may_use_id(context: Context, request: ProduceRequest) -> bool:
-    """Whether the client may write what it sends, as far as transactions go."""
+    """Returns whether the client may write under its transactional id."""
     if context.cluster.authorizer is None or not any(
         _is_transactional(data.records)
         for topic in request.topic_data
@@ -181,7 +182,7 @@ def _may_use_id(context: Context, request: ProduceRequest) -> bool:
 
 
 def _is_transactional(records: bytes | None) -> bool:
-    """Whether the first batch says so in its attributes."""
+    """Returns whether the attributes of the first batch say that it is transactional."""
     return (
         records is not None
         and len(records) > _ATTRIBUTES_AT
@@ -191,7 +192,7 @@ def _is_transactional(records: bytes | None) -> bool:
 
 
 def _code_known_to(version: int, code: int) -> int:
-    """The error code, or the one that older clients know in its place."""
+    """Returns the error code, or its replacement for clients of older versions."""
     if code == _STORAGE_ERROR and version < _FIRST_VERSION_OF_STORAGE_ERROR:
         return code_of("NOT_LEADER_OR_FOLLOWER")
     return code

@@ -2,7 +2,7 @@
 
 v0-v2   message sets, of magic 0 in v0 and v1 and of magic 1 from v2 on; a batch over the size limit
         is not returned; v1 throttle time
-v3      size limit of the whole response, and the first batch comes however large (KIP-74)
+v3      size limit of the whole response; the first batch is returned whatever its size (KIP-74)
 v4      record batches, isolation level, aborted transactions, last stable offset (KIP-98)
 v5      log start offset (KIP-107)
 v7      fetch sessions (KIP-227)
@@ -12,21 +12,21 @@ v11     rack of the consumer, preferred replica (KIP-392)
 v12     flexible; last fetched epoch, diverging epoch (KIP-595)
 v13     topics by id (KIP-516)
 v15     replica state in place of replica id (KIP-903)
-v16     the current leader and where it is, for errors about leaders (KIP-951)
+v16     the current leader and its endpoint, for leader errors (KIP-951)
 v17-18  directory id and high watermark of a follower (KIP-853, KIP-1166)
 
-From v11 on a follower answers a consumer from its log, and a leader names a replica in the rack of
-the consumer, without records, if `BrokerSettings.replica_selector` says so. All replicas share one
-log, so that none is behind, and an offset out of range is so everywhere. The parts of an answer
-stand in Kafka's order: those that could be read or tried, then those without such a topic,
-partition or right. The latter alone do not keep a request from waiting.
+From v11 on a follower answers a consumer from its log, and a leader returns a preferred replica in
+the rack of the consumer, without records, if `BrokerSettings.replica_selector` is set. All replicas
+share one log, so that none lags, and an offset is out of range at all of them. The partitions of a
+response are in Kafka's order: those that were read, then those whose topic, partition or right is
+missing. The latter alone do not answer a request before `max_wait_ms`.
 
-For v0-v3 batches are converted down as Kafka up to 3.9 does it (4.0 no longer takes these
+For v0-v3 batches are down-converted as in Kafka up to 3.9 (4.0 does not support these
 versions): headers are lost, and a batch compressed with zstd is UNSUPPORTED_COMPRESSION_TYPE.
 
-Left out: followers that replicate (there is nothing to replicate); transactions, so never an
-aborted one. Batches always come whole: where Kafka cuts the last one at the limit, here it is not
-begun, and where Kafka fills up what became shorter by converting it, here it is short.
+Left out: followers that replicate (there is nothing to replicate); transactions, so none is
+aborted. Batches are returned whole: Kafka cuts the last one at the limit, here it is left out; and
+Kafka fills up a response that became shorter by down-conversion, here it stays short.
 """
 
 from __future__ import annotations
@@ -46,22 +46,21 @@ from ...messages.fetch_response import (
 )
 from ...protocol.error_codes import code_of, error_of_code
 from ...wire.errors import BrokerResponseError
-from ..authorizer import DENIED, Operation, ResourceType
+from ..api_error import api_error
+from ..authorization import allows_cluster, check
+from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
-from ..decisions import Decision, Wait
-from ..fetch_sessions import FetchRound, Sought
-from ..refusal import refusal
-from ..registry import handles
-from ..replica_selection import preferred_replica
-from ..rights import allows_cluster, check
-from ..storage.epochs import UNKNOWN_EPOCH, EpochEnd
+from ..fetch_sessions import CachedPartition, FetchContext
+from ..registry import Decision, DelayedResponse, handles
+from ..replica_selector import preferred_replica
+from ..storage.fetch_limit import FetchLimit, diverging_epoch
+from ..storage.leader_epoch_cache import UNKNOWN_EPOCH, EpochEnd
 from ..storage.log import LogSlice
 from ..storage.partition import Partition
-from ..storage.reading import FetchLimit, diverging
-from ..throttle import most_to_fetch
+from ..throttle import limit_fetch_bytes
 from ..topics import Topic
 
-#: The magic that a client of an old version reads; the others read batches.
+#: The magic that clients of old versions read; later ones read record batches.
 _MAGIC_OF_MESSAGE_SETS: Final = {0: 0, 1: 0, 2: 1, 3: 1}
 _FIRST_VERSION_OF_WHOLE_BATCHES: Final = 3
 _FIRST_VERSION_FROM_FOLLOWERS: Final = 11
@@ -76,13 +75,13 @@ _NOTHING: Final = LogSlice([], 0)
 
 @dataclass(slots=True, eq=False)
 class PartitionRead:
-    """What was found of one partition: batches, or another place to read, or an error.
+    """The result of reading one partition: batches, a preferred replica, or an error.
 
-    `partition` is None where there is none to be read. `preferred` is the replica to read from,
-    `diverged` where the client's log is another than this.
+    `partition` is None if none can be read. `preferred` is the preferred read replica, `diverged`
+    the point at which the client's log diverges.
     """
 
-    sought: Sought
+    sought: CachedPartition
     topic: Topic | None = None
     partition: Partition | None = None
     found: LogSlice = _NOTHING
@@ -92,24 +91,24 @@ class PartitionRead:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether the client has to hear it at once, without records."""
+        """Returns whether the client must be answered at once, without records."""
         return not (self.error is None and self.preferred is None and self.diverged is None)
 
 
-class Fetching:
-    """A request at work: it is looked up once, and read until there is enough.
+class FetchOperation:
+    """A fetch in progress: its partitions are looked up once, and read until there is enough.
 
-    `refused` are the partitions that are not there, or may not be read.
+    `refused` are partitions that do not exist or may not be read.
     """
 
     def __init__(
-        self, context: Context, request: FetchRequest, version: int, turn: FetchRound
+        self, context: Context, request: FetchRequest, version: int, turn: FetchContext
     ) -> None:
         self.context = context
         self.request = request
         self.version = version
         self.turn = turn
-        self.topics: list[tuple[Sought, Topic]] = []
+        self.topics: list[tuple[CachedPartition, Topic]] = []
         self.refused: list[PartitionRead] = []
         for sought in turn.sought:
             try:
@@ -117,8 +116,8 @@ class Fetching:
             except BrokerResponseError as error:
                 self.refused.append(PartitionRead(sought, error=error))
 
-    def _find(self, sought: Sought) -> Topic:
-        """The topic, if the client may read it; of a name it does not hear whether it is there."""
+    def _find(self, sought: CachedPartition) -> Topic:
+        """Returns the topic if the client may read it, without revealing whether a name exists."""
         topics = self.context.cluster.topics
         found: Topic | None = None
         name = sought.name or sought.topic
@@ -128,41 +127,43 @@ class Fetching:
         if not _is_from_follower(self.request):
             check(self.context, Operation.READ, ResourceType.TOPIC, name)
         elif not allows_cluster(self.context, Operation.CLUSTER_ACTION):
-            raise refusal(DENIED[ResourceType.TOPIC], "followers are brokers of the cluster")
+            raise api_error(
+                AUTHORIZATION_ERRORS[ResourceType.TOPIC], "followers are brokers of the cluster"
+            )
         if found is None:
             found = topics.named(name)
         found.partition(sought.wanted.partition)
         return found
 
     def read(self) -> list[PartitionRead]:
-        """Read every partition that was found, within the limits of the request."""
+        """Reads every partition that was found, within the limits of the request."""
         most = min(self.request.max_bytes, self.context.settings.fetch_max_bytes)
         limit = FetchLimit(
-            most_to_fetch(self.context, most),
+            limit_fetch_bytes(self.context, most),
             at_least_one=self.version >= _FIRST_VERSION_OF_WHOLE_BATCHES,
         )
         return [self._read(sought, topic, limit) for sought, topic in self.topics]
 
     def is_enough(self, read: list[PartitionRead]) -> bool:
-        """Whether to answer at once: there is nothing to wait for, an error, or `min_bytes`."""
+        """Returns whether to answer at once: nothing to wait for, an error, or `min_bytes`."""
         if not read:
             return True
-        # More than a quota allows would never come.
-        min_bytes = most_to_fetch(self.context, self.request.min_bytes)
+        # More than the quota allows would never be reached.
+        min_bytes = limit_fetch_bytes(self.context, self.request.min_bytes)
         if any(part.is_urgent for part in read):
             return True
         return sum(part.found.size for part in read) >= min_bytes
 
-    def _read(self, sought: Sought, topic: Topic, limit: FetchLimit) -> PartitionRead:
+    def _read(self, sought: CachedPartition, topic: Topic, limit: FetchLimit) -> PartitionRead:
         wanted, part = sought.wanted, PartitionRead(sought, topic)
         try:
             self._check_there(sought, topic)
-            partition = topic.kept(wanted.partition, self.context.clock.now_ms())
+            partition = topic.after_retention(wanted.partition, self.context.clock.now_ms())
             self._check_replica(sought, topic, partition)
             part.partition = partition
             part.preferred = self._preferred(sought, partition)
             if part.preferred is None and wanted.last_fetched_epoch != UNKNOWN_EPOCH:
-                part.diverged = diverging(
+                part.diverged = diverging_epoch(
                     partition.log, wanted.fetch_offset, wanted.last_fetched_epoch
                 )
             if part.preferred is None and part.diverged is None:
@@ -173,41 +174,43 @@ class Fetching:
             part.error = error
         return part
 
-    def _check_there(self, sought: Sought, topic: Topic) -> None:
-        """Raises what a fault wants, and the error for a topic that was deleted meanwhile.
+    def _check_there(self, sought: CachedPartition, topic: Topic) -> None:
+        """Raises the injected error of a fault, and the error of a deleted topic.
 
-        That was while the request waited, or since the session began.
+        It may be deleted while the request waits, or after the session was created.
         """
         refuse = self.context.refuse
-        if refuse is not None and refuse.means(topic.name, sought.wanted.partition):
+        if refuse is not None and refuse.includes(topic.name, sought.wanted.partition):
             raise error_of_code(refuse.code, "a fault of the test")
         now = self.context.cluster.topics.named(topic.name)
         if now is not topic or (not sought.topic and now.topic_id != sought.topic_id):
-            raise refusal(
+            raise api_error(
                 "INCONSISTENT_TOPIC_ID" if not sought.topic else "UNKNOWN_TOPIC_OR_PARTITION",
                 f"topic {topic.name!r} was deleted, and is now another",
             )
 
-    def _check_replica(self, sought: Sought, topic: Topic, partition: Partition) -> None:
+    def _check_replica(self, sought: CachedPartition, topic: Topic, partition: Partition) -> None:
         """Raises NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH."""
-        node_id = self.context.endpoint.node_id
+        node_id = self.context.node_id
         if _is_from_follower(self.request):
             topic.check_leader(partition.index, node_id, sought.wanted.current_leader_epoch)
-            raise refusal("NOT_LEADER_OR_FOLLOWER", "this cluster has no followers that replicate")
+            raise api_error(
+                "NOT_LEADER_OR_FOLLOWER", "this cluster has no followers that replicate"
+            )
         epoch = sought.wanted.current_leader_epoch
-        holds = node_id in partition.led.replicas
+        holds = node_id in partition.leader_and_isr.replicas
         if holds and self.version >= _FIRST_VERSION_FROM_FOLLOWERS:
             topic.check_epoch(partition.index, epoch)
         else:
             topic.check_leader(partition.index, node_id, epoch)
 
-    def _preferred(self, sought: Sought, partition: Partition) -> int | None:
-        """The replica from which the client had better read; None for this one."""
+    def _preferred(self, sought: CachedPartition, partition: Partition) -> int | None:
+        """Returns the preferred read replica; None for this one."""
         selector = self.context.settings.replica_selector
         if (
             selector is None
             or self.version < _FIRST_VERSION_FROM_FOLLOWERS
-            or partition.led.leader != self.context.endpoint.node_id
+            or partition.leader_and_isr.leader != self.context.node_id
             or not partition.log.start_offset <= sought.wanted.fetch_offset
             or not sought.wanted.fetch_offset <= partition.log.end_offset
         ):
@@ -215,35 +218,35 @@ class Fetching:
         return preferred_replica(
             selector,
             self.request.rack_id,
-            partition.led,
+            partition.leader_and_isr,
             self.context.cluster.endpoints(self.context.endpoint.listener),
         )
 
 
 @handles(FetchRequest, versions=range(19))
 def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
-    """Answer once there are `min_bytes`, an error, or `max_wait_ms` have passed."""
+    """Answers at `min_bytes`, at an error, or after `max_wait_ms`."""
     try:
-        turn = context.fetch_sessions.open_round(
+        turn = context.fetch_sessions.new_context(
             request, by_id=version >= _FIRST_VERSION_BY_ID, now_ms=_now_ms(context)
         )
     except BrokerResponseError as error:
         return FetchResponse(error_code=error.code)
-    fetching = Fetching(context, request, version, turn)
-    read = fetching.read()
-    if request.max_wait_ms <= 0 or fetching.is_enough(read):
-        return _response(fetching, read)
+    operation = FetchOperation(context, request, version, turn)
+    read = operation.read()
+    if request.max_wait_ms <= 0 or operation.is_enough(read):
+        return _response(operation, read)
 
-    def look_again(time_is_over: bool) -> Decision:
-        read = fetching.read()
-        if time_is_over or fetching.is_enough(read):
-            return _response(fetching, read)
+    def try_complete(is_deadline: bool) -> Decision:
+        read = operation.read()
+        if is_deadline or operation.is_enough(read):
+            return _response(operation, read)
         return wait
 
-    wait = Wait(
-        until=context.deadline(request.max_wait_ms),
-        wake=[part.partition.log for part in read if part.partition is not None],
-        then=look_again,
+    wait = DelayedResponse(
+        deadline=context.deadline(request.max_wait_ms),
+        watched=[part.partition.log for part in read if part.partition is not None],
+        try_complete=try_complete,
     )
     return wait
 
@@ -256,17 +259,17 @@ def _is_from_follower(request: FetchRequest) -> bool:
     return request.replica_id >= 0 or request.replica_state.replica_id >= 0
 
 
-def _response(fetching: Fetching, read: list[PartitionRead]) -> FetchResponse:
-    context, version = fetching.context, fetching.version
-    committed = fetching.request.isolation_level == _READ_COMMITTED
+def _response(operation: FetchOperation, read: list[PartitionRead]) -> FetchResponse:
+    context, version = operation.context, operation.version
+    committed = operation.request.isolation_level == _READ_COMMITTED
     response = FetchResponse()
     parts = []
-    for part in (*read, *fetching.refused):
+    for part in (*read, *operation.refused):
         data = _partition(part, committed, version)
         if version >= _FIRST_VERSION_OF_LEADERS:
             _hint(context, part, data, response)
         parts.append((part.sought, data))
-    answer = fetching.turn.answer(parts, _now_ms(context))
+    answer = operation.turn.answer(parts, _now_ms(context))
     if answer.error is not None:
         response.error_code = code_of(answer.error)
     response.session_id = answer.session_id
@@ -274,8 +277,10 @@ def _response(fetching: Fetching, read: list[PartitionRead]) -> FetchResponse:
     return response
 
 
-def _by_topic(parts: Iterable[tuple[Sought, PartitionData]]) -> list[FetchableTopicResponse]:
-    """Neighbours of one topic stand together, as in Kafka."""
+def _by_topic(
+    parts: Iterable[tuple[CachedPartition, PartitionData]],
+) -> list[FetchableTopicResponse]:
+    """Groups adjacent partitions of one topic, as Kafka does."""
     topics: list[FetchableTopicResponse] = []
     for sought, data in parts:
         last = topics[-1] if topics else None
@@ -289,11 +294,11 @@ def _by_topic(parts: Iterable[tuple[Sought, PartitionData]]) -> list[FetchableTo
 def _hint(
     context: Context, part: PartitionRead, data: PartitionData, response: FetchResponse
 ) -> None:
-    """Say who leads, and where it is, to who asked another (KIP-951)."""
+    """Adds the current leader and its endpoint to a leader error (KIP-951)."""
     if part.error is None or part.error.name not in _ABOUT_LEADERS or part.topic is None:
         return
     partition = part.topic.partition(part.sought.wanted.partition)
-    leader = partition.led.leader
+    leader = partition.leader_and_isr.leader
     data.current_leader = LeaderIdAndEpoch(
         leader_id=leader, leader_epoch=partition.log.epochs.current
     )

@@ -30,27 +30,27 @@ from ...messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check
-from ..storage.offsets import (
+from ..storage.offset_lookup import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
     LARGEST_TIMESTAMP,
     LATEST,
     LATEST_TIERED,
-    find_offset,
-    old_style_offsets,
+    fetch_offset_by_timestamp,
+    legacy_offsets_before,
 )
 from ..topics import Topic
 
-#: The replica id of who looks for faults, and asks any replica.
+#: The replica id of debugging consumers, which may ask any replica.
 _DEBUGGING: Final = -2
 
-#: From which version on a negative timestamp is known.
+#: The first version that knows each negative timestamp.
 _FIRST_VERSION: Final = {
     LATEST: 0,
     EARLIEST: 0,
@@ -65,7 +65,7 @@ _FIRST_VERSION: Final = {
 def list_offsets(
     context: Context, request: ListOffsetsRequest, version: int
 ) -> ListOffsetsResponse:
-    """Look up every partition's offset."""
+    """Looks up the offset of each partition."""
     times = Counter(
         (topic.name, wanted.partition_index)
         for topic in request.topics
@@ -105,18 +105,18 @@ def _partition(
     try:
         check(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
         if times > 1 and version > 0:
-            raise refusal("INVALID_REQUEST", "the partition is named more than once")
+            raise api_error("INVALID_REQUEST", "the partition is named more than once")
         if version > 0:
             _check_timestamp(timestamp, version)
         found_topic = context.cluster.topics.named(topic)
-        log = found_topic.kept(index, context.clock.now_ms()).log
+        log = found_topic.after_retention(index, context.clock.now_ms()).log
         _check_replica(context, found_topic, wanted, replica_id)
         if version == 0:
-            response.old_style_offsets = old_style_offsets(
+            response.old_style_offsets = legacy_offsets_before(
                 log, timestamp, wanted.max_num_offsets, context.clock.now_ms()
             )
         else:
-            found = find_offset(log, timestamp)
+            found = fetch_offset_by_timestamp(log, timestamp)
             response.offset, response.timestamp = found.offset, found.timestamp
             if version >= 4:
                 response.leader_epoch = found.leader_epoch
@@ -128,10 +128,10 @@ def _partition(
 def _check_replica(
     context: Context, topic: Topic, wanted: ListOffsetsPartition, replica_id: int
 ) -> None:
-    """Only the leader answers; for who looks for faults (-2) any replica does."""
+    """Checks that the node leads the partition; a debugging consumer (-2) may ask any replica."""
     index, epoch = wanted.partition_index, wanted.current_leader_epoch
-    node_id = context.endpoint.node_id
-    if replica_id == _DEBUGGING and node_id in topic.partition(index).led.replicas:
+    node_id = context.node_id
+    if replica_id == _DEBUGGING and node_id in topic.partition(index).leader_and_isr.replicas:
         topic.check_epoch(index, epoch)
     else:
         topic.check_leader(index, node_id, epoch)
@@ -139,4 +139,6 @@ def _check_replica(
 
 def _check_timestamp(timestamp: int, version: int) -> None:
     if timestamp < 0 and version < _FIRST_VERSION.get(timestamp, version + 1):
-        raise refusal("UNSUPPORTED_VERSION", f"ListOffsets v{version} has no timestamp {timestamp}")
+        raise api_error(
+            "UNSUPPORTED_VERSION", f"ListOffsets v{version} has no timestamp {timestamp}"
+        )

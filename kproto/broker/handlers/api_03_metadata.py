@@ -14,9 +14,8 @@ v12     topics may be asked for by id
 v13     an error code for the whole response (KIP-1102)
 
 Topics that the client may not describe are left out of all topics, and TOPIC_AUTHORIZATION_FAILED
-where they are named, whether they are there or not. A partition that nobody leads is
-LEADER_NOT_AVAILABLE. v0 leaves out the replicas that are stopped, and says REPLICA_NOT_AVAILABLE
-then.
+where they are named, whether they are there or not. A partition without a leader is
+LEADER_NOT_AVAILABLE. v0 leaves out stopped replicas, with REPLICA_NOT_AVAILABLE.
 
 Left out: nothing.
 """
@@ -36,12 +35,12 @@ from ...messages.metadata_response import (
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID
-from ..authorizer import DENIED, Operation, ResourceType
+from ..api_error import api_error
+from ..authorization import allows, allows_cluster, authorized_operations, check, cluster_operations
+from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
-from ..leadership import NO_LEADER
-from ..refusal import refusal
+from ..leader_and_isr import NO_LEADER
 from ..registry import handles
-from ..rights import allows, allows_cluster, authorized_operations, check, cluster_operations
 from ..storage.partition import Partition
 from ..topics import Topic, check_topic_name
 
@@ -52,7 +51,7 @@ _FIRST_VERSION_ASKED_BY_ID: Final = 12
 
 @handles(MetadataRequest, versions=range(14))
 def metadata(context: Context, request: MetadataRequest, version: int) -> MetadataResponse:
-    """Describe the brokers and the topics asked for."""
+    """Describes the brokers and the requested topics."""
     cluster = context.cluster
     response = MetadataResponse(
         brokers=[
@@ -112,8 +111,11 @@ def _operations_of_failed(
     wanted: MetadataRequestTopic,
     error: BrokerResponseError,
 ) -> int:
-    """Kafka gives them for a topic that is not there, and not where a right is missing."""
-    if error.name == DENIED[ResourceType.TOPIC] or wanted.name is None:
+    """Returns the authorized operations of a failed topic.
+
+    Kafka sets them unless a right is missing.
+    """
+    if error.name == AUTHORIZATION_ERRORS[ResourceType.TOPIC] or wanted.name is None:
         return _NOT_ASKED
     return _operations(context, request, wanted.name)
 
@@ -124,7 +126,7 @@ def _find(
     topics = context.cluster.topics
     by_id = wanted.topic_id != ZERO_UUID
     if version < _FIRST_VERSION_ASKED_BY_ID and (by_id or wanted.name is None):
-        raise refusal("INVALID_REQUEST", f"Metadata v{version} names topics by name alone")
+        raise api_error("INVALID_REQUEST", f"Metadata v{version} names topics by name alone")
     if by_id:
         found = topics.with_id(wanted.topic_id)
         check(context, Operation.DESCRIBE, ResourceType.TOPIC, found.name)
@@ -146,7 +148,7 @@ def _find(
 
 
 def _name_of_unknown(wanted: MetadataRequestTopic, version: int) -> str | None:
-    """An unknown id has no name, which a response can say only since topics are found by id."""
+    """Returns the name of an unknown topic id: null, in versions that can express it."""
     if version < _FIRST_VERSION_ASKED_BY_ID:
         return wanted.name or ""
     return wanted.name if wanted.topic_id == ZERO_UUID else None
@@ -168,23 +170,23 @@ def _described(
 def _partition(
     partition: Partition, here: Collection[int], version: int
 ) -> MetadataResponsePartition:
-    """What is told of a partition; `here` are the nodes that the client can reach."""
-    led = partition.led
-    replicas, in_sync = led.replicas, led.in_sync
+    """Describes a partition; `here` are the nodes that the client can reach."""
+    leader_and_isr = partition.leader_and_isr
+    replicas, in_sync = leader_and_isr.replicas, leader_and_isr.in_sync
     offline = [node for node in replicas if node not in here]
     if version == 0 and offline:
         replicas = tuple(node for node in replicas if node in here)
         in_sync = tuple(node for node in in_sync if node in here)
-    if led.leader not in here:
+    if leader_and_isr.leader not in here:
         error = "LEADER_NOT_AVAILABLE"
-    elif (replicas, in_sync) != (led.replicas, led.in_sync):
+    elif (replicas, in_sync) != (leader_and_isr.replicas, leader_and_isr.in_sync):
         error = "REPLICA_NOT_AVAILABLE"
     else:
         error = "NONE"
     return MetadataResponsePartition(
         error_code=code_of(error),
         partition_index=partition.index,
-        leader_id=led.leader if led.leader in here else NO_LEADER,
+        leader_id=leader_and_isr.leader if leader_and_isr.leader in here else NO_LEADER,
         leader_epoch=partition.log.epochs.current,
         replica_nodes=list(replicas),
         isr_nodes=list(in_sync),

@@ -1,7 +1,7 @@
 """OffsetCommit (8), v0 to v10.
 
-v0      Kafka kept what this version commits in ZooKeeper; here it goes where all others go
-v1      generation and member id; a commit may bring its own timestamp
+v0      Kafka stored commits of this version in ZooKeeper; here it is as the others
+v1      generation and member id; a commit may have its own timestamp
 v2-v4   how long to keep the offset; v5 leaves that to the broker (KIP-211)
 v3      throttle time
 v6      leader epoch (KIP-320)
@@ -10,11 +10,11 @@ v8      flexible
 v9      GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH (KIP-848)
 v10     topics by id (KIP-848, KIP-1191)
 
-The coordinator alone takes commits: others are NOT_COORDINATOR. A topic or partition that is not
-there is UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, and the rest is committed. Who may commit
-is decided by `groups.committing`, for groups of the consumer protocol by
-`groups.consumer.committing`; each commit is a record of `__consumer_offsets`, and those of one
-request are one batch.
+Only the coordinator accepts commits: other nodes answer NOT_COORDINATOR. A missing topic or
+partition is UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, and the rest is committed.
+`groups.offset_commit_checks` decides whether a member may commit, for groups of the consumer
+protocol `groups.consumer.offset_checks`. Each commit is a record of `__consumer_offsets`; those of
+one request are one batch.
 
 Left out: nothing.
 """
@@ -36,28 +36,27 @@ from ...messages.offset_commit_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..authorization import authorized_topic, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group, find_or_create_group, moment
 from ..groups import ConsumerGroup
-from ..groups.committing import check_commit, keeps_session
-from ..groups.consumer.committing import check_commit as check_commit_of_epoch
-from ..groups.offsets import CommittedOffset, too_long
-from ..groups.stored import offset_record
+from ..groups.committed_offsets import CommittedOffset, exceeds_max_length
+from ..groups.consumer.offset_checks import validate_offset_commit as check_commit_of_epoch
+from ..groups.coordinator_records import offset_record
+from ..groups.offset_commit_checks import resets_session, validate_offset_commit
 from ..registry import handles
-from ..rights import asked_topic, check
 from ..topics import Topic
 
 _FIRST_VERSION_BY_ID: Final = 10
 _NONE: Final = code_of("NONE")
 _TOO_LARGE: Final = code_of("OFFSET_METADATA_TOO_LARGE")
-#: What a request says that leaves a time to the broker.
+#: The value that leaves a time to the broker.
 _NOT_SAID: Final = -1
 
-#: The last moment that a record can name.
+#: The latest time that a record can hold.
 _LAST_MS: Final = (1 << 63) - 1
 
-#: A partition of a request, of the topic that was found for it.
+#: A partition of a request with its topic.
 _Wanted = tuple[OffsetCommitRequestTopic, Topic, OffsetCommitRequestPartition]
 
 
@@ -65,7 +64,7 @@ _Wanted = tuple[OffsetCommitRequestTopic, Topic, OffsetCommitRequestPartition]
 def offset_commit(
     context: Context, request: OffsetCommitRequest, version: int
 ) -> OffsetCommitResponse:
-    """Commit what can be, or say of each partition why not."""
+    """Commits the valid offsets, and returns the errors of the others."""
     answer = _Answer()
     try:
         check(context, Operation.READ, ResourceType.GROUP, request.group_id)
@@ -76,7 +75,7 @@ def offset_commit(
     wanted: list[_Wanted] = []
     for topic in request.topics:
         try:
-            found = asked_topic(
+            found = authorized_topic(
                 context,
                 Operation.READ,
                 topic.name,
@@ -106,30 +105,30 @@ def offset_commit(
 def _commit(
     context: Context, request: OffsetCommitRequest, wanted: list[_Wanted], version: int
 ) -> list[int]:
-    """The error code of each partition, of which those without one are committed.
+    """Returns the error code of each partition; the partitions without an error are committed.
 
-    Raises BrokerResponseError where none is.
+    Raises BrokerResponseError if the whole request fails.
     """
-    keeper = context.cluster.offsets_topic
-    group_id, now = request.group_id, moment(context)
+    coordinator = context.group_coordinator
+    group_id, now = request.group_id, context.now
     generation = request.generation_id_or_member_epoch
     member_id, instance_id = request.member_id, request.group_instance_id
-    group = find_group(context, group_id)
+    group = context.group_coordinator.find(context.node_id, group_id, context.now)
     if isinstance(group, ConsumerGroup):
         places = [(topic.topic_id, partition.partition_index) for _, topic, partition in wanted]
         check_commit_of_epoch(group, member_id, generation, version, places)
     else:
-        check_commit(group, member_id, generation, instance_id, version)
-        if group is not None and keeps_session(group):
-            group.live_on(member_id, now)
+        validate_offset_commit(group, member_id, generation, instance_id, version)
+        if group is not None and resets_session(group):
+            group.reset_session(member_id, now)
     most = context.settings.offset_metadata_max_bytes
     expire_ms = None
     if request.retention_time_ms != _NOT_SAID:
-        expire_ms = min(now.date_ms + request.retention_time_ms, _LAST_MS)
+        expire_ms = min(now.timestamp_ms + request.retention_time_ms, _LAST_MS)
     codes: list[int] = []
     commits: list[tuple[str, int, CommittedOffset]] = []
     for _, topic, partition in wanted:
-        if too_long(partition.committed_metadata, most):
+        if exceeds_max_length(partition.committed_metadata, most):
             codes.append(_TOO_LARGE)
             continue
         codes.append(_NONE)
@@ -137,21 +136,23 @@ def _commit(
             partition.committed_offset,
             partition.committed_leader_epoch,
             partition.committed_metadata or "",
-            now.date_ms if partition.commit_timestamp == _NOT_SAID else partition.commit_timestamp,
+            now.timestamp_ms
+            if partition.commit_timestamp == _NOT_SAID
+            else partition.commit_timestamp,
             expire_ms,
             topic.topic_id,
         )
         commits.append((topic.name, partition.partition_index, committed))
-    keeper.append(group_id, [offset_record(group_id, *commit) for commit in commits], now)
+    coordinator.append(group_id, [offset_record(group_id, *commit) for commit in commits], now)
     if group is None:
-        group = find_or_create_group(context, group_id)
+        group = context.group_coordinator.get_or_create(context.node_id, group_id, context.now)
     for commit in commits:
         group.offsets.put(*commit)
     return codes
 
 
 class _Answer:
-    """The partitions of each topic that was named, in the order in which they were decided on."""
+    """The partitions of each topic in the response, in the order of their decisions."""
 
     def __init__(self) -> None:
         self._topics: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}

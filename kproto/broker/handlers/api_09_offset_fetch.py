@@ -1,6 +1,6 @@
 """OffsetFetch (9), v0 to v10.
 
-v0      Kafka kept what this version fetches in ZooKeeper; here all versions read the same
+v0      Kafka read the offsets of this version from ZooKeeper; here it is as the others
 v1      from the coordinator
 v2      null asks for all topics (KIP-88); an error code for the group
 v3      throttle time
@@ -11,12 +11,12 @@ v8      many groups in one request (KIP-709)
 v9      member id and epoch (KIP-848)
 v10     topics by id (KIP-848, KIP-1191)
 
-Nothing committed is offset -1, also of a group, topic or partition that is not there. Before v2 an
-error of the group stands beside each partition. Of all topics those are left out that the client
-may not describe, and since v10 those that have no id as they are there no more.
+An uncommitted offset is -1, also if the group, topic or partition does not exist. Before v2 an
+error of the group is repeated for each partition. A request for all topics leaves out those that
+the client may not describe, and since v10 deleted topics, which have no id.
 
-Of a group of the consumer protocol a member that says its epoch must say the right one:
-STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID. Of classic groups Kafka does not look at it either.
+In a group of the consumer protocol, a member epoch in the request must be the current one:
+STALE_MEMBER_EPOCH, UNKNOWN_MEMBER_ID. For classic groups Kafka does not check it either.
 
 Left out: UNSTABLE_OFFSET_COMMIT, as there are no transactions.
 """
@@ -38,16 +38,15 @@ from ...messages.offset_fetch_response import (
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID, Uuid
+from ..authorization import allows, check, check_topic_of_id
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group
 from ..groups import AnyGroup, ConsumerGroup
-from ..groups.consumer.committing import check_fetch
-from ..groups.offsets import CommittedOffset
+from ..groups.committed_offsets import CommittedOffset
+from ..groups.consumer.offset_checks import validate_offset_fetch
 from ..registry import handles
-from ..rights import allows, check, check_topic_of_id
 
-#: A partition of an answer, before v8 and since.
+#: A partition of a response, before v8 and since.
 P = TypeVar("P", OffsetFetchResponsePartition, OffsetFetchResponsePartitions)
 
 _FIRST_VERSION_WITH_GROUP_ERROR: Final = 2
@@ -55,12 +54,12 @@ _FIRST_VERSION_OF_MANY: Final = 8
 _FIRST_VERSION_BY_ID: Final = 10
 _NONE: Final = code_of("NONE")
 
-#: What is told of a partition of which nothing is committed.
+#: The values of a partition without a committed offset.
 _NOTHING: Final = CommittedOffset(-1)
 
 
 class _Topic(NamedTuple):
-    """A topic that is asked for, and its partitions."""
+    """A requested topic and its partitions."""
 
     name: str
     topic_id: Uuid
@@ -68,7 +67,7 @@ class _Topic(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """What is answered of a topic: a code and a commit for each partition."""
+    """The result of a topic: a code and a committed offset for each partition."""
 
     name: str
     topic_id: Uuid
@@ -79,7 +78,7 @@ class _Found(NamedTuple):
 def offset_fetch(
     context: Context, request: OffsetFetchRequest, version: int
 ) -> OffsetFetchResponse:
-    """Tell of each group what it has committed."""
+    """Returns the committed offsets of each group."""
     if version >= _FIRST_VERSION_OF_MANY:
         return OffsetFetchResponse(
             groups=[_group(context, each, version) for each in request.groups]
@@ -139,12 +138,12 @@ def _partitions(kind: type[P], topic: _Found) -> list[P]:
 def _answered(
     context: Context, wanted: OffsetFetchRequestGroup, topics: list[_Topic] | None, version: int
 ) -> tuple[int, list[_Found]]:
-    """The error code of a group, and its topics; None asks for all of them."""
+    """Returns the error code of a group and its topics; None stands for all topics."""
     try:
         check(context, Operation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
-        group = find_group(context, wanted.group_id)
+        group = context.group_coordinator.find(context.node_id, wanted.group_id, context.now)
         if isinstance(group, ConsumerGroup):
-            check_fetch(group, wanted.member_id, wanted.member_epoch)
+            validate_offset_fetch(group, wanted.member_id, wanted.member_epoch)
     except BrokerResponseError as error:
         if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
             return error.code, []

@@ -8,13 +8,13 @@ v5      TRANSACTION_ABORTABLE (KIP-890)
 v6      of a share partition, `group:topicId:partition` (KIP-932)
 
 The leader of the partition of __consumer_offsets, __transaction_state or __share_group_state to
-which a key hashes coordinates it. Where nobody leads that, it is COORDINATOR_NOT_AVAILABLE.
+which a key hashes coordinates it. Without a leader it is COORDINATOR_NOT_AVAILABLE.
 
-The first who asks about a group has __consumer_offsets created.
+The first lookup of a group creates __consumer_offsets.
 
-Left out: that the first answer is COORDINATOR_NOT_AVAILABLE, as Kafka's is while it creates a
-topic; the topics of transactions and shares, of which there are only leaders (see `coordinators`),
-and what their coordinators do.
+Left out: COORDINATOR_NOT_AVAILABLE at the first lookup, which Kafka returns while it creates the
+topic; the topics of transactions and shares, which have leaders only (see `coordinators`), and
+their coordinators.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from typing import Final
 from ...messages.find_coordinator_request import FindCoordinatorRequest
 from ...messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check, check_cluster
 from ..authorizer import Operation, ResourceType
-from ..cluster import Endpoint
 from ..context import Context
 from ..coordinators import CoordinatorType, check_share_key
-from ..refusal import refusal
+from ..listeners import Endpoint
 from ..registry import handles
-from ..rights import check, check_cluster
 
 _FIRST_VERSION_OF_MANY: Final = 4
 _FIRST_VERSION_OF_SHARES: Final = 6
-#: What Kafka says for success in the versions of one key, and nothing in those of many.
+#: The error message of success in versions with one key; later versions have none.
 _NO_ERROR: Final = "NONE"
 
 
@@ -42,7 +42,7 @@ _NO_ERROR: Final = "NONE"
 def find_coordinator(
     context: Context, request: FindCoordinatorRequest, version: int
 ) -> FindCoordinatorResponse:
-    """Tell of each key which node coordinates it."""
+    """Returns the coordinator of each key."""
     many = version >= _FIRST_VERSION_OF_MANY
     keys = request.coordinator_keys if many else [request.key]
     found = [_found(context, request.key_type, key, version) for key in keys]
@@ -77,11 +77,11 @@ def _coordinator(context: Context, key_type: int, key: str, version: int) -> End
         check_cluster(context, Operation.CLUSTER_ACTION)
         check_share_key(key)
     else:
-        raise refusal(
+        raise api_error(
             "INVALID_REQUEST", f"FindCoordinator v{version} knows no keys of type {key_type}"
         )
     node = context.cluster.coordinator(CoordinatorType(key_type), key)
     endpoint = context.cluster.endpoint_of(node, context.endpoint.listener)
     if endpoint is None:
-        raise refusal("COORDINATOR_NOT_AVAILABLE", "nobody leads the partition of that key")
+        raise api_error("COORDINATOR_NOT_AVAILABLE", "the partition of the key has no leader")
     return endpoint

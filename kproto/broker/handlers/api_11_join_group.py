@@ -1,19 +1,21 @@
 """JoinGroup (11), v0 to v9.
 
-v0      a member joins, and waits for the generation; its session timeout is the rebalance timeout
+v0      a member joins; the response waits for the next generation; the session timeout is the
+        rebalance timeout
 v1      rebalance timeout (KIP-62)
 v2      throttle time
-v4      a new dynamic member gets an id first, MEMBER_ID_REQUIRED (KIP-394)
+v4      a new dynamic member gets its member id first, MEMBER_ID_REQUIRED (KIP-394)
 v5      group instance id (KIP-345)
 v6      flexible
 v7      protocol type; no protocol is null (KIP-559)
-v8      reason (KIP-800), which the log says
-v9      a static leader that comes back may be told not to assign (KIP-814)
+v8      reason (KIP-800), which is logged
+v9      a restarted static leader may skip the assignment (KIP-814)
 
-In a group of the consumer protocol the answer comes at once, and nobody leads (`groups.consumer`).
+In a group of the consumer protocol the response is not delayed, and there is no leader
+(`groups.consumer`).
 
-Left out: the order of Kafka's hash map. Members are told to the leader, and lead in the place of
-one that left, in the order in which they joined.
+Left out: the order of Kafka's hash map. The leader gets the members, and a new leader is chosen, in
+the order in which they joined.
 """
 
 from __future__ import annotations
@@ -27,20 +29,12 @@ from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.limits import MAX_STRING_BYTES
 from ...wire.uuid import Uuid
+from ..api_error import api_error
+from ..authorization import check_group_request
 from ..context import Context
-from ..coordinating import (
-    answered,
-    check_coordinator,
-    check_member_request,
-    find_group,
-    join_classic_group,
-    moment,
-)
-from ..decisions import Decision
-from ..groups import ConsumerGroup, JoinAnswer, Joining, MemberProtocol
-from ..groups.consumer import classic
-from ..refusal import refusal
-from ..registry import handles
+from ..groups import ConsumerGroup, JoinRequest, JoinResult, MemberProtocol
+from ..groups.consumer import classic_protocol
+from ..registry import Decision, handles, respond_when_complete
 
 _FIRST_VERSION_OF_REBALANCE_TIMEOUT: Final = 1
 _FIRST_VERSION_OF_REQUIRED_ID: Final = 4
@@ -50,57 +44,61 @@ _FIRST_VERSION_OF_SKIPPING: Final = 9
 
 @handles(JoinGroupRequest, versions=range(10))
 def join_group(context: Context, request: JoinGroupRequest, version: int) -> Decision:
-    """Answer with the generation, once it has begun."""
+    """Joins a group; the response is delayed until the next generation starts."""
 
-    def written(answer: JoinAnswer) -> JoinGroupResponse:
+    def respond(answer: JoinResult) -> JoinGroupResponse:
         return _response(answer, version)
 
     try:
-        check_member_request(context, request.group_id)
+        check_group_request(context, request.group_id)
     except BrokerResponseError as error:
-        # Who may not read the group hears nothing, not even the id that it gave.
+        # A client that may not read the group gets no member id back.
         member_id = "" if error.name == "GROUP_AUTHORIZATION_FAILED" else request.member_id
-        return written(JoinAnswer(member_id, error.name))
+        return respond(JoinResult(member_id, error.name))
     try:
         _check_session_timeout(context, request)
-        check_coordinator(context, request.group_id)
+        context.group_coordinator.check_coordinator(context.node_id, request.group_id)
     except BrokerResponseError as error:
         member_id = "" if error.name == "NOT_COORDINATOR" else request.member_id
-        return written(JoinAnswer(member_id, error.name))
-    now, new_id = moment(context), _new_id(context, request)
+        return respond(JoinResult(member_id, error.name))
+    now, new_id = context.now, _new_id(context, request)
     if request.member_id:
-        group = find_group(context, request.group_id)
+        group = context.group_coordinator.find(context.node_id, request.group_id, context.now)
     elif len(new_id.encode()) > MAX_STRING_BYTES:
-        return written(JoinAnswer("", "UNKNOWN_SERVER_ERROR"))  # as Kafka, which cannot say the id
+        return respond(
+            JoinResult("", "UNKNOWN_SERVER_ERROR")
+        )  # as in Kafka, whose response cannot hold the id
     else:
         try:
-            group = join_classic_group(context, request.group_id)
+            group = context.group_coordinator.get_or_create_classic_group(
+                context.node_id, request.group_id, context.now
+            )
         except BrokerResponseError as error:
-            return written(JoinAnswer("", error.name))
+            return respond(JoinResult("", error.name))
     if group is None:
-        return written(JoinAnswer(request.member_id, "UNKNOWN_MEMBER_ID"))
+        return respond(JoinResult(request.member_id, "UNKNOWN_MEMBER_ID"))
     joining = _joining(context, request, version)
     if isinstance(group, ConsumerGroup):
-        if not group.members:  # who has an id has it of a group that was
-            return written(JoinAnswer(request.member_id, "UNKNOWN_MEMBER_ID"))
-        return written(classic.join(group, joining, _new_id_of_consumer_group(), now))
-    awaited = group.join(joining, new_id, now)
-    return answered(context, group, awaited, written)
+        if not group.members:  # the member id is from a deleted group
+            return respond(JoinResult(request.member_id, "UNKNOWN_MEMBER_ID"))
+        return respond(classic_protocol.join(group, joining, _new_id_of_consumer_group(), now))
+    pending = group.join(joining, new_id, now)
+    return respond_when_complete(context, group, pending, respond)
 
 
 def _check_session_timeout(context: Context, request: JoinGroupRequest) -> None:
     least = context.settings.group_min_session_timeout_ms
     most = context.settings.group_max_session_timeout_ms
     if not least <= request.session_timeout_ms <= most:
-        raise refusal(
+        raise api_error(
             "INVALID_SESSION_TIMEOUT",
             f"a session of {request.session_timeout_ms} ms; the broker takes {least} to {most} ms",
         )
 
 
-def _joining(context: Context, request: JoinGroupRequest, version: int) -> Joining:
+def _joining(context: Context, request: JoinGroupRequest, version: int) -> JoinRequest:
     by_itself = version >= _FIRST_VERSION_OF_REBALANCE_TIMEOUT
-    return Joining(
+    return JoinRequest(
         member_id=request.member_id,
         protocol_type=request.protocol_type,
         protocols=tuple(MemberProtocol(it.name, it.metadata) for it in request.protocols),
@@ -112,8 +110,8 @@ def _joining(context: Context, request: JoinGroupRequest, version: int) -> Joini
         client_id=context.client_id or "",
         client_host=f"/{context.host}",
         reason=request.reason or "",
-        needs_member_id=version >= _FIRST_VERSION_OF_REQUIRED_ID,
-        may_skip=version >= _FIRST_VERSION_OF_SKIPPING,
+        requires_known_member_id=version >= _FIRST_VERSION_OF_REQUIRED_ID,
+        supports_skipping_assignment=version >= _FIRST_VERSION_OF_SKIPPING,
     )
 
 
@@ -128,7 +126,7 @@ def _new_id_of_consumer_group() -> str:
     return str(Uuid.random())
 
 
-def _response(answer: JoinAnswer, version: int) -> JoinGroupResponse:
+def _response(answer: JoinResult, version: int) -> JoinGroupResponse:
     protocol = answer.protocol
     if protocol is None and version < _FIRST_VERSION_OF_NULL:
         protocol = ""

@@ -1,11 +1,11 @@
 """Heartbeat (12), v0 to v4.
 
-v0      the session of a member goes on
+v0      resets the session timeout of a member
 v1      throttle time
 v3      group instance id (KIP-345)
 v4      flexible
 
-Left out: COORDINATOR_LOAD_IN_PROGRESS, as a coordinator that takes over has loaded at once.
+Left out: COORDINATOR_LOAD_IN_PROGRESS, as a new coordinator loads its groups at once.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from __future__ import annotations
 from ...messages.heartbeat_request import HeartbeatRequest
 from ...messages.heartbeat_response import HeartbeatResponse
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check_group_request
 from ..context import Context
-from ..coordinating import check_member_request, find_group, moment
 from ..groups import ConsumerGroup
-from ..groups.consumer import classic
-from ..refusal import refusal
+from ..groups.consumer import classic_protocol
 from ..registry import handles
 
 
 @handles(HeartbeatRequest, versions=range(5))
 def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> HeartbeatResponse:
-    """Let the session go on, or say that the member has to join again."""
+    """Resets the session timeout, or tells the member to join again."""
     try:
-        check_member_request(context, request.group_id)
+        check_group_request(context, request.group_id)
         _heartbeat(context, request)
     except BrokerResponseError as error:
         return HeartbeatResponse(error_code=error.code)
@@ -33,12 +33,14 @@ def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> Hear
 
 
 def _heartbeat(context: Context, request: HeartbeatRequest) -> None:
-    now = moment(context)
-    group = find_group(context, request.group_id)
+    now = context.now
+    group = context.group_coordinator.find(context.node_id, request.group_id, context.now)
     if group is None:
-        raise refusal("UNKNOWN_MEMBER_ID", f"there is no group {request.group_id!r}")
+        raise api_error("UNKNOWN_MEMBER_ID", f"there is no group {request.group_id!r}")
     if isinstance(group, ConsumerGroup):
         instance_id = request.group_instance_id
-        classic.heartbeat(group, request.member_id, instance_id, request.generation_id, now)
+        classic_protocol.heartbeat(
+            group, request.member_id, instance_id, request.generation_id, now
+        )
         return
     group.heartbeat(request.member_id, request.group_instance_id, request.generation_id, now)

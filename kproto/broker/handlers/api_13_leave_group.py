@@ -2,9 +2,9 @@
 
 v0      one member leaves
 v1      throttle time
-v3      many members, by their instance ids too (KIP-345)
+v3      many members, also by instance id (KIP-345)
 v4      flexible
-v5      reason (KIP-800), which the log says
+v5      reason (KIP-800), which is logged
 
 Left out: nothing.
 """
@@ -17,10 +17,10 @@ from ...messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from ...messages.leave_group_response import LeaveGroupResponse, MemberResponse
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..authorization import check_group_request
 from ..context import Context
-from ..coordinating import check_member_request, find_group, moment
-from ..groups import AnyGroup, ConsumerGroup, Leaving
-from ..groups.consumer import classic
+from ..groups import AnyGroup, ConsumerGroup, LeaveRequest
+from ..groups.consumer import classic_protocol
 from ..registry import handles
 
 _FIRST_VERSION_OF_MANY: Final = 3
@@ -28,10 +28,10 @@ _FIRST_VERSION_OF_MANY: Final = 3
 
 @handles(LeaveGroupRequest, versions=range(6))
 def leave_group(context: Context, request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
-    """Let each member go, or say why not."""
+    """Removes each member, or returns its error."""
     try:
-        check_member_request(context, request.group_id)
-        group = find_group(context, request.group_id)
+        check_group_request(context, request.group_id)
+        group = context.group_coordinator.find(context.node_id, request.group_id, context.now)
     except BrokerResponseError as error:
         return LeaveGroupResponse(error_code=error.code)
     many = version >= _FIRST_VERSION_OF_MANY
@@ -54,7 +54,7 @@ def leave_group(context: Context, request: LeaveGroupRequest, version: int) -> L
 def _errors(context: Context, group: AnyGroup | None, members: list[MemberIdentity]) -> list[str]:
     if group is None:
         return ["UNKNOWN_MEMBER_ID"] * len(members)
-    leaving = [Leaving(it.member_id, it.group_instance_id, it.reason or "") for it in members]
+    leaving = [LeaveRequest(it.member_id, it.group_instance_id, it.reason or "") for it in members]
     if isinstance(group, ConsumerGroup):
-        return classic.leave(group, leaving, moment(context))
-    return group.leave(leaving, moment(context))
+        return classic_protocol.leave(group, leaving, context.now)
+    return group.leave(leaving, context.now)

@@ -1,6 +1,6 @@
 """SyncGroup (14), v0 to v5.
 
-v0      the leader assigns; every member waits for its assignment
+v0      the leader sends the assignment; responses wait for it
 v1      throttle time
 v3      group instance id (KIP-345)
 v4      flexible
@@ -17,30 +17,29 @@ from ...messages.sync_group_request import SyncGroupRequest
 from ...messages.sync_group_response import SyncGroupResponse
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check_group_request
 from ..context import Context
-from ..coordinating import answered, check_member_request, find_group, moment
-from ..decisions import Decision
-from ..groups import ConsumerGroup, SyncAnswer, Syncing
-from ..groups.consumer import classic
-from ..refusal import refusal
-from ..registry import handles
+from ..groups import ConsumerGroup, SyncRequest, SyncResult
+from ..groups.consumer import classic_protocol
+from ..registry import Decision, handles, respond_when_complete
 
 _FIRST_VERSION_OF_PROTOCOL: Final = 5
 
 
 @handles(SyncGroupRequest, versions=range(6))
 def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Decision:
-    """Answer with the assignment, once the leader has made it."""
+    """Returns the assignment, delayed until the leader has sent it."""
     try:
         if version >= _FIRST_VERSION_OF_PROTOCOL:
             _check_protocol(request)
-        check_member_request(context, request.group_id)
-        group = find_group(context, request.group_id)
+        check_group_request(context, request.group_id)
+        group = context.group_coordinator.find(context.node_id, request.group_id, context.now)
     except BrokerResponseError as error:
         return SyncGroupResponse(error_code=error.code)
     if group is None:
         return SyncGroupResponse(error_code=code_of("UNKNOWN_MEMBER_ID"))
-    syncing = Syncing(
+    syncing = SyncRequest(
         request.member_id,
         request.generation_id,
         request.group_instance_id,
@@ -49,16 +48,16 @@ def sync_group(context: Context, request: SyncGroupRequest, version: int) -> Dec
         {it.member_id: it.assignment for it in request.assignments},
     )
     if isinstance(group, ConsumerGroup):
-        return _response(classic.sync(group, syncing, moment(context)))
-    return answered(context, group, group.sync(syncing, moment(context)), _response)
+        return _response(classic_protocol.sync(group, syncing, context.now))
+    return respond_when_complete(context, group, group.sync(syncing, context.now), _response)
 
 
 def _check_protocol(request: SyncGroupRequest) -> None:
     if request.protocol_type is None or request.protocol_name is None:
-        raise refusal("INCONSISTENT_GROUP_PROTOCOL", "SyncGroup names no protocol type and name")
+        raise api_error("INCONSISTENT_GROUP_PROTOCOL", "SyncGroup names no protocol type and name")
 
 
-def _response(answer: SyncAnswer) -> SyncGroupResponse:
+def _response(answer: SyncResult) -> SyncGroupResponse:
     return SyncGroupResponse(
         error_code=code_of(answer.error),
         protocol_type=answer.protocol_type,

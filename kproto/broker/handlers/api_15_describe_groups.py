@@ -5,13 +5,13 @@ v1      throttle time
 v3      authorized operations (KIP-430)
 v4      group instance id (KIP-345)
 v5      flexible
-v6      GROUP_ID_NOT_FOUND for a group that is not there, which is Dead in all (KIP-1043)
+v6      GROUP_ID_NOT_FOUND for a missing group, whose state is Dead in all versions (KIP-1043)
 
-What members said is told of a stable group alone, and so is the protocol. Groups that may not be
-described come first.
+Metadata of members and the protocol are returned for stable groups alone. Groups that the client
+may not describe come first.
 
-Groups of the consumer protocol are not there for it, as in Kafka since 4.0: ConsumerGroupDescribe
-tells of them.
+Groups of the consumer protocol are not found, as in Kafka since 4.0: ConsumerGroupDescribe
+describes them.
 
 Left out: nothing.
 """
@@ -27,13 +27,12 @@ from ...messages.describe_groups_response import (
     DescribeGroupsResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import allows, authorized_operations, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group
-from ..groups import Group, GroupState
-from ..refusal import refusal
+from ..groups import ClassicGroup, ClassicGroupState
 from ..registry import handles
-from ..rights import allows, authorized_operations, check
 
 _FIRST_VERSION_OF_NOT_FOUND: Final = 6
 
@@ -42,8 +41,8 @@ _FIRST_VERSION_OF_NOT_FOUND: Final = 6
 def describe_groups(
     context: Context, request: DescribeGroupsRequest, version: int
 ) -> DescribeGroupsResponse:
-    """Tell of each group what it is."""
-    # Stable: those that may not be described first.
+    """Describes each group, or returns its error."""
+    # A stable sort: groups that the client may not describe come first.
     wanted = sorted(request.groups, key=lambda it: _may_describe(context, it))
     found = [_described(context, group_id, version) for group_id in wanted]
     if request.include_authorized_operations:
@@ -62,21 +61,21 @@ def _may_describe(context: Context, group_id: str) -> bool:
 def _described(context: Context, group_id: str, version: int) -> DescribedGroup:
     try:
         check(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
-        group = find_group(context, group_id)
+        group = context.group_coordinator.find(context.node_id, group_id, context.now)
     except BrokerResponseError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code)
-    if isinstance(group, Group):
+    if isinstance(group, ClassicGroup):
         return _described_group(group)
-    missing = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD)
+    missing = DescribedGroup(group_id=group_id, group_state=ClassicGroupState.DEAD)
     if version >= _FIRST_VERSION_OF_NOT_FOUND:
         what = "not found" if group is None else "not a classic group"
-        absent = refusal("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
+        absent = api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
         missing.error_code, missing.error_message = absent.code, absent.detail
     return missing
 
 
-def _described_group(group: Group) -> DescribedGroup:
-    is_stable = group.state is GroupState.STABLE
+def _described_group(group: ClassicGroup) -> DescribedGroup:
+    is_stable = group.state is ClassicGroupState.STABLE
     return DescribedGroup(
         group_id=group.group_id,
         group_state=group.state,

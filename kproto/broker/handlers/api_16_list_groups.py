@@ -6,8 +6,8 @@ v3      flexible
 v4      states, and only groups in some of them (KIP-518)
 v5      types, and only groups of some of them (KIP-848)
 
-Names of states and types are taken in any case. Who may describe the cluster sees all groups,
-others those that they may describe.
+Names of states and types are case-insensitive. A client that may describe the cluster gets all
+groups, others those that they may describe.
 
 Left out: groups of shares and streams.
 """
@@ -16,19 +16,18 @@ from __future__ import annotations
 
 from ...messages.list_groups_request import ListGroupsRequest
 from ...messages.list_groups_response import ListedGroup, ListGroupsResponse
+from ..authorization import allows, allows_cluster
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import moment
 from ..registry import handles
-from ..rights import allows, allows_cluster
 
 
 @handles(ListGroupsRequest, versions=range(6))
 def list_groups(context: Context, request: ListGroupsRequest, version: int) -> ListGroupsResponse:
-    """List what this node coordinates and the client may see."""
+    """Lists the groups that this node coordinates and the client may describe."""
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    node_id = context.endpoint.node_id
+    node_id = context.node_id
     sees_all = allows_cluster(context, Operation.DESCRIBE)
     return ListGroupsResponse(
         groups=[
@@ -38,7 +37,7 @@ def list_groups(context: Context, request: ListGroupsRequest, version: int) -> L
                 group_state=group.state,
                 group_type=group.type,
             )
-            for group in context.cluster.offsets_topic.all_of(node_id, moment(context))
+            for group in context.group_coordinator.groups_of(node_id, context.now)
             if (not states or group.state.lower() in states)
             and (not types or group.type in types)
             and (

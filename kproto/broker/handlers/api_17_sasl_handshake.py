@@ -3,11 +3,11 @@
 v0      tokens follow without a header (KIP-43)
 v1      tokens follow in SaslAuthenticate (KIP-152)
 
-A client that has to say who it is never gets here: `kproto.broker.gate` answers it. What does is
-a handshake on a listener without SASL, or one where there is nothing to do again: as from Kafka,
-ILLEGAL_SASL_STATE.
+`kproto.broker.sasl_authenticator` answers the handshakes of a listener with SASL. A handshake on a
+listener without SASL, or one that has nothing to authenticate again, reaches this handler, which
+answers ILLEGAL_SASL_STATE as Kafka does.
 
-Left out: GSSAPI, whose clients of old send tokens without a handshake.
+Left out: GSSAPI, whose old clients send tokens without a handshake.
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ from ..registry import handles
 def sasl_handshake(
     context: Context, request: SaslHandshakeRequest, version: int
 ) -> SaslHandshakeResponse:
-    """Refuse a handshake that is not due."""
+    """Rejects a handshake that is not expected."""
     return SaslHandshakeResponse(error_code=code_of("ILLEGAL_SASL_STATE"))

@@ -3,13 +3,13 @@
 v0      keys and their version ranges (KIP-35)
 v1      throttle time
 v3      flexible, the client's name and version (KIP-511), features (KIP-584)
-v5      the cluster and node that the client means to reach
+v5      the cluster and node that the client expects
 
 Any later version is answered with UNSUPPORTED_VERSION in the form of v0, which lists the versions
 of ApiVersions alone, so that the client can ask again (`unsupported_api_versions`, KIP-511). A
 broker of a release before v3 lists nothing then.
 
-Left out: features; there is nothing to be switched on.
+Left out: features; the broker has none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNKNOWN_NODE: Final = -1
 
 
 def unsupported_api_versions(context: Context) -> ApiVersionsResponse:
-    """The answer, in the form of v0, to a version that the broker does not know."""
+    """Returns the response in the form of v0 to an unknown version."""
     key = ApiVersionsRequest.API_KEY
     if context.versions[key].stop <= _FIRST_VERSION_OF_SOFTWARE:
         return ApiVersionsResponse(error_code=code_of("UNSUPPORTED_VERSION"))
@@ -40,11 +40,11 @@ def unsupported_api_versions(context: Context) -> ApiVersionsResponse:
     )
 
 
-@handles(ApiVersionsRequest, versions=range(6), otherwise=unsupported_api_versions)
+@handles(ApiVersionsRequest, versions=range(6), fallback=unsupported_api_versions)
 def api_versions(
     context: Context, request: ApiVersionsRequest, version: int
 ) -> ApiVersionsResponse:
-    """List what the broker answers."""
+    """Lists the supported APIs and versions."""
     error = _error(context, request, version)
     if error:
         return ApiVersionsResponse(error_code=code_of(error))
@@ -68,6 +68,6 @@ def _error(context: Context, request: ApiVersionsRequest, version: int) -> str |
     if (request.cluster_id is None) != (request.node_id == _UNKNOWN_NODE):
         return "INVALID_REQUEST"
     meant = (request.cluster_id, request.node_id)
-    if meant not in ((None, _UNKNOWN_NODE), (context.cluster.cluster_id, context.endpoint.node_id)):
+    if meant not in ((None, _UNKNOWN_NODE), (context.cluster.cluster_id, context.node_id)):
         return "REBOOTSTRAP_REQUIRED"
     return None

@@ -4,11 +4,11 @@ v1      validate only, error messages
 v2      throttle time
 v4      -1 for the broker's default of partitions and replication factor (KIP-464)
 v5      flexible; the new topic's size and settings in the response (KIP-525)
-v6      THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
+v6      THROTTLING_QUOTA_EXCEEDED (KIP-599)
 v7      topic id in the response (KIP-516)
 
-Left out: waiting for the time-out, as creation is immediate; what most
-settings do (see `topic_configs`).
+Left out: waiting for the time-out, as creation is immediate; the effect of most configs (see
+`topic_configs`).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from ...messages.create_topics_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
-from ..authorizer import DENIED, Operation, ResourceType
+from ..api_error import api_error
+from ..authorization import allows, allows_cluster, check
+from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, allows_cluster, check
-from ..throttle import check_mutations, mutation_quota
+from ..throttle import mutation_quota, record_mutations
 from ..topic_configs import DEFAULTS
 from ..topics import METADATA_LOG, Topic
 
-#: Before this version a topic is created all the same, and the client waits afterwards.
+#: Before this version a throttled topic is created, and the client waits afterwards.
 _FIRST_VERSION_OF_STRICT_QUOTA: Final = 6
 
-#: Where a setting's value comes from (DescribeConfigs' ConfigSource).
+#: The source of a config's value (DescribeConfigs' ConfigSource).
 _TOPIC_CONFIG: Final = 1
 _DEFAULT_CONFIG: Final = 5
 
@@ -45,10 +45,10 @@ _DEFAULT_CONFIG: Final = 5
 def create_topics(
     context: Context, request: CreateTopicsRequest, version: int
 ) -> CreateTopicsResponse:
-    """Create each topic, or say why not.
+    """Creates each topic, or returns its error.
 
-    A right to the cluster is one to each topic. Who may not see the settings of a topic gets none
-    of them, nor how many partitions it has.
+    A right to create in the cluster covers each topic. A client without DESCRIBE_CONFIGS gets
+    neither the configs nor the partition count.
     """
     quota = mutation_quota(context, strict=version >= _FIRST_VERSION_OF_STRICT_QUOTA)
     may_create_all = allows_cluster(context, Operation.CREATE)
@@ -57,12 +57,12 @@ def create_topics(
     for name, wanted in {topic.name: topic for topic in request.topics}.items():
         try:
             if times[name] > 1:
-                raise refusal("INVALID_REQUEST", f"topic {name!r} is named more than once")
-            # Nobody may create the log of the controllers, whoever asks: `_plan` says so.
+                raise api_error("INVALID_REQUEST", f"topic {name!r} is named more than once")
+            # No client may create the log of the controllers: `_plan` raises the error.
             if not may_create_all and name != METADATA_LOG:
                 check(context, Operation.CREATE, ResourceType.TOPIC, name)
             topic = _plan(context, wanted)
-            check_mutations(quota, len(topic.partitions))
+            record_mutations(quota, len(topic.partitions))
         except BrokerResponseError as error:
             results.append(_refused(name, error))
             continue
@@ -94,7 +94,7 @@ def _created_unseen(topic: Topic) -> CreatableTopicResult:
         name=topic.name,
         topic_id=topic.topic_id,
         error_message=None,
-        topic_config_error_code=code_of(DENIED[ResourceType.TOPIC]),
+        topic_config_error_code=code_of(AUTHORIZATION_ERRORS[ResourceType.TOPIC]),
         configs=[],
     )
 
@@ -105,7 +105,7 @@ def _created(topic: Topic) -> CreatableTopicResult:
         topic_id=topic.topic_id,
         error_message=None,
         num_partitions=len(topic.partitions),
-        replication_factor=len(topic.partitions[0].led.replicas),
+        replication_factor=len(topic.partitions[0].leader_and_isr.replicas),
         configs=[
             CreatableTopicConfigs(
                 name=name,

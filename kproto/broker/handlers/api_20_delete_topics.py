@@ -3,7 +3,7 @@
 v1      throttle time
 v3      TOPIC_DELETION_DISABLED
 v4      flexible
-v5      error messages, THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
+v5      error messages, THROTTLING_QUOTA_EXCEEDED (KIP-599)
 v6      topics by name or by id (KIP-516)
 
 Left out: a setting that forbids deletion; waiting for the time-out, as deletion is immediate.
@@ -15,18 +15,17 @@ from ...messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicSt
 from ...messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import ZERO_UUID, Uuid
-from ..authorizer import DENIED, Operation, ResourceType
+from ..api_error import api_error
+from ..authorization import allows, allows_cluster, check, check_topic_of_id
+from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
-from ..coordinating import moment
-from ..quotas import MutationQuota
-from ..refusal import refusal
+from ..quotas import ControllerMutationQuota
 from ..registry import handles
-from ..rights import allows, allows_cluster, check, check_topic_of_id
-from ..throttle import check_mutations, mutation_quota
+from ..throttle import mutation_quota, record_mutations
 from ..topics import Topic
 
 _FIRST_VERSION_BY_ID = 6
-#: Before this version a topic is deleted all the same, and the client waits afterwards.
+#: Before this version a throttled topic is deleted, and the client waits afterwards.
 _FIRST_VERSION_OF_STRICT_QUOTA = 5
 
 
@@ -34,7 +33,7 @@ _FIRST_VERSION_OF_STRICT_QUOTA = 5
 def delete_topics(
     context: Context, request: DeleteTopicsRequest, version: int
 ) -> DeleteTopicsResponse:
-    """Delete each topic, or say why not."""
+    """Deletes each topic, or returns its error."""
     quota = mutation_quota(context, strict=version >= _FIRST_VERSION_OF_STRICT_QUOTA)
     wanted = request.topics
     if version < _FIRST_VERSION_BY_ID:
@@ -56,16 +55,16 @@ def delete_topics(
 
 
 def _delete(
-    context: Context, quota: MutationQuota, topic: Topic, entries: list[DeleteTopicState]
+    context: Context, quota: ControllerMutationQuota, topic: Topic, entries: list[DeleteTopicState]
 ) -> DeletableTopicResult:
     if len(entries) > 1:
-        error = refusal("INVALID_REQUEST", "the topic is named more than once")
+        error = api_error("INVALID_REQUEST", "the topic is named more than once")
         return _refused(entries[-1].name, entries[-1].topic_id, error)
     try:
-        check_mutations(quota, len(topic.partitions))
+        record_mutations(quota, len(topic.partitions))
     except BrokerResponseError as error:
         return _refused(topic.name, topic.topic_id, error)
-    context.cluster.delete_topic(topic, moment(context))
+    context.cluster.delete_topic(topic, context.now)
     return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_message=None)
 
 
@@ -78,8 +77,8 @@ def _refused(name: str | None, topic_id: Uuid, error: BrokerResponseError) -> De
 def _name_to_tell(
     context: Context, wanted: DeleteTopicState, error: BrokerResponseError
 ) -> str | None:
-    """The name of a topic asked for by id is told to who may describe it, and not delete it."""
-    if wanted.name is not None or error.name != DENIED[ResourceType.TOPIC]:
+    """Returns the name of a topic requested by id, if the client may describe it."""
+    if wanted.name is not None or error.name != AUTHORIZATION_ERRORS[ResourceType.TOPIC]:
         return wanted.name
     name = context.cluster.topics.with_id(wanted.topic_id).name
     return name if allows(context, Operation.DESCRIBE, ResourceType.TOPIC, name) else None
@@ -88,13 +87,13 @@ def _name_to_tell(
 def _find(context: Context, wanted: DeleteTopicState) -> Topic:
     by_id = wanted.topic_id != ZERO_UUID
     if by_id == (wanted.name is not None):
-        raise refusal("INVALID_REQUEST", "name a topic either by its name or by its id")
+        raise api_error("INVALID_REQUEST", "name a topic either by its name or by its id")
     if by_id:
         found = context.cluster.topics.with_id(wanted.topic_id)
         if not allows_cluster(context, Operation.DELETE):
             check_topic_of_id(context, Operation.DELETE, found)
         return found
-    # Who may not describe the topic does not hear whether it is there.
+    # A client that may not describe the topic does not learn whether it exists.
     name = wanted.name or ""
     _check(context, Operation.DESCRIBE, name)
     found = context.cluster.topics.named(name)
@@ -103,6 +102,6 @@ def _find(context: Context, wanted: DeleteTopicState) -> Topic:
 
 
 def _check(context: Context, operation: Operation, name: str) -> None:
-    """Who may delete in the cluster may delete each of its topics."""
+    """Checks the right to delete, in the cluster or of the topic."""
     if not allows_cluster(context, Operation.DELETE):
         check(context, operation, ResourceType.TOPIC, name)

@@ -1,11 +1,11 @@
 """DeleteRecords (21), v0 to v2.
 
-v1      a throttled answer comes at once (KIP-219)
+v1      a throttled response is sent at once (KIP-219)
 v2      flexible
 
-Offset -1 stands for the high watermark. As in Kafka, what lies before the start already is a
-success, records of a topic that is compacted alone are not deleted (POLICY_VIOLATION), nor are
-those of Kafka's own topics (INVALID_TOPIC_EXCEPTION).
+Offset -1 stands for the high watermark. As in Kafka, an offset before the log start is a success;
+records of topics that are only compacted (POLICY_VIOLATION) and of internal topics
+(INVALID_TOPIC_EXCEPTION) are not deleted.
 
 Left out: waiting for followers until the time-out, as all replicas share one log.
 """
@@ -21,11 +21,11 @@ from ...messages.delete_records_response import (
     DeleteRecordsTopicResult,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check
 
 _HIGH_WATERMARK: Final = -1
 _NO_OFFSET: Final = -1
@@ -35,7 +35,7 @@ _NO_OFFSET: Final = -1
 def delete_records(
     context: Context, request: DeleteRecordsRequest, version: int
 ) -> DeleteRecordsResponse:
-    """Move the start of each log; a partition that is named twice counts as named last."""
+    """Moves the start of each log; for a partition named twice, the last entry counts."""
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
@@ -59,19 +59,21 @@ def _delete(
     try:
         check(context, Operation.DELETE, ResourceType.TOPIC, name)
         topic = context.cluster.topics.named(name)
-        partition = topic.kept(index, context.clock.now_ms())
+        partition = topic.after_retention(index, context.clock.now_ms())
         if topic.is_internal:
-            raise refusal("INVALID_TOPIC_EXCEPTION", f"topic {name!r} is Kafka's own")
-        topic.check_leader(index, context.endpoint.node_id)
+            raise api_error("INVALID_TOPIC_EXCEPTION", f"topic {name!r} is Kafka's own")
+        topic.check_leader(index, context.node_id)
         if "delete" not in topic.config["cleanup.policy"]:
-            raise refusal("POLICY_VIOLATION", f"topic {name!r} is compacted, and not deleted from")
+            raise api_error(
+                "POLICY_VIOLATION", f"topic {name!r} is compacted, and not deleted from"
+            )
         before = wanted.offset
         if before == _HIGH_WATERMARK:
             before = partition.high_watermark
         if before < 0:
-            raise refusal("OFFSET_OUT_OF_RANGE", f"offset {before} is below 0")
+            raise api_error("OFFSET_OUT_OF_RANGE", f"offset {before} is below 0")
         partition.log.delete_before(before)
-        partition.log.notify()  # whoever reads hears of the new start
+        partition.log.notify()  # fetches that wait see the new start
         result.low_watermark = partition.log.start_offset
     except BrokerResponseError as error:
         result.error_code = error.code

@@ -2,13 +2,13 @@
 
 v0      a producer id for an idempotent or transactional producer (KIP-98)
 v2      flexible
-v3      the producer id and epoch of a producer that goes on (KIP-360)
-v4      PRODUCER_FENCED may be answered
+v3      the producer id and epoch of a producer that recovers from an error (KIP-360)
+v4      PRODUCER_FENCED
 v6      two-phase commit (KIP-939); unstable
 
 A producer without a transactional id always gets a new id with epoch 0.
 
-Left out: transactions; a transactional id is answered with INVALID_REQUEST.
+Left out: transactions; a transactional id is INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from __future__ import annotations
 from ...messages.init_producer_id_request import InitProducerIdRequest
 from ...messages.init_producer_id_response import InitProducerIdResponse
 from ...protocol.error_codes import code_of
-from ..authorizer import DENIED, Operation, ResourceType
+from ..authorization import allows, allows_any, allows_cluster
+from ..authorizer import AUTHORIZATION_ERRORS, Operation, ResourceType
 from ..context import Context
 from ..registry import handles
-from ..rights import allows, allows_any, allows_cluster
 
 _NONE = -1
 
@@ -28,11 +28,13 @@ _NONE = -1
 def init_producer_id(
     context: Context, request: InitProducerIdRequest, version: int
 ) -> InitProducerIdResponse:
-    """Give away a producer id."""
+    """Returns a new producer id."""
     denied = _missing_right(context, request)
     if denied is not None:
         return InitProducerIdResponse(
-            error_code=code_of(DENIED[denied]), producer_id=_NONE, producer_epoch=_NONE
+            error_code=code_of(AUTHORIZATION_ERRORS[denied]),
+            producer_id=_NONE,
+            producer_epoch=_NONE,
         )
     half_known = (request.producer_id == _NONE) != (request.producer_epoch == _NONE)
     if request.transactional_id is not None or half_known:
@@ -43,9 +45,9 @@ def init_producer_id(
 
 
 def _missing_right(context: Context, request: InitProducerIdRequest) -> ResourceType | None:
-    """What the client lacks a right to; None where it may.
+    """Returns the resource type of the missing right; None if all rights are there.
 
-    Without a transactional id, who may write to some topic may write idempotently (KIP-679).
+    Without a transactional id, the right to write to any topic is enough (KIP-679).
     """
     name = request.transactional_id
     if name is None:

@@ -1,13 +1,13 @@
 """OffsetForLeaderEpoch (23), v0 to v4.
 
 v0      where the records of a leader epoch end (KIP-101)
-v1      the epoch that this is about, as the one asked for may be unknown (KIP-279)
-v2      the epoch in which the client believes; throttle time (KIP-320)
-v3      replica id: consumers ask too (KIP-320)
+v1      the epoch of the returned offset, as the requested one may be unknown (KIP-279)
+v2      the client's current leader epoch; throttle time (KIP-320)
+v3      replica id: for consumers, too (KIP-320)
 v4      flexible
 
-An epoch that the log does not have is answered with the largest below it, one above all with -1.
-Only the leader answers.
+For an unknown epoch the largest one below it is returned, for one above all -1. Only the leader
+answers.
 
 Left out: nothing.
 """
@@ -24,17 +24,17 @@ from ...messages.offset_for_leader_epoch_response import (
     OffsetForLeaderTopicResult,
 )
 from ...wire.errors import BrokerResponseError
+from ..authorization import allows_cluster, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..registry import handles
-from ..rights import allows_cluster, check
 
 
 @handles(OffsetForLeaderEpochRequest, versions=range(5))
 def offset_for_leader_epoch(
     context: Context, request: OffsetForLeaderEpochRequest, version: int
 ) -> OffsetForLeaderEpochResponse:
-    """Look up where an epoch ends in each partition."""
+    """Returns the end offset of a leader epoch for each partition."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
@@ -52,8 +52,8 @@ def _partition(context: Context, name: str, wanted: OffsetForLeaderPartition) ->
         if not allows_cluster(context, Operation.CLUSTER_ACTION):
             check(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
         topic = context.cluster.topics.named(name)
-        log = topic.kept(wanted.partition, context.clock.now_ms()).log
-        topic.check_leader(wanted.partition, context.endpoint.node_id, wanted.current_leader_epoch)
+        log = topic.after_retention(wanted.partition, context.clock.now_ms()).log
+        topic.check_leader(wanted.partition, context.node_id, wanted.current_leader_epoch)
     except BrokerResponseError as error:
         answer.error_code = error.code
         return answer

@@ -1,13 +1,13 @@
 """DescribeAcls (29), v0 to v3.
 
-v0      ACLs found by a filter (KIP-140)
+v0      ACLs that match a filter (KIP-140)
 v1      patterns of names: literal, prefixed, any, match (KIP-290)
 v2      flexible
 v3      resources of type user (KIP-373)
 
-A number that no release knows finds nothing. Where Kafka closes the connection, on a word that is 0
-(unknown), the answer is INVALID_REQUEST.
-Without an authorizer the answer is SECURITY_DISABLED; it takes DESCRIBE of the cluster.
+A code that no release knows matches nothing. A code of 0 (unknown) is INVALID_REQUEST; Kafka closes
+the connection. Without an authorizer the response is SECURITY_DISABLED; the request requires
+DESCRIBE of the cluster.
 
 Left out: nothing.
 """
@@ -21,18 +21,18 @@ from ...messages.describe_acls_response import (
     DescribeAclsResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check_cluster, required_authorizer
 from ..authorizer import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster, needed_authorizer
 
 
 @handles(DescribeAclsRequest, versions=range(4))
 def describe_acls(
     context: Context, request: DescribeAclsRequest, version: int
 ) -> DescribeAclsResponse:
-    """List the ACLs that a filter finds, by what they are about."""
+    """Lists the ACLs that the filter matches, grouped by resource."""
     wanted = AclFilter(
         request.principal_filter,
         Operation(request.operation),
@@ -44,7 +44,7 @@ def describe_acls(
     )
     try:
         check_cluster(context, Operation.DESCRIBE)
-        authorizer = needed_authorizer(context)
+        authorizer = required_authorizer(context)
         words = (
             request.resource_type_filter,
             request.pattern_type_filter,
@@ -52,11 +52,11 @@ def describe_acls(
             request.permission_type,
         )
         if 0 in words:
-            raise refusal("INVALID_REQUEST", "a word of the filter is 0, which is none")
+            raise api_error("INVALID_REQUEST", "a code of the filter is 0 (unknown)")
     except BrokerResponseError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.detail)
     found: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
-    for acl in authorizer.found_by(wanted):
+    for acl in authorizer.matching(wanted):
         found.setdefault((acl.resource_type, acl.name, acl.pattern_type), []).append(acl)
     return DescribeAclsResponse(
         resources=[

@@ -5,10 +5,10 @@ v1      prefixes of names (KIP-290)
 v2      flexible
 v3      resources of type user (KIP-373)
 
-An ACL that is there already is a success. Without an authorizer each is SECURITY_DISABLED; it takes
-ALTER of the cluster. What cannot be an ACL is INVALID_REQUEST, and the others are taken: also where
-Kafka says UNKNOWN_SERVER_ERROR to all, as a word is meant for filters alone, or closes the
-connection, as a word is 0 (unknown).
+An existing ACL is a success. Without an authorizer each is SECURITY_DISABLED; the request requires
+ALTER of the cluster. An invalid ACL is INVALID_REQUEST, and the others are created, also in two
+cases in which Kafka fails the whole request: UNKNOWN_SERVER_ERROR for a code that is for filters
+alone, and a closed connection for a code of 0 (unknown).
 
 Left out: nothing.
 """
@@ -18,19 +18,19 @@ from __future__ import annotations
 from ...messages.create_acls_request import AclCreation, CreateAclsRequest
 from ...messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from ...wire.errors import BrokerResponseError, ConfigurationError
+from ..api_error import api_error
+from ..authorization import check_cluster, required_authorizer
 from ..authorizer import Acl, Operation, PatternType, Permission, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster, needed_authorizer
 
 
 @handles(CreateAclsRequest, versions=range(4))
 def create_acls(context: Context, request: CreateAclsRequest, version: int) -> CreateAclsResponse:
-    """Take each ACL, or say why not."""
+    """Creates each ACL, or returns its error."""
     try:
         check_cluster(context, Operation.ALTER)
-        needed_authorizer(context)
+        required_authorizer(context)
     except BrokerResponseError as error:
         return CreateAclsResponse(results=[_refused(error) for _ in request.creations])
     return CreateAclsResponse(results=[_create(context, wanted) for wanted in request.creations])
@@ -48,8 +48,8 @@ def _create(context: Context, wanted: AclCreation) -> AclCreationResult:
             wanted.host,
         )
     except ConfigurationError as error:
-        return _refused(refusal("INVALID_REQUEST", str(error)))
-    needed_authorizer(context).add(acl)
+        return _refused(api_error("INVALID_REQUEST", str(error)))
+    required_authorizer(context).add(acl)
     return AclCreationResult()
 
 

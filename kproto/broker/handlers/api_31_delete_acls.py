@@ -1,13 +1,13 @@
 """DeleteAcls (31), v0 to v3.
 
-v0      ACLs found by filters (KIP-140)
+v0      ACLs that match filters (KIP-140)
 v1      patterns of names: literal, prefixed, any, match (KIP-290)
 v2      flexible
 v3      resources of type user (KIP-373)
 
-What several filters find is told to each of them. A number that no release knows is
-INVALID_REQUEST, and so is 0 (unknown), on which Kafka closes the connection. Without an authorizer
-each is SECURITY_DISABLED; it takes ALTER of the cluster.
+An ACL that several filters match is returned for each of them. A code that no release knows is
+INVALID_REQUEST, and so is 0 (unknown), for which Kafka closes the connection. Without an authorizer
+each is SECURITY_DISABLED; the request requires ALTER of the cluster.
 
 Left out: nothing.
 """
@@ -21,19 +21,19 @@ from ...messages.delete_acls_response import (
     DeleteAclsResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check_cluster, required_authorizer
 from ..authorizer import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster, needed_authorizer
 
 
 @handles(DeleteAclsRequest, versions=range(4))
 def delete_acls(context: Context, request: DeleteAclsRequest, version: int) -> DeleteAclsResponse:
-    """Take away what each filter finds."""
+    """Deletes the ACLs that each filter matches."""
     try:
         check_cluster(context, Operation.ALTER)
-        authorizer = needed_authorizer(context)
+        authorizer = required_authorizer(context)
     except BrokerResponseError as error:
         return DeleteAclsResponse(filter_results=[_refused(error) for _ in request.filters])
     results = []
@@ -41,9 +41,9 @@ def delete_acls(context: Context, request: DeleteAclsRequest, version: int) -> D
     for wanted in map(_filter, request.filters):
         fault = wanted.fault()
         if fault is not None:
-            results.append(_refused(refusal("INVALID_REQUEST", fault)))
+            results.append(_refused(api_error("INVALID_REQUEST", fault)))
             continue
-        found = authorizer.found_by(wanted)
+        found = authorizer.matching(wanted)
         deleted.update(found)
         results.append(
             DeleteAclsFilterResult(error_message=None, matching_acls=[_told(acl) for acl in found])

@@ -1,17 +1,15 @@
 """DescribeConfigs (32), v0 to v4.
 
-v1      where each value comes from, and its synonyms (KIP-226)
-v2      a throttled answer comes at once (KIP-219)
+v1      the source of each value, and its synonyms (KIP-226)
+v2      a throttled response is sent at once (KIP-219)
 v3      types and documentation (KIP-569)
 v4      flexible
 
-Each topic says all of its settings; a broker those of Kafka's that are settings here, too. No other
-broker than the one that is meant can say them.
+A topic has all of its configs, a broker those of Kafka's that are settings here. A broker describes
+only itself. A group of the consumer protocol has the configs that are settings here.
 
-A group of the consumer protocol says those that are settings here, of a broker or of its own.
-
-Left out: documentation; settings that brokers share (broker ""), loggers and client metrics, of
-which an empty list is answered; what groups of shares and streams are set to.
+Left out: documentation; cluster-wide defaults (broker ""), loggers and client metrics, whose lists
+are empty; configs of share and streams groups.
 """
 
 from __future__ import annotations
@@ -28,12 +26,12 @@ from ...messages.describe_configs_response import (
     DescribeConfigsSynonym,
 )
 from ...wire.errors import BrokerResponseError
-from ..authorizer import CLUSTER_NAME, DENIED, Operation, ResourceType
-from ..config_table import Entry, Source, broker_entries, group_entries, topic_entries
+from ..api_error import api_error
+from ..authorization import allows
+from ..authorizer import AUTHORIZATION_ERRORS, CLUSTER_NAME, Operation, ResourceType
+from ..config_entries import ConfigEntry, ConfigSource, broker_entries, group_entries, topic_entries
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows
 from ..topics import check_topic_name
 
 _TOPIC: Final = 2
@@ -44,7 +42,7 @@ _GROUP: Final = 32
 
 _FIRST_VERSION_OF_TYPES: Final = 3
 
-#: Whose right it takes, by the type of the resource.
+#: The resource type of the required right, by resource type.
 _RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
     {
         _TOPIC: ResourceType.TOPIC,
@@ -60,17 +58,20 @@ _RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
 def describe_configs(
     context: Context, request: DescribeConfigsRequest, version: int
 ) -> DescribeConfigsResponse:
-    """Describe each resource, or say why not; those without the right come last, as in Kafka."""
+    """Describes each resource, or returns its error; unauthorized ones come last, as in Kafka."""
     unknown = [it for it in request.resources if it.resource_type not in _RIGHT_TO]
     if unknown:
-        why = refusal("INVALID_REQUEST", f"resource type {unknown[0].resource_type} is not known")
+        why = api_error("INVALID_REQUEST", f"resource type {unknown[0].resource_type} is not known")
         return DescribeConfigsResponse(results=[_failed(it, why) for it in request.resources])
     described, denied = [], []
     for resource in request.resources:
         kind = _RIGHT_TO[resource.resource_type]
         name = CLUSTER_NAME if kind is ResourceType.CLUSTER else resource.resource_name
         if not allows(context, Operation.DESCRIBE_CONFIGS, kind, name):
-            why = refusal(DENIED[kind], f"{context.principal} may not DESCRIBE_CONFIGS {kind.name}")
+            why = api_error(
+                AUTHORIZATION_ERRORS[kind],
+                f"{context.principal} may not DESCRIBE_CONFIGS {kind.name}",
+            )
             denied.append(_failed(resource, why))
             continue
         try:
@@ -82,38 +83,38 @@ def describe_configs(
     return DescribeConfigsResponse(results=[*described, *denied])
 
 
-def _topic(context: Context, name: str) -> list[Entry]:
+def _topic(context: Context, name: str) -> list[ConfigEntry]:
     check_topic_name(name)
     return topic_entries(context.cluster.topics.named(name).config, context.settings)
 
 
-def _broker(context: Context, name: str) -> list[Entry]:
+def _broker(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
-        return []  # nobody sets what brokers share
+        return []  # cluster-wide defaults are never set
     _check_broker(context, name)
     return broker_entries(context.settings)
 
 
-def _loggers(context: Context, name: str) -> list[Entry]:
+def _loggers(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
-        raise refusal("INVALID_REQUEST", "the id of the broker is empty")
+        raise api_error("INVALID_REQUEST", "the id of the broker is empty")
     _check_broker(context, name)
     return []
 
 
-def _group(context: Context, name: str) -> list[Entry]:
+def _group(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
-        raise refusal("INVALID_REQUEST", "Group name must not be empty")
+        raise api_error("INVALID_REQUEST", "Group name must not be empty")
     return group_entries(context.cluster.group_configs.given(name), context.settings)
 
 
-def _nothing(context: Context, name: str) -> list[Entry]:
+def _nothing(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
-        raise refusal("INVALID_REQUEST", "the name is empty")
+        raise api_error("INVALID_REQUEST", "the name is empty")
     return []
 
 
-_DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[Entry]]]] = MappingProxyType(
+_DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[ConfigEntry]]]] = MappingProxyType(
     {
         _TOPIC: _topic,
         _BROKER: _broker,
@@ -126,17 +127,17 @@ _DESCRIBE: Final[Mapping[int, Callable[[Context, str], list[Entry]]]] = MappingP
 
 def _check_broker(context: Context, name: str) -> None:
     """Raises INVALID_REQUEST for another broker than this one."""
-    if name != str(context.endpoint.node_id):
-        raise refusal(
+    if name != str(context.node_id):
+        raise api_error(
             "INVALID_REQUEST",
-            f"this is broker {context.endpoint.node_id}; {name!r} is another one, or no id",
+            f"this is broker {context.node_id}; {name!r} is another one, or no id",
         )
 
 
 def _described(
     request: DescribeConfigsRequest,
     resource: DescribeConfigsResource,
-    entries: list[Entry],
+    entries: list[ConfigEntry],
     version: int,
 ) -> DescribeConfigsResult:
     keys = resource.configuration_keys
@@ -152,12 +153,12 @@ def _described(
     )
 
 
-def _config(entry: Entry, version: int, *, synonyms: bool) -> DescribeConfigsResourceResult:
+def _config(entry: ConfigEntry, version: int, *, synonyms: bool) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
         read_only=entry.read_only,
-        is_default=version == 0 and entry.source is Source.DEFAULT,
+        is_default=version == 0 and entry.source is ConfigSource.DEFAULT,
         config_source=entry.source,
         is_sensitive=entry.is_sensitive,
         config_type=entry.type if version >= _FIRST_VERSION_OF_TYPES else 0,

@@ -1,11 +1,11 @@
 """SaslAuthenticate (36), v0 to v2.
 
 v0      one token of the exchange (KIP-152)
-v1      how long the session is (KIP-368)
+v1      session lifetime (KIP-368)
 v2      flexible
 
-A client that has to say who it is never gets here: `kproto.broker.gate` answers it. What does is
-a token that nobody asked for: as from Kafka, ILLEGAL_SASL_STATE.
+`kproto.broker.sasl_authenticator` answers the tokens of a listener with SASL. A token without a
+handshake before it reaches this handler, which answers ILLEGAL_SASL_STATE as Kafka does.
 
 Left out: the delay of a refusal (connection.failed.authentication.delay.ms).
 """
@@ -23,7 +23,7 @@ from ..registry import handles
 def sasl_authenticate(
     context: Context, request: SaslAuthenticateRequest, version: int
 ) -> SaslAuthenticateResponse:
-    """Refuse a token that is not due."""
+    """Rejects a token that is not expected."""
     return SaslAuthenticateResponse(
         error_code=code_of("ILLEGAL_SASL_STATE"),
         error_message="SaslAuthenticate request received after successful authentication",

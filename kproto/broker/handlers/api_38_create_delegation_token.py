@@ -1,12 +1,12 @@
 """CreateDelegationToken (38), v0 to v3.
 
-v0      a token for oneself, and who else may renew it (KIP-48)
+v0      a token of the client, and its renewers (KIP-48)
 v1      throttle time first for the client
 v2      flexible
-v3      a token for somebody else (KIP-373)
+v3      a token for another owner (KIP-373)
 
-Nobody gets a token who came without showing who it is, or by a token; a token for somebody else
-takes CREATE_TOKENS of that user.
+A client that is not authenticated, or that authenticated by a token, gets none; a token for another
+owner requires CREATE_TOKENS of that user.
 
 Left out: nothing.
 """
@@ -16,13 +16,13 @@ from __future__ import annotations
 from ...messages.create_delegation_token_request import CreateDelegationTokenRequest
 from ...messages.create_delegation_token_response import CreateDelegationTokenResponse
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..principals import USER, Principal
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check
-from ..security.tokens import Token, check_may_ask
+from ..security.tokens import Token, check_token_request
 
 _FIRST_VERSION_WITH_OWNER = 3
 
@@ -31,7 +31,7 @@ _FIRST_VERSION_WITH_OWNER = 3
 def create_delegation_token(
     context: Context, request: CreateDelegationTokenRequest, version: int
 ) -> CreateDelegationTokenResponse:
-    """Make a token."""
+    """Creates a token."""
     owner = context.principal
     if version >= _FIRST_VERSION_WITH_OWNER and request.owner_principal_name:
         owner = Principal(request.owner_principal_type or "", request.owner_principal_name)
@@ -53,13 +53,17 @@ def create_delegation_token(
 
 
 def _create(context: Context, request: CreateDelegationTokenRequest, owner: Principal) -> Token:
-    check_may_ask(context.security_protocol, context.principal, by_token=context.by_token)
+    check_token_request(
+        context.security_protocol,
+        context.principal,
+        token_authenticated=context.token_authenticated,
+    )
     if owner != context.principal:
         check(context, Operation.CREATE_TOKENS, ResourceType.USER, str(owner))
     renewers = [Principal(each.principal_type, each.principal_name) for each in request.renewers]
     for principal in (owner, *renewers):
         if principal.kind != USER:
-            raise refusal("INVALID_PRINCIPAL_TYPE", f"{principal} is no {USER}")
+            raise api_error("INVALID_PRINCIPAL_TYPE", f"{principal} is no {USER}")
     return context.cluster.tokens.create(
         owner, context.principal, renewers, request.max_lifetime_ms, context.clock.now_ms()
     )

@@ -1,6 +1,6 @@
 """RenewDelegationToken (39), v0 to v2.
 
-v0      the end of a token is put off, by its owner or a renewer (KIP-48)
+v0      the owner or a renewer renews a token (KIP-48)
 v1      throttle time first for the client
 v2      flexible
 
@@ -13,14 +13,14 @@ from ...messages.renew_delegation_token_request import RenewDelegationTokenReque
 from ...messages.renew_delegation_token_response import RenewDelegationTokenResponse
 from ..context import Context
 from ..registry import handles
-from .ends_of_tokens import token_end
+from .token_expiry import token_end
 
 
 @handles(RenewDelegationTokenRequest, versions=range(3))
 def renew_delegation_token(
     context: Context, request: RenewDelegationTokenRequest, version: int
 ) -> RenewDelegationTokenResponse:
-    """Put the end of a token off."""
+    """Renews a token."""
     end = token_end(
         context,
         lambda: context.cluster.tokens.renew(

@@ -1,6 +1,6 @@
 """ExpireDelegationToken (40), v0 to v2.
 
-v0      a token ends sooner, or at once (KIP-48)
+v0      a token expires earlier, or at once (KIP-48)
 v1      throttle time first for the client
 v2      flexible
 
@@ -13,14 +13,14 @@ from ...messages.expire_delegation_token_request import ExpireDelegationTokenReq
 from ...messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from ..context import Context
 from ..registry import handles
-from .ends_of_tokens import token_end
+from .token_expiry import token_end
 
 
 @handles(ExpireDelegationTokenRequest, versions=range(3))
 def expire_delegation_token(
     context: Context, request: ExpireDelegationTokenRequest, version: int
 ) -> ExpireDelegationTokenResponse:
-    """Let a token end."""
+    """Expires a token."""
     end = token_end(
         context,
         lambda: context.cluster.tokens.expire(

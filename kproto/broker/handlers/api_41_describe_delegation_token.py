@@ -3,11 +3,11 @@
 v0      the tokens of some owners, or all for null (KIP-48)
 v1      throttle time first for the client
 v2      flexible
-v3      who asked for each (KIP-373)
+v3      the requester of each (KIP-373)
 
-Whoever came by a token is told of none. A client sees the tokens that it owns or may renew; others
-take DESCRIBE of the token or DESCRIBE_TOKENS of its owner, which everybody has where nobody is
-asked for rights.
+A client that authenticated by a token gets none. A client gets the tokens that it owns or may
+renew; others require DESCRIBE of the token or DESCRIBE_TOKENS of its owner, which are granted
+without an authorizer.
 
 Left out: nothing.
 """
@@ -21,12 +21,12 @@ from ...messages.describe_delegation_token_response import (
     DescribeDelegationTokenResponse,
 )
 from ...wire.errors import BrokerResponseError
+from ..authorization import allows
 from ..authorizer import Operation, ResourceType
 from ..context import Context
 from ..principals import Principal
 from ..registry import handles
-from ..rights import allows
-from ..security.tokens import Token, check_may_ask
+from ..security.tokens import Token, check_token_request
 
 _FIRST_VERSION_WITH_REQUESTER = 3
 
@@ -35,13 +35,17 @@ _FIRST_VERSION_WITH_REQUESTER = 3
 def describe_delegation_token(
     context: Context, request: DescribeDelegationTokenRequest, version: int
 ) -> DescribeDelegationTokenResponse:
-    """Describe the tokens that the client may see."""
+    """Describes the tokens that the client may see."""
     wanted = None
     if request.owners is not None:
         wanted = [Principal(each.principal_type, each.principal_name) for each in request.owners]
     try:
-        check_may_ask(context.security_protocol, context.principal, by_token=context.by_token)
-        tokens = list(context.cluster.tokens.described(context.clock.now_ms()))
+        check_token_request(
+            context.security_protocol,
+            context.principal,
+            token_authenticated=context.token_authenticated,
+        )
+        tokens = list(context.cluster.tokens.all_tokens(context.clock.now_ms()))
     except BrokerResponseError as error:
         return DescribeDelegationTokenResponse(error_code=error.code)
     return DescribeDelegationTokenResponse(
@@ -63,7 +67,7 @@ def _may_see(context: Context, token: Token) -> bool:
 
 
 def _described(token: Token, version: int) -> DescribedDelegationToken:
-    described = DescribedDelegationToken(
+    all_tokens = DescribedDelegationToken(
         principal_type=token.owner.kind,
         principal_name=token.owner.name,
         issue_timestamp=token.issued_ms,
@@ -77,6 +81,6 @@ def _described(token: Token, version: int) -> DescribedDelegationToken:
         ],
     )
     if version >= _FIRST_VERSION_WITH_REQUESTER:
-        described.token_requester_principal_type = token.requester.kind
-        described.token_requester_principal_name = token.requester.name
-    return described
+        all_tokens.token_requester_principal_type = token.requester.kind
+        all_tokens.token_requester_principal_name = token.requester.name
+    return all_tokens

@@ -1,11 +1,11 @@
 """DeleteGroups (42), v0 to v3.
 
-v0      groups without members are deleted, with their offsets (KIP-229)
+v0      deletes empty groups with their offsets (KIP-229)
 v1      throttle time
 v2      flexible
 v3      error message (KIP-1043)
 
-A group that is named twice is deleted once. Groups that may not be deleted come last.
+A group that is named twice is deleted once. Groups that the client may not delete come last.
 
 Left out: nothing.
 """
@@ -15,20 +15,19 @@ from __future__ import annotations
 from ...messages.delete_groups_request import DeleteGroupsRequest
 from ...messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group, moment
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows, check
 
 
 @handles(DeleteGroupsRequest, versions=range(4))
 def delete_groups(
     context: Context, request: DeleteGroupsRequest, version: int
 ) -> DeleteGroupsResponse:
-    """Delete each group, or say why not."""
-    # Stable: those that may not be deleted last.
+    """Deletes each group, or returns its error."""
+    # A stable sort: groups that may not be deleted come last.
     wanted = sorted(dict.fromkeys(request.groups_names), key=lambda it: not _may(context, it))
     return DeleteGroupsResponse(results=[_deleted(context, group_id) for group_id in wanted])
 
@@ -47,9 +46,9 @@ def _deleted(context: Context, group_id: str) -> DeletableGroupResult:
 
 
 def _delete(context: Context, group_id: str) -> None:
-    now = moment(context)
-    group = find_group(context, group_id)
+    now = context.now
+    group = context.group_coordinator.find(context.node_id, group_id, context.now)
     if group is None:
-        raise refusal("GROUP_ID_NOT_FOUND", f"there is no group {group_id!r}")
+        raise api_error("GROUP_ID_NOT_FOUND", f"there is no group {group_id!r}")
     group.check_deletable(now)
-    context.cluster.offsets_topic.delete(group, now)
+    context.group_coordinator.delete(group, now)

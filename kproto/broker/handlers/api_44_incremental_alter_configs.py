@@ -1,14 +1,14 @@
 """IncrementalAlterConfigs (44), v0 to v1.
 
-v0      single settings are set and taken away (KIP-339)
+v0      sets and deletes single configs (KIP-339)
 v1      flexible
 
-The settings of a group of the consumer protocol (KIP-848), which count from its next heartbeats on,
-for as long as the cluster is there. It takes ALTER_CONFIGS of the group. Where one of a group's is
-wrong, none of them is set.
+Alters configs of groups of the consumer protocol (KIP-848), which apply from the next heartbeats
+on, for the lifetime of the cluster. The request requires ALTER_CONFIGS of the group. If one config
+of a group is invalid, none of them is set.
 
-Left out: settings of topics, brokers, loggers and client metrics, which are INVALID_REQUEST; what
-groups of shares and streams are set to, which no group has.
+Left out: configs of topics, brokers, loggers and client metrics, which are INVALID_REQUEST; configs
+of share and streams groups.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from ...messages.incremental_alter_configs_response import (
     IncrementalAlterConfigsResponse,
 )
 from ...wire.errors import BrokerResponseError
-from ..authorizer import CLUSTER_NAME, DENIED, Operation, ResourceType
+from ..api_error import api_error
+from ..authorization import allows
+from ..authorizer import AUTHORIZATION_ERRORS, CLUSTER_NAME, Operation, ResourceType
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import allows
 
 _GROUP: Final = 32
 
-#: Whose right it takes, by the type of the resource: topics, brokers, loggers, client metrics.
+#: The resource type of the required right: topics, brokers, loggers, client metrics.
 _RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
     {
         2: ResourceType.TOPIC,
@@ -51,7 +51,7 @@ _RIGHT_TO: Final[Mapping[int, ResourceType]] = MappingProxyType(
 def incremental_alter_configs(
     context: Context, request: IncrementalAlterConfigsRequest, version: int
 ) -> IncrementalAlterConfigsResponse:
-    """Change the settings of each resource, or say why not."""
+    """Alters the configs of each resource, or returns its error."""
     counts = Counter((it.resource_type, it.resource_name) for it in request.resources)
     responses = []
     for resource in request.resources:
@@ -62,7 +62,7 @@ def incremental_alter_configs(
         )
         try:
             if counts[resource.resource_type, resource.resource_name] > 1:
-                raise refusal("INVALID_REQUEST", "Each resource must appear at most once.")
+                raise api_error("INVALID_REQUEST", "Each resource must appear at most once.")
             _alter(context, resource, validate_only=request.validate_only)
         except BrokerResponseError as error:
             answer.error_code, answer.error_message = error.code, error.detail
@@ -74,16 +74,18 @@ def _alter(context: Context, resource: AlterConfigsResource, *, validate_only: b
     """Raises BrokerResponseError; then nothing has changed."""
     kind = _RIGHT_TO.get(resource.resource_type)
     if kind is None:
-        raise refusal("INVALID_REQUEST", f"Unknown resource type {resource.resource_type}")
+        raise api_error("INVALID_REQUEST", f"Unknown resource type {resource.resource_type}")
     group_id = resource.resource_name
     name = CLUSTER_NAME if kind is ResourceType.CLUSTER else group_id
     if not allows(context, Operation.ALTER_CONFIGS, kind, name):
-        raise refusal(DENIED[kind], f"{context.principal} may not ALTER_CONFIGS {kind.name}")
+        raise api_error(
+            AUTHORIZATION_ERRORS[kind], f"{context.principal} may not ALTER_CONFIGS {kind.name}"
+        )
     if resource.resource_type != _GROUP:
-        raise refusal("INVALID_REQUEST", "the settings of groups alone can be changed here")
+        raise api_error("INVALID_REQUEST", "the settings of groups alone can be changed here")
     configs = context.cluster.group_configs
     changes = [(it.name, it.config_operation, it.value) for it in resource.configs]
     given = configs.changed(group_id, changes)
     if not validate_only:
         configs.take(group_id, given)
-        context.cluster.groups.bound(group_id)
+        context.cluster.groups.on_config_changed(group_id)

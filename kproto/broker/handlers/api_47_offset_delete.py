@@ -1,10 +1,10 @@
 """OffsetDelete (47), v0 to v0.
 
-v0      offsets of a group, partition by partition (KIP-496)
+v0      deletes offsets of a group by partition (KIP-496)
 
-A topic that members subscribe to is GROUP_SUBSCRIBED_TO_TOPIC, and one or a partition that is not
-there is UNKNOWN_TOPIC_OR_PARTITION; what was not committed is deleted already. With members that
-are no consumers the whole is NON_EMPTY_GROUP.
+A subscribed topic is GROUP_SUBSCRIBED_TO_TOPIC, a missing topic or partition is
+UNKNOWN_TOPIC_OR_PARTITION; deleting an uncommitted offset is a success. If the members are no
+consumers, the whole request is NON_EMPTY_GROUP.
 
 Left out: nothing.
 """
@@ -21,15 +21,14 @@ from ...messages.offset_delete_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import find_group, moment
-from ..groups.committing import check_deletion
-from ..groups.offsets import TopicPartition
-from ..groups.stored import offset_tombstone
-from ..refusal import refusal
+from ..groups.committed_offsets import TopicPartition
+from ..groups.coordinator_records import offset_tombstone
+from ..groups.offset_commit_checks import validate_offset_delete
 from ..registry import handles
-from ..rights import check
 
 _SUBSCRIBED: Final = code_of("GROUP_SUBSCRIBED_TO_TOPIC")
 
@@ -38,18 +37,18 @@ _SUBSCRIBED: Final = code_of("GROUP_SUBSCRIBED_TO_TOPIC")
 def offset_delete(
     context: Context, request: OffsetDeleteRequest, version: int
 ) -> OffsetDeleteResponse:
-    """Delete what can be, or say of each partition why not."""
+    """Deletes committed offsets, and returns the errors of the others."""
     group_id = request.group_id
-    now = moment(context)
-    keeper = context.cluster.offsets_topic
+    now = context.now
+    coordinator = context.group_coordinator
     answer = OffsetDeleteResponse()
     places: list[TopicPartition] = []
     try:
         check(context, Operation.DELETE, ResourceType.GROUP, group_id)
         if not group_id:
-            raise refusal("INVALID_GROUP_ID", "the group id is empty")
-        group = find_group(context, group_id)
-        check_deletion(group)
+            raise api_error("INVALID_GROUP_ID", "the group id is empty")
+        group = context.group_coordinator.find(context.node_id, group_id, context.now)
+        validate_offset_delete(group)
         assert group is not None
         for topic in request.topics:
             for partition in topic.partitions:
@@ -66,7 +65,7 @@ def offset_delete(
             for place in places
             if place not in subscribed and group.offsets.get(*place) is not None
         ]
-        keeper.append(group_id, [offset_tombstone(group_id, *place) for place in gone], now)
+        coordinator.append(group_id, [offset_tombstone(group_id, *place) for place in gone], now)
     except BrokerResponseError as error:
         return OffsetDeleteResponse(error_code=error.code)
     for place in gone:

@@ -1,12 +1,12 @@
 """DescribeClientQuotas (48), v0 to v1.
 
-v0      the quotas of users and clients that a filter finds (KIP-546)
+v0      the quotas of users and clients that match a filter (KIP-546)
 v1      flexible
 
-A component of the filter names an entity, its default, or any; with `strict` an entity has no other
-parts. It takes DESCRIBE_CONFIGS of the cluster.
+A component of the filter matches a name, the default, or any name; with `strict` an entity has no
+other types. The request requires DESCRIBE_CONFIGS of the cluster.
 
-Left out: quotas of an ip, of which there are none.
+Left out: quotas of IPs, of which there are none.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ...messages.describe_client_quotas_response import (
     ValueData,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check_cluster
 from ..authorizer import Operation
 from ..context import Context
 from ..quotas import ENTITY_TYPES, EntityFilter
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster
 
 _EXACT = 0
 _DEFAULT = 1
@@ -38,7 +38,7 @@ _ANY = 2
 def describe_client_quotas(
     context: Context, request: DescribeClientQuotasRequest, version: int
 ) -> DescribeClientQuotasResponse:
-    """List the quotas that a filter finds."""
+    """Lists the quotas that the filter matches."""
     try:
         check_cluster(context, Operation.DESCRIBE_CONFIGS)
         wanted = _filter(request.components, strict=request.strict)
@@ -52,27 +52,27 @@ def describe_client_quotas(
                 entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
                 values=[ValueData(key=key, value=value) for key, value in values.items()],
             )
-            for entity, values in context.cluster.metering.table.found_by(wanted)
+            for entity, values in context.cluster.quota_manager.table.matching(wanted)
         ]
     )
 
 
 def _filter(components: list[ComponentData], *, strict: bool) -> EntityFilter:
-    """Raises INVALID_REQUEST, and UNSUPPORTED_VERSION for a type that no release knows."""
+    """Returns the filter. Raises INVALID_REQUEST, and UNSUPPORTED_VERSION for unknown types."""
     named: dict[str, str | None] = {}
     typed: set[str] = set()
     for component in components:
         kind, match = component.entity_type, component.match
         if not kind:
-            raise refusal("INVALID_REQUEST", "an entity type is empty")
+            raise api_error("INVALID_REQUEST", "an entity type is empty")
         if kind in named or kind in typed:
-            raise refusal("INVALID_REQUEST", f"entity type {kind!r} is named more than once")
+            raise api_error("INVALID_REQUEST", f"entity type {kind!r} is named more than once")
         if kind not in ENTITY_TYPES:
-            raise refusal("UNSUPPORTED_VERSION", f"unknown entity type {kind!r}")
+            raise api_error("UNSUPPORTED_VERSION", f"unknown entity type {kind!r}")
         if component.match_type not in (_EXACT, _DEFAULT, _ANY):
-            raise refusal("INVALID_REQUEST", f"unknown match type {component.match_type}")
+            raise api_error("INVALID_REQUEST", f"unknown match type {component.match_type}")
         if (component.match_type == _EXACT) != (match is not None):
-            raise refusal(
+            raise api_error(
                 "INVALID_REQUEST",
                 f"{kind} has match type {component.match_type} and "
                 f"{'no name' if match is None else 'a name'}; only type {_EXACT} has one",
@@ -83,5 +83,5 @@ def _filter(components: list[ComponentData], *, strict: bool) -> EntityFilter:
             named[kind] = match
     kinds = {*named, *typed}
     if "ip" in kinds and len(kinds) > 1:
-        raise refusal("INVALID_REQUEST", "an ip cannot be combined with a user or a client-id")
+        raise api_error("INVALID_REQUEST", "an ip cannot be combined with a user or a client-id")
     return EntityFilter(named, frozenset(typed), strict)

@@ -1,14 +1,14 @@
 """AlterClientQuotas (49), v0 to v1.
 
-v0      quotas of users and clients are set and taken away (KIP-546)
+v0      sets and removes quotas of users and clients (KIP-546)
 v1      flexible
 
 The quotas are producer_byte_rate, consumer_byte_rate, request_percentage (KIP-124) and
-controller_mutation_rate (KIP-599). Where one of an entity's is wrong, none of them is set; of an
-entity that is named twice the first counts, and the answer is INVALID_REQUEST, as from Kafka. It
-takes ALTER_CONFIGS of the cluster.
+controller_mutation_rate (KIP-599). If one quota of an entity is invalid, none of them is set. If an
+entity is named twice, the first entry counts, and the response is INVALID_REQUEST, as in Kafka. The
+request requires ALTER_CONFIGS of the cluster.
 
-Left out: quotas of an ip, which are INVALID_REQUEST.
+Left out: quotas of IPs, which are INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from ...messages.alter_client_quotas_response import (
     EntryData,
 )
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check_cluster
 from ..authorizer import Operation
 from ..context import Context
-from ..quotas import Entity, fault_of_entity, fault_of_value
-from ..refusal import refusal
+from ..quotas import Entity, entity_error, value_error
 from ..registry import handles
-from ..rights import check_cluster
 
 
 @handles(AlterClientQuotasRequest, versions=range(2))
 def alter_client_quotas(
     context: Context, request: AlterClientQuotasRequest, version: int
 ) -> AlterClientQuotasResponse:
-    """Set and take away quotas."""
-    table = context.cluster.metering.table
+    """Sets and removes quotas."""
+    table = context.cluster.quota_manager.table
     planned: dict[Entity, dict[str, float | None]] = {}
     answered: dict[Entity, BrokerResponseError | None] = {}
     for wanted in request.entries:
-        # Of two names of one type the last counts, as in Kafka, which makes a map of them.
+        # Of two names of one type the last counts, as in Kafka, which puts them into a map.
         entity = tuple(sorted({it.entity_type: it.entity_name for it in wanted.entity}.items()))
         try:
             check_cluster(context, Operation.ALTER_CONFIGS)
             if entity in answered:
-                raise refusal("INVALID_REQUEST", f"{entity} is named more than once")
+                raise api_error("INVALID_REQUEST", f"{entity} is named more than once")
             planned[entity] = _values(entity, wanted)
             answered[entity] = None
         except BrokerResponseError as error:
@@ -58,17 +58,17 @@ def alter_client_quotas(
 
 
 def _values(entity: Entity, wanted: WantedEntry) -> dict[str, float | None]:
-    """The quotas to set, and None for those to take away. Raises INVALID_REQUEST."""
-    fault = fault_of_entity(entity)
+    """Returns the quotas to set, and None for those to remove. Raises INVALID_REQUEST."""
+    fault = entity_error(entity)
     values: dict[str, float | None] = {}
     for change in wanted.ops:
         if fault is None and change.key in values:
             fault = f"{change.key} is named more than once"
         if fault is None and not change.remove:
-            fault = fault_of_value(change.key, change.value)
+            fault = value_error(change.key, change.value)
         values[change.key] = None if change.remove else change.value
     if fault is not None:
-        raise refusal("INVALID_REQUEST", fault)
+        raise api_error("INVALID_REQUEST", fault)
     return values
 
 

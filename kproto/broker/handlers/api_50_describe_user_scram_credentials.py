@@ -1,8 +1,8 @@
 """DescribeUserScramCredentials (50), v0 to v0.
 
-v0      which mechanisms of SCRAM a user has, with how many iterations (KIP-554)
+v0      the SCRAM mechanisms of a user with their iterations (KIP-554)
 
-It takes DESCRIBE of the cluster.
+The request requires DESCRIBE of the cluster.
 
 Left out: nothing.
 """
@@ -19,10 +19,10 @@ from ...messages.describe_user_scram_credentials_response import (
 )
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..authorization import check_cluster
 from ..authorizer import Operation
 from ..context import Context
 from ..registry import handles
-from ..rights import check_cluster
 from ..security.users import Users
 
 
@@ -30,7 +30,7 @@ from ..security.users import Users
 def describe_user_scram_credentials(
     context: Context, request: DescribeUserScramCredentialsRequest, version: int
 ) -> DescribeUserScramCredentialsResponse:
-    """Describe the users asked for; without any, all."""
+    """Describes the requested users, or all users."""
     try:
         check_cluster(context, Operation.DESCRIBE)
     except BrokerResponseError as error:

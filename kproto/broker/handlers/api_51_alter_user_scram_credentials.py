@@ -1,10 +1,10 @@
 """AlterUserScramCredentials (51), v0 to v0.
 
-v0      credentials are set or taken away, at most one a user in a request (KIP-554)
+v0      sets or removes credentials, at most one per user and request (KIP-554)
 
-It takes ALTER of the cluster.
+The request requires ALTER of the cluster.
 
-Left out: nothing. An empty salt is refused, which Kafka takes and no client can use.
+Left out: nothing. An empty salt is rejected, which Kafka accepts and no client can use.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ...messages.alter_user_scram_credentials_response import (
 )
 from ...protocol.sasl import MIN_ITERATIONS, SaltedCredential
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..authorization import check_cluster
 from ..authorizer import Operation
 from ..context import Context
-from ..refusal import refusal
 from ..registry import handles
-from ..rights import check_cluster
 from ..security.users import SCRAM_MECHANISMS, Users
 
-#: More than that would keep clients busy; Kafka's bound, too.
+#: More iterations would keep clients busy; Kafka has the same limit.
 _MAX_ITERATIONS = 16_384
 
 _Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
@@ -37,7 +37,7 @@ _Alteration = ScramCredentialDeletion | ScramCredentialUpsertion
 def alter_user_scram_credentials(
     context: Context, request: AlterUserScramCredentialsRequest, version: int
 ) -> AlterUserScramCredentialsResponse:
-    """Set and take away credentials; what is wrong with a user's keeps none of the others."""
+    """Sets and removes credentials; an invalid user does not affect the others."""
     try:
         check_cluster(context, Operation.ALTER)
     except BrokerResponseError as error:
@@ -55,7 +55,7 @@ def alter_user_scram_credentials(
             continue
         try:
             if planned.pop(name, None) is not None:
-                raise refusal(
+                raise api_error(
                     "DUPLICATE_RESOURCE",
                     "A user credential cannot be altered twice in the same request",
                 )
@@ -81,23 +81,23 @@ def _refused(name: str, error: BrokerResponseError) -> AlterUserScramCredentials
 
 
 def _check(users: Users, wanted: _Alteration) -> None:
-    """Raise BrokerResponseError, in Kafka's words."""
+    """Raises BrokerResponseError with Kafka's messages."""
     if not wanted.name:
-        raise refusal("UNACCEPTABLE_CREDENTIAL", "Username must not be empty")
+        raise api_error("UNACCEPTABLE_CREDENTIAL", "Username must not be empty")
     if wanted.mechanism not in SCRAM_MECHANISMS:
-        raise refusal("UNSUPPORTED_SASL_MECHANISM", "Unknown SCRAM mechanism")
+        raise api_error("UNSUPPORTED_SASL_MECHANISM", "Unknown SCRAM mechanism")
     if isinstance(wanted, ScramCredentialDeletion):
         if users.for_scram(wanted.mechanism, wanted.name) is None:
-            raise refusal(
+            raise api_error(
                 "RESOURCE_NOT_FOUND", "Attempt to delete a user credential that does not exist"
             )
         return
     if wanted.iterations < MIN_ITERATIONS:
-        raise refusal("UNACCEPTABLE_CREDENTIAL", "Too few iterations")
+        raise api_error("UNACCEPTABLE_CREDENTIAL", "Too few iterations")
     if wanted.iterations > _MAX_ITERATIONS:
-        raise refusal("UNACCEPTABLE_CREDENTIAL", "Too many iterations")
+        raise api_error("UNACCEPTABLE_CREDENTIAL", "Too many iterations")
     if not wanted.salt:
-        raise refusal("UNACCEPTABLE_CREDENTIAL", "Salt must not be empty")
+        raise api_error("UNACCEPTABLE_CREDENTIAL", "Salt must not be empty")
 
 
 def _alter(users: Users, wanted: _Alteration) -> None:

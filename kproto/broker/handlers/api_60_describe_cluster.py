@@ -1,10 +1,10 @@
 """DescribeCluster (60), v0 to v2.
 
-v0      brokers, controller and cluster id, which Metadata told before (KIP-700)
-v1      whether brokers or controllers are meant (KIP-919)
-v2      brokers that are fenced, which here are those that are stopped (KIP-1073)
+v0      brokers, controller and cluster id, which Metadata returned before (KIP-700)
+v1      whether to describe brokers or controllers (KIP-919)
+v2      fenced brokers, which are the stopped ones here (KIP-1073)
 
-Left out: controllers, which Kafka too refuses where clients come in.
+Left out: controllers, which Kafka's client listeners reject, too.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Final
 from ...messages.describe_cluster_request import DescribeClusterRequest
 from ...messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from ...protocol.error_codes import code_of
+from ..authorization import cluster_operations
 from ..context import Context
 from ..registry import handles
-from ..rights import cluster_operations
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2
@@ -26,7 +26,7 @@ _CONTROLLERS: Final = 2
 def describe_cluster(
     context: Context, request: DescribeClusterRequest, version: int
 ) -> DescribeClusterResponse:
-    """Describe the brokers."""
+    """Describes the brokers."""
     if request.endpoint_type != _BROKERS:
         return _refused(request.endpoint_type)
     cluster, listener = context.cluster, context.endpoint.listener

@@ -1,13 +1,12 @@
 """ConsumerGroupHeartbeat (68), v0 to v1.
 
-v0      a member joins, goes on, acknowledges what it has given up, and leaves (KIP-848); the first
-        answer gives it its id if it names none
-v1      members make up their ids themselves (KIP-1082); subscriptions by regular expressions
+v0      a member joins, sends heartbeats, confirms revoked partitions, and leaves (KIP-848); the
+        first response has its member id if the request has none
+v1      members generate their ids (KIP-1082); subscriptions by regular expressions
 
-What is asked for is checked before the coordinator is: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR. A
-broker that the consumer protocol is not enabled on answers UNSUPPORTED_VERSION. A topic that the
-member names and may not describe is TOPIC_AUTHORIZATION_FAILED; what an expression matches and may
-not be described is left out.
+The request is validated before the coordinator is checked: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR. A
+broker without the consumer protocol answers UNSUPPORTED_VERSION. A subscribed topic that the member
+may not describe is TOPIC_AUTHORIZATION_FAILED; regular expressions do not match such topics.
 
 Left out: nothing.
 """
@@ -24,38 +23,39 @@ from ...messages.consumer_group_heartbeat_response import (
 )
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import Uuid
+from ..api_error import api_error
+from ..authorization import allows, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import check_consumer_protocol, find_group, join_consumer_group, moment
 from ..groups import ConsumerGroup
-from ..groups.consumer import Heartbeat, HeartbeatAnswer, check_heartbeat
-from ..groups.consumer.members import JOINS
-from ..refusal import refusal
+from ..groups.consumer import ConsumerHeartbeat, ConsumerHeartbeatResult, validate_heartbeat
+from ..groups.consumer.consumer_group_member import JOIN_EPOCH
 from ..registry import handles
-from ..rights import allows, check
 
 
 @handles(ConsumerGroupHeartbeatRequest, versions=range(2))
 def consumer_group_heartbeat(
     context: Context, request: ConsumerGroupHeartbeatRequest, version: int
 ) -> ConsumerGroupHeartbeatResponse:
-    """Tell a member its epoch, and what it shall hold if that is news."""
+    """Returns the member epoch, and the assignment if it has changed."""
     try:
-        check_consumer_protocol(context)
+        context.check_consumer_protocol()
         check(context, Operation.READ, ResourceType.GROUP, request.group_id)
         for topic in request.subscribed_topic_names or ():
             check(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
-        asked = _asked(context, request)
-        check_heartbeat(request.group_id, asked, version, context.settings.group_consumer_assignors)
-        answer = _answer(context, request.group_id, asked)
+        heartbeat = _heartbeat(context, request)
+        validate_heartbeat(
+            request.group_id, heartbeat, version, context.settings.group_consumer_assignors
+        )
+        answer = _answer(context, request.group_id, heartbeat)
     except BrokerResponseError as error:
         return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.detail)
     return _response(answer)
 
 
-def _asked(context: Context, request: ConsumerGroupHeartbeatRequest) -> Heartbeat:
-    names, held = request.subscribed_topic_names, request.topic_partitions
-    return Heartbeat(
+def _heartbeat(context: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerHeartbeat:
+    names, owned = request.subscribed_topic_names, request.topic_partitions
+    return ConsumerHeartbeat(
         request.member_id,
         request.member_epoch,
         request.instance_id,
@@ -64,31 +64,37 @@ def _asked(context: Context, request: ConsumerGroupHeartbeatRequest) -> Heartbea
         None if names is None else frozenset(names),
         request.subscribed_topic_regex,
         request.server_assignor,
-        None if held is None else {it.topic_id: frozenset(it.partitions) for it in held},
+        None if owned is None else {it.topic_id: frozenset(it.partitions) for it in owned},
         client_id=context.client_id or "",
         client_host=f"/{context.host}",
     )
 
 
-def _answer(context: Context, group_id: str, asked: Heartbeat) -> HeartbeatAnswer:
-    now = moment(context)
-    group = join_consumer_group if asked.epoch == JOINS else _group
-    found = group(context, group_id)
-    if asked.epoch < JOINS:
-        return found.leave(asked, now)
+def _answer(
+    context: Context, group_id: str, heartbeat: ConsumerHeartbeat
+) -> ConsumerHeartbeatResult:
+    now = context.now
+    if heartbeat.epoch == JOIN_EPOCH:
+        found = context.group_coordinator.get_or_create_consumer_group(
+            context.node_id, group_id, now
+        )
+    else:
+        found = _group(context, group_id)
+    if heartbeat.epoch < JOIN_EPOCH:
+        return found.leave(heartbeat, now)
     may_describe = partial(allows, context, Operation.DESCRIBE, ResourceType.TOPIC)
-    return found.heartbeat(asked, str(Uuid.random()), now, may_describe)
+    return found.heartbeat(heartbeat, str(Uuid.random()), now, may_describe)
 
 
 def _group(context: Context, group_id: str) -> ConsumerGroup:
-    group = find_group(context, group_id)
+    group = context.group_coordinator.find(context.node_id, group_id, context.now)
     if not isinstance(group, ConsumerGroup):
         what = "not found" if group is None else "not a consumer group"
-        raise refusal("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
+        raise api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
     return group
 
 
-def _response(answer: HeartbeatAnswer) -> ConsumerGroupHeartbeatResponse:
+def _response(answer: ConsumerHeartbeatResult) -> ConsumerGroupHeartbeatResponse:
     response = ConsumerGroupHeartbeatResponse(
         member_id=answer.member_id,
         member_epoch=answer.epoch,

@@ -1,11 +1,11 @@
 """ConsumerGroupDescribe (69), v0 to v1.
 
 v0      groups of the consumer protocol, their epochs and members (KIP-848)
-v1      of which protocol each member is
+v1      the protocol of each member
 
-A group that is not there, or is a classic one, is GROUP_ID_NOT_FOUND. One whose members read topics
-that the client may not describe is TOPIC_AUTHORIZATION_FAILED. Groups that may not be described
-themselves come first.
+A missing group, or a classic one, is GROUP_ID_NOT_FOUND. A group whose members subscribe to topics
+that the client may not describe is TOPIC_AUTHORIZATION_FAILED. Groups that the client may not
+describe come first.
 
 Left out: nothing.
 """
@@ -26,14 +26,13 @@ from ...messages.consumer_group_describe_response import (
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
 from ...wire.uuid import Uuid
+from ..api_error import api_error
+from ..authorization import allows, authorized_operations, check
 from ..authorizer import Operation, ResourceType
 from ..context import Context
-from ..coordinating import check_consumer_protocol, find_group
 from ..groups import ConsumerGroup
-from ..groups.consumer.members import ConsumerMember, places
-from ..refusal import refusal
+from ..groups.consumer.consumer_group_member import ConsumerGroupMember, partitions_of
 from ..registry import handles
-from ..rights import allows, authorized_operations, check
 
 _CLASSIC: Final = 0
 _CONSUMER: Final = 1
@@ -46,7 +45,7 @@ _HIDDEN_TOPICS: Final = (
 def consumer_group_describe(
     context: Context, request: ConsumerGroupDescribeRequest, version: int
 ) -> ConsumerGroupDescribeResponse:
-    """Tell of each group what it is."""
+    """Describes each group, or returns its error."""
     wanted = sorted(request.group_ids, key=lambda it: _may_describe(context, it))
     groups = [_described(context, group_id) for group_id in wanted]
     for group in groups:
@@ -63,31 +62,31 @@ def _may_describe(context: Context, group_id: str) -> bool:
 
 def _described(context: Context, group_id: str) -> DescribedGroup:
     try:
-        check_consumer_protocol(context)
+        context.check_consumer_protocol()
         check(context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
         if not group_id:
-            raise refusal("INVALID_GROUP_ID", "the group id is empty")
-        group = find_group(context, group_id)
+            raise api_error("INVALID_GROUP_ID", "the group id is empty")
+        group = context.group_coordinator.find(context.node_id, group_id, context.now)
         if not isinstance(group, ConsumerGroup):
             what = "not found" if group is None else "not a consumer group"
-            raise refusal("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
+            raise api_error("GROUP_ID_NOT_FOUND", f"Group {group_id} is {what}.")
     except BrokerResponseError as error:
         message = error.detail if error.name == "GROUP_ID_NOT_FOUND" else None
         return DescribedGroup(group_id=group_id, error_code=error.code, error_message=message)
     return DescribedGroup(
         group_id=group_id,
         group_state=group.state,
-        group_epoch=group.kept.epoch,
-        assignment_epoch=group.kept.target_epoch,
+        group_epoch=group.persisted.epoch,
+        assignment_epoch=group.persisted.target_epoch,
         assignor_name=group.assignor,
         members=[_member(context, group, it) for it in group.members.values()],
     )
 
 
-def _member(context: Context, group: ConsumerGroup, member: ConsumerMember) -> Member:
-    target = group.kept.target_of(member.member_id)
-    held: dict[Uuid, set[int]] = {}  # what it has yet to give up too
-    for topic_id, index in places(member):
+def _member(context: Context, group: ConsumerGroup, member: ConsumerGroupMember) -> Member:
+    target = group.persisted.target_assignment_of(member.member_id)
+    held: dict[Uuid, set[int]] = {}  # partitions to revoke included
+    for topic_id, index in partitions_of(member):
         held.setdefault(topic_id, set()).add(index)
     return Member(
         member_id=member.member_id,
@@ -107,7 +106,7 @@ def _member(context: Context, group: ConsumerGroup, member: ConsumerMember) -> M
 def _partitions(
     context: Context, assigned: Iterable[tuple[Uuid, Iterable[int]]]
 ) -> list[TopicPartitions]:
-    """Those of topics that are there."""
+    """Returns the partitions of existing topics."""
     topics = context.cluster.topics
     return [
         TopicPartitions(

@@ -1,31 +1,31 @@
-"""How much users and clients may take: which quota counts for whom, and how it is measured.
+"""Client quotas: which quota applies to a user and client, and how usage is measured.
 
-Plain functions on plain data, with the time handed in. `entities` knows who has which quota,
-`measures` what was taken lately, `metering` puts both together.
+Plain functions on plain data; times are parameters. `entities` has the quotas, `rates` measures
+usage, `client_quota_manager` combines them.
 """
 
+from .client_quota_manager import ClientQuotaManager, ControllerMutationQuota
 from .entities import (
     ENTITY_TYPES,
     KEYS,
     Entity,
     EntityFilter,
     QuotaTable,
-    fault_of_entity,
-    fault_of_value,
+    entity_error,
+    value_error,
 )
-from .measures import TokenBucket, WindowedRate
-from .metering import Metering, MutationQuota
+from .rates import TokenBucket, WindowedRate
 
 __all__ = [
     "ENTITY_TYPES",
     "KEYS",
+    "ClientQuotaManager",
+    "ControllerMutationQuota",
     "Entity",
     "EntityFilter",
-    "Metering",
-    "MutationQuota",
     "QuotaTable",
     "TokenBucket",
     "WindowedRate",
-    "fault_of_entity",
-    "fault_of_value",
+    "entity_error",
+    "value_error",
 ]

@@ -1,6 +1,6 @@
-"""Who has which quota: entities, what may be set for them, and which of several counts.
+"""Quotas by entity: which quotas exist, and which of several applies.
 
-KIP-55 (users and clients), KIP-546 (altering and describing them).
+KIP-55 (users and clients), KIP-546 (altering and describing quotas).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ __all__ = [
     "EntityFilter",
     "Limit",
     "QuotaTable",
-    "fault_of_entity",
-    "fault_of_value",
+    "entity_error",
+    "value_error",
 ]
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 
-#: Those that Kafka knows.
+#: The entity types of Kafka.
 ENTITY_TYPES: Final = (USER, CLIENT_ID, IP)
 
-#: The quotas, by key; True where the value is a whole number. Bytes and mutations (partitions made
-#: and deleted) are counted a second, request_percentage is of the time of one thread.
+#: The quota keys; True if the value is a whole number. Bytes and partition mutations are per
+#: second, request_percentage is of the time of one thread.
 KEYS: Final[Mapping[str, bool]] = {
     "producer_byte_rate": True,
     "consumer_byte_rate": True,
@@ -39,16 +39,16 @@ KEYS: Final[Mapping[str, bool]] = {
     "controller_mutation_rate": False,
 }
 
-#: By entity type, the name; None for the default of the type. The types in order of their names.
+#: Names by entity type; None for the default entity. The types are sorted.
 Entity: TypeAlias = tuple[tuple[str, str | None], ...]
 
 _FRACTION: Final = 1e-6
 
 
 class Limit(NamedTuple):
-    """What a quota allows, and on which meter it is counted: for a user, a client, or both.
+    """A quota value, and the meter that counts for it: of a user, a client, or both.
 
-    `user` and `client_id` are empty where the quota is not for them.
+    `user` and `client_id` are empty if the quota does not name them.
     """
 
     value: float
@@ -57,9 +57,9 @@ class Limit(NamedTuple):
 
 
 class EntityFilter(NamedTuple):
-    """Finds entities: `named` have this very name (None: the default), `typed` any name.
+    """A filter of entities: `named` match a name (None: the default), `typed` match any name.
 
-    With `strict` they have no other parts.
+    With `strict`, entities may have no other types.
     """
 
     named: Mapping[str, str | None]
@@ -67,7 +67,7 @@ class EntityFilter(NamedTuple):
     strict: bool
 
     def finds(self, entity: Entity) -> bool:
-        """Whether the entity is one of those that are asked for."""
+        """Returns whether the filter matches the entity."""
         parts = dict(entity)
         wanted = {*self.named, *self.typed}
         if self.strict and len(parts) != len(wanted):
@@ -89,7 +89,7 @@ class QuotaTable:
         return len(self._values)
 
     def set(self, entity: Entity, key: str, value: float | None) -> None:
-        """Set a quota, or take it away with None."""
+        """Sets a quota, or removes it with None."""
         values = self._values.setdefault(entity, {})
         if value is None:
             values.pop(key, None)
@@ -98,17 +98,17 @@ class QuotaTable:
         if not values:
             del self._values[entity]
 
-    def found_by(self, wanted: EntityFilter) -> Iterator[tuple[Entity, Mapping[str, float]]]:
-        """The entities that a filter finds, with their quotas by key."""
+    def matching(self, wanted: EntityFilter) -> Iterator[tuple[Entity, Mapping[str, float]]]:
+        """Yields the matching entities with their quotas by key."""
         for entity, values in self._values.items():
             if wanted.finds(entity):
                 yield entity, values
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
-        """The quota that counts for a user and its client; None where none does.
+        """Returns the quota that applies to a user and client; None if none applies.
 
-        The first that is set: of the user with this client, with any client, alone; of any user
-        in the same order; of the client, of any client.
+        The first one that is set counts: of the user with this client, with any client, alone; of
+        any user in the same order; of the client, of any client.
         """
         for entity, by_user, by_client in _precedence(user, client_id):
             value = self._values.get(entity, {}).get(key)
@@ -126,8 +126,8 @@ def _precedence(user: str, client_id: str) -> Iterator[tuple[Entity, bool, bool]
         yield ((CLIENT_ID, of_client),), False, True
 
 
-def fault_of_entity(entity: Entity) -> str | None:
-    """Why a broker refuses quotas for this entity; None where it takes them."""
+def entity_error(entity: Entity) -> str | None:
+    """Returns why a broker rejects quotas for this entity; None if it accepts them."""
     if not entity:
         return "the entity is empty; name a user, a client-id or both"
     for kind, name in entity:
@@ -140,8 +140,8 @@ def fault_of_entity(entity: Entity) -> str | None:
     return None
 
 
-def fault_of_value(key: str, value: float) -> str | None:
-    """Why a broker refuses this value; None where it takes it."""
+def value_error(key: str, value: float) -> str | None:
+    """Returns why a broker rejects this value; None if it accepts it."""
     whole = KEYS.get(key)
     if whole is None:
         return f"unknown quota {key!r}; there are {', '.join(KEYS)}"

@@ -1,6 +1,6 @@
-"""TLS of a listener: what it shows, and whether clients must show something too.
+"""TLS of a listener: its certificate, and whether clients must authenticate by certificates.
 
-Makes an `ssl.SSLContext` of it, and says in words why a handshake failed. Opens no connection.
+Creates an `ssl.SSLContext`, and explains failed handshakes. Opens no connection.
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ _VERIFY: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTls:
-    """What a listener with TLS shows, and asks for. Raises ConfigurationError.
+    """The TLS settings of a listener. Raises ConfigurationError.
 
-    Each part of it is PEM, or the path of a file of it, which is read when the broker starts.
+    Each part is PEM, or the path of a PEM file, which is read when the broker starts.
     """
 
-    #: The broker's certificate, with those between it and its root.
+    #: The broker's certificate, with the intermediate certificates.
     certificate: Pem = field(repr=False)
-    #: Its private key; None when `certificate` holds it too.
+    #: Its private key; None if `certificate` holds it too.
     key: Pem | None = field(default=None, repr=False)
-    #: What the key is encrypted with.
+    #: The password of the encrypted key.
     key_password: str | None = field(default=None, repr=False)
-    #: Who signs certificates of clients; needed to ask for them.
+    #: The CA of client certificates; needed to request them.
     client_ca: Pem | None = field(default=None, repr=False)
-    #: Whether clients show a certificate (Kafka's ssl.client.auth). One that is shown is checked.
+    #: Whether clients authenticate by certificates (ssl.client.auth). A given certificate is
+    #: verified.
     client_auth: ClientAuth = "none"
 
     def __post_init__(self) -> None:
@@ -56,22 +57,23 @@ class ServerTls:
             )
         if self.client_auth == "none" and self.client_ca is not None:
             raise ConfigurationError(
-                "client_ca is set and client_auth is 'none', so that nobody is asked: set"
-                " client_auth to 'required' or 'requested'"
+                "client_ca is set and client_auth is 'none', so that no client certificate is"
+                " requested: set client_auth to 'required' or 'requested'"
             )
 
 
-#: Who hears of a handshake that failed, in the task or callback that makes it; None for nobody.
+#: Called with the error of a failed handshake, in the task or callback that makes it; None for no
+#: call.
 ON_FAULT: Final[ContextVar[Callable[[ssl.SSLError], None] | None]] = ContextVar(
     "ON_FAULT", default=None
 )
 
 
 class _Handshake(ssl.SSLObject):
-    """One that failed goes on as if it waited, so that its alert still goes out.
+    """Keeps waiting after a failed handshake, so that its alert is still sent.
 
-    Python's event loop closes at once, and with that drops what tells the client why. Whoever
-    hears of it by `ON_FAULT` ends the connection.
+    Python's event loop closes the connection at once, which drops the alert for the client. The
+    function in `ON_FAULT` closes the connection.
     """
 
     _failed = False
@@ -93,7 +95,7 @@ class _Handshake(ssl.SSLObject):
 
 
 def server_context(tls: ServerTls) -> ssl.SSLContext:
-    """What Python's TLS needs. Raises ConfigurationError that names the part at fault."""
+    """Returns the context. Raises ConfigurationError that names the wrong part."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.sslobject_class = _Handshake
     context.minimum_version = ssl.TLSVersion.TLSv1_2  # as Kafka's ssl.enabled.protocols
@@ -115,31 +117,31 @@ def _trust(context: ssl.SSLContext, client_ca: Pem) -> None:
         raise ConfigurationError(f"{name} holds a certificate that is broken") from None
 
 
-#: What OpenSSL calls it, and what it means to who reads the broker's log.
+#: The reasons of OpenSSL with their meaning for readers of the broker's log.
 _FAULTS: Final = {
     "WRONG_VERSION_NUMBER": "the client does not speak TLS",
     "HTTP_REQUEST": "the client speaks HTTP without TLS",
     "HTTPS_PROXY_REQUEST": "the client speaks HTTP without TLS",
-    "UNSUPPORTED_PROTOCOL": "the client speaks no version of TLS that is taken here",
-    "NO_SHARED_CIPHER": "the client takes no cipher that we have",
+    "UNSUPPORTED_PROTOCOL": "the client supports no TLS version of the broker",
+    "NO_SHARED_CIPHER": "the client supports no cipher of the broker",
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client shows no certificate, and client_auth is"
     " 'required'",
     "CERTIFICATE_VERIFY_FAILED": "the client's certificate is not trusted",
-    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust our certificate",
-    "SSLV3_ALERT_BAD_CERTIFICATE": "the client does not take our certificate",
-    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client finds our certificate expired",
-    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not take our certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the broker's certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client rejects the broker's certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the broker's certificate is expired for the client",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client rejects the broker's certificate",
 }
 
 
 def handshake_fault(error: BaseException) -> str:
-    """Why a handshake failed, as the end of a sentence in one line."""
+    """Returns why a handshake failed, as the end of a sentence in one line."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"{_FAULTS['CERTIFICATE_VERIFY_FAILED']}: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
         reason = getattr(error, "reason", None) or "the client ended it"
         return _FAULTS.get(reason, reason)
-    if isinstance(error, ConnectionAbortedError):  # so asyncio tells of its time limit
+    if isinstance(error, ConnectionAbortedError):  # asyncio's error for its handshake timeout
         return "it took too long (tls_handshake_timeout_ms)"
     if isinstance(error, OSError):
         return "the client ended the connection"

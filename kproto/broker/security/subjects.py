@@ -1,8 +1,8 @@
-"""Whom a certificate stands for: its subject as Kafka writes it, such as `CN=alice,OU=bread`.
+"""The subject of a certificate as Kafka writes it, such as `CN=alice,OU=bread`.
 
-Knows the bytes of a certificate (X.509, RFC 5280) as far as the subject, and nothing of TLS. The
-text is what Java's `X500Principal.getName()` gives, the name of Kafka's principal unless
-`ssl.principal.mapping.rules` are set: RFC 2253, the most particular part first.
+Parses a certificate (X.509, RFC 5280) up to the subject, and knows nothing of TLS. The text is that
+of Java's `X500Principal.getName()`, the name of Kafka's principal unless
+`ssl.principal.mapping.rules` are set: RFC 2253, the most specific part first.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _SET: Final = 0x31
 _OBJECT_IDENTIFIER: Final = 0x06
 _VERSION: Final = 0xA0
 
-#: What stands before the subject, behind the version, which may be missing: serial number,
-#: signature algorithm, issuer, validity (RFC 5280, 4.1).
+#: Fields before the subject, after the optional version: serial number, signature algorithm,
+#: issuer, validity (RFC 5280, 4.1).
 _BEFORE_SUBJECT: Final = 4
 
-#: Attributes with a name of their own (RFC 2253, 2.3); all others are written as numbers.
+#: Attributes with a short name (RFC 2253, 2.3); all others are written as numbers.
 _NAMES: Final = {
     "2.5.4.3": "CN",
     "2.5.4.6": "C",
@@ -36,16 +36,16 @@ _NAMES: Final = {
     "0.9.2342.19200300.100.1.25": "DC",
 }
 
-#: Types of text, by their tags (UTF8String, PrintableString, TeletexString, IA5String,
-#: GeneralString, BMPString), all of which Java reads as UTF-8; any other type is written as bytes.
+#: Tags of text types (UTF8String, PrintableString, TeletexString, IA5String, GeneralString,
+#: BMPString), all of which Java reads as UTF-8; any other type is written as bytes.
 _TEXTS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
 
-#: Java puts a backslash before each of these, wherever it stands.
+#: Java escapes each of these with a backslash.
 _ESCAPED: Final = frozenset(',=+<>#;"\\')
 
 
 class _Value(NamedTuple):
-    """One value of DER: its tag, its content, and all of its bytes."""
+    """One DER value: its tag, its content, and all of its bytes."""
 
     tag: int
     content: bytes
@@ -53,7 +53,7 @@ class _Value(NamedTuple):
 
 
 def subject_of(certificate: bytes) -> str:
-    """The subject of a certificate in DER; empty for one without.
+    """Returns the subject of a certificate in DER; empty if it has none.
 
     Raises `AuthenticationError` for bytes that are no certificate.
     """
@@ -79,7 +79,7 @@ def _text(subject: _Value) -> str:
 
 
 def _attributes(relative_name: _Value) -> Iterator[str]:
-    """The `NAME=value` of one relative distinguished name, which mostly has a single one."""
+    """Yields the `NAME=value` of one relative distinguished name, mostly a single one."""
     if relative_name.tag != _SET:
         raise ValueError
     for attribute in _values(relative_name.content):
@@ -96,7 +96,7 @@ def _attributes(relative_name: _Value) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    """RFC 2253, 2.4, as Java reads it."""
+    """Escapes a value by RFC 2253, 2.4, as Java does."""
     inner = text.strip(" ")
     before = len(text) - len(text.lstrip(" ")) if inner else len(text)
     behind = len(text) - before - len(inner)
@@ -105,7 +105,7 @@ def _escape(text: str) -> str:
 
 
 def _identifier(content: bytes) -> str:
-    """An object identifier as numbers with dots (X.690, 8.19)."""
+    """Returns an object identifier as numbers with dots (X.690, 8.19)."""
     numbers: list[int] = []
     number = 0
     for octet in content:
@@ -118,7 +118,7 @@ def _identifier(content: bytes) -> str:
 
 
 def _values(data: bytes) -> Iterator[_Value]:
-    """The values of DER that follow one another in `data` (X.690, 8.1)."""
+    """Yields the consecutive DER values in `data` (X.690, 8.1)."""
     at = 0
     while at < len(data):
         tag, size, start = data[at], data[at + 1], at + 2

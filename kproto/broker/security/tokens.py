@@ -1,7 +1,7 @@
-"""Delegation tokens (KIP-48, KIP-373): who owns each, who may renew it, until when it is good.
+"""Delegation tokens (KIP-48, KIP-373) with their owners, renewers and expiration.
 
-Knows no message and no clock: whoever asks says what time it is, in ms since the epoch. A token's
-HMAC is its password; it is made with the broker's secret key, so that it needs not be kept apart.
+Knows no message and no clock: times are parameters, in ms since the epoch. A token's HMAC is its
+password, computed with the broker's secret key.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 
 from ...protocol.sasl import SaltedCredential
 from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
 from ..principals import ANONYMOUS, Principal
-from ..refusal import refusal
 from .users import SCRAM_MECHANISMS
 
-__all__ = ["DelegationTokens", "Token", "check_may_ask"]
+__all__ = ["DelegationTokens", "Token", "check_token_request"]
 
 #: Random bytes of a token's id.
 _ID_BYTES = 16
@@ -35,26 +35,26 @@ class Token:
     requester: Principal
     renewers: tuple[Principal, ...]
     issued_ms: int
-    #: Until when it is good, unless it is renewed.
+    #: When it expires, unless it is renewed.
     expires_ms: int
-    #: Until when it can be renewed at most.
+    #: The latest time to which it can be renewed.
     max_ms: int
 
     @property
     def hmac_text(self) -> str:
-        """The HMAC in base64: its password, with the id as user name."""
+        """Returns the HMAC in base64: the password, with the token id as the user name."""
         return base64.b64encode(self.hmac).decode("ascii")
 
     def is_of(self, principal: Principal) -> bool:
-        """Whether `principal` owns it or may renew it."""
+        """Returns whether `principal` owns the token or may renew it."""
         return principal == self.owner or principal in self.renewers
 
 
 class DelegationTokens:
     """The tokens of a cluster; without a `secret_key` there are none.
 
-    `max_lifetime_ms` and `renew_ms` bound what is asked for. One that has ended is remembered for
-    `kept_ms`, so that it is told from one that never was.
+    `max_lifetime_ms` and `renew_ms` limit what requests ask for. An expired token is remembered for
+    `kept_ms`, so that its error is DELEGATION_TOKEN_EXPIRED.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class DelegationTokens:
         self._credentials: dict[tuple[str, int], SaltedCredential] = {}
 
     @property
-    def are_there(self) -> bool:
-        """Whether somebody may come in by one."""
+    def has_tokens(self) -> bool:
+        """Returns whether any token exists."""
         return bool(self._tokens)
 
     def create(
@@ -80,7 +80,7 @@ class DelegationTokens:
         max_lifetime_ms: int,
         now_ms: int,
     ) -> Token:
-        """A new token; a lifetime of 0 or less stands for the longest.
+        """Returns a new token; a lifetime of 0 or less stands for the maximum.
 
         Raises BrokerResponseError: DELEGATION_TOKEN_AUTH_DISABLED.
         """
@@ -104,18 +104,18 @@ class DelegationTokens:
         return token
 
     def renew(self, mac: bytes, principal: Principal, period_ms: int, now_ms: int) -> int:
-        """Put the end of a token off, by as much as is allowed if `period_ms` is 0 or less.
+        """Renews a token by `period_ms`, by the maximum if that is 0 or less.
 
-        The new end. Raises BrokerResponseError, as `expire` does.
+        Returns the new expiry time. Raises BrokerResponseError, as `expire` does.
         """
         token = self._changeable(mac, principal, now_ms)
         period = min(self._renew_ms, period_ms) if period_ms > 0 else self._renew_ms
         return self._end(token, now_ms + period)
 
     def expire(self, mac: bytes, principal: Principal, period_ms: int, now_ms: int) -> int:
-        """Let a token end `period_ms` from now; at once if that is negative.
+        """Lets a token expire `period_ms` from now; at once if that is negative.
 
-        When it ends, or the period itself if that is at once, as Kafka's controller has it. Raises
+        Returns the expiry time, or the negative period, as Kafka's controller does. Raises
         BrokerResponseError: DELEGATION_TOKEN_NOT_FOUND, _EXPIRED, _OWNER_MISMATCH, _AUTH_DISABLED.
         """
         token = self._changeable(mac, principal, now_ms)
@@ -124,23 +124,26 @@ class DelegationTokens:
             return period_ms
         return self._end(token, now_ms + period_ms)
 
-    def described(self, now_ms: int) -> Iterator[Token]:
-        """Every token that is known. Raises BrokerResponseError: DELEGATION_TOKEN_AUTH_DISABLED."""
+    def all_tokens(self, now_ms: int) -> Iterator[Token]:
+        """Yields every known token. Raises BrokerResponseError: DELEGATION_TOKEN_AUTH_DISABLED."""
         self._key()
         self._forget(now_ms)
         yield from self._tokens.values()
 
-    def good(self, token_id: str, now_ms: int) -> Token | None:
-        """The token by which somebody may come in; None for one that is not there, or has ended."""
+    def valid_token(self, token_id: str, now_ms: int) -> Token | None:
+        """Returns a token that is valid for authentication.
+
+        None if it is unknown or has expired.
+        """
         token = self._tokens.get(token_id)
         return token if token is not None and token.expires_ms > now_ms else None
 
     def credential(self, number: int, token_id: str, now_ms: int) -> SaltedCredential | None:
-        """What SCRAM's mechanism `number` is checked against: the HMAC in base64 as password.
+        """Returns the SCRAM credential of a token for a mechanism.
 
-        It is derived at the first use, which takes some ms.
+        Its HMAC in base64 is the password. It is derived at the first use, which takes some ms.
         """
-        token = self.good(token_id, now_ms)
+        token = self.valid_token(token_id, now_ms)
         if token is None:
             return None
         derived = self._credentials.get((token_id, number))
@@ -155,18 +158,18 @@ class DelegationTokens:
 
     def _key(self) -> bytes:
         if self._secret_key is None:
-            raise refusal("DELEGATION_TOKEN_AUTH_DISABLED", "the broker has no secret key")
+            raise api_error("DELEGATION_TOKEN_AUTH_DISABLED", "the broker has no secret key")
         return self._secret_key
 
     def _changeable(self, mac: bytes, principal: Principal, now_ms: int) -> Token:
-        """The token with this HMAC, for somebody who may change it."""
+        """Returns the token with this HMAC, if the principal may change it."""
         self._key()
         self._forget(now_ms)
         for token in self._tokens.values():
             if hmac.compare_digest(token.hmac, mac):
                 break
         else:
-            raise refusal("DELEGATION_TOKEN_NOT_FOUND", "there is no such token")
+            raise api_error("DELEGATION_TOKEN_NOT_FOUND", "there is no such token")
         fault = _fault(token, principal, now_ms)
         if fault is not None:
             raise fault
@@ -178,7 +181,7 @@ class DelegationTokens:
         return ends
 
     def _forget(self, now_ms: int) -> None:
-        """Drop the tokens that ended long enough ago."""
+        """Removes tokens that expired long enough ago."""
         for token in list(self._tokens.values()):
             if token.expires_ms + self._kept_ms < now_ms:
                 self._drop(token)
@@ -189,25 +192,28 @@ class DelegationTokens:
             self._credentials.pop((token.token_id, number), None)
 
 
-def check_may_ask(security_protocol: str, principal: Principal, *, by_token: bool) -> None:
-    """Refuse who may not ask for tokens: one that came by a token, or without saying who it is.
+def check_token_request(
+    security_protocol: str, principal: Principal, *, token_authenticated: bool
+) -> None:
+    """Rejects requests about tokens by clients without their own authentication (KIP-48).
 
-    Raises BrokerResponseError: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED (KIP-48).
+    Raises BrokerResponseError: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED for clients that authenticated
+    by a token, or not at all.
     """
     if (
-        by_token
+        token_authenticated
         or security_protocol == "PLAINTEXT"
         or (security_protocol == "SSL" and principal == ANONYMOUS)
     ):
-        raise refusal(
+        raise api_error(
             "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED",
-            f"{principal} came by {'a token' if by_token else security_protocol}",
+            f"{principal} came by {'a token' if token_authenticated else security_protocol}",
         )
 
 
 def _fault(token: Token, principal: Principal, now_ms: int) -> BrokerResponseError | None:
     if token.expires_ms < now_ms:
-        return refusal("DELEGATION_TOKEN_EXPIRED", "the token has ended")
+        return api_error("DELEGATION_TOKEN_EXPIRED", "the token has ended")
     if not token.is_of(principal):
-        return refusal("DELEGATION_TOKEN_OWNER_MISMATCH", f"the token is not {principal}'s")
+        return api_error("DELEGATION_TOKEN_OWNER_MISMATCH", f"the token is not {principal}'s")
     return None

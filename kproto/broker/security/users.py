@@ -1,7 +1,7 @@
-"""Users and what is kept of their passwords: salted keys, from which no password can be read back.
+"""Users and their credentials: salted keys, from which no password can be recovered.
 
-Knows no message and no connection. PLAIN's users and those of SCRAM begin as the same; what is
-altered later (KIP-554) are those of SCRAM alone, as in Kafka, whose PLAIN has a list of its own.
+Knows no message and no connection. PLAIN and SCRAM start with the same users; later changes
+(KIP-554) apply to SCRAM alone, as in Kafka, where PLAIN has its own list.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ...protocol.sasl import MIN_ITERATIONS, SaltedCredential
 from ...wire.errors import AuthenticationError, ConfigurationError
-from ..lines import is_whole
+from ..log_escaping import is_encodable
 
 __all__ = ["SCRAM_MECHANISMS", "ScramMechanism", "Users", "check_users"]
 
@@ -24,7 +24,7 @@ class ScramMechanism(NamedTuple):
     hash_name: str
 
 
-#: Every mechanism of SCRAM, by its number.
+#: The SCRAM mechanisms by number.
 SCRAM_MECHANISMS: Final[Mapping[int, ScramMechanism]] = {
     each.number: each
     for each in (
@@ -35,7 +35,7 @@ SCRAM_MECHANISMS: Final[Mapping[int, ScramMechanism]] = {
 
 
 def check_users(users: Mapping[str, str]) -> None:
-    """Raise ConfigurationError for users that could not come in; it shows no password."""
+    """Raises ConfigurationError for users that could not authenticate; it shows no password."""
     if not isinstance(users, Mapping):
         raise ConfigurationError(
             f"users is a {type(users).__name__}; give a mapping of names to passwords"
@@ -46,7 +46,7 @@ def check_users(users: Mapping[str, str]) -> None:
                 f"users: {name!r} has no name or no password; both are texts, and not empty"
             )
         for what, text in (("name", name), ("password", password)):
-            if "\0" in text or not is_whole(text):
+            if "\0" in text or not is_encodable(text):
                 raise ConfigurationError(
                     f"users: the {what} of {name!r} holds a NUL or half a character, which SASL"
                     " cannot carry"
@@ -56,7 +56,7 @@ def check_users(users: Mapping[str, str]) -> None:
 class Users:
     """The users of a cluster. Deriving their keys takes some ms each.
 
-    Passwords are taken as they are, without SASLprep, as Kafka's own classes do.
+    Passwords are used as they are, without SASLprep, as in Kafka's own classes.
     """
 
     def __init__(self, passwords: Mapping[str, str], iterations: int = MIN_ITERATIONS) -> None:
@@ -75,20 +75,20 @@ class Users:
         self._plain = dict(self._scram[1])
 
     def for_plain(self, name: str) -> SaltedCredential | None:
-        """What PLAIN is checked against; None for a user that does not exist."""
+        """Returns a user's credential for PLAIN; None for an unknown user."""
         return self._plain.get(name)
 
     def for_scram(self, number: int, name: str) -> SaltedCredential | None:
-        """A user's credential for the mechanism of SCRAM with this number."""
+        """Returns a user's credential for the SCRAM mechanism with this number."""
         return self._scram[number].get(name)
 
     @property
     def names(self) -> list[str]:
-        """The users that have a credential of SCRAM, in order."""
+        """Returns the users with SCRAM credentials, sorted."""
         return sorted(set().union(*self._scram.values()))
 
     def credentials(self, name: str) -> dict[int, SaltedCredential]:
-        """A user's credentials by the number of the mechanism; empty for an unknown user."""
+        """Returns a user's credentials by mechanism number; empty for an unknown user."""
         return {
             number: credentials[name]
             for number, credentials in self._scram.items()
@@ -96,11 +96,11 @@ class Users:
         }
 
     def set(self, number: int, name: str, credential: SaltedCredential) -> None:
-        """Let a user come in by this credential, in place of the one it had."""
+        """Sets a user's credential."""
         if credential.hash_name != SCRAM_MECHANISMS[number].hash_name:
             raise AuthenticationError(f"a credential for {credential.hash_name} is of another hash")
         self._scram[number][name] = credential
 
     def remove(self, number: int, name: str) -> None:
-        """Take a credential away; connections that are open stay."""
+        """Removes a user's credential; open connections stay."""
         del self._scram[number][name]

@@ -1,4 +1,4 @@
-"""What one partition keeps: its log and the producers that write to it.
+"""The storage of one partition: its log, its leader epochs, and the state of its producers.
 
-Knows no message, no handler, no session, and does not wait.
+Knows no message, no handler and no session, and does not wait.
 """

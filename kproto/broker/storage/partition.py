@@ -1,22 +1,22 @@
-"""One partition: its log, who writes to it, and who leads it."""
+"""One partition: its log, its producers, its leader and its ISR."""
 
 from __future__ import annotations
 
-from ..leadership import Leadership
-from ..watched import Watched
+from ..leader_and_isr import LeaderAndIsr
+from ..watchable import Watchable
 from .log import PartitionLog
-from .memory import MemoryLog
-from .room import Room
-from .sequences import ProducerSequences
+from .memory_log import MemoryLog
+from .producer_state import ProducerStateManager
+from .storage_limit import StorageLimit
 
 __all__ = ["Partition"]
 
 
 class Partition:
-    """One partition: its log, and the idempotent producers that write to it.
+    """A partition with its log and the state of its idempotent producers.
 
-    Every replica has what the leader has and no transaction is ever open, so that the high
-    watermark and the last stable offset are the end of the log.
+    All replicas have the same records and no transaction is ever open, so that high watermark and
+    last stable offset are the log end offset.
     """
 
     def __init__(
@@ -24,46 +24,47 @@ class Partition:
         index: int,
         log: PartitionLog | None = None,
         *,
-        led: Leadership | None = None,
-        room: Room | None = None,
+        leader_and_isr: LeaderAndIsr | None = None,
+        storage_limit: StorageLimit | None = None,
     ) -> None:
         self.index = index
-        self.led = Leadership.first((0,)) if led is None else led
-        self.log = MemoryLog(room) if log is None else log
-        self.sequences = ProducerSequences()
-        #: Changes with each leader epoch and when the topic is deleted, and not with appends: for
-        #: what waits where the leader coordinates something.
-        self.moved = Watched()
+        self.leader_and_isr = LeaderAndIsr.first((0,)) if leader_and_isr is None else leader_and_isr
+        self.log = MemoryLog(storage_limit) if log is None else log
+        self.producer_states = ProducerStateManager()
+        #: Changes with each leader epoch and when the topic is deleted, but not with appends: for
+        #: requests that wait for a coordinator.
+        self.moved = Watchable()
 
     @property
     def high_watermark(self) -> int:
-        """The end of what consumers may read."""
+        """Returns the end of the records that consumers may read."""
         return self.log.end_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what consumers of committed records may read."""
+        """Returns the end of the records that read_committed consumers may read."""
         return self.log.end_offset
 
-    def take_leadership(self, led: Leadership) -> bool:
-        """Let `led` count from now on; whether the leader is another, so that the epoch rose.
+    def update_leader_and_isr(self, leader_and_isr: LeaderAndIsr) -> bool:
+        """Sets leader and ISR; returns True if the leader changed, which raises the leader epoch.
 
-        Who waits for the log is woken: the answer of another leader is NOT_LEADER_OR_FOLLOWER.
+        A new leader epoch wakes the requests that wait for the log: their broker answers
+        NOT_LEADER_OR_FOLLOWER if it leads no more.
         """
-        before, self.led = self.led, led
-        if before.leader == led.leader:
+        before, self.leader_and_isr = self.leader_and_isr, leader_and_isr
+        if before.leader == leader_and_isr.leader:
             return False
         self._begin_epoch()
         return True
 
     def truncate(self, offset: int) -> int:
-        """Lose the end of the log from `offset` on, as after an unclean election; its new end.
+        """Truncates the log at `offset`, as an unclean leader election does; returns its new end.
 
-        Batches are lost whole, and the leader epoch rises. Producers are known by what is left.
-        Raises OFFSET_OUT_OF_RANGE for an offset that is not within the log.
+        Whole batches are lost, and the leader epoch rises. Producer state is rebuilt from the
+        remaining batches. Raises OFFSET_OUT_OF_RANGE for an offset that is not within the log.
         """
         self.log.truncate(offset)
-        self.sequences.truncate(self.log.end_offset, self.log)
+        self.producer_states.truncate(self.log.end_offset, self.log)
         self._begin_epoch()
         return self.log.end_offset
 

@@ -1,7 +1,7 @@
-"""What a log no longer keeps: by retention.bytes and retention.ms, from its start on.
+"""Deletes the oldest batches of a log by retention.bytes and retention.ms.
 
-Kafka deletes whole segments; here each batch is one. As there, the newest is no exception, and a
-batch that is not due keeps those behind it. Decides alone: whoever looks at a log asks before.
+Kafka deletes whole segments; here each batch is a segment. As in Kafka, the newest is no exception,
+and a batch within the limits keeps all later ones. Callers apply it before they read a log.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from ..topic_configs import TopicConfig
 from .log import PartitionLog, StoredBatch
 
-__all__ = ["keep_retention"]
+__all__ = ["apply_retention"]
 
 
-def keep_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None:
-    """Move the start of `log` behind the batches that are too many or too old at `now_ms`."""
+def apply_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None:
+    """Moves the log start offset after the batches that exceed a limit at `now_ms`."""
     if config.retention_bytes < 0 and config.retention_ms < 0:
         return
     start = None
@@ -29,7 +29,10 @@ def keep_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None:
 
 
 def _is_too_old(batch: StoredBatch, config: TopicConfig, now_ms: int) -> bool:
-    """By its largest timestamp; what was too old when it came stays as until Kafka looks."""
+    """Returns whether a batch is too old by its largest timestamp.
+
+    A batch that was too old when it was appended stays until Kafka's next check.
+    """
     if config.retention_ms < 0:
         return False
     if batch.appended_ms - batch.largest_time > config.retention_ms:

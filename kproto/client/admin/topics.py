@@ -1,4 +1,4 @@
-"""Topics made and deleted: plain data to requests, and an error where a response tells of one."""
+"""Builds the requests that create and delete topics, and raises the errors of their responses."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _DELETE_BY_STRUCT: Final = 6
 
 
 class NewTopic(NamedTuple):
-    """A topic to create; -1 takes the broker's default (KIP-464).
+    """A topic to create; -1 takes the default of the broker (KIP-464).
 
-    `configs` are its settings, as text: `{"retention.ms": "1000"}`.
+    `configs` are topic configs as text: `{"retention.ms": "1000"}`.
     """
 
     name: str
@@ -43,7 +43,7 @@ class NewTopic(NamedTuple):
 def create_topics_request(
     topics: Sequence[str | NewTopic], timeout_ms: int, *, validate_only: bool
 ) -> CreateTopicsRequest:
-    """The request that creates `topics`. Raises ConfigurationError for what is none."""
+    """Returns the request that creates `topics`. Raises ConfigurationError for invalid ones."""
     for topic in topics:
         if not isinstance(topic, str | NewTopic):
             raise ConfigurationError(f"{topic!r} is neither the name of a topic nor a NewTopic")
@@ -67,7 +67,7 @@ def create_topics_request(
 
 
 def raise_for_created(response: CreateTopicsResponse) -> None:
-    """Raise BrokerResponseError for the first topic that was refused."""
+    """Raises BrokerResponseError for the first topic that was not created."""
     for topic in response.topics:
         detail = f": {topic.error_message}" if topic.error_message else ""
         raise_for_code(topic.error_code, f"creating topic {topic.name!r}{detail}")
@@ -76,7 +76,7 @@ def raise_for_created(response: CreateTopicsResponse) -> None:
 def delete_topics_request(
     names: Sequence[str], timeout_ms: int, version: int
 ) -> DeleteTopicsRequest:
-    """The request that deletes topics by name, in the shape that `version` has."""
+    """Returns the request that deletes topics by name, in the shape of `version`."""
     if version >= _DELETE_BY_STRUCT:
         topics = [DeleteTopicState(name=name) for name in names]
         return DeleteTopicsRequest(topics=topics, timeout_ms=timeout_ms)
@@ -84,7 +84,7 @@ def delete_topics_request(
 
 
 def raise_for_deleted(response: DeleteTopicsResponse) -> None:
-    """Raise BrokerResponseError for the first topic that was not deleted."""
+    """Raises BrokerResponseError for the first topic that was not deleted."""
     for topic in response.responses:
         detail = f": {topic.error_message}" if topic.error_message else ""
         raise_for_code(topic.error_code, f"deleting topic {topic.name!r}{detail}")

@@ -1,6 +1,6 @@
-"""What is done and not committed yet, when the next commit is due, and what an answer means.
+"""`CommitState`: what is committed, when the next commit is due, and what responses mean.
 
-Sans-IO: times are passed in, in seconds of the client's clock. `committer` sends.
+Sans-IO: times are passed in, in seconds of the client's clock. `committer` sends commits.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from ...wire.errors import BrokerResponseError
 from ..core.retry import Remedy, remedy_of_code
 from ..metadata.cluster import TopicPartition
 from .incomplete_offsets import is_told
+from .membership import MEMBER_ERRORS
 from .requests import ToCommit
 
 __all__ = ["RENEW_S", "CommitResult", "CommitState", "Meaning", "judged", "meaning_of"]
 
 _NEVER: Final = float("inf")
 
-#: An offset that has not changed for so long, in seconds, is committed again: a group without
-#: members loses its offsets some time after they were committed (offsets.retention.minutes, at
-#: least one, a week by default), though somebody reads by them.
+#: An unchanged offset is committed again after so long, in seconds: a group without members loses
+#: its offsets some time after the commit (offsets.retention.minutes, at least one, a week by
+#: default), though a consumer of partitions by hand reads them.
 RENEW_S: Final = 3_600.0
 
 
@@ -35,16 +36,12 @@ class Meaning(Enum):
     FAILED = "nothing mends it"
 
 
-#: Where Kafka's table of all errors says otherwise, or less. The last two lines are of what the
-#: coordinator knows of topics, which lags behind.
+#: Exceptions from Kafka's table of all errors. The last two rows are due to the metadata of the
+#: coordinator, which may be older.
 _MEANINGS: Final = {
     code_of(name): meaning
     for name, meaning in {
-        "UNKNOWN_MEMBER_ID": Meaning.REFUSED,
-        "ILLEGAL_GENERATION": Meaning.REFUSED,
-        "FENCED_INSTANCE_ID": Meaning.REFUSED,  # KIP-345
-        "REBALANCE_IN_PROGRESS": Meaning.REFUSED,
-        "STALE_MEMBER_EPOCH": Meaning.REFUSED,  # KIP-848
+        **dict.fromkeys(MEMBER_ERRORS, Meaning.REFUSED),
         "UNKNOWN_TOPIC_OR_PARTITION": Meaning.SOON,
         "UNKNOWN_TOPIC_ID": Meaning.SOON,  # KIP-516
     }.items()
@@ -52,7 +49,7 @@ _MEANINGS: Final = {
 
 
 def meaning_of(code: int) -> Meaning:
-    """What an error code of a commit means."""
+    """Returns what an error code of a commit means."""
     known = _MEANINGS.get(code)
     if known is not None:
         return known
@@ -60,7 +57,7 @@ def meaning_of(code: int) -> Meaning:
 
 
 class CommitResult(NamedTuple):
-    """The partitions of a commit, by what became of them: committed, or with their errors."""
+    """The partitions of a commit by their result: committed, or with an error of each meaning."""
 
     committed: list[TopicPartition]
     again: dict[TopicPartition, BrokerResponseError]
@@ -70,7 +67,7 @@ class CommitResult(NamedTuple):
 
 
 def judged(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> CommitResult:
-    """What is to be done about the answers to a commit."""
+    """Sorts the results of a commit by what is to be done."""
     found = CommitResult([], {}, {}, {}, {})
     by_meaning = {
         Meaning.AGAIN: found.again,
@@ -78,18 +75,18 @@ def judged(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> Comm
         Meaning.REFUSED: found.refused,
         Meaning.FAILED: found.failed,
     }
-    for place, error in answers.items():
+    for tp, error in answers.items():
         if error is None:
-            found.committed.append(place)
+            found.committed.append(tp)
         else:
-            by_meaning[meaning_of(error.code)][place] = error
+            by_meaning[meaning_of(error.code)][tp] = error
     return found
 
 
 class CommitState:
-    """What was committed last, by partition, and where those began that have no commit.
+    """The last commit of each partition, and the start offsets of partitions without a commit.
 
-    `next_at` is when the next commit is due that the consumer makes by itself.
+    `next_at` is when the next auto-commit is due, in seconds.
     """
 
     def __init__(self, interval_ms: int) -> None:
@@ -99,64 +96,60 @@ class CommitState:
         self.next_at = _NEVER
 
     def begin(self, now: float) -> None:
-        """Let the time to the next commit run."""
+        """Starts the interval to the next auto-commit."""
         self.next_at = now + self._interval_s
 
     def rest(self) -> None:
-        """Nothing is to be committed by itself."""
+        """Makes no auto-commit due."""
         self.next_at = _NEVER
 
     def due(
         self,
         done: Mapping[TopicPartition, ToCommit],
         now: float,
-        standing: Container[TopicPartition] = (),
+        unchanged: Container[TopicPartition] = (),
     ) -> dict[TopicPartition, ToCommit]:
-        """What of `done` is to be committed: what was not yet, or not for long, then as it was.
+        """Returns those of `done` that were not committed yet, or were long ago, then unchanged.
 
-        In those that are `standing` nothing more was done, whatever was committed.
+        In `unchanged` partitions nothing more was processed, whatever was committed.
         """
         found = {}
-        for place, its in done.items():
-            last, at = self._last.get(place, (None, now))
+        for tp, its in done.items():
+            last, at = self._last.get(tp, (None, now))
             if last is None:
-                if place not in standing:
-                    found[place] = its
-            elif place in standing or _is_same(last, its):
+                if tp not in unchanged:
+                    found[tp] = its
+            elif tp in unchanged or _is_same(last, its):
                 if now - at >= RENEW_S:
-                    found[place] = last._replace(topic_id=its.topic_id)
+                    found[tp] = last._replace(topic_id=its.topic_id)
             else:
-                found[place] = its
+                found[tp] = its
         return found
 
-    def began(self, place: TopicPartition, its: ToCommit) -> None:
-        """A partition without a commit began there, and that is to be committed."""
-        self._began[place] = its
+    def began(self, tp: TopicPartition, its: ToCommit) -> None:
+        """Adds the start offset of a partition without a commit: it is to be committed."""
+        self._began[tp] = its
 
-    def begun(self, places: Container[TopicPartition]) -> dict[TopicPartition, ToCommit]:
-        """Where those of `places` began of which that is still to be committed."""
-        return {
-            place: its
-            for place, its in self._began.items()
-            if place in places and place not in self._last
-        }
+    def begun(self, tps: Container[TopicPartition]) -> dict[TopicPartition, ToCommit]:
+        """Returns the start offsets that are still to be committed, of these partitions."""
+        return {tp: its for tp, its in self._began.items() if tp in tps and tp not in self._last}
 
     def known(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
-        """The group had committed these; what was committed here meanwhile is newer."""
-        for place, its in offsets.items():
-            self._last.setdefault(place, (its, now))
+        """Adds what the group had committed; what was committed here meanwhile is newer."""
+        for tp, its in offsets.items():
+            self._last.setdefault(tp, (its, now))
 
     def committed(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
-        """The broker has these, as it said at `now`."""
-        for place, its in offsets.items():
-            self._last[place] = (its, now)
-            self._began.pop(place, None)
+        """Notes that the broker has committed these, at `now`."""
+        for tp, its in offsets.items():
+            self._last[tp] = (its, now)
+            self._began.pop(tp, None)
 
-    def forget(self, places: Iterable[TopicPartition]) -> None:
-        """Others may commit these from now on."""
-        for place in places:
-            self._last.pop(place, None)
-            self._began.pop(place, None)
+    def forget(self, tps: Iterable[TopicPartition]) -> None:
+        """Forgets partitions that other members may commit from now on."""
+        for tp in tps:
+            self._last.pop(tp, None)
+            self._began.pop(tp, None)
 
 
 def _is_same(last: ToCommit, its: ToCommit) -> bool:

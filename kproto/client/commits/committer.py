@@ -1,16 +1,15 @@
-"""Sends commits, one after the other, so that none overtakes another; what they mean says
-`committing`.
+"""`Committer`: sends commits, one at a time, so that none overtakes another.
 
-A commit goes on when who waits for it is cancelled: the broker may have it already, and the next
-one waits for that. It is not tried again then.
+A commit continues when its caller is cancelled: the broker may have it already, and the next commit
+waits for it. It is not retried then.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ...messages.offset_commit_response import OffsetCommitResponse
 from ...wire.errors import (
@@ -24,26 +23,18 @@ from ..core.retry import Attempts, Remedy, remedy_of
 from ..core.tasks import retrieve_exception
 from ..metadata.cluster import TopicPartition, named
 from ..metadata.cluster_view import ClusterView
-from .commit_state import CommitState, judged
+from .commit_requests import CommitRequest, CommittableOffsets
+from .commit_state import judged
 from .errors import CommitFailedError
 from .incomplete_offsets import is_told
+from .membership import GroupMembership, MemberError, member_error
 from .requests import Identity, ToCommit, commit_answers, commit_requests
 from .topic_labels import labelled
 
-__all__ = ["Claims", "Committer", "Made", "Membership", "Offsets"]
+__all__ = ["Committer"]
 
-#: What to commit, asked for when it is its turn.
-Offsets: TypeAlias = Callable[[], Mapping[TopicPartition, ToCommit]]
-
-#: By what a partition is this member's, None where it is not any more: who has it again has another
-#: claim, and so has who reads another topic of its name.
-Claims: TypeAlias = Mapping[TopicPartition, object]
-
-#: Is told what was committed, as soon as the broker has it.
-Made: TypeAlias = Callable[[Iterable[TopicPartition]], None]
-
-#: Refusals that may only say that a rebalance has overtaken the commit.
-_OVERTAKEN: Final = ("ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "STALE_MEMBER_EPOCH")
+#: The assignment epochs under which partitions are committed; None if they cannot be committed.
+_Epochs: TypeAlias = Mapping[TopicPartition, int | None]
 
 _OUT: Final = (
     "not assigned to this consumer any more, as the group goes on without it; others may read them "
@@ -61,63 +52,38 @@ _MOVED: Final = (
 )
 
 
-class Membership(Protocol):
-    """Who commits, as the member of the group knows."""
-
-    @property
-    def identity(self) -> Identity | None:
-        """None while the member is in no generation that is stable."""
-
-    def commit_refused(self, error: BrokerResponseError, identity: Any) -> None:
-        """The broker refused the commit of who that was: an `identity` that it has given."""
-
-
 class Committer:
-    """Commits for `group_id`; without a `membership` for a group that has no members.
-
-    `tell_less` is told the length of a text about what is done that a broker finds too long.
-    """
+    """Commits `offsets` for `group_id`; without a `membership` for a group that has no members."""
 
     def __init__(
         self,
         view: ClusterView,
         group_id: str,
-        committing: CommitState,
-        claim: Callable[[TopicPartition], object],
-        membership: Membership | None,
-        tell_less: Callable[[int], None] = lambda length: None,
+        offsets: CommittableOffsets,
+        membership: GroupMembership[Any] | None,
     ) -> None:
         self._view = view
-        self._tell_less = tell_less
         self._group_id = group_id
-        self._committing = committing
-        self._claim = claim
+        self._offsets = offsets
         self._membership = membership
-        self._in_turn = asyncio.Lock()
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._lock = asyncio.Lock()
+        self._in_flight: set[asyncio.Task[None]] = set()
         self._is_closed = False
-        #: Whether brokers that know topics by their names take a metadata that tells the topic.
+        # Whether a broker that knows topics by name takes a metadata that has the topic id.
         self._labels = True
 
-    async def commit(
-        self,
-        offsets: Offsets,
-        limit_ms: int,
-        claims: Claims | None = None,
-        made: Made | None = None,
-    ) -> None:
-        """Commit what `offsets` gives once the commits before are over; all within `limit_ms`.
+    async def commit(self, request: CommitRequest, limit_ms: int) -> None:
+        """Commits what is requested when the earlier commits are finished; all within `limit_ms`.
 
-        Errors that time mends are waited out, rebalances too, as long as the partitions stay this
-        member's: by the `claims` that are given, else by those it has when its turn comes. Raises
-        CommitFailedError where they do not, and where the consumer is closed meanwhile,
-        BrokerResponseError for other refusals, the first of them; what others there is, is
-        committed.
+        Retriable errors and rebalances are waited out while the partitions stay assigned: under the
+        assignment epochs of the request, or under those at its turn. Raises CommitFailedError if
+        they are revoked, or if the consumer is closed meanwhile, and BrokerResponseError for the
+        first of other refusals; the other partitions are committed.
         """
         given_up = asyncio.Event()
-        task = asyncio.create_task(self._commit(offsets, limit_ms, claims, made, given_up))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        task = asyncio.create_task(self._commit(request, limit_ms, given_up))
+        self._in_flight.add(task)
+        task.add_done_callback(self._in_flight.discard)
         task.add_done_callback(retrieve_exception)
         try:
             await asyncio.wait([task])
@@ -129,60 +95,54 @@ class Committer:
         task.result()
 
     async def end(self, until: float) -> None:
-        """Wait for what is under way, up to `until` in seconds of the clock."""
-        tasks = list(self._under_way)
+        """Waits for commits in flight, up to `until` in seconds of the clock."""
+        tasks = list(self._in_flight)
         if tasks:
             with suppress(TimeoutError):
                 async with self._view.clock.timeout(max(0.0, until - self._view.clock.monotonic())):
                     await asyncio.wait(tasks)
 
     async def close(self) -> None:
-        """Give up what is under way.
+        """Cancels commits in flight.
 
-        Who closes again, as the first time was cut short, waits for no rebalance: its member is
-        at its end by then.
+        Later commits, of a second `close` after a cancelled one, wait for no rebalance, because the
+        member has ended.
         """
         self._is_closed = True
-        tasks = list(self._under_way)
+        tasks = list(self._in_flight)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _commit(
-        self,
-        offsets: Offsets,
-        limit_ms: int,
-        claims: Claims | None,
-        made: Made | None,
-        given_up: asyncio.Event,
-    ) -> None:
+    async def _commit(self, request: CommitRequest, limit_ms: int, given_up: asyncio.Event) -> None:
         clock = self._view.clock
         attempts = Attempts(self._view.settings, limit_ms, clock.monotonic())
         try:
             async with clock.timeout(limit_ms / 1000):
-                await self._in_turn.acquire()
+                await self._lock.acquire()
         except TimeoutError:
             why = f"the commits before it were not over within {limit_ms} ms"
             raise RequestTimeoutError(why) from None
         try:
-            left = dict(offsets())
-            if claims is None:
-                claims = {place: self._claim(place) for place in left}
+            left = dict(self._offsets.offsets_to_commit(request, clock.monotonic()))
+            epochs = request.assignment_epochs
+            if epochs is None:
+                epochs = {tp: self._offsets.assignment_epoch_of(tp) for tp in left}
             if not given_up.is_set():
-                await self._carry_out(left, claims, made, attempts, limit_ms, given_up)
+                await self._send(request, left, epochs, attempts, limit_ms, given_up)
         finally:
-            self._in_turn.release()
+            self._lock.release()
 
-    async def _carry_out(
+    async def _send(
         self,
+        request: CommitRequest,
         left: dict[TopicPartition, ToCommit],
-        claims: Claims,
-        made: Made | None,
+        epochs: _Epochs,
         attempts: Attempts,
         limit_ms: int,
         given_up: asyncio.Event,
     ) -> None:
-        """Commit until nothing is left, or nothing helps."""
+        """Commits until nothing is left, or no retry helps."""
         view = self._view
         soon_ms = view.settings.topic_timeout_ms
         soon = Attempts(view.settings, soon_ms, view.clock.monotonic())
@@ -193,19 +153,19 @@ class Committer:
             if asks_for_ids:
                 await self._ask_for_ids({topic for topic, _ in left}, attempts)
             gone = [
-                place
-                for place, its in left.items()
-                if not self._is_ours(place, claims) or self._is_of_another_topic(place, its)
+                tp
+                for tp, its in left.items()
+                if not self._is_assigned(tp, epochs) or self._is_of_another_topic(tp, its)
             ]
             if gone:
                 fault = fault or _gone(gone, error)
-                left = {place: its for place, its in left.items() if place not in gone}
+                left = {tp: its for tp, its in left.items() if tp not in gone}
             if not left:
                 break
             try:
                 identity = self._identity(left)
                 ends_at = attempts.ends_at(view.clock.monotonic())
-                response = await view.by(ends_at, self._ask(identity, left), limit_ms)
+                response = await view.by(ends_at, self._request(identity, left), limit_ms)
                 answers = judged(commit_answers(response, left))
             except KprotoError as lost:
                 if remedy_of(lost) is Remedy.FAIL and not _may_pass(lost):
@@ -213,10 +173,8 @@ class Committer:
                 error = lost
             else:
                 now = view.clock.monotonic()
-                ours = [place for place in answers.committed if self._is_ours(place, claims)]
-                self._committing.committed({place: left[place] for place in ours}, now)
-                if made is not None:
-                    made(ours)
+                ours = [tp for tp in answers.committed if self._is_assigned(tp, epochs)]
+                self._offsets.on_committed(request, {tp: left[tp] for tp in ours}, now)
                 again: dict[TopicPartition, KprotoError] = dict(answers.again)
                 if answers.refused:
                     refused = self._refused(answers.refused, identity)
@@ -232,8 +190,8 @@ class Committer:
                 failed = {p: its for p, its in answers.failed.items() if p not in shorter}
                 if failed:
                     fault = fault or _first(failed)
-                again |= {place: answers.failed[place] for place in shorter}
-                left = {place: shorter.get(place, left[place]) for place in again}
+                again |= {tp: answers.failed[tp] for tp in shorter}
+                left = {tp: shorter.get(tp, left[tp]) for tp in again}
                 if not left:
                     break
                 error = next(iter(again.values()))
@@ -244,7 +202,7 @@ class Committer:
         if fault is not None:
             raise fault
 
-    async def _ask(
+    async def _request(
         self, identity: Identity | None, left: Mapping[TopicPartition, ToCommit]
     ) -> OffsetCommitResponse:
         refused: UnsupportedVersionError | None = None
@@ -252,7 +210,7 @@ class Committer:
             try:
                 return await self._view.request(request)
             except UnsupportedVersionError as error:
-                refused = error  # nothing was sent; the last asks for the least
+                refused = error  # nothing was sent; the last request needs the lowest version
         assert refused is not None, "all were refused"
         raise refused
 
@@ -266,42 +224,45 @@ class Committer:
         left: Mapping[TopicPartition, ToCommit],
         failed: Mapping[TopicPartition, BrokerResponseError],
     ) -> dict[TopicPartition, ToCommit]:
-        """The same without the text of ours that a broker finds too long."""
+        """Returns commits whose own metadata the broker finds too long, without it.
+
+        Later commits, explicit ones too, have a shorter one, as `CommittableOffsets` decides.
+        """
         found = {}
         labels = self._labels
-        for place, error in failed.items():
-            its = left[place]
+        for tp, error in failed.items():
+            its = left[tp]
             if error.name != "OFFSET_METADATA_TOO_LARGE":
                 continue
             if is_told(its.metadata):
-                self._tell_less(len(its.metadata))
-                found[place] = its._replace(metadata="")
+                self._offsets.on_metadata_too_large(len(its.metadata))
+                found[tp] = its._replace(metadata="")
             elif not its.metadata and self._label(its):
-                found[place] = its
+                found[tp] = its
                 labels = False
         self._labels = labels
         return found
 
-    def _is_ours(self, place: TopicPartition, claims: Claims) -> bool:
-        claim = claims[place]
-        return claim is not None and self._claim(place) is claim
+    def _is_assigned(self, tp: TopicPartition, epochs: _Epochs) -> bool:
+        epoch = epochs[tp]
+        return epoch is not None and self._offsets.assignment_epoch_of(tp) == epoch
 
     async def _ask_for_ids(self, topics: Collection[str], attempts: Attempts) -> None:
-        """Ask for topics again that a coordinator does not know: they may be made anew by now.
+        """Asks for the metadata of topics that a coordinator does not know: they may be recreated.
 
-        Up to v9 commits name topics: the next one would be taken for the topic that is.
+        Up to v9 commits name topics: the next one would be a commit of the recreated topic.
         """
         view = self._view
         with suppress(KprotoError):
             await view.by(attempts.ends_at(view.clock.monotonic()), view.refresh(topics))
 
-    def _is_of_another_topic(self, place: TopicPartition, its: ToCommit) -> bool:
-        info = self._view.cluster.topics.get(place[0])
+    def _is_of_another_topic(self, tp: TopicPartition, its: ToCommit) -> bool:
+        info = self._view.cluster.topics.get(tp[0])
         ids = (its.topic_id, its.topic_id if info is None else info.topic_id)
         return ZERO_UUID not in ids and ids[0] != ids[1]
 
     def _identity(self, offsets: Mapping[TopicPartition, ToCommit]) -> Identity | None:
-        """Who commits. Raises CommitFailedError where the member may not now."""
+        """Returns the member that commits. Raises CommitFailedError while it cannot commit."""
         if self._membership is None:
             return None
         identity = self._membership.identity
@@ -318,9 +279,10 @@ class Committer:
     def _refused(
         self, errors: Mapping[TopicPartition, BrokerResponseError], identity: Identity | None
     ) -> CommitFailedError:
-        """The error of a commit that was not ours to make; the member is told.
+        """Reports a refused commit to the member; returns the error of the commit.
 
-        Where a rebalance has overtaken it, it is for the member to say whether these stay its own.
+        If a rebalance has overtaken the commit, the member finds out whether the partitions stay
+        assigned: the commit is retriable.
         """
         error = _first(errors)
         is_overtaken = False
@@ -330,8 +292,8 @@ class Committer:
                 "can be committed: read them in a group of their own"
             )
         else:
-            self._membership.commit_refused(error, identity)
-            is_overtaken = error.name in _OVERTAKEN
+            self._membership.on_commit_refused(error, identity)
+            is_overtaken = member_error(error) is MemberError.OVERTAKEN
             why = "a rebalance is under way, and was not over in time" if is_overtaken else _OUT
             if is_overtaken and self._is_closed:
                 is_overtaken, why = False, _ENDED
@@ -343,14 +305,14 @@ class Committer:
 
 
 def _may_pass(error: KprotoError) -> bool:
-    """Whether the end of a rebalance may mend it."""
+    """Returns True if the commit may succeed after the rebalance."""
     return isinstance(error, CommitFailedError) and error.retriable
 
 
-def _gone(places: Collection[TopicPartition], error: KprotoError | None) -> CommitFailedError:
-    """The error of a commit of what was lost while it waited, for its turn or behind `error`."""
+def _gone(tps: Collection[TopicPartition], error: KprotoError | None) -> CommitFailedError:
+    """Returns the error of a commit whose partitions were lost while it waited; `error` is why."""
     name = error.name if isinstance(error, CommitFailedError | BrokerResponseError) else None
-    gone = CommitFailedError(f"{named(places)}: {_MOVED}", name=name)
+    gone = CommitFailedError(f"{named(tps)}: {_MOVED}", name=name)
     gone.__cause__ = error
     return gone
 

@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Identity(Protocol):
-    """Who a member of a group is, in one of its generations, or in an epoch of its own."""
+    """A member of a group in a generation, or, if it `has_epoch`, at a member epoch (KIP-848)."""
 
     @property
     def member_id(self) -> str: ...
@@ -51,6 +51,8 @@ class Identity(Protocol):
     def generation(self) -> int: ...
     @property
     def instance_id(self) -> str | None: ...
+    @property
+    def has_epoch(self) -> bool: ...
 
 
 class ToCommit(NamedTuple):
@@ -90,7 +92,7 @@ def commit_requests(
     """
     if all(its.topic_id != ZERO_UUID for its in offsets.values()):
         yield _commit_request(group_id, identity, offsets, by_id=True)
-    told = {place: its._replace(metadata=label(its)) for place, its in offsets.items()}
+    told = {tp: its._replace(metadata=label(its)) for tp, its in offsets.items()}
     yield _commit_request(group_id, identity, told, by_id=False)
 
 
@@ -139,28 +141,28 @@ def commit_answers(
     for topic in response.topics:
         name = topic.name or names.get(topic.topic_id, "")
         for part in topic.partitions:
-            place = (name, part.partition_index)
+            tp = (name, part.partition_index)
             what = f"committing an offset of {name}[{part.partition_index}]"
             code = part.error_code
-            found[place] = error_of_code(code, what) if code else None
+            found[tp] = error_of_code(code, what) if code else None
     for topic_name, partition in offsets.keys() - found.keys():
         raise ProtocolError(f"the response to OffsetCommit lacks {topic_name}[{partition}]")
-    return {place: found[place] for place in offsets}
+    return {tp: found[tp] for tp in offsets}
 
 
 def committed_requests(
     group_id: str,
-    places: Iterable[TopicPartition],
+    tps: Iterable[TopicPartition],
     id_of: Callable[[str], Uuid],
     identity: Identity | None = None,
 ) -> Iterator[OffsetFetchRequest]:
-    """Ask what `group_id` has committed of `places`: what newer brokers take stands first.
+    """Ask what `group_id` has committed of `tps`: what newer brokers take stands first.
 
     A member that has an epoch, of that `identity`, hears where it is one no more (v9 on, KIP-848).
     Offsets that a transaction holds are to be waited for (KIP-447), where the broker can tell.
     """
     by_topic: dict[str, list[int]] = {}
-    for topic, partition in places:
+    for topic, partition in tps:
         by_topic.setdefault(topic, []).append(partition)
     topics = [
         OffsetFetchRequestTopics(name=name, topic_id=id_of(name), partition_indexes=partitions)
@@ -184,14 +186,14 @@ def committed_requests(
 def committed_in(
     response: OffsetFetchResponse,
     group_id: str,
-    places: Iterable[TopicPartition],
+    tps: Iterable[TopicPartition],
     id_of: Callable[[str], Uuid],
 ) -> dict[TopicPartition, CommittedOffset | None]:
-    """What a response says of each of `places`, which were asked for; None where nothing was.
+    """What a response says of each of `tps`, which were asked for; None where nothing was.
 
     Raises BrokerResponseError for the first error, ProtocolError where one of them is missing.
     """
-    places = list(places)
+    tps = list(tps)
     what = f"asking what group {group_id!r} has committed"
     topics: list[OffsetFetchResponseTopic] | list[OffsetFetchResponseTopics] = response.topics
     code = response.error_code
@@ -199,7 +201,7 @@ def committed_in(
         if group.group_id == group_id:
             topics, code = group.topics, group.error_code
     raise_for_code(code, what)
-    names = {id_of(topic): topic for topic, _ in places}
+    names = {id_of(topic): topic for topic, _ in tps}
     found: dict[TopicPartition, CommittedOffset | None] = {}
     for topic in topics:
         name = topic.name or names.get(getattr(topic, "topic_id", ZERO_UUID), "")
@@ -209,7 +211,7 @@ def committed_in(
                 part.committed_offset, part.committed_leader_epoch, part.metadata or ""
             )
             found[name, part.partition_index] = known if known.offset >= 0 else None
-    for name, partition in places:
+    for name, partition in tps:
         if (name, partition) not in found:
             raise ProtocolError(f"the response to OffsetFetch lacks {name}[{partition}]")
-    return {place: found[place] for place in places}
+    return {tp: found[tp] for tp in tps}

@@ -1,106 +1,101 @@
-"""`AutoCommits`: what a consumer of a group commits by itself while it reads.
+"""`AutoCommit`: commits by itself while a group consumer reads.
 
-With `auto_commit` what is done, now and then; in any case, and at once, where a partition begins
-that would begin elsewhere later. When that is due says `committing`, of which partitions
-`ownership`; what goes when they do, or at the end, is not committed here. Knows no reader.
+With `auto_commit` it commits what is processed, once an interval; and always, at once, the start
+offset of a partition that a later member would start elsewhere. `commit_state` decides when a
+commit is due; revoked partitions are committed by the rebalance listener.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from ...wire.errors import KprotoError
-from ..commits.commit_state import CommitState
-from ..commits.committer import Committer, Membership
-from ..commits.requests import ToCommit
+from ..commits.commit_requests import CommitKind, CommitRequest
+from ..commits.committer import Committer
+from ..commits.membership import GroupMembership
 from ..core.retry import Attempts
-from ..metadata.cluster import TopicPartition, named
+from ..fetch.subscription_state import SubscriptionState
+from ..metadata.cluster import named
 from ..metadata.cluster_view import ClusterView
-from .rebalance_listener import RebalanceListenerInvoker
+from .group_shell import GroupShell
 
-__all__ = ["AutoCommits"]
+__all__ = ["AutoCommit"]
 
 logger = logging.getLogger("kproto.client")
 
 _NEVER: Final = float("inf")
 
-#: What an auto-commit has at the least, in ms: a loop that is busy is late for a short interval.
+#: The least time of an auto-commit, in ms: a busy event loop is late for a short interval.
 _LEAST_MS: Final = 1_000
 
+_START_OFFSETS: Final = CommitRequest(CommitKind.START_OFFSETS)
 
-class AutoCommits:
-    """Those of one consumer, in a task of their own from `begin` to `end`.
 
-    `tell` is told what ended that task before its time. Without a `membership` there is none to be
-    waited for.
+class AutoCommit:
+    """Commits in a task of its own from `begin` to `end`.
+
+    Without a `membership` there is no generation to wait for.
     """
 
     def __init__(
         self,
         view: ClusterView,
-        committing: CommitState,
-        ownership: RebalanceListenerInvoker,
+        subscriptions: SubscriptionState,
         committer: Committer,
-        membership: Membership | None,
+        membership: GroupMembership[Any] | None,
+        shell: GroupShell,
         *,
         auto_commit: bool,
         interval_ms: int,
-        tell: Callable[[Exception], None],
     ) -> None:
         self._view = view
         self._is_auto = auto_commit
         self._limit_ms = min(max(interval_ms, _LEAST_MS), view.settings.delivery_timeout_ms)
-        self._committing = committing
-        self._ownership = ownership
+        self._subscriptions = subscriptions
         self._committer = committer
         self._membership = membership
-        self._tell = tell
-        self._is_due = asyncio.Event()  # before its time
+        self._shell = shell
+        self._request = CommitRequest(CommitKind.DUE) if auto_commit else _START_OFFSETS
         self._failures = Attempts(view.settings)
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Commit from now on."""
+        """Commits from now on."""
         if self._is_auto:
-            self._committing.begin(self._view.clock.monotonic())
+            self._subscriptions.commit_state.begin(self._view.clock.monotonic())
         self._task = asyncio.create_task(self._run())
         self._task.add_done_callback(self._ended)
 
     async def end(self) -> None:
-        """Commit no more; one that is under way goes on, and is waited for by the next."""
+        """Commits no more; a commit in flight continues, and the next one waits for it."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
 
-    def passing(self, place: TopicPartition, its: ToCommit) -> None:
-        """A partition begins where nobody would begin later: that is to be committed at once."""
-        self._committing.began(place, its)
-        self._is_due.set()
-
-    def hurry(self) -> None:
-        """Commit what is done now, or once the commit that is under way is over; after one that
-        failed, when the backoff is over.
+    def commit_soon(self) -> None:
+        """Commits what is processed now, or once the commit in flight is finished; after a failed
+        commit, once the backoff is over.
         """
         if self._is_auto:
-            self._is_due.set()
+            self._shell.commit_now.set()
 
     async def _run(self) -> None:
-        due = self._ownership.due if self._is_auto else self._ownership.begun
+        clock = self._view.clock
+        commit_state = self._subscriptions.commit_state
         failures = self._failures
         while True:
             await self._view.until(failures.not_before)
             await self._until_due()
             if self._membership is None or self._membership.identity is not None:
                 try:
-                    await self._committer.commit(due, self._limit_ms)
+                    await self._committer.commit(self._request, self._limit_ms)
                 except KprotoError as error:
-                    failures.failed(error, self._view.clock.monotonic())
-                    left = due()
+                    failures.failed(error, clock.monotonic())
+                    left = self._subscriptions.offsets_to_commit(self._request, clock.monotonic())
                     if left:
                         logger.warning(
                             "%s: what is done was not committed, and will be later: %s",
@@ -109,23 +104,24 @@ class AutoCommits:
                         )
                 else:
                     failures.succeeded()
-            if self._is_auto or self._ownership.begun():
-                self._committing.begin(self._view.clock.monotonic())
+            now = clock.monotonic()
+            if self._is_auto or self._subscriptions.offsets_to_commit(_START_OFFSETS, now):
+                commit_state.begin(now)
             else:
-                self._committing.rest()
+                commit_state.rest()
 
     async def _until_due(self) -> None:
-        left_s = self._committing.next_at - self._view.clock.monotonic()
+        left_s = self._subscriptions.commit_state.next_at - self._view.clock.monotonic()
         if left_s == _NEVER:
-            await self._is_due.wait()
+            await self._shell.commit_now.wait()
         else:
             with suppress(TimeoutError):
                 async with self._view.clock.timeout(max(0.0, left_s)):
-                    await self._is_due.wait()
-        self._is_due.clear()
+                    await self._shell.commit_now.wait()
+        self._shell.commit_now.clear()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         fault = None if task.cancelled() else task.exception()
         if isinstance(fault, Exception):
             fault.add_note("nothing more is committed by itself")
-            self._tell(fault)
+            self._shell.report(fault)

@@ -1,7 +1,6 @@
-"""`Consumer`: reads partitions it was given, without a group.
+"""`Consumer`: reads topics and partitions without a group.
 
-What a reader is asked and gives is `reader`'s, the partitions that it reads `partitions`'s; here
-stands how it begins, and where it ends.
+Here is how it begins, and where it ends; polling is `record_stream`'s.
 """
 
 from __future__ import annotations
@@ -14,12 +13,14 @@ from typing import Any, Self
 from ...wire.errors import ConfigurationError
 from ..core.tasks import retrieve_exception
 from ..fetch.fetch_buffer import FetchBuffer
-from ..fetch.fetcher import FetchOptions
+from ..fetch.fetch_options import FetchOptions, ResetPolicy
 from ..fetch.in_flight_fetches import InFlightFetches
-from ..fetch.manual_partitions import ManualPartitions, ReadOptions
 from ..fetch.start_options import Start, checked_start, checked_topics
+from ..fetch.start_positions import StartPositions
+from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
+from .poll_status import PollStatus
 from .record_stream import RecordStream
 
 __all__ = ["Consumer", "Start"]
@@ -29,15 +30,15 @@ class Consumer(RecordStream):
     """Yields the records of partitions; made by `Client.consumer`.
 
     `async for record in consumer` yields one record after the other, `async for fetched in
-    consumer.batches()` a `FetchedRecords` after the other, which is faster; `values` and
-    `raw_batches` give less, and are faster still. Endless, unless `stop_at_end`: then it ends at
-    what were the ends of the partitions when it began. An iteration that was broken off goes on
-    where it was when another is begun, of whatever kind. An `anext` that is cancelled, as by
-    `asyncio.wait_for`, loses nothing and ends nothing: the next one goes on.
+    consumer.record_lists()` a `FetchedRecords` after the other, which is faster; `values` and
+    `raw_batches` decode less, and are faster still. It is endless, unless `stop_at_end`: then it
+    ends at the ends that the partitions had when it began. After an iteration is broken off,
+    another one of any kind continues there. An `anext` that is cancelled, as by
+    `asyncio.wait_for`, loses no record and ends nothing: the next one continues.
 
-    Lost connections and errors that a new leader or a little time mends are waited out for
-    `delivery_timeout_ms`. Raises BrokerResponseError for others, CorruptBatchError for bytes that
-    are no records, behind the good ones before them.
+    Lost connections and retriable errors are waited out for `delivery_timeout_ms`. Raises
+    BrokerResponseError for other errors, and CorruptBatchError for bytes that are no records,
+    behind the records before them.
     """
 
     def __init__(
@@ -56,18 +57,20 @@ class Consumer(RecordStream):
             max_bytes,
             max_wait_ms,
             read_committed,
-            prefers_end=start == "latest",
-            is_exact=isinstance(start, Mapping),
+            _reset_policy(start),
         )
         fetch_options.check()
-        options = ReadOptions(start, stop_at_end, read_committed)
-        self._beginning: asyncio.Task[None] | None = None
+        options = SubscriptionOptions(start, checked_topics(topics), stop_at_end)
+        buffer = FetchBuffer(view.observer.calls.on_records)
+        subscriptions = SubscriptionState(view.settings, options, buffer)
+        in_flight = InFlightFetches()
         owner = object()
-        under_way = InFlightFetches()
-        partitions = ManualPartitions(view, checked_topics(topics), options, under_way, owner)
-        handing_out = FetchBuffer(view.observer.calls.on_records)
-        super().__init__(view, fetch_options, partitions, under_way, handing_out, owner)
-        self._given = partitions
+        self._starts = StartPositions(
+            view, subscriptions, start, in_flight, owner, read_committed=read_committed
+        )
+        self._look_up: asyncio.Task[None] | None = None
+        status = PollStatus()
+        super().__init__(view, fetch_options, subscriptions, in_flight, self._starts, status, owner)
 
     async def __aenter__(self) -> Self:
         self._view.home.check()
@@ -87,35 +90,42 @@ class Consumer(RecordStream):
         await self.close()
 
     async def close(self) -> None:
-        """End every iteration, give up the fetches under way and close their connections."""
+        """Ends every iteration, cancels the fetches in flight and closes their connections."""
         self._view.home.check()
-        self._closed = True
-        self._handing_out.put_back_rest()
-        self._fetching.high_watermarks.clear()
+        self._status.is_closed = True
+        self._buffer.put_back_rest()
+        self._subscriptions.high_watermarks.clear()
         await self._stop()
 
     async def _begin(self) -> None:
-        """Look for partitions and positions; who is cancelled finds them when he asks again."""
-        if self._closed:
+        """Looks up partitions and positions; after a cancelled poll, the next one continues."""
+        if self._status.is_closed:
             raise ConfigurationError("the consumer is closed; make another one")
-        while not (self._given.by_place or self._closed):
-            if self._beginning is None:
-                self._beginning = asyncio.create_task(self._given.find())
-                self._beginning.add_done_callback(retrieve_exception)
-            task = self._beginning
+        while not (self._subscriptions.partitions or self._status.is_closed):
+            if self._look_up is None:
+                self._look_up = asyncio.create_task(self._starts.find())
+                self._look_up.add_done_callback(retrieve_exception)
+            task = self._look_up
             if not task.done():
                 await asyncio.wait([task])
-            self._beginning = None
+            self._look_up = None
             if not task.cancelled():
                 task.result()
                 return
 
     def _is_over(self) -> bool:
-        return all(state.is_at_end for state in self._given.by_place.values())
+        return all(state.is_at_end for state in self._subscriptions.partitions.values())
 
     def _cancel(self) -> list[asyncio.Task[Any]]:
         tasks = super()._cancel()
-        if self._beginning is not None and not self._beginning.done():
-            self._beginning.cancel()
-            tasks.append(self._beginning)
+        if self._look_up is not None and not self._look_up.done():
+            self._look_up.cancel()
+            tasks.append(self._look_up)
         return tasks
+
+
+def _reset_policy(start: Start) -> ResetPolicy:
+    """Returns where a consumer with that start continues if a position is out of range."""
+    if isinstance(start, Mapping):
+        return ResetPolicy.NONE
+    return ResetPolicy.LATEST if start == "latest" else ResetPolicy.EARLIEST

@@ -1,7 +1,7 @@
-"""`GroupConsumer`: reads what its group gives it, or partitions by hand with commits of a group.
+"""`GroupConsumer`: reads what its group assigns, or partitions by hand with commits of a group.
 
-Ties together who reads (`reader`, `running_reader`), what comes and goes (`ownership`, `assigned`),
-commits (`committer`, `auto_commits`), and the member of the group, who knows no records.
+It is composed of the poll loop (`record_stream`), the rebalance listener, the committer and
+auto-commit, the processing of `run()`, and the member of the group, which knows no records.
 """
 
 from __future__ import annotations
@@ -9,92 +9,77 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from functools import partial
 from types import TracebackType
-from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Final, Literal, Self, TypeAlias, TypeVar, overload
 
+from ...records import Record
 from ...wire.checks import check_whole_number
-from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
-from ...wire.uuid import Uuid
+from ...wire.errors import ConfigurationError, KprotoError
+from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
-from ..commits.committer import Committer, Offsets
+from ..commits.committed_offsets import CommittedOffsets
+from ..commits.committer import Committer
 from ..commits.errors import CommitFailedError
-from ..commits.requests import CommittedOffset, Identity, ToCommit
+from ..commits.membership import GroupMembership
+from ..commits.requests import CommittedOffset
 from ..core.retry import LAST_ATTEMPT_S
-from ..fetch.assigned_partition import AssignedPartition
-from ..fetch.fetch_buffer import BatchIteration, RawBatchIteration, RecordIteration, ValueIteration
-from ..fetch.fetcher import FetchOptions
+from ..fetch.fetch_buffer import FetchBuffer
+from ..fetch.fetch_options import FetchOptions, ResetPolicy
 from ..fetch.in_flight_fetches import InFlightFetches
-from ..fetch.in_flight_records import InFlightRecords
-from ..fetch.list_offsets import OffsetWanted, is_no_such, list_offsets, those_there
-from ..fetch.partition_state import NOT_FOUND
+from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..fetch.start_options import LAST_OFFSET, GroupStart, checked_group_start
-from ..fetch.start_positions import find_places
-from ..fetch.subscription_state import SubscriptionState
-from ..groups.effects import MemberIdentity
+from ..fetch.start_positions import find_partitions
+from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
 from ..groups.ignored_settings import BY_HAND, unused
 from ..groups.settings import GroupSettings
 from ..groups.subscription import Subscription, TopicPattern
-from ..metadata.cluster import TopicPartition, named
+from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
-from .auto_commit import AutoCommits
+from ..processing.handlers import handle_of
+from ..processing.settings import Order, Retries, RetryTopic, RunSettings, RunSummary
+from .auto_commit import AutoCommit
+from .group_positions import GroupPositions
+from .group_shell import GroupShell
 from .group_topics import wanted_by_a_group, with_topics
-from .processing_stream import MakeOutlet, ProcessingStream
+from .poll_status import PollStatus
 from .rebalance_listener import Callbacks, RebalanceListenerInvoker
-from .user_offsets import HandedOut, checked_place, commits_of
+from .record_processing import MakeOutlet, RecordProcessing, check_topics
+from .record_stream import (
+    RecordStream,
+)
+from .user_offsets import Returned, checked_tp, explicit_commit
 
-__all__ = ["GroupConsumer", "MakeMember", "Member"]
+__all__ = ["GroupConsumer", "MakeMember"]
 
+D = TypeVar("D")
 T = TypeVar("T")
 
 logger = logging.getLogger("kproto.client")
 
 _LONG_AGO: Final = float("-inf")
 
-#: Handlers that may have held up the event loop for so long, in seconds, are followed by some turns
-#: of it: a heartbeat and its answer take that many.
-_LONG_S: Final = 0.02
-_TURNS: Final = 10
-
-#: The member is waited for in steps of so many seconds, where it has to have its turn.
-_TURN_S: Final = 0.001
+#: Makes the member of a group with these settings, and with this listener.
+MakeMember: TypeAlias = Callable[
+    [ClusterView, GroupSettings, RebalanceListenerInvoker], GroupMembership[Subscription]
+]
 
 
-class Member(Protocol):
-    """The member of the group, as reading sees it: `groups.member` has it."""
+class GroupConsumer(RecordStream):
+    """Yields the records of the partitions that are assigned to it; made by `Client.consumer`.
 
-    @property
-    def identity(self) -> Identity | None: ...
-    @property
-    def holds_until(self) -> float: ...
-    def start(self) -> None: ...
-    async def leave(self, leave: bool, reason: str) -> None: ...
-    async def close(self) -> None: ...
-    def subscribe(self, subscription: Subscription) -> None: ...
-    def unsubscribe(self) -> None: ...
-    def rejoin(self, reason: str) -> None: ...
-    def topics_changed(self) -> None: ...
-    def asked(self) -> None: ...
-    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool: ...
-    def commit_refused(self, error: BrokerResponseError, identity: Any) -> None: ...
+    Iterations are those of `Consumer`, without an end. Use it with `async with`: leaving the block
+    waits until the member has left the group. Without a block the first poll joins the group, and
+    `close`, or the `aclose` of the iteration, leaves it; an iteration that is dropped leaves it in
+    the background.
 
+    A record is processed when the next one is polled, or when the block ends without an exception;
+    a list or a batch is processed as a whole. What is processed is committed: by itself with
+    `auto_commit`, else by `commit`.
 
-#: Makes the member of a group with these settings, and of this owner.
-MakeMember: TypeAlias = Callable[[ClusterView, GroupSettings, RebalanceListenerInvoker], Member]
-
-
-class GroupConsumer(ProcessingStream):
-    """Yields the records that are this member's to read; made by `Client.consumer`.
-
-    To be used with `async with`: iterations as those of `Consumer`, and without an end. A record is
-    done when the next is asked for, or when the block ends without an exception; so is a list or a
-    batch as a whole. What is done is committed: by itself with `auto_commit`, else by `commit`.
-
-    Where partitions come and go, `on_assigned`, `on_revoked` and `on_lost` are told; what they
-    raise is raised to who asks for records. Raises what `Consumer` raises, and what makes the
-    member fail.
+    `on_assigned`, `on_revoked` and `on_lost` are called when the assignment changes; the next poll
+    raises what they raise. Raises what `Consumer` raises, and what makes the member fail.
     """
 
     def __init__(
@@ -113,90 +98,88 @@ class GroupConsumer(ProcessingStream):
     ) -> None:
         checked_group_start(start)
         callbacks.check()
-        fetch_options = FetchOptions(
-            max_bytes,
-            max_wait_ms,
-            read_committed,
-            prefers_end=start == "latest",
-            is_exact=start == "none",
-        )
+        fetch_options = FetchOptions(max_bytes, max_wait_ms, read_committed, _reset_policy(start))
         fetch_options.check()
         self._subscription, self._by_hand = wanted_by_a_group(topics)
-        self._too: frozenset[str] = frozenset()  # topics that `run` has records come by, too
+        self._too: frozenset[str] = frozenset()  # retry topics of `run`, which are read, too
         self._settings = settings
         self._group_id = settings.group_id
-        self._is_auto = settings.auto_commit
-        self._make_outlet = make_outlet
-        self._read_committed = read_committed
-        self._failure: KprotoError | None = None
         self._has_begun = False
+        self._is_in_block = False
         self._has_left = False
-        owner = object()
-        under_way = InFlightFetches()
-        handing_out = InFlightRecords(view.observer.calls.on_records)
-        assigned = SubscriptionState(
-            view, settings.group_id, start, read_committed, under_way, handing_out
+        self._closing: asyncio.Task[None] | None = None  # after an iteration that was dropped
+        is_shared = self._subscription is not None
+        subscriptions = SubscriptionState(
+            view.settings,
+            SubscriptionOptions(start, group_id=settings.group_id, is_shared=is_shared),
+            FetchBuffer(view.observer.calls.on_records, AdaptiveBatchSize()),
+            CommitState(settings.auto_commit_interval_ms),
+            view.clock.monotonic(),
         )
-        super().__init__(view, fetch_options, assigned, under_way, handing_out, owner)
-        assigned.is_shared = self._subscription is not None
-        self._assigned = assigned
-        self._in_hand = handing_out
-        self._committing = CommitState(settings.auto_commit_interval_ms)
-        self._ownership = RebalanceListenerInvoker(
+        in_flight = InFlightFetches()
+        status = PollStatus()
+        owner = object()
+        self._committed = CommittedOffsets(view, settings.group_id)
+        self._shell = GroupShell(
             view,
-            assigned,
-            handing_out,
-            self._committing,
+            subscriptions,
+            in_flight,
+            status,
+            self._committed,
+            owner,
+            read_committed=read_committed,
+        )
+        super().__init__(view, fetch_options, subscriptions, in_flight, self._shell, status, owner)
+        self._listener = RebalanceListenerInvoker(
+            view,
+            subscriptions,
+            self._shell,
+            status,
             callbacks,
             auto_commit=settings.auto_commit,
             max_poll_interval_ms=settings.max_poll_interval_ms,
-            is_asking=lambda: self._is_asked,
-            tell=self._tell,
-            fail=self._fail,
-            hurry=self._fetching.hurry,
-            forget=self._fetching.forget,
         )
-        assigned.on_committed = lambda found: self._committing.known(found, view.clock.monotonic())
-        assigned.on_anew = lambda place: self._committing.forget([place])
-        self._held_up_s = 0.0
-        self._member: Member | None = None
+        self._member: GroupMembership[Subscription] | None = None
         if self._subscription is not None:
-            self._member = make_member(view, settings, self._ownership)
+            self._member = make_member(view, settings, self._listener)
             self._member.subscribe(self._subscription)
-            assigned.on_new_partitions = self._member.topics_changed
-            assigned.identity = self._asks_as
-            assigned.begins_anew = lambda: self._asks_as() is None
-            assigned.holds = self._member.holds
-            assigned.on_refused = self._member.commit_refused
-        self._committer = Committer(
+            self._shell.join(self._member)
+        self._committer = Committer(view, settings.group_id, subscriptions, self._member)
+        self._listener.committer = self._committer
+        self._auto_commit = AutoCommit(
             view,
-            settings.group_id,
-            self._committing,
-            self._ownership.claim_on,
-            self._member,
-            assigned.tell_less,
-        )
-        self._ownership.committer = self._committer
-        self._auto_commits = AutoCommits(
-            view,
-            self._committing,
-            self._ownership,
+            subscriptions,
             self._committer,
             self._member,
+            self._shell,
             auto_commit=settings.auto_commit,
             interval_ms=settings.auto_commit_interval_ms,
-            tell=self._tell,
         )
-        assigned.on_passing = self._auto_commits.passing
+        self._positions = GroupPositions(
+            view, subscriptions, self._shell.positions, read_committed=read_committed
+        )
+        self._processing = RecordProcessing(
+            view,
+            self,
+            subscriptions,
+            self._shell,
+            status,
+            self._listener,
+            self._committer,
+            self._auto_commit,
+            make_outlet,
+            group_id=settings.group_id,
+            is_auto=settings.auto_commit,
+        )
 
-    # The block
+    # From the beginning to the end
 
     async def __aenter__(self) -> Self:
         self._view.home.check()
-        if self._has_begun or self._closed:
-            was = "closed" if self._closed else "begun"
+        if self._has_begun or self._status.is_closed:
+            was = "closed" if self._status.is_closed else "begun"
             raise ConfigurationError(f"the consumer was {was} already; make another one")
-        self._has_begun = True
+        self._has_begun = self._is_in_block = True
         try:
             await self._start()
         except BaseException:
@@ -205,17 +188,27 @@ class GroupConsumer(ProcessingStream):
         return self
 
     async def _start(self) -> None:
+        """Assigns partitions that were given by hand; joins the group otherwise."""
         view = self._view
         self._loop = asyncio.get_running_loop()
         if self._by_hand:
             by_hand = self._by_hand
             for sentence in unused(self._settings.given, BY_HAND, "here"):
                 logger.warning("group %s: %s", self._group_id, sentence)
-            await view.retrying(lambda: find_places(view, by_hand, _LONG_AGO), responses=False)
-            await self._ownership.assign(by_hand)
+            await view.retrying(lambda: find_partitions(view, by_hand, _LONG_AGO), responses=False)
+            await self._listener.assign(by_hand)
         if self._member is not None:
             self._member.start()
-        self._auto_commits.begin()
+        self._auto_commit.begin()
+
+    async def _begin_without_block(self) -> None:
+        """Joins the group at the first poll; after a cancelled poll, the next one continues."""
+        self._has_begun = True
+        try:
+            await self._start()
+        except BaseException:
+            self._has_begun = False
+            raise
 
     async def __aexit__(
         self,
@@ -224,52 +217,54 @@ class GroupConsumer(ProcessingStream):
         traceback: TracebackType | None,
     ) -> None:
         if error is None:
-            if not self._closed:
-                self._in_hand.asked(self._view.clock.monotonic())  # what was handed out is done
+            if not self._status.is_closed:
+                # What was returned is processed.
+                self._subscriptions.poll.on_poll(self._view.clock.monotonic())
             await self.close()
         else:
             await self._close(None, self._view.settings.error_flush_ms)
-            if self._fault is not None:
-                logger.warning("nobody was told: %s", self._fault)
+            if self._status.fault is not None:
+                logger.warning("nobody was told: %s", self._status.fault)
 
     async def close(self, leave: bool | None = None) -> None:
-        """Commit what is done, with `auto_commit`; give the partitions up, and leave the group.
+        """Commits what is processed, with `auto_commit`; revokes all partitions, and leaves.
 
-        A record in hand is not done. `leave` decides whether the group is told to go on without
-        this member at once: by default a dynamic member leaves, and a static one does not, as it
-        may be back before its session is over. Raises what a callback raised and nobody was told.
+        A record in flight is not processed. With `leave` the group rebalances at once: by default a
+        dynamic member leaves, and a static member does not, because it may be back within its
+        session. Raises what a callback raised if no poll has raised it.
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
         await self._close(leave, self._view.settings.delivery_timeout_ms)
-        fault, self._fault = self._fault, None
+        fault = self._status.take_fault()
         if fault is not None:
             raise fault
 
     async def _close(self, leave: bool | None, limit_ms: int) -> None:
         self._view.home.check()
         self._check_no_callback("close")
-        await self._end_run()
-        self._closed = True
-        self._assigned.changed()
+        await self._processing.end()
+        self._shell.close()
         view = self._view
         until = view.clock.monotonic() + limit_ms / 1000
         try:
-            await self._auto_commits.end()
-            await self._ownership.end(until)
+            await self._auto_commit.end()
+            await self._listener.close(until)
             member = self._member
             if member is not None and self._has_begun and not self._has_left:
                 await self._leave(member, leave, until)
                 self._has_left = True
         finally:
-            async with AsyncExitStack() as ends:  # each of them, also where one is cancelled
+            async with AsyncExitStack() as ends:  # each of them, also if one is cancelled
                 ends.push_async_callback(self._stop)
-                ends.callback(self._fetching.high_watermarks.clear)
+                ends.callback(self._subscriptions.high_watermarks.clear)
                 ends.push_async_callback(self._committer.close)
                 if self._member is not None:
                     ends.push_async_callback(self._member.close)
 
-    async def _leave(self, member: Member, leave: bool | None, until: float) -> None:
+    async def _leave(
+        self, member: GroupMembership[Subscription], leave: bool | None, until: float
+    ) -> None:
         until = max(until, self._view.clock.monotonic() + LAST_ATTEMPT_S)
         try:
             leaves = self._settings.leaves if leave is None else leave
@@ -277,161 +272,221 @@ class GroupConsumer(ProcessingStream):
             leaving = member.leave(leaves, "the consumer is closed")
             await self._view.by(until, leaving, limit_ms)
         except KprotoError as error:
-            logger.warning("group %s could not be left: %s", self._settings.group_id, error)
+            logger.warning("group %s could not be left: %s", self._group_id, error)
 
-    # Iterations
+    async def _end_iteration(self) -> None:
+        if self._has_begun and not self._is_in_block and not self._status.is_closed:
+            await self.close()
+        else:
+            await super()._end_iteration()
 
-    def __aiter__(self) -> RecordIteration:
-        self._check_begun("iterate over")
-        return super().__aiter__()
+    def _abandon(self, reader: object) -> None:
+        super()._abandon(reader)
+        is_current = reader is self._reader and not self._status.is_closed
+        if is_current and self._has_begun and not self._is_in_block and self._closing is None:
+            self._closing = asyncio.create_task(self._close_in_background())
 
-    def batches(self) -> BatchIteration:
-        self._check_begun("iterate over")
-        return super().batches()
+    async def _close_in_background(self) -> None:
+        try:
+            await self.close()
+        except Exception as error:  # noqa: BLE001 - no caller is left
+            logger.warning("nobody was told: %s", error)
 
-    def values(self) -> ValueIteration:
-        self._check_begun("iterate over")
-        return super().values()
+    # Polling
 
-    def raw_batches(self) -> RawBatchIteration:
-        self._check_begun("iterate over")
-        return super().raw_batches()
+    async def _poll(self, reader: object, take: Callable[[], T | None]) -> T | None:
+        pool = self._processing.pool
+        if pool is not None and reader is not pool:
+            raise ConfigurationError(
+                "run() handles the records of this consumer; make another one to iterate over"
+            )
+        fetched = await super()._poll(reader, take)
+        self._subscriptions.poll.on_records_returned(self._view.clock.monotonic())
+        return fetched
 
     async def _begin(self) -> None:
-        self._check_may_ask("ask for records of")
-        took = self._in_hand.asked(self._view.clock.monotonic())
-        self._ownership.asked()
-        self._is_back()
-        if self._run is None:
+        self._check_may_poll("ask for records of")
+        if not self._has_begun:
+            await self._begin_without_block()
+        took_s = self._subscriptions.poll.on_poll(self._view.clock.monotonic())
+        self._listener.on_poll()
+        if self._member is not None and not self._processing.has_lost:
+            self._member.on_poll()
+        if self._processing.pool is None:
             self._want_too(frozenset())
-        self._held_up_s += took
-        if self._held_up_s > _LONG_S:
-            self._held_up_s = 0.0
-            for _ in range(_TURNS):
-                await asyncio.sleep(0)
-        await self._until_in_session()
+        await self._yielder.after_blocking(took_s)
+        await self._shell.until_in_session()
 
-    def _commit_soon(self) -> None:
-        self._auto_commits.hurry()
-
-    def _is_back(self) -> None:
-        if self._member is not None and not self._has_lost:
-            self._member.asked()
-
-    async def _turn(self) -> None:
-        await super()._turn()
-        await self._until_in_session()  # what came may have come before the machine was asleep
-
-    async def _until_in_session(self) -> None:
-        while self._is_out_of_session():
-            await self._view.clock.sleep(_TURN_S)
-
-    def _is_out_of_session(self) -> bool:
-        """Whether others may read what is assigned, as the loop or the machine stood still.
-
-        The member loses it as soon as it has its turn.
-        """
-        if self._member is None or self._closed or self._failure is not None:
-            return False
-        now = self._view.clock.monotonic()
-        return bool(self._assigned.states) and now >= self._member.holds_until
+    async def _fetch_once(self) -> None:
+        await super()._fetch_once()
+        # What was fetched may have come before the machine was suspended.
+        await self._shell.until_in_session()
 
     def _is_over(self) -> bool:
-        if self._failure is not None:
-            raise self._failure.with_traceback(None)  # it is raised at each ask
+        failure = self._status.failure
+        if failure is not None:
+            raise failure.with_traceback(None)  # each poll raises it
         return False
 
-    def _fail(self, error: KprotoError) -> None:
-        self._failure = error
-        self._assigned.changed()
+    # Processing side by side
 
-    def _tell(self, error: Exception) -> None:
-        if self._fault is None:
-            self._fault = error
-            self._told_at = _LONG_AGO
-        else:
-            logger.warning("nobody was told: %s", error)
-        self._assigned.changed()
+    @overload
+    async def run(
+        self,
+        handler: Callable[[Record], Awaitable[object]],
+        *,
+        decode: None = None,
+        workers: int = 16,
+        order: Order = "partition",
+        retries: int | Retries | None = None,
+        retry_topics: Sequence[str | RetryTopic] = (),
+        dead_letter_topic: str | None = None,
+        max_ahead: int = 10_000,
+        commit_interval_ms: int = 100,
+        drain_timeout_ms: int = 20_000,
+        cancel_lost: bool = True,
+        stop_on: Collection[int] | None = None,
+    ) -> RunSummary: ...
+
+    @overload
+    async def run(
+        self,
+        handler: Callable[[D], Awaitable[object]],
+        *,
+        decode: Callable[[Record], D],
+        workers: int = 16,
+        order: Order = "partition",
+        retries: int | Retries | None = None,
+        retry_topics: Sequence[str | RetryTopic] = (),
+        dead_letter_topic: str | None = None,
+        max_ahead: int = 10_000,
+        commit_interval_ms: int = 100,
+        drain_timeout_ms: int = 20_000,
+        cancel_lost: bool = True,
+        stop_on: Collection[int] | None = None,
+    ) -> RunSummary: ...
+
+    async def run(
+        self,
+        handler: Callable[[Any], Awaitable[object]],
+        *,
+        decode: Callable[[Record], Any] | None = None,
+        workers: int = 16,
+        order: Order = "partition",
+        retries: int | Retries | None = None,
+        retry_topics: Sequence[str | RetryTopic] = (),
+        dead_letter_topic: str | None = None,
+        max_ahead: int = 10_000,
+        commit_interval_ms: int = 100,
+        drain_timeout_ms: int = 20_000,
+        cancel_lost: bool = True,
+        stop_on: Collection[int] | None = None,
+    ) -> RunSummary:
+        """Calls `handler` with each record, up to `workers` at once; returns when it is stopped.
+
+        With order "partition" the records of a partition are handled one after the other, with
+        "key" those of a key of a partition, with "none" in any order. `decode` makes of a record
+        what the handler gets. What is processed is committed within `commit_interval_ms`, never an
+        offset behind a record that is not: what is processed behind it, less than `max_ahead`
+        offsets ahead, is in the metadata of the commit, and this client leaves it out when it reads
+        on. `retries` says how often, and when, a record is retried that the handler failed with;
+        what still fails is sent to the next of `retry_topics`, to be handled again after its delay,
+        then to `dead_letter_topic`, with its key and value and with headers that say why
+        (`kproto.failure_of`); without a dead-letter topic the error of the handler is raised. What
+        `decode` refuses is a dead letter at once.
+
+        It stops when a handler raises `Stop`, by a signal of `stop_on` (SIGTERM, if nothing else
+        handles it), cancelled, or when the consumer is closed: records in flight are finished
+        within `drain_timeout_ms`, and what is processed is committed. With `cancel_lost` handlers
+        of lost partitions are cancelled. Docs/handling.md has all of it.
+
+        Raises ConfigurationError for what cannot work, such as a topic to send to that does not
+        exist; the error of a handler that no retry helps; and what a poll raises.
+        """
+        self._view.home.check()
+        settings = RunSettings.of(
+            workers=workers,
+            order=order,
+            retries=retries,
+            retry_topics=retry_topics,
+            dead_letter_topic=dead_letter_topic,
+            max_ahead=max_ahead,
+            commit_interval_ms=commit_interval_ms,
+            drain_timeout_ms=drain_timeout_ms,
+            cancel_lost=cancel_lost,
+            stop_on=stop_on,
+        )
+        handle = handle_of(handler, decode)
+        self._check_run(settings)
+        return await self._processing.run(handle, settings)
+
+    def _check_run(self, settings: RunSettings) -> None:
+        """Raises ConfigurationError if `run` cannot begin now."""
+        self._check_begun("run handlers on")
+        self._check_may_poll("run handlers on")
+        if self._processing.pool is not None or self._status.is_polling:
+            raise ConfigurationError(
+                "somebody reads this consumer already: by run(), or by an iteration that waits"
+            )
+        check_topics(settings, self._subscription, self._by_hand)
 
     # Subscribing
 
     def subscribe(self, topics: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> None:
-        """Read these topics in place of those before; a pattern is for whole names.
+        """Subscribes to these topics in tp of those before; a pattern matches whole names.
 
-        The group hands its partitions out anew. Raises ConfigurationError, also where `run` sends
-        on to what it would read then.
+        The group rebalances. Raises ConfigurationError, also if `run` sends records to a topic that
+        it would read then.
         """
         subscription, _ = wanted_by_a_group(topics)
         if subscription is None:
             raise ConfigurationError("topics are subscribed to; give partitions to Client.consumer")
-        if self._run is not None:
-            self._check_topics(self._run.settings, subscription)
+        if self._processing.pool is not None:
+            check_topics(self._processing.pool.settings, subscription)
         self._joined("subscribe").subscribe(with_topics(subscription, self._too))
         self._subscription = subscription
 
     def _want_too(self, topics: frozenset[str]) -> None:
+        """Subscribes to these as well; all of their records are read, whatever `start` is."""
         if topics != self._too and self._member is not None and self._subscription is not None:
             self._member.subscribe(with_topics(self._subscription, topics))
-        self._too = self._assigned.from_start = topics
-
-    def _reads(self) -> tuple[Subscription | None, list[TopicPartition]]:
-        return self._subscription, self._by_hand
+        self._too = self._subscriptions.starts.from_start = topics
 
     def unsubscribe(self) -> None:
-        """Give up all partitions until `subscribe` is called; a dynamic member leaves the group."""
+        """Revokes all partitions until `subscribe` is called; a dynamic member leaves the group."""
         self._joined("unsubscribe").unsubscribe()
         self._subscription = None
 
     def enforce_rebalance(self, reason: str = "") -> None:
-        """Have the group hand out its partitions anew; brokers log the `reason` (KIP-800).
+        """Requests a rebalance; brokers log the `reason` (KIP-800).
 
         Raises ConfigurationError.
         """
         if not isinstance(reason, str):
             raise ConfigurationError(f"reason is {reason!r:.80}; it must be a str")
-        self._joined("rebalance").rejoin(reason or "the user wants it")
+        self._joined("rebalance").request_rejoin(reason or "the user wants it")
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are read now."""
-        return frozenset(self._assigned.states)
+        """The assigned partitions."""
+        return frozenset(self._subscriptions.partitions)
 
-    # Where reading goes on
+    # Positions
 
     async def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record of a partition; looked for where it is not known yet.
+        """Returns the offset of the next record of a partition; looks it up if it is unknown.
 
-        Raises ConfigurationError for what is not assigned, NoCommittedOffsetError with `start`
-        "none", BrokerResponseError.
+        Raises ConfigurationError for a partition that is not assigned, NoCommittedOffsetError with
+        `start` "none", BrokerResponseError.
         """
-        (partition,) = self._checked([partition])
-        state = self._state_of(partition)
-        await self._place([partition])
-        if self._state_of(partition) is not state:
-            return await self.position(partition)
-        return self._in_hand.position_of(state)
-
-    async def _place(self, places: Collection[TopicPartition]) -> None:
-        """Find the positions of these, as far as they stay assigned."""
-        states = {place: self._state_of(place) for place in places}
-        if any(state.awaits is not None for state in states.values()):
-            await self._assigned.find_beginnings(states)
-        wanted: dict[TopicPartition, OffsetWanted] = {}
-        for place, state in states.items():
-            if state.lost_to is not None and not state.is_placed:
-                wanted[place] = state.lost_to
-        if wanted:
-            found = await self._list_offsets(wanted)
-            for place, offset in found.items():
-                state = states[place]
-                if state.lost_to is not None and not state.is_placed:
-                    state.begin_at(offset)
+        self._view.home.check()
+        return await self._positions.position(checked_tp(partition))
 
     def seek(self, partition: TopicPartition, where: int | Literal["earliest", "latest"]) -> None:
-        """Go on with a partition at an offset, or at the start or the end of its log.
+        """Continues a partition at an offset, or at the start or the end of its log.
 
-        What has come of it is dropped; the next commit is of what is done from there on. Raises
-        ConfigurationError for what is not assigned, or no offset.
+        What was fetched of it is dropped; the next commit is of what is processed from there on.
+        Raises ConfigurationError for a partition that is not assigned, and for what is no offset.
         """
         self._view.home.check()
         if isinstance(where, str) and where not in ("earliest", "latest"):
@@ -440,168 +495,132 @@ class GroupConsumer(ProcessingStream):
             )
         if not isinstance(where, str):
             check_whole_number("where to seek", where, 0, LAST_OFFSET)
-        partition = checked_place(partition)
-        self._state_of(partition)
-        state = self._assigned.replace(partition)
+        partition = checked_tp(partition)
+        self._positions.state_of(partition)
+        state, effects = self._subscriptions.seek(partition)
         if isinstance(where, int):
-            state.begin_at(where)
+            state.set_position(where)
         else:
-            state.begin_by(where)
+            state.await_reset(where)
+        self._shell.carry_out(effects)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out and fetch nothing of these until they are resumed; they stay assigned.
+        """Fetches and returns nothing of these until they are resumed; they stay assigned.
 
-        A rebalance that takes one away forgets that, also where it brings it back: `on_assigned`
+        A partition that is revoked is not paused any more when it is assigned again: `on_assigned`
         can pause it again.
         """
-        self._assigned.pause(self._checked(partitions))
+        self._view.home.check()
+        self._subscriptions.pause(self._positions.checked(partitions))
 
     def resume(self, *partitions: TopicPartition) -> None:
-        """Go on with partitions that were paused."""
-        self._assigned.resume(self._checked(partitions))
+        """Fetches and returns records of paused partitions again."""
+        self._view.home.check()
+        self._shell.carry_out(self._subscriptions.resume(self._positions.checked(partitions)))
 
     @property
     def paused(self) -> frozenset[TopicPartition]:
         """The partitions that are paused."""
-        return frozenset(self._assigned.paused)
+        return frozenset(self._subscriptions.paused)
 
     async def lag(self) -> dict[TopicPartition, int]:
-        """How many offsets each partition has that were not handed out yet, as brokers say now.
+        """Returns the number of offsets of each partition that were not returned yet.
 
-        With `read_committed` up to the last stable offset. Partitions of a topic that is gone, or
-        was made anew with fewer, are left out. Raises what `position` raises.
+        It asks brokers for the ends, with `read_committed` for the last stable offsets. Partitions
+        of a deleted topic, or of one that was recreated with fewer, are left out. Raises what
+        `position` raises.
         """
         self._view.home.check()
-        places = list(self._assigned.states)
-        try:
-            return await self._lag_of(places)
-        except BrokerResponseError as error:
-            there = await those_there(self._view, places) if is_no_such(error) else places
-            if len(there) == len(places):
-                raise
-        return await self._lag_of([place for place in there if place in self._assigned.states])
-
-    async def _lag_of(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        if not places:
-            return {}
-        await self._place(places)
-        ends = await self._list_offsets(dict.fromkeys(places, "latest"))
-        found = {}
-        for place, state in self._assigned.states.items():
-            if place in ends and state.is_placed:
-                found[place] = max(0, ends[place] - self._in_hand.position_of(state))
-        return found
+        return await self._positions.lag()
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int | None]:
-        """The offset of the first record since a time in ms; None where no record is that late.
+        """Returns the offset of the first record since a time in ms; None if there is none.
 
         Raises BrokerResponseError.
         """
-        for place, time_ms in times.items():
-            check_whole_number(f"the time of {place!r}", time_ms, 0, LAST_OFFSET)
-        times = {checked_place(place): time_ms for place, time_ms in times.items()}
-        found = await self._list_offsets(times) if times else {}
-        return {place: None if offset == NOT_FOUND else offset for place, offset in found.items()}
-
-    async def _list_offsets(
-        self, wanted: Mapping[TopicPartition, OffsetWanted]
-    ) -> dict[TopicPartition, int]:
-        return await list_offsets(self._view, wanted, read_committed=self._read_committed)
+        return await self._positions.offsets_for_times(times)
 
     # Commits
 
     async def commit(
         self,
-        offsets: Mapping[TopicPartition, int] | HandedOut | None = None,
+        offsets: Mapping[TopicPartition, int] | Returned | None = None,
         metadata: str = "",
     ) -> None:
-        """Commit what is done; or `offsets`, each that of the record to be read next.
+        """Commits what is processed; or `offsets`, each that of the next record to be read.
 
-        What is in hand is not done yet: give it, a record or a list, and it is. Later commits wait
-        for earlier ones. Errors that time mends are waited out for `delivery_timeout_ms`. Raises
-        CommitFailedError where the partitions are not this member's to commit now,
-        BrokerResponseError for what the broker refuses, RequestTimeoutError where nobody answered,
-        ConfigurationError for what is no offset.
+        What was returned last is not processed yet: pass it, a record or a list, to commit it.
+        Later commits wait for earlier ones. Retriable errors are waited out for
+        `delivery_timeout_ms`. Raises CommitFailedError if the partitions cannot be committed by
+        this member now, BrokerResponseError for what the broker refuses, RequestTimeoutError if no
+        broker answers, ConfigurationError for what is no offset.
         """
         self._view.home.check()
         self._check_begun("commit by")
-        if self._closed and not self._ownership.is_telling:
+        if self._status.is_closed and not self._listener.is_telling:
             raise ConfigurationError("the consumer is closed; it committed what was done")
-        if self._failure is not None:
-            raise CommitFailedError(f"the member has failed: {self._failure}") from self._failure
-        if offsets is not None and self._run is not None:
+        failure = self._status.failure
+        if failure is not None:
+            raise CommitFailedError(f"the member has failed: {failure}") from failure
+        if offsets is not None and self._processing.pool is not None:
             raise ConfigurationError(
                 "run() knows what is done, and commits that: commit() has it do so at once"
             )
         if not isinstance(metadata, str):
             raise ConfigurationError(f"metadata is {metadata!r:.80}; it must be a str")
-        limit_ms = self._view.settings.delivery_timeout_ms
-        if offsets is None:
-            due = self._all_done(metadata) if metadata else self._all_due
-            await self._committer.commit(due, limit_ms)
-        else:
-            state_of, position_of = self._ownership.state_of, self._in_hand.position_of
-            given = commits_of(offsets, metadata, state_of, position_of)
-            self._ownership.asked()  # who waits for what is in hand looks again
-            # Others may have them, and have committed more, when it is the turn of this commit.
-            claims = {place: self._ownership.claim_on(place) for place in given}
-            made = self._ownership.settling(given)
-            await self._committer.commit(partial(dict, given), limit_ms, claims, made)
-
-    def _all_due(self) -> Mapping[TopicPartition, ToCommit]:
-        return self._committing.due(self._ownership.done(), self._view.clock.monotonic())
-
-    def _all_done(self, metadata: str) -> Offsets:
-        return lambda: {
-            place: done._replace(metadata=metadata)
-            for place, done in self._ownership.done().items()
-        }
+        request = CommitRequest(CommitKind.PROCESSED, metadata=metadata)
+        if offsets is not None:
+            request = explicit_commit(offsets, metadata, self._subscriptions)
+            self._listener.on_poll()  # a revocation waits for what is in flight
+        await self._committer.commit(request, self._view.settings.delivery_timeout_ms)
 
     async def committed(
         self, *partitions: TopicPartition
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        """What the group has committed of these, without any of those that are read now.
+        """Returns what the group has committed of these, or of the assigned partitions.
 
-        None where nothing was, or of a topic of that name that was deleted. Raises
+        None if nothing is committed, or if it is of a deleted topic of that name. Raises
         BrokerResponseError.
         """
         self._view.home.check()
-        if partitions:
-            return await self._assigned.committed(dict.fromkeys(map(checked_place, partitions)))
-        return await self._assigned.committed(self._assigned.states)
+        tps = dict.fromkeys(map(checked_tp, partitions)) or self._subscriptions.partitions
+        return (await self._committed.fetch(tps)).offsets
 
     # Checks
 
-    def _state_of(self, place: TopicPartition) -> AssignedPartition:
-        state = self._assigned.states.get(place)
-        if state is None:
-            mine = named(self._assigned.states) or "nothing"
-            raise ConfigurationError(
-                f"{place!r} is not assigned to this consumer now, which reads {mine}"
-            )
-        return state
-
-    def _asks_as(self) -> Identity | None:
-        """Who asks for commits: a member that has an epoch says so (KIP-848)."""
-        identity = None if self._member is None else self._member.identity
-        return identity if isinstance(identity, MemberIdentity) and identity.has_epoch else None
-
-    def _checked(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """These, which are assigned. Raises ConfigurationError."""
-        self._view.home.check()
-        places = [checked_place(place) for place in partitions]
-        for place in places:
-            self._state_of(place)
-        return places
-
-    def _joined(self, what: str) -> Member:
+    def _joined(self, what: str) -> GroupMembership[Subscription]:
         self._view.home.check()
         if self._member is None:
             raise ConfigurationError(
                 f"who reads partitions that were given by hand cannot {what}: there is no member"
             )
-        if self._closed:
+        if self._status.is_closed:
             raise ConfigurationError("the consumer is closed; make another one")
         return self._member
+
+    def _check_may_poll(self, what: str) -> None:
+        if self._status.is_closed:
+            raise ConfigurationError("the consumer is closed; make another one")
+        self._check_no_callback(what.rsplit(" ", 1)[0])
+
+    def _check_begun(self, what: str) -> None:
+        if not self._has_begun:
+            raise ConfigurationError(
+                f"{what} a consumer of a group within its block, or once an iteration has begun: "
+                "`async with client.consumer(..., group=...) as consumer:`"
+            )
+
+    def _check_no_callback(self, what: str) -> None:
+        if self._listener.is_calling:
+            raise ConfigurationError(
+                f"a callback cannot {what}, as that waits for the end of the callback"
+            )
+
+
+def _reset_policy(start: GroupStart) -> ResetPolicy:
+    """Returns where a consumer with that start continues if a position is out of range."""
+    if start == "none":
+        return ResetPolicy.NONE
+    return ResetPolicy.LATEST if start == "latest" else ResetPolicy.EARLIEST

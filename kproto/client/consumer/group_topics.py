@@ -25,13 +25,13 @@ def wanted_by_a_group(
         return Subscription.to(topics), []
     given = checked_topics(topics)
     names = [want for want in given if isinstance(want, str)]
-    places = [want for want in given if not isinstance(want, str)]
-    if names and places:
+    tps = [want for want in given if not isinstance(want, str)]
+    if names and tps:
         raise ConfigurationError(
-            f"{names[0]!r} is a topic and {places[0]!r} a partition: a consumer of a group has "
+            f"{names[0]!r} is a topic and {tps[0]!r} a partition: a consumer of a group has "
             "either topics, which the group hands out, or partitions by hand"
         )
-    return Subscription.to(names) if names else None, list(dict.fromkeys(places))
+    return Subscription.to(names) if names else None, list(dict.fromkeys(tps))
 
 
 def with_topics(subscription: Subscription, topics: frozenset[str]) -> Subscription:

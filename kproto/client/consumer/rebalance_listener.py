@@ -1,8 +1,8 @@
-"""What a member of a group reads comes and goes: in Kafka's order, and never out of a hand.
+"""`RebalanceListenerInvoker`: changes the assignment in Kafka's order, and calls the callbacks.
 
-A partition that is to be given up is hidden at once. What the user has in hands of it is waited
-for; then he is told, what is done is committed, and others may have it. Who decides that it comes
-or goes is the member's; what is read says `assigned`.
+A partition that is revoked is not fetched any more at once. When its records in flight are
+processed, `on_revoked` is called, what is processed is committed, and other members may have it.
+The member decides what is assigned and revoked; `subscription_state` has the partitions.
 """
 
 from __future__ import annotations
@@ -11,30 +11,35 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from ...wire.errors import ConfigurationError, KprotoError
-from ..commits.commit_state import CommitState
-from ..commits.committer import Committer, Made, Offsets
-from ..commits.requests import ToCommit
+from ..commits.commit_requests import CommitKind, CommitRequest
+from ..commits.committer import Committer
 from ..core.retry import LAST_ATTEMPT_S
-from ..fetch.assigned_partition import AssignedPartition
-from ..fetch.in_flight_records import InFlightRecords, PollTimer
+from ..fetch.partition_state import TopicPartitionState
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition, named
 from ..metadata.cluster_view import ClusterView
+from .group_shell import GroupShell
+from .poll_status import PollStatus
 
 __all__ = ["Callback", "Callbacks", "RebalanceListenerInvoker"]
 
 logger = logging.getLogger("kproto.client")
 
-#: Is told partitions, in order; a function or a coroutine function.
+#: A function or a coroutine function that is called with partitions, in order.
 Callback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[object] | None]
+
+_States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
+
+#: The least time of the last commits, in seconds, also if records were in flight for all of the
+#: time: while other members wait for partitions, the coordinator still takes their commits.
+_LEAST_S: Final = 5.0
 
 
 class Callbacks(NamedTuple):
-    """What the user wants to be told. As in Kafka, `on_revoked` stands in for an `on_lost`."""
+    """The callbacks of the user. As in Kafka, `on_revoked` is called if there is no `on_lost`."""
 
     on_assigned: Callback | None = None
     on_revoked: Callback | None = None
@@ -48,195 +53,130 @@ class Callbacks(NamedTuple):
 
 
 class RebalanceListenerInvoker:
-    """What the member calls. `tell` is told what a callback raised, or why the member has failed.
-
-    `is_asking` says whether somebody waits for records. One change goes on at a time, in the order
-    in which the member wants them.
-    """
+    """The `AssignmentListener` of the member. Changes are made one at a time, in their order."""
 
     def __init__(
         self,
         view: ClusterView,
-        assigned: SubscriptionState,
-        handing_out: InFlightRecords,
-        committing: CommitState,
+        subscriptions: SubscriptionState,
+        shell: GroupShell,
+        status: PollStatus,
         callbacks: Callbacks,
         *,
         auto_commit: bool,
         max_poll_interval_ms: int,
-        is_asking: Callable[[], bool],
-        tell: Callable[[Exception], None],
-        fail: Callable[[KprotoError], None],
-        hurry: Callable[[Mapping[TopicPartition, AssignedPartition]], None],
-        forget: Callable[[Iterable[TopicPartition]], None],
     ) -> None:
         self._view = view
-        self._assigned = assigned
-        self._handing_out = handing_out
-        self._committing = committing
+        self._subscriptions = subscriptions
+        self._shell = shell
+        self._status = status
         self._callbacks = callbacks
         self._auto_commit = auto_commit
         self._max_poll_s = max_poll_interval_ms / 1000
-        self._is_asking = is_asking
-        self._tell = tell
-        self._fail = fail
-        self._hurry = hurry
-        self._forget = forget
-        self.committer: Committer  # knows the member, who knows this
-        self._progress = PollTimer(view.clock.monotonic())
-        self._in_turn = asyncio.Lock()
-        self._asked = asyncio.Event()
-        self._leaving: dict[TopicPartition, AssignedPartition] = {}
-        self._lost: set[TopicPartition] = set()  # of those that leave: not committed any more
-        self._told: set[TopicPartition] = set()  # of those, too: on_revoked was
-        self._heard: set[TopicPartition] = set()  # and that to its end
-        self._cut_short: set[TopicPartition] = set()  # lost, and that word was cancelled
+        self.committer: Committer  # which knows the member, which knows this
+        self._lock = asyncio.Lock()
+        self._polled = asyncio.Event()
         self._caller: asyncio.Task[object] | None = None  # runs a callback
-        self._is_over = False
+        self._is_closing = False
 
-    # What the member asks
+    # The AssignmentListener
 
-    def owned(self) -> Collection[TopicPartition]:
-        """What is this member's now, what it is about to give up included."""
-        return [*self._assigned.states, *self._leaving]
+    def owned_partitions(self) -> Collection[TopicPartition]:
+        """Returns the assigned partitions, those that are being revoked included."""
+        return [*self._subscriptions.partitions, *self._subscriptions.revocations.tps]
 
-    async def revoke(self, places: Collection[TopicPartition], until: float) -> None:
-        """Give these up, while the member can still commit them: not beyond `until` at the latest.
+    async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
+        """Revokes these while the member can still commit them: not beyond `until`, in seconds.
 
-        Returns when nothing of them is in the user's hands, or has been for too long, when he was
-        told, and when what is done is committed, and what he commits himself at this moment.
-        Cancelled, they are to be lost next, or given up anew: then he is told again, unless his
-        callback had come to its end.
+        Returns when none of their records is in flight, or has been for too long, when `on_revoked`
+        has returned, and when what is processed is committed, explicit commits of that moment
+        included. If it is cancelled, they are lost next, or revoked once more: then `on_revoked` is
+        called again, unless it had returned.
         """
-        self._assigned.notice()  # nothing of a topic that was is committed of the one that is
-        gone = self._assigned.remove(places)
-        self._leaving |= gone
+        self._shell.notice_topics()  # no offset of a deleted topic is committed of its successor
+        gone, effects = self._subscriptions.mark_pending_revocation(tps)
+        self._shell.carry_out(effects)
         try:
-            async with self._in_turn:
-                # Those of which that was begun before, and cancelled.
-                left = self._leaving.items()
-                gone |= {p: its for p, its in left if p in self._lost and p in places}
-                self._lost.difference_update(gone)
-                await self._give_up(gone, until)
+            async with self._lock:
+                gone = self._subscriptions.revocations.resume(gone, tps)
+                await self._finish_revocation(gone, until)
         except asyncio.CancelledError:
-            self._lost.update(gone)
+            self._subscriptions.revocations.interrupt(gone)
             raise
-        self._abandon(gone)
-        self._forget_left(gone)
+        self._subscriptions.abandon(gone)
+        self._subscriptions.complete_revocation(gone)
 
-    async def lose(self, places: Collection[TopicPartition]) -> None:
-        """These are others' already: nothing of them is handed out or committed any more.
+    async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None:
+        """Drops partitions that other members have already: nothing of them is committed.
 
-        Cancelled, the user is told again before the next word, as what he did was cut short: when
-        the member loses the rest, which may be none.
+        If it is cancelled, `on_lost` is called again before the next callback: when the member
+        loses the rest, which may be none.
         """
-        gone = self._assigned.remove(places)
-        gone |= {place: state for place, state in self._leaving.items() if place in places}
-        untold = [place for place in gone if place not in self._told]
-        self._abandon(gone)
-        self._forget_left(gone)
-        self._cut_short.update(untold)
-        async with self._in_turn:
-            await self._tell_lost()
+        _, effects = self._subscriptions.on_partitions_lost(tps)
+        self._shell.carry_out(effects)
+        async with self._lock:
+            await self._report_losses()
 
-    async def _tell_lost(self) -> None:
-        untold = frozenset(self._cut_short)
-        await self._call("on_lost", untold)
-        self._cut_short -= untold
+    async def _report_losses(self) -> None:
+        """Calls `on_lost` for losses of which it was not called, or was interrupted."""
+        unreported = self._subscriptions.revocations.unreported_losses
+        losses = frozenset(unreported)
+        await self._call("on_lost", losses)
+        unreported -= losses
 
-    async def assign(self, places: Collection[TopicPartition]) -> None:
-        """Read these, too, once the user has been told of them."""
-        async with self._in_turn:
-            if self._is_over:
+    async def assign(self, tps: Collection[TopicPartition]) -> None:
+        """Adds these; they are fetched when `on_assigned` has returned."""
+        async with self._lock:
+            if self._is_closing:
                 return
-            await self._tell_lost()
-            new = [place for place in places if place not in self._assigned.states]
-            self._hurry(self._assigned.add(new))
+            await self._report_losses()
+            added = [tp for tp in tps if tp not in self._subscriptions.partitions]
+            topics = self._view.cluster.topics
+            self._shell.carry_out(self._subscriptions.assign(added, topics, self._shell.member))
             try:
-                await self._call("on_assigned", new)
+                await self._call("on_assigned", added)
             finally:
-                self._assigned.release(new)
+                self._shell.carry_out(self._subscriptions.on_callback_returned(added))
 
-    def failed(self, error: KprotoError) -> None:
-        """The member cannot go on; what it had not given up is nobody's to read here."""
-        self._assigned.remove(list(self._assigned.states))
-        self._fail(error)
+    def on_member_failed(self, error: KprotoError) -> None:
+        """Drops all partitions that are not being revoked, because the member cannot go on."""
+        self._shell.carry_out(self._subscriptions.drop_all())
+        self._shell.fail(error)
 
-    def is_slow(self, now: float) -> bool:
-        """Whether the user has asked for nothing for longer than max_poll_interval_ms."""
-        self._look(now)
-        return not self._is_over and now - self._progress.since > self._max_poll_s
+    def poll_interval_exceeded(self, now: float) -> bool:
+        """Returns True if the last poll was longer ago than max_poll_interval_ms."""
+        return not self._is_closing and now - self._last_poll_at(now) > self._max_poll_s
 
-    # What the consumer asks
+    # For the consumer
 
-    def asked(self) -> None:
-        """What was in hand is done."""
-        self._asked.set()
-
-    def state_of(self, place: TopicPartition) -> AssignedPartition | None:
-        """The partition, as long as it can be committed."""
-        state = self._assigned.states.get(place)
-        return state if state is not None or place in self._lost else self._leaving.get(place)
-
-    def claim_on(self, place: TopicPartition) -> object:
-        """By what it can be committed; None where it cannot."""
-        state = self.state_of(place)
-        return None if state is None else state.claim
-
-    def _ours(self) -> dict[TopicPartition, AssignedPartition]:
-        """All partitions that can be committed."""
-        leaving = {
-            place: state for place, state in self._leaving.items() if place not in self._lost
-        }
-        return leaving | self._assigned.states
-
-    def done(self) -> dict[TopicPartition, ToCommit]:
-        """What is done of all partitions that can be committed."""
-        return self._assigned.done_of(self._ours())
-
-    def due(self) -> dict[TopicPartition, ToCommit]:
-        """What is to be committed by itself of all partitions that can be committed."""
-        return self._due_of(self._ours())
-
-    def _due_of(
-        self, states: Mapping[TopicPartition, AssignedPartition]
-    ) -> dict[TopicPartition, ToCommit]:
-        done = self._assigned.done_of(states)
-        standing = self._assigned.standing(states, done)
-        due = self._committing.due(done, self._view.clock.monotonic(), standing)
-        return self._committing.begun(states) | due
-
-    def begun(self) -> dict[TopicPartition, ToCommit]:
-        """Where those began that have no commit, as far as that is to be committed."""
-        return self._committing.begun(self._ours())
-
-    def settling(self, places: Iterable[TopicPartition]) -> Made:
-        """See `SubscriptionState.settling`."""
-        ours = self._ours()
-        return self._assigned.settling({place: ours[place] for place in places if place in ours})
+    def on_poll(self) -> None:
+        """Records in flight may be processed now: a revocation looks again."""
+        self._polled.set()
 
     @property
     def is_telling(self) -> bool:
-        """Whether a callback is under way."""
+        """True while a callback runs."""
         return self._caller is not None
 
     @property
     def is_calling(self) -> bool:
-        """Whether who asks is called by a callback."""
+        """True if a callback runs in the current task."""
         return self._caller is not None and self._caller is asyncio.current_task()
 
-    async def end(self, until: float) -> None:
-        """Give everything up, and take no more; what is in hand is waited for no longer.
+    async def close(self, until: float) -> None:
+        """Revokes everything, and assigns nothing more; records in flight are not waited for.
 
-        A callback that is under way has until then: the member ends it when it leaves.
+        A callback that runs has until then, in seconds: the member ends it when it leaves.
         """
-        self._is_over = True
-        self._asked.set()
-        gone = self._assigned.remove(list(self._assigned.states))
-        self._leaving |= gone
+        self._is_closing = True
+        self._polled.set()
+        gone, effects = self._subscriptions.mark_pending_revocation(
+            list(self._subscriptions.partitions)
+        )
+        self._shell.carry_out(effects)
         try:
             async with self._view.clock.timeout(max(0.0, until - self._view.clock.monotonic())):
-                await self._in_turn.acquire()
+                await self._lock.acquire()
         except TimeoutError:
             logger.warning(
                 "%s: given up without a word or a last commit: a callback is not at its end yet",
@@ -244,65 +184,42 @@ class RebalanceListenerInvoker:
             )
             return
         try:
-            await self._tell_lost()
-            await self._give_up(gone, until)
+            await self._report_losses()
+            await self._finish_revocation(gone, until)
         finally:
-            self._in_turn.release()
-        self._forget_left(gone)
+            self._lock.release()
+        self._subscriptions.complete_revocation(gone)
 
     # How
 
-    async def _give_up(
-        self, gone: Mapping[TopicPartition, AssignedPartition], until: float
-    ) -> None:
-        await self._until_done(gone, until)
-        self._told.update(gone)
-        is_told = await self._call("on_revoked", gone.keys() - self._heard)
-        if is_told:
-            self._heard.update(gone)
-        others_until = until if self._is_over else self._view.clock.monotonic() + _LEAST_S
-        if is_told and self._auto_commit:
-            await self._commit_last(partial(self._due_of, gone), until)
-        elif self._committing.begun(gone):
-            await self._commit_last(partial(self._committing.begun, gone), until)
+    async def _finish_revocation(self, gone: _States, until: float) -> None:
+        """Waits for records in flight, calls `on_revoked`, and commits what is processed."""
+        await self._until_processed(gone, until)
+        revocations = self._subscriptions.revocations
+        revocations.on_listener_called(gone)
+        has_returned = await self._call("on_revoked", revocations.not_returned(gone))
+        if has_returned:
+            revocations.on_listener_returned(gone)
+        others_until = until if self._is_closing else self._view.clock.monotonic() + _LEAST_S
+        if has_returned and self._auto_commit:
+            await self._commit_last(CommitRequest(CommitKind.DUE, gone), until)
+        elif self._subscriptions.commit_state.begun(gone):
+            await self._commit_last(CommitRequest(CommitKind.START_OFFSETS, gone), until)
         await self.committer.end(others_until)
 
-    def _abandon(self, gone: Mapping[TopicPartition, AssignedPartition]) -> None:
-        """Others may have these: what is handled of them counts for nothing any more."""
-        if self._handing_out.handling is not None:
-            claims = {state.claim for state in gone.values()}
-            self._handing_out.handling.abandon(gone.values(), claims)
+    def _last_poll_at(self, now: float) -> float:
+        return self._subscriptions.poll.last_poll_at(now, is_polling=self._status.is_polling)
 
-    def _forget_left(self, gone: Mapping[TopicPartition, AssignedPartition]) -> None:
-        """Others may read and commit these now, unless they have come back meanwhile."""
-        for place in gone:
-            self._leaving.pop(place, None)
-            self._lost.discard(place)
-            self._told.discard(place)
-            self._heard.discard(place)
-        left = [place for place in gone if place not in self._assigned.states]
-        self._committing.forget(left)
-        self._forget(left)
-
-    def _look(self, now: float) -> None:
-        handling = self._handing_out.handling
-        if handling is not None:
-            self._progress.since = handling.since(now)
-        else:
-            self._progress.look(self._handing_out.sign, now, is_asking=self._is_asking())
-
-    async def _until_done(
-        self, gone: Mapping[TopicPartition, AssignedPartition], until: float
-    ) -> None:
-        """Wait until nothing of these is in hand."""
+    async def _until_processed(self, gone: _States, until: float) -> None:
+        """Waits until no record of these is in flight."""
         view = self._view
-        self._look(view.clock.monotonic())
-        until = min(until, self._progress.since + self._max_poll_s)
+        last_poll_at = self._last_poll_at(view.clock.monotonic())
+        until = min(until, last_poll_at + self._max_poll_s)
         try:
             async with view.clock.timeout(max(0.0, until - view.clock.monotonic())):
-                while not self._is_over and self._is_in_hand(gone):
-                    self._asked.clear()
-                    await self._asked.wait()
+                while not self._is_closing and self._subscriptions.poll.has_in_flight(gone):
+                    self._polled.clear()
+                    await self._polled.wait()
         except TimeoutError:
             logger.warning(
                 "%s: given up with a record in the user's hands, who has not asked for the next "
@@ -310,22 +227,9 @@ class RebalanceListenerInvoker:
                 named(gone),
             )
 
-    def _is_in_hand(self, gone: Mapping[TopicPartition, AssignedPartition]) -> bool:
-        if self._handing_out.handling is not None:
-            claims = {state.claim for state in gone.values()}
-            return self._handing_out.handling.is_under_way(claims)
-        held = self._handing_out.in_hand
-        if held is None:
-            return False
-        its = gone.get((held.state.topic, held.state.partition))
-        if its is None or not isinstance(held.state, AssignedPartition):
-            return False
-        # Also where it was moved since: `seek` leaves the claim alone.
-        return its.claim is held.state.claim and its.said < held.behind
-
-    async def _call(self, name: str, places: Iterable[TopicPartition]) -> bool:
-        """Tell the user; False where that has failed, which is told to who asks for records."""
-        told = sorted(places)
+    async def _call(self, name: str, tps: Iterable[TopicPartition]) -> bool:
+        """Calls a callback; returns False if it raised, which the next poll raises again."""
+        told = sorted(tps)
         callback: Callback | None = getattr(self._callbacks, name)
         if callback is None and name == "on_lost":
             callback = self._callbacks.on_revoked
@@ -333,40 +237,36 @@ class RebalanceListenerInvoker:
             return True
         logger.info("%s: %s", name, named(told))
         self._caller = caller = asyncio.current_task()
-        assert caller is not None, "the member and closing have tasks"
+        assert caller is not None, "the member and `close` have tasks"
         before = caller.cancelling()
         try:
             answer = callback(told)
             if inspect.isawaitable(answer):
                 await answer
             if caller.cancelling() > before:
-                raise asyncio.CancelledError  # which the callback kept to itself
-        except Exception as error:  # noqa: BLE001 - it is the user's, who is told
+                raise asyncio.CancelledError  # which the callback has swallowed
+        except Exception as error:  # noqa: BLE001 - the next poll raises it
             error.add_note(f"raised by {name} for {named(told)}")
-            if isinstance(error, StopAsyncIteration):  # which would end who reads in silence
+            if isinstance(error, StopAsyncIteration):  # which would end an iteration in silence
                 fault = RuntimeError(f"{name} raised StopAsyncIteration")
                 fault.__cause__ = error
-                self._tell(fault)
+                self._shell.report(fault)
             else:
-                self._tell(error)
+                self._shell.report(error)
             return False
         finally:
             self._caller = None
         return True
 
-    async def _commit_last(self, due: Offsets, until: float) -> None:
-        """Commit what is due of partitions that others get next."""
-        least_s = LAST_ATTEMPT_S if self._is_over else _LEAST_S
-        left_s = max(least_s, until - self._view.clock.monotonic())
+    async def _commit_last(self, request: CommitRequest, until: float) -> None:
+        """Commits partitions before other members read them."""
+        clock = self._view.clock
+        least_s = LAST_ATTEMPT_S if self._is_closing else _LEAST_S
+        left_s = max(least_s, until - clock.monotonic())
         limit_ms = min(round(left_s * 1000), self._view.settings.delivery_timeout_ms)
         try:
-            await self.committer.commit(due, limit_ms)
+            await self.committer.commit(request, limit_ms)
         except KprotoError as error:
-            left = due()
+            left = self._subscriptions.offsets_to_commit(request, clock.monotonic())
             if left:
                 logger.warning("%s: what is done was not committed: %s", named(left), error)
-
-
-#: What the last commits have at the least, in seconds, also where a record was in hand for all of
-#: the time: as long as others wait for it, the coordinator still takes them.
-_LEAST_S: Final = 5.0

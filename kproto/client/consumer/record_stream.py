@@ -1,17 +1,18 @@
-"""`RecordStream`: who reads what is fetched, from his question to what he is given.
+"""`RecordStream`: the poll loop of a consumer, and the iterations over it.
 
-It asks each leader for all its partitions in one fetch, and asks again before it hands out what
-came, so that the brokers work while the user does. Its turns are `fetching`'s. Which partitions
-there are, and since when, says who inherits it: `consumer` has those that it was given.
+A poll returns what is buffered; before that the next fetches are sent, so that brokers work while
+the caller processes records. A cancelled `anext` loses no record and ends nothing, so iterations
+are objects and not async generators, which would end with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final, Protocol, Self, TypeVar
 
+from ...records import Record
 from ...wire.errors import (
     BrokerConnectionError,
     ConfigurationError,
@@ -20,226 +21,303 @@ from ...wire.errors import (
     MissingCodecError,
     RequestTimeoutError,
 )
-from ..fetch.fetch_buffer import (
-    BatchIteration,
-    FetchBuffer,
-    RawBatchIteration,
-    RecordIteration,
-    ValueIteration,
-)
-from ..fetch.fetcher import Fetcher, FetchOptions
+from ..core.yielding import LoopYielder
+from ..fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
+from ..fetch.effects import FetchShell
+from ..fetch.fetch_buffer import FetchBuffer
+from ..fetch.fetch_options import FetchOptions
+from ..fetch.fetcher import Fetcher
 from ..fetch.in_flight_fetches import InFlightFetches
-from ..fetch.manual_partitions import FetchablePartitions
-from ..fetch.partition_state import NOT_FOUND
+from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
+from .poll_status import PollStatus
 
-__all__ = ["RecordStream"]
+__all__ = [
+    "RawBatchIteration",
+    "RecordIteration",
+    "RecordListIteration",
+    "RecordStream",
+    "ValueIteration",
+]
 
 T = TypeVar("T")
 
 _NEVER: Final = float("inf")
-_LONG_AGO: Final = float("-inf")
 
-#: Who reads without waiting for anything else lets the event loop turn so often, in seconds: what
-#: comes meanwhile is read from the socket, and the broker sends on. Other tasks have their turn.
-_GIVE_WAY_S: Final = 0.001
+
+class _Source(Protocol):
+    """The stream of an iteration."""
+
+    async def _poll(self, reader: object, take: Callable[[], T | None]) -> T | None: ...
+    async def _end_iteration(self) -> None: ...
+    def _on_dropped(self, reader: object) -> None: ...
+
+
+class _Iteration(AsyncIterator[T]):
+    """An iteration; at its end, by `aclose`, or when it is dropped, its fetches are cancelled."""
+
+    __slots__ = ("_buffer", "_reader", "_source")
+
+    def __init__(self, source: _Source, buffer: FetchBuffer) -> None:
+        self._source = source
+        self._buffer = buffer
+        self._reader = object()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    def _take(self) -> T | None:
+        """Takes what is next from the buffer; None if it is empty."""
+
+    async def __anext__(self) -> T:
+        """Returns the next one; cancelled, it takes nothing, and may be called again."""
+        fetched = await self._source._poll(self._reader, self._take)
+        if fetched is None:
+            raise StopAsyncIteration
+        return fetched
+
+    async def aclose(self) -> None:
+        """Cancels the fetches in flight; another iteration continues where this one ended.
+
+        Without a block, a group consumer is closed: it leaves its group.
+        """
+        await self._source._end_iteration()
+
+    def __del__(self) -> None:
+        self._source._on_dropped(self._reader)
+
+
+class RecordIteration(_Iteration[Record]):
+    """Yields one record after the other."""
+
+    __slots__ = ()
+
+    async def __anext__(self) -> Record:
+        # Mostly this is all: another call would cost much beside it.
+        for record in self._buffer.rest:
+            return record
+        return await super().__anext__()
+
+    def _take(self) -> Record | None:
+        return self._buffer.take_record()
+
+
+class RecordListIteration(_Iteration[FetchedRecords]):
+    """Yields `FetchedRecords`, none of them empty."""
+
+    __slots__ = ()
+
+    def _take(self) -> FetchedRecords | None:
+        return self._buffer.take_records()
+
+
+class ValueIteration(_Iteration[FetchedValues]):
+    """Yields `FetchedValues`, none of them empty."""
+
+    __slots__ = ()
+
+    def _take(self) -> FetchedValues | None:
+        return self._buffer.take_values()
+
+
+class RawBatchIteration(_Iteration[FetchedBatch]):
+    """Yields `FetchedBatch`."""
+
+    __slots__ = ()
+
+    def _take(self) -> FetchedBatch | None:
+        return self._buffer.take_batch()
 
 
 class RecordStream(ABC):
-    """Hands out what is fetched of `partitions`, over the connections of `owner`."""
+    """Polls what is fetched of `subscriptions`, over connections of `owner`.
+
+    Plain and group consumers are streams; they say how they begin, and when they end.
+    """
 
     def __init__(
         self,
         view: ClusterView,
         options: FetchOptions,
-        partitions: FetchablePartitions,
-        under_way: InFlightFetches,
-        handing_out: FetchBuffer,
+        subscriptions: SubscriptionState,
+        in_flight: InFlightFetches,
+        shell: FetchShell,
+        status: PollStatus,
         owner: object,
     ) -> None:
         self._view = view
         self._max_wait_ms = options.max_wait_ms
-        self._owner = owner  # has the connections
-        self._closed = False
-        self._under_way = under_way
-        self._fault: Exception | None = None  # told behind the records that came before it
-        self._told_at = _NEVER  # by then, in seconds of the clock
-        self._gives_way_at = _LONG_AGO
-        self._has_turned = True  # the loop, since that was set
-        self._handing_out = handing_out
-        self._ready = handing_out.ready
-        self._partitions = partitions
-        self._fetching = Fetcher(view, options, partitions, under_way, handing_out, owner)
-        view.observer.consumer(self, self._fetching.high_watermarks)
-        self._reader: object = None  # the iteration that asked last
-        self._is_asked = False  # it waits
+        self._owner = owner
+        self._subscriptions = subscriptions
+        self._buffer = subscriptions.poll.buffer
+        self._in_flight = in_flight
+        self._status = status
+        self._yielder = LoopYielder()
+        self._fetcher = Fetcher(view, options, subscriptions, in_flight, shell, owner)
+        view.observer.consumer(self, subscriptions.high_watermarks)
+        self._reader: object = None  # the iteration that polled last
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record of each partition, behind the last one handed out.
+        """The offset of the next record of each partition, behind the last one returned.
 
         Empty until the consumer has begun.
         """
-        found = {
-            place: state.position
-            for place, state in self._partitions.by_place.items()
-            if state.position != NOT_FOUND
-        }
-        return found | self._handing_out.positions
+        return self._subscriptions.positions
 
     @abstractmethod
     async def _begin(self) -> None:
-        """What is to be there before anything is fetched. Cancelled, it is asked for again."""
+        """Prepares a poll: partitions and positions, or the session. May be called again."""
 
     @abstractmethod
     def _is_over(self) -> bool:
-        """Whether all that is wanted has been handed out, when nothing waits to be."""
+        """Returns True if all wanted records were returned, when the buffer is empty."""
 
     def __aiter__(self) -> RecordIteration:
-        return RecordIteration(self, self._handing_out)
+        return RecordIteration(self, self._buffer)
 
-    def batches(self) -> BatchIteration:
-        """Iterate over `FetchedRecords`: the `records` of one partition, and where they stood.
+    def record_lists(self) -> RecordListIteration:
+        """Iterates over `FetchedRecords`: lists of records of one partition, with its name.
 
-        They are those of one batch, of a part of a large one, or of some small ones.
+        A list has the records of one batch, of a part of a large one, or of several small ones.
         """
-        return BatchIteration(self, self._handing_out)
+        return RecordListIteration(self, self._buffer)
 
     def values(self) -> ValueIteration:
-        """Iterate over `FetchedValues`: the `values` of one partition, without keys and the rest.
+        """Iterates over `FetchedValues`: lists of values of one partition, without keys.
 
-        What is left out is checked as for records. The offsets of values are not told, and cannot
-        be counted, since compaction and transactions leave gaps; `next_offset` is behind them.
+        Records are checked as by the other iterations. Values have no offsets, and offsets cannot
+        be counted, because compaction and transactions leave gaps; `next_offset` is behind them.
         """
-        return ValueIteration(self, self._handing_out)
+        return ValueIteration(self, self._buffer)
 
     def raw_batches(self) -> RawBatchIteration:
-        """Iterate over `FetchedBatch`: batches as they came, to be passed on or opened elsewhere.
+        """Iterates over `FetchedBatch`: batches as brokers store them, to be forwarded or decoded.
 
         Their checksums are right; nothing is decompressed or decoded. Control batches and, with
-        `read_committed`, those of aborted transactions are left out. A batch is given whole: the
-        first may hold records before the offset asked for, the last of `stop_at_end` some behind
-        the end, and one of which some records have been handed out comes again with these.
+        `read_committed`, batches of aborted transactions are left out. A batch is returned whole:
+        the first may have records before the start offset, the last of `stop_at_end` records behind
+        the end, and a batch whose records were returned in part is returned with these again.
         """
-        return RawBatchIteration(self, self._handing_out)
+        return RawBatchIteration(self, self._buffer)
 
-    # What iterations ask
+    # Polling
 
-    async def _next_fetched(self, reader: object, take: Callable[[], T | None]) -> T | None:
-        """What `take` gives to the iteration `reader`, once there is something; None at the end."""
+    async def _poll(self, reader: object, take: Callable[[], T | None]) -> T | None:
+        """Returns what `take` takes for the iteration `reader`, once there is any; None at the end.
+
+        Cancelled, it loses nothing.
+        """
         self._view.home.check()
-        if self._is_asked:
+        if self._status.is_polling:
             raise ConfigurationError(
                 "another iteration of this consumer waits for records; read it in one task, or "
                 "make a consumer for each"
             )
-        if self._closed and reader is self._reader:
-            return None  # it was closed while this one was read
+        if self._status.is_closed and reader is self._reader:
+            return None  # the consumer was closed during the iteration
         self._reader = reader
-        self._is_asked = True
+        self._status.is_polling = True
         try:
             fetched = await self._next(take)
             if fetched is None:
                 await self._stop()
         except RequestTimeoutError as silent:
             await self._stop()
-            # Not as a TimeoutError, which who polls by `asyncio.wait_for` would take for his own.
+            # No TimeoutError: a caller of `asyncio.wait_for` would take it for its own.
             raise BrokerConnectionError(str(silent)) from silent
         except Exception:
             await self._stop()
             raise
         finally:
-            self._is_asked = False
+            self._status.is_polling = False
         return fetched
 
     async def _stop(self) -> None:
-        """Give up the fetches under way, and their connections; an iteration begins them again."""
+        """Cancels the fetches in flight and closes their connections; a poll begins again."""
         try:
             await asyncio.gather(*self._cancel(), return_exceptions=True)
         finally:
-            self._fetching.close_sessions()
+            self._fetcher.close_sessions()
             await self._view.release(self._owner)
 
-    def _dropped(self, reader: object) -> None:
-        """The iteration of `reader` was dropped: give up what is under way for it."""
+    async def _end_iteration(self) -> None:
+        await self._stop()
+
+    def _on_dropped(self, reader: object) -> None:
+        """Cancels the fetches of an iteration that was garbage-collected, in any thread."""
         if reader is self._reader and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._abandon, reader)
 
     def _abandon(self, reader: object) -> None:
         if reader is self._reader:
             self._cancel()
-            self._fetching.close_sessions()
+            self._fetcher.close_sessions()
             self._view.abort(self._owner)
 
     def _cancel(self) -> list[asyncio.Task[Any]]:
-        return [task for task in self._under_way.cancel() if not task.done()]
+        return [task for task in self._in_flight.cancel() if not task.done()]
 
     async def _next(self, take: Callable[[], T | None]) -> T | None:
-        """What `take` gives; None at the end. Cancelled, it leaves what is under way."""
+        """Returns what `take` takes; None at the end. Cancelled, it cancels no fetch."""
         await self._begin()
         self._loop = asyncio.get_running_loop()
         now = self._view.clock.monotonic()
-        if now >= self._gives_way_at:
-            if not self._has_turned and self._under_way.fetches:
-                await asyncio.sleep(0)
-                if self._closed:
-                    return None
-            self._gives_way_at = now + _GIVE_WAY_S
-            self._has_turned = False
-            asyncio.get_running_loop().call_soon(self._turned)
+        if now >= self._yielder.next_at:
+            has_yielded = await self._yielder.at_intervals(now, unless=not self._in_flight.fetches)
+            if has_yielded and self._status.is_closed:
+                return None
         while True:
             fetched = self._taken(take)
             if fetched is not None:
                 return fetched
-            if self._fault is not None and not self._is_held_back():
-                fault, self._fault = self._fault, None
+            if self._status.fault is not None and not self._is_fault_delayed():
+                fault = self._status.take_fault()
+                assert fault is not None, "there is one"
                 raise fault
-            if self._closed or self._is_over():
+            if self._status.is_closed or self._is_over():
                 return None
-            await self._turn()
+            await self._fetch_once()
 
-    def _turned(self) -> None:
-        self._has_turned = True
+    def _is_fault_delayed(self) -> bool:
+        """Returns True while a fault waits for fetches in flight.
 
-    def _is_held_back(self) -> bool:
-        """Whether a fault is still to wait for what is under way.
-
-        It does for as long as a broker may hold a fetch, so that partitions of a slower broker go
-        on for who reads on behind each fault.
+        It waits for as long as a broker may hold a fetch, so that partitions of a slower broker are
+        read by a caller that polls again after each fault.
         """
-        return bool(self._under_way.fetches) and self._view.clock.monotonic() < self._told_at
+        return (
+            bool(self._in_flight.fetches) and self._view.clock.monotonic() < self._status.raised_at
+        )
 
     def _taken(self, take: Callable[[], T | None]) -> T | None:
-        """What `take` gives of what came; None where nothing is left of it.
+        """Returns what `take` takes from the buffer; None if it is empty.
 
-        Where a batch cannot be opened its partition goes back to it: what came behind is dropped,
-        and the fetch under way is for another position, so that the next one finds the fault again.
+        If a batch cannot be decoded, the position goes back to it: later batches are dropped, and
+        the fetch in flight is of another position, so that the next one finds the fault again.
         """
         try:
             return take()
         except (CorruptBatchError, MissingCodecError) as error:
-            unreadable = self._handing_out.drop_unreadable()
-            state = unreadable.state
-            state.position = unreadable.from_offset
+            state = self._subscriptions.rewind_broken()
             error.add_note(f"while reading {state.topic}[{state.partition}] of Kafka")
             raise
 
     # Fetching
 
-    async def _turn(self) -> None:
-        """Start what is due, wait until some of it is done or more is due, and take what came."""
-        # Behind a fault nothing is begun until it is told.
-        moment = self._fetching.start_what_is_due() if self._fault is None else self._told_at
-        await self._under_way.first(None if moment == _NEVER else self._view.until(moment))
-        if self._closed:
+    async def _fetch_once(self) -> None:
+        """Starts what is due, waits until a part is done or more is due, and takes responses."""
+        # Behind a fault nothing is begun until it is raised.
+        due_at = self._fetcher.start_due() if self._status.fault is None else self._status.raised_at
+        await self._in_flight.first(None if due_at == _NEVER else self._view.until(due_at))
+        if self._status.is_closed:
             return
         try:
-            self._fetching.take_what_came()
-            if self._ready and self._fault is None:
-                self._fetching.start_what_is_due()
+            self._fetcher.take_completed()
+            if self._buffer.ready and self._status.fault is None:
+                self._fetcher.start_due()
         except KprotoError as fault:
-            if self._fault is None:
-                self._fault = fault
-                self._told_at = self._view.clock.monotonic() + self._max_wait_ms / 1000
+            raised_at = self._view.clock.monotonic() + self._max_wait_ms / 1000
+            self._status.delay(fault, raised_at)

@@ -1,37 +1,37 @@
-"""What a user gives to be committed: offsets by partition, or what was handed out to him."""
+"""Explicit commits: offsets by partition, or what a poll has returned."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from ...records import Record
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
+from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.errors import CommitFailedError
-from ..commits.incomplete_offsets import text_of
 from ..commits.requests import ToCommit
-from ..fetch.assigned_partition import AssignedPartition
 from ..fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
 from ..fetch.start_options import LAST_OFFSET
+from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition, named
 
-__all__ = ["HandedOut", "checked_place", "commits_of", "offsets_of"]
+__all__ = ["Returned", "checked_tp", "explicit_commit", "offsets_of"]
 
-#: What iterations give.
-HandedOut: TypeAlias = Record | FetchedRecords | FetchedValues | FetchedBatch
+#: What iterations yield.
+Returned: TypeAlias = Record | FetchedRecords | FetchedValues | FetchedBatch
 
 
-def checked_place(place: object) -> TopicPartition:
-    """Raises ConfigurationError for what is no partition."""
-    match place:
+def checked_tp(tp: object) -> TopicPartition:
+    """Returns a partition. Raises ConfigurationError for what is none."""
+    match tp:
         case (str(topic), int(partition)):
             return topic, partition
-    raise ConfigurationError(f"{place!r} is no partition; it is written as (topic, number)")
+    raise ConfigurationError(f"{tp!r} is no partition; it is written as (topic, number)")
 
 
 def offsets_of(offsets: object) -> dict[TopicPartition, int]:
-    """The offsets that are to be committed. Raises ConfigurationError."""
+    """Returns the offsets behind these. Raises ConfigurationError."""
     match offsets:
         case Record():
             return {(offsets.topic, offsets.partition): offsets.offset + 1}
@@ -45,9 +45,9 @@ def offsets_of(offsets: object) -> dict[TopicPartition, int]:
             return {(offsets.topic, offsets.partition): offsets.batch.next_offset}
         case Mapping():
             found: dict[TopicPartition, int] = {}
-            for place, offset in offsets.items():
-                check_whole_number(f"the offset of {place!r}", offset, 0, LAST_OFFSET)
-                found[checked_place(place)] = offset
+            for tp, offset in offsets.items():
+                check_whole_number(f"the offset of {tp!r}", offset, 0, LAST_OFFSET)
+                found[checked_tp(tp)] = offset
             return found
         case _:
             raise ConfigurationError(
@@ -55,21 +55,37 @@ def offsets_of(offsets: object) -> dict[TopicPartition, int]:
             )
 
 
-def commits_of(
-    given: Mapping[TopicPartition, int] | HandedOut,
-    metadata: str,
-    state_of: Callable[[TopicPartition], AssignedPartition | None],
-    position_of: Callable[[AssignedPartition], int],
-) -> dict[TopicPartition, ToCommit]:
-    """What is to be committed of that; the partitions hold that it is done, as the user says.
+def explicit_commit(
+    given: Mapping[TopicPartition, int] | Returned, metadata: str, subscriptions: SubscriptionState
+) -> CommitRequest:
+    """Returns the commit of these, which are processed from now on.
 
-    `position_of` is behind what was handed out of one. Raises ConfigurationError for what is no
-    offset, CommitFailedError for what is not this member's. Neither is what was handed out before
-    the partition went and came back, as others may have done it, and committed more; nor before its
-    topic was made anew, as it is of another log.
+    Other members may have the partitions, and have committed more, when it is the turn of the
+    commit: it has the present assignment epochs. Raises what `commits_of` raises.
+    """
+    offsets = commits_of(given, metadata, subscriptions)
+    return CommitRequest(
+        CommitKind.EXPLICIT,
+        offsets=offsets,
+        assignment_epochs={tp: subscriptions.assignment_epoch_of(tp) for tp in offsets},
+        baselines=subscriptions.baselines(offsets),
+    )
+
+
+def commits_of(
+    given: Mapping[TopicPartition, int] | Returned, metadata: str, subscriptions: SubscriptionState
+) -> dict[TopicPartition, ToCommit]:
+    """Returns the commits of these; `subscriptions` takes note that they are processed.
+
+    Raises ConfigurationError for what is no offset, and CommitFailedError for partitions that are
+    not assigned; also for records that were returned before their partition was revoked and
+    assigned again, because the group may have committed more, or before their topic was recreated,
+    because they are of another log.
     """
     offsets = offsets_of(given)
-    states = {place: state for place in offsets if (state := state_of(place)) is not None}
+    states = {
+        tp: state for tp in offsets if (state := subscriptions.state_to_commit(tp)) is not None
+    }
     missing = offsets.keys() - states.keys()
     if missing:
         raise CommitFailedError(
@@ -77,20 +93,18 @@ def commits_of(
             "committed"
         )
     old = [
-        place
-        for place, state in states.items()
-        if not state.gave(offsets[place], position_of(state))
+        tp
+        for tp, state in states.items()
+        if not state.may_commit(offsets[tp], subscriptions.poll.position_of(state))
     ]
     if old and not isinstance(given, Mapping):
         raise CommitFailedError(
             f"{named(old)}: the partition went, and has come back, since that was handed out, or "
             "its topic was made anew; the group may have committed more: nothing was committed"
         )
-    for place, state in states.items():
-        state.said = max(state.said, offsets[place])
-    found = {}
-    for place, state in states.items():
-        offset = offsets[place]
-        told = metadata or text_of(state.ahead, offset, state.topic_id)
-        found[place] = state.to_commit(offset, told)
-    return found
+    for tp, state in states.items():
+        state.user_committed = max(state.user_committed, offsets[tp])
+    return {
+        tp: subscriptions.processed.commit_of(state, offsets[tp], state.incomplete, metadata)
+        for tp, state in states.items()
+    }

@@ -1,4 +1,4 @@
-"""Several calls at the same time, none of which is left running."""
+"""Runs calls concurrently, and leaves none of them running."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ T = TypeVar("T")
 
 
 async def gather_all(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Their results, side by side. After the first error none of them is left running."""
+    """Returns the results of all calls, which run concurrently; cancels the others after
+    an error.
+    """
     calls = list(calls)
     if len(calls) == 1:
         return [await calls[0]]

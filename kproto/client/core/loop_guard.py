@@ -1,4 +1,4 @@
-"""The one event loop of a client: that in which it was first used."""
+"""Binds a client to the event loop in which it was first used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["LoopGuard"]
 
 
 class LoopGuard:
-    """Where the connections and tasks of a client are. `loop` is None until it is used."""
+    """Holds the event loop of a client's connections and tasks; None until the first use."""
 
     __slots__ = ("loop",)
 
@@ -19,18 +19,18 @@ class LoopGuard:
 
     @property
     def is_gone(self) -> bool:
-        """True once the loop is closed: nothing of the client moves any more."""
+        """True once the loop is closed: no task of the client runs any more."""
         return self.loop is not None and self.loop.is_closed()
 
     def check(self) -> None:
         """Raises ConfigurationError in any other loop than that of the first call.
 
-        There a future would never wake who waits for it, and two threads would change the same
-        state at once.
+        A future of another loop would never wake its waiter, and two threads would change one
+        state.
         """
         try:
             loop = asyncio.get_running_loop()
-        except RuntimeError:  # a call that waits for nothing, from anywhere
+        except RuntimeError:  # a call that does not wait, outside of any loop
             loop = None
         if self.loop is None:
             self.loop = loop

@@ -1,8 +1,7 @@
-"""What an error means for whoever asked, and when to ask again: the client's one retry engine.
+"""Decides what an error means for a request, and when to retry: the one retry engine of the client.
 
-Owns the table of remedies and the arithmetic of attempts, deadline and backoff. Knows no
-connection, no cluster and no task: `Attempts` says until when not to try again, and whoever has
-it waits.
+Owns the table of remedies and the arithmetic of attempts, deadlines and backoff. Knows no
+connection, no cluster and no task: `Attempts` says before when not to retry, and its owner waits.
 """
 
 from __future__ import annotations
@@ -33,21 +32,21 @@ __all__ = [
     "remedy_of_code",
 ]
 
-#: Shares of the wait that chance adds or takes away, so that clients do not retry in step.
+#: The jitter of a backoff as a share of it, so that clients do not retry in step.
 JITTER: Final = 0.2
 
-#: What the last attempt, which begins at the deadline, may take, in seconds: a broker that is back
+#: The time of the last attempt, which starts at the deadline, in seconds: a broker that is back
 #: answers within that.
 LAST_ATTEMPT_S: Final = 0.1
 
-#: Less than that before the deadline is no time, in seconds: timers are not more exact.
+#: A rest shorter than this, in seconds, counts as none: timers are not more exact.
 TICK_S: Final = 0.001
 
 _NEVER: Final = float("inf")
 
 
 class Remedy(Enum):
-    """What mends an error. Each but the last asks again after a wait."""
+    """The remedy of an error. Each but the last retries after a backoff."""
 
     RETRY = "the same again"
     REFRESH = "ask for metadata, then the same again"
@@ -55,8 +54,7 @@ class Remedy(Enum):
     FAIL = "tell the caller"
 
 
-#: Retriable error codes that more than a wait mends; what is retriable at all, Kafka's own table
-#: says.
+#: Retriable error codes that need more than a backoff. Kafka's own table says which are retriable.
 _REMEDIES: Final[dict[str, Remedy]] = {
     "COORDINATOR_NOT_AVAILABLE": Remedy.FIND_COORDINATOR,
     "FENCED_LEADER_EPOCH": Remedy.REFRESH,
@@ -76,7 +74,7 @@ _REMEDIES: Final[dict[str, Remedy]] = {
 
 
 def by_code(table: Mapping[str, Remedy]) -> dict[int, Remedy]:
-    """A table of error names as one of codes."""
+    """Returns a table of error codes for one of error names."""
     return {code_of(name): remedy for name, remedy in table.items()}
 
 
@@ -86,12 +84,14 @@ _BY_CODE: Final[dict[int, Remedy]] = {
 
 
 def remedy_of_code(code: int) -> Remedy:
-    """What mends an error code of a response."""
+    """Returns the remedy of an error code."""
     return _BY_CODE.get(code, Remedy.FAIL)
 
 
 def remedy_of(error: KprotoError) -> Remedy:
-    """What mends an error: a broker that is silent or gone may have lost its partitions."""
+    """Returns the remedy of an error; a broker that is silent or gone may have lost its
+    partitions.
+    """
     if isinstance(error, BrokerResponseError):
         return remedy_of_code(error.code)
     if isinstance(error, BrokerConnectionError | RequestTimeoutError):
@@ -100,24 +100,25 @@ def remedy_of(error: KprotoError) -> Remedy:
 
 
 def backoff_ms(settings: ClientSettings, attempt: int, chance: float) -> float:
-    """The wait in ms before retry number `attempt`, which counts from 1.
+    """Returns the backoff in ms before retry number `attempt`, counted from 1 (KIP-580).
 
-    Doubles from `retry_backoff_ms` up to `retry_backoff_max_ms`; `chance` is a random number of
-    at least 0 and below 1 (KIP-580).
+    Doubles from `retry_backoff_ms` up to `retry_backoff_max_ms`; `chance` is a random number, 0 <=
+    chance < 1.
     """
     return doubled_ms(settings.retry_backoff_ms, settings.retry_backoff_max_ms, attempt, chance)
 
 
 def doubled_ms(least: int, most: int, attempt: int, chance: float) -> float:
-    """A wait in ms that doubles from `least` up to `most`, a fifth more or less by `chance`."""
+    """Returns a backoff in ms that doubles from `least` up to `most`, with jitter by `chance`."""
     return float(min(least * 2.0 ** min(attempt - 1, 30), most) * (1 + JITTER * (2 * chance - 1)))
 
 
 class Attempts:
-    """Failures in a row of one operation. All times in seconds of the client's clock.
+    """Counts the consecutive failures of one operation. All times are in seconds of the client's
+    clock.
 
-    `limit_ms` is how long it may go on: from `begun` or `begin`, else from the first failure.
-    `not_before` is when the next attempt is due, `deadline` when the last one is.
+    `limit_ms` bounds the operation, from `begun` or `begin`, else from the first failure.
+    `not_before` is the time of the next attempt, `deadline` that of the last.
     """
 
     __slots__ = ("_limit_s", "_settings", "count", "deadline", "error", "not_before")
@@ -134,32 +135,32 @@ class Attempts:
         self.not_before = float("-inf")
 
     def begin(self, now: float) -> None:
-        """Let the time run, unless it runs already."""
+        """Starts the time limit, unless it runs already."""
         if self.deadline == _NEVER:
             self.deadline = now + self._limit_s
 
     def asked(self, now: float) -> None:
-        """Another attempt begins at `now`: time in which nobody asked does not count."""
+        """Starts another attempt at `now`: time without an attempt does not count."""
         if self.count:
             self.deadline += max(0.0, now - self.not_before)
             self.not_before = now
 
     def go_on(self, now: float) -> None:
-        """What the attempt began with is done, and the rest of it is due."""
+        """Notes that the first part of an attempt is done, and the rest is due."""
         self.not_before = max(self.not_before, now)
 
     def at_once(self, now: float) -> None:
-        """Leave out the wait after a failure: the next attempt is another broker's."""
+        """Skips the backoff after a failure: the next attempt goes to another broker."""
         self.not_before = now
 
     def ends_at(self, now: float) -> float:
-        """When an attempt that begins at `now` must have its answer."""
+        """Returns the deadline of an attempt that starts at `now`."""
         return max(self.deadline, now + LAST_ATTEMPT_S) if self.count else self.deadline
 
     def failed(self, error: KprotoError, now: float) -> bool:
-        """Take note of a failure; True when there is time for another attempt.
+        """Notes a failure; returns True if there is time for another attempt.
 
-        The last wait ends at the deadline, however long it would be, so that all the time is used.
+        The last backoff ends at the deadline, so that the whole time is used.
         """
         self.begin(now)
         self.count += 1
@@ -172,7 +173,7 @@ class Attempts:
         return True
 
     def succeeded(self) -> None:
-        """Begin anew: failures before a success do not count."""
+        """Resets the failures and the deadline."""
         self.deadline = _NEVER
         self.count = 0
         self.error = None

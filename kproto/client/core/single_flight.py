@@ -1,4 +1,4 @@
-"""Asking for many things at once: what is wanted while a request is under way joins the next."""
+"""Merges requests: callers that ask while a request is in flight share the next one."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ A = TypeVar("A")
 
 
 class SingleFlight(Generic[K, A]):
-    """One request of a kind at a time, for whatever its callers want to know."""
+    """Sends one request of a kind at a time, for the keys of all callers."""
 
     def __init__(self, ask: Callable[[frozenset[K]], Coroutine[Any, Any, A]]) -> None:
         self._ask = ask
-        self._wanted: set[K] = set()  # by the next request
+        self._wanted: set[K] = set()  # keys of the next request
         self._current: asyncio.Task[A] | None = None
         self._next: asyncio.Task[A] | None = None
 
     async def answer(self, wanted: frozenset[K]) -> A:
-        """The answer of a request that asks for `wanted`, and for what others want besides.
+        """Returns the answer to a request for `wanted`, and for the keys of other callers.
 
-        It is sent after this call: the answer to one that is under way may be older than what its
-        caller knows already. Who is cancelled takes nobody along. Raises what `ask` raises.
+        The request is sent after this call, because the answer to one in flight may be older than
+        what the caller knows. Cancelling one caller cancels no other. Raises what `ask` raises.
         """
         self._wanted |= wanted
         task = self._next
@@ -37,7 +37,7 @@ class SingleFlight(Generic[K, A]):
         try:
             return await asyncio.shield(task)
         except EncodeError:
-            return await self._ask(wanted)  # what others want must not spoil it
+            return await self._ask(wanted)  # keys of other callers must not fail this one
 
     async def _turn(self, before: asyncio.Task[A] | None) -> A:
         if before is not None and not before.done():
@@ -47,7 +47,7 @@ class SingleFlight(Generic[K, A]):
         return await self._ask(wanted)
 
     async def ended(self) -> None:
-        """Wait until nothing is under way. Who is cancelled meanwhile takes nobody along."""
+        """Waits until no request is in flight. Cancelling the wait cancels no request."""
         tasks = [task for task in (self._current, self._next) if task is not None]
         if tasks:
             await asyncio.wait(tasks)
@@ -55,4 +55,4 @@ class SingleFlight(Generic[K, A]):
 
 def _seen(task: asyncio.Task[Any]) -> None:
     if not task.cancelled():
-        task.exception()  # whoever waited has it; when nobody does any more, it is seen here
+        task.exception()  # its waiters have raised it; without waiters it is retrieved here

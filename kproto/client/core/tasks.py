@@ -9,7 +9,7 @@ __all__ = ["is_in_task", "retrieve_exception", "until_ended"]
 
 
 def is_in_task() -> bool:
-    """Whether a task runs now: not so where a coroutine is thrown away, as its loop is closed."""
+    """True if a task runs now: False while a coroutine is destroyed with its closed loop."""
     try:
         return asyncio.current_task() is not None
     except RuntimeError:  # no loop runs
@@ -17,7 +17,9 @@ def is_in_task() -> bool:
 
 
 async def until_ended(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Wait for all of these, which were cancelled, also where who waits is cancelled."""
+    """Waits until all of these cancelled tasks have ended, even if the waiting task is
+    cancelled.
+    """
     cancelled: asyncio.CancelledError | None = None
     left = {task for task in tasks if not task.done()}
     while left:

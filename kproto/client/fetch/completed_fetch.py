@@ -1,7 +1,10 @@
-"""What a fetch brought of one partition and nobody has yet: batches, opened when their turn comes.
+"""The batches of one partition in a fetch response: checked and filtered at once, decoded late.
 
-So memory and the caches of the processor hold the records of one batch, not of a whole fetch. A
-batch that cannot be opened stays the first, however often it is asked for. Knows no broker.
+Memory and the caches of the processor hold the records of one batch, not of a whole fetch. Every
+checksum is verified when the response arrives; a batch is decompressed and decoded when it is
+polled. Control batches are never returned, and the next position is the offset behind the last
+batch, also if compaction has removed the last records. A batch that cannot be decoded stays the
+first, however often it is polled. Plain data: no connection and no event loop.
 """
 
 from __future__ import annotations
@@ -10,18 +13,31 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ...records import BatchReader, Record, RecordBatch
-from ...wire.errors import CorruptBatchError, MissingCodecError
+from ...messages.fetch_response import PartitionData
+from ...records import BatchReader, Record, RecordBatch, checked_next_offset, read_batches
+from ...stored.aborted_transactions import AbortedTransactions
+from ...wire.errors import CorruptBatchError, MissingCodecError, ProtocolError
 from ..commits.incomplete_offsets import IncompleteOffsets
-from .filtered_batches import PlacedBatch
-from .partition_state import PartitionState
+from .partition_state import TopicPartitionState
 
-__all__ = ["CompletedFetch", "FetchedBatch", "FetchedRecords", "FetchedValues"]
+__all__ = [
+    "CompletedFetch",
+    "FetchedBatch",
+    "FetchedRecords",
+    "FetchedValues",
+    "FilteredBatches",
+    "PlacedBatch",
+    "aborted_transactions",
+    "filter_batches",
+]
 
-#: Small batches of one fetch are handed out together up to so many records, and large ones in parts
-#: of so many: what a list costs beside its records is little then. Python looks for garbage when
-#: 700 objects more have been made than were freed, in time for all there are; who handles one list
-#: after the other does not come to that.
+#: Offsets rise from batch to batch; Kafka 3.9 may give messages of older magics twice.
+MAGIC_OF_BATCHES: Final = 2
+
+#: The most records of a list: small batches of one fetch are joined up to that, and large ones are
+#: split, so that a list costs little beside its records. Python collects garbage when 700 objects
+#: more were made than freed, in time proportional to all objects; a caller that processes one list
+#: after the other stays below that.
 _LIST_RECORDS: Final = 500
 
 
@@ -35,10 +51,11 @@ class FetchedRecords(NamedTuple):
 
 
 class FetchedValues(NamedTuple):
-    """Values of one partition in order, and the offset of the record behind them.
+    """Values of one partition in order; `next_offset` is the offset of the record behind them.
 
-    The offsets of the values are not told: compaction and transactions leave gaps, so that they
-    cannot be counted. `high_watermark` is the offset behind the last record of the partition.
+    The values have no offsets, and offsets cannot be counted from `next_offset`, because compaction
+    and transactions leave gaps. `high_watermark` is the offset behind the last record of the
+    partition.
     """
 
     topic: str
@@ -49,13 +66,13 @@ class FetchedValues(NamedTuple):
 
 
 class FetchedBatch(NamedTuple):
-    """A batch of one partition as it came, not opened; its checksum is right.
+    """A batch of one partition as the broker stores it, not decoded; its checksum is right.
 
-    `batch.raw` is its bytes, `batch.records()` opens it. The first may hold records before the
-    offset that was asked for, the last of `stop_at_end` some behind the end. Of a message set
-    (magic 0 and 1) it is a message, or a wrapper of compressed ones. It holds on to the whole fetch
-    that it came in: copy `batch.raw` to keep it for long. `high_watermark` is the offset behind the
-    last record of the partition.
+    `batch.raw` is its bytes, `batch.records()` decodes it. The first batch may have records before
+    the position, the last batch of `stop_at_end` records behind the end. In a message set (magic 0
+    and 1) a batch is a message, or a wrapper of compressed messages. It keeps the whole fetch
+    response in memory: copy `batch.raw` to keep it for long. `high_watermark` is the offset behind
+    the last record of the partition.
     """
 
     topic: str
@@ -64,12 +81,32 @@ class FetchedBatch(NamedTuple):
     high_watermark: int
 
 
-class CompletedFetch:
-    """Batches of one fetch of one partition, which `state` is of, in order.
+class PlacedBatch(NamedTuple):
+    """A checked batch; its records before `from_offset` are left out."""
 
-    Each `take` removes what it gives, and gives None where nothing is left. Those of records and
-    values raise CorruptBatchError and MissingCodecError of the first batch that has not been
-    given, which stays.
+    from_offset: int
+    batch: RecordBatch
+
+
+class FilteredBatches(NamedTuple):
+    """The batches of one fetch in order, and the next fetch position.
+
+    `last_epoch` is the leader epoch of the last batch, -1 if it has none. `epochs` has the offsets
+    at which the leader epoch changes from one batch to the next, filtered batches included.
+    """
+
+    batches: list[PlacedBatch]
+    position: int
+    last_epoch: int
+    epochs: list[tuple[int, int]]
+
+
+class CompletedFetch:
+    """The batches of one fetch of the partition of `state`, in order.
+
+    Each `take` method removes the batches that it returns, and returns None if no batch is left.
+    `take_records` and `take_values` raise CorruptBatchError and MissingCodecError for the first
+    batch, which stays.
     """
 
     __slots__ = (
@@ -83,7 +120,7 @@ class CompletedFetch:
 
     def __init__(
         self,
-        state: PartitionState,
+        state: TopicPartitionState,
         batches: Iterable[PlacedBatch],
         *,
         high_watermark: int,
@@ -94,29 +131,29 @@ class CompletedFetch:
         self._end = state.end
         self._batches = deque(batches)
         self._max_decompressed_bytes = max_decompressed_bytes
-        self._reader: BatchReader | None = None  # of the first batch, if a part of it is given
+        self._reader: BatchReader | None = None  # of the first batch, while a part of it is left
 
     def __bool__(self) -> bool:
         return bool(self._batches)
 
     @property
     def from_offset(self) -> int:
-        """From where on to fetch, to get again what waits here."""
+        """The fetch position that brings these batches again."""
         return self._batches[0].from_offset
 
     @property
     def position(self) -> int:
-        """The offset at which it begins."""
+        """The offset of the first record."""
         from_offset, batch = self._batches[0]
-        if batch.record_count < 0:  # a wrapper, which tells the offset of its last message
+        if batch.record_count < 0:  # a wrapper, which has the offset of its last message
             return from_offset
         return max(from_offset, batch.base_offset)
 
     def take_records(self) -> tuple[FetchedRecords, list[PlacedBatch]] | None:
-        """The records of some small batches, or of a part of a large one; and of which batches."""
+        """Returns records of small batches or of a part of a large one, and these batches."""
         records: list[Record] = []
         taken: list[PlacedBatch] = []
-        while self._goes_on(len(records)):
+        while self._fits(len(records)):
             placed = self._batches[0]
             try:
                 found = self._next_records(placed)
@@ -136,11 +173,11 @@ class CompletedFetch:
         return FetchedRecords(topic, partition, records, self.high_watermark), taken
 
     def take_values(self) -> FetchedValues | None:
-        """The values of the next batch, or of some small ones."""
+        """Returns the values of the next batch, or of several small ones."""
         values: list[bytes | None] = []
         next_offset = 0
         self._reader = None
-        while self._goes_on(len(values)):
+        while self._fits(len(values)):
             placed = self._batches[0]
             try:
                 found = self._values_of(placed)
@@ -161,26 +198,26 @@ class CompletedFetch:
         )
 
     def take_batch(self) -> FetchedBatch | None:
-        """The next batch."""
+        """Returns the next batch."""
         if not self._batches:
             return None
         self._reader = None
         batch = self._batches.popleft().batch
         return FetchedBatch(self.state.topic, self.state.partition, batch, self.high_watermark)
 
-    def give_back(self, batches: Iterable[PlacedBatch], from_offset: int) -> None:
-        """Put batches that were taken last in front again, but for records before `from_offset`."""
+    def put_back(self, batches: Iterable[PlacedBatch], from_offset: int) -> None:
+        """Puts batches that were taken last in front again, from `from_offset` on."""
         self._reader = None
         for placed in reversed(
             [placed for placed in batches if placed.batch.next_offset > from_offset]
         ):
             if self._batches and self._batches[0].batch is placed.batch:
-                self._batches.popleft()  # one of which a part was taken
+                self._batches.popleft()  # a part of it was taken
             begins = max(placed.from_offset, from_offset)
             self._batches.appendleft(placed._replace(from_offset=begins))
 
-    def _goes_on(self, count: int) -> bool:
-        """Whether the next batch goes into a list that has `count` already."""
+    def _fits(self, count: int) -> bool:
+        """Returns True if the next batch fits into a list that has `count` records."""
         if not self._batches:
             return False
         if not count:
@@ -193,12 +230,12 @@ class CompletedFetch:
         return next_offset if self._end is None else min(next_offset, self._end)
 
     def _next_records(self, placed: PlacedBatch) -> list[Record]:
-        """The records of the first batch, or of the next part of it; gone from here then."""
+        """Removes and returns the records of the first batch, or the next part of them."""
         batch = placed.batch
         if self._reader is None and batch.record_count <= _LIST_RECORDS:
             records = self._records_of(placed)
             self._batches.popleft()
-            return self._not_done(batch, records)
+            return self._unprocessed(batch, records)
         if self._reader is None:
             self._reader = batch.reader(
                 from_offset=placed.from_offset,
@@ -212,10 +249,10 @@ class CompletedFetch:
             self._batches.popleft()
         elif records:
             self._batches[0] = PlacedBatch(records[-1].offset + 1, batch)
-        return self._not_done(batch, records)
+        return self._unprocessed(batch, records)
 
     def _records_of(self, placed: PlacedBatch) -> list[Record]:
-        """All records of a batch."""
+        """Returns all records of a batch up to the end."""
         from_offset, batch = placed
         records = batch.records(
             from_offset=from_offset,
@@ -231,28 +268,86 @@ class CompletedFetch:
             return records
         return [record for record in records if record.offset < end]
 
-    def _not_done(self, batch: RecordBatch, records: list[Record]) -> list[Record]:
-        """Without those that are done already."""
-        ahead = self.state.ahead
-        if ahead is None or not self._is_in(ahead, batch):
+    def _unprocessed(self, batch: RecordBatch, records: list[Record]) -> list[Record]:
+        """Leaves out records that were processed before."""
+        incomplete = self.state.incomplete
+        if incomplete is None or not self._is_in(incomplete, batch):
             return records
-        return [record for record in records if not ahead.has(record.offset)]
+        return [record for record in records if not incomplete.has(record.offset)]
 
     @staticmethod
-    def _is_in(ahead: IncompleteOffsets, batch: RecordBatch) -> bool:
-        """Whether records of the batch may be among these."""
+    def _is_in(incomplete: IncompleteOffsets, batch: RecordBatch) -> bool:
+        """Returns True if the batch may have records of `incomplete`."""
         if batch.record_count < 0:
-            return True  # a wrapper, which tells the offset of its last message
-        is_among = batch.next_offset > ahead.base and batch.base_offset < ahead.top
-        return is_among and ahead.is_in(batch.partition_leader_epoch)
+            return True  # a wrapper, which has the offset of its last message
+        is_among = batch.next_offset > incomplete.base and batch.base_offset < incomplete.top
+        return is_among and incomplete.is_in(batch.partition_leader_epoch)
 
     def _values_of(self, placed: PlacedBatch) -> list[bytes | None]:
         from_offset, batch = placed
-        if self.state.ahead is not None and self._is_in(self.state.ahead, batch):
-            records = self._not_done(batch, self._records_of(placed))
+        if self.state.incomplete is not None and self._is_in(self.state.incomplete, batch):
+            records = self._unprocessed(batch, self._records_of(placed))
             return [record.value for record in records]
         if self._end is not None and batch.next_offset > self._end:
             return [record.value for record in self._records_of(placed)]
         return batch.values(
             from_offset=from_offset, max_decompressed_bytes=self._max_decompressed_bytes
         )
+
+
+def filter_batches(
+    data: PartitionData,
+    topic: str,
+    position: int,
+    *,
+    end: int | None,
+    read_committed: bool,
+    max_decompressed_bytes: int,
+) -> FilteredBatches:
+    """Returns the batches of `data.records` with offsets from `position` on, up to `end`.
+
+    The last batch may go beyond `end`. Raises CorruptBatchError and MissingCodecError, which name
+    the partition, if the first batch is broken: otherwise the batches before it are returned, and
+    the next fetch finds the fault. Raises ProtocolError if all batches lie before `position`.
+    """
+    tp = f"{topic}[{data.partition_index}]"
+    first = position
+    last_epoch = -1
+    before: int | None = None  # behind the last batch; messages of old magics may repeat
+    batches: list[PlacedBatch] = []
+    epochs: list[tuple[int, int]] = []
+    aborted = AbortedTransactions(aborted_transactions(data)) if read_committed else None
+    try:
+        for batch in read_batches(data.records or b"", whole_first=True):
+            next_offset = batch.next_offset
+            if batch.magic == MAGIC_OF_BATCHES:
+                before = checked_next_offset(batch, before)
+            if next_offset <= position:
+                continue
+            if batch.is_control:
+                if aborted is not None:
+                    aborted.on_control_batch(batch, max_decompressed_bytes)
+            elif aborted is None or not aborted.is_aborted(batch):
+                batches.append(PlacedBatch(position, batch))
+            if batch.partition_leader_epoch != last_epoch:
+                last_epoch = batch.partition_leader_epoch
+                epochs.append((max(position, batch.base_offset), last_epoch))
+            position = next_offset
+            if end is not None and position >= end:
+                position = end
+                break  # what is behind the end is not read, broken or not
+    except (CorruptBatchError, MissingCodecError) as error:
+        if not batches:
+            error.add_note(f"while reading {tp} of Kafka")
+            raise
+    if position == first:
+        raise ProtocolError(
+            f"{tp}: all that the fetch from offset {first} brought lies before it, and would be "
+            "brought again"
+        )
+    return FilteredBatches(batches, position, last_epoch, epochs)
+
+
+def aborted_transactions(data: PartitionData) -> list[tuple[int, int]]:
+    """Returns the first offset and the producer id of each aborted transaction of a partition."""
+    return [(each.first_offset, each.producer_id) for each in data.aborted_transactions or ()]

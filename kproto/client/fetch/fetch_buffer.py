@@ -1,260 +1,304 @@
-"""What has come, and handing it out: record by record, or list by list.
+"""`FetchBuffer`: completed fetches that wait to be polled, and the records that were polled last.
 
-Knows no broker. A cancelled `anext` takes nothing and ends nothing, so iterations are objects and
-not async generators, which would end with it.
+The caller processes what was polled last until it polls again: that is the range in flight. For
+iteration by record it is computed from the rest of the list, when it is asked for, so that a record
+costs a group consumer no more than a plain one. Plain data: no connection and no event loop.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 from operator import length_hint
-from typing import Protocol, Self, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from ...records import Record
 from ..metadata.cluster import TopicPartition
-from .completed_fetch import CompletedFetch, FetchedBatch, FetchedRecords, FetchedValues
-from .filtered_batches import PlacedBatch
-from .partition_state import PartitionState
+from .completed_fetch import (
+    CompletedFetch,
+    FetchedBatch,
+    FetchedRecords,
+    FetchedValues,
+    PlacedBatch,
+)
+from .in_flight_records import AdaptiveBatchSize, InFlightRange, PollMarker
+from .partition_state import TopicPartitionState
 
-__all__ = [
-    "BatchIteration",
-    "FetchBuffer",
-    "RawBatchIteration",
-    "RecordIteration",
-    "Source",
-    "ValueIteration",
-]
+__all__ = ["FetchBuffer", "RecordInterceptor"]
 
 T = TypeVar("T")
 
-#: The records to hand out in place of some, of a topic and a partition; there may be none.
+#: Returns the records that replace those of a topic and a partition; the list may be empty.
 RecordInterceptor: TypeAlias = Callable[[str, int, list[Record]], list[Record]]
 
 
 class FetchBuffer:
-    """What waits in `ready`, and the `rest` of the list that is handed out by record.
+    """Completed fetches in `ready`, and the `rest` of the list that is iterated by record.
 
-    `take_records`, `take_values` and `take_batch` return what comes next, None when the buffer is
-    drained. The first two raise what `CompletedFetch` raises; `ready[0]` is then the fetch that
-    cannot be read.
+    `take_records`, `take_values` and `take_batch` return what is next, None if the buffer is empty.
+    The first two raise what `CompletedFetch` raises; `ready[0]` is then the broken fetch. With a
+    `batch_size` the iteration by record stops after so many records, and `take_record` continues.
     """
 
-    __slots__ = ("_change", "_current", "_left", "_opened", "_source", "ready", "rest")
+    __slots__ = (
+        "_by_record",
+        "_current",
+        "_in_flight",
+        "_interceptor",
+        "_last_taken",
+        "_left",
+        "_opened",
+        "_paused",
+        "_polls",
+        "_source",
+        "batch_size",
+        "ready",
+        "rest",
+    )
 
-    def __init__(self, change: RecordInterceptor | None = None) -> None:
-        self._change = change
+    def __init__(
+        self,
+        interceptor: RecordInterceptor | None = None,
+        batch_size: AdaptiveBatchSize | None = None,
+    ) -> None:
+        self._interceptor = interceptor
+        self.batch_size = batch_size
         self.ready: deque[CompletedFetch] = deque()
-        # What is handed out without asking, and all that is left of the list: the same, mostly.
+        self._paused: dict[TopicPartitionState, list[CompletedFetch]] = {}
+        # The records that are returned without a call here, and all that is left of their list.
         self.rest: Iterator[Record] = iter(())
         self._left = self.rest
-        # The list that was taken last, where it came from, and the batches it was made of.
+        # The list that was taken last, its fetch, and the batches that it was made of.
         self._current: FetchedRecords | None = None
         self._source: CompletedFetch | None = None
         self._opened: list[PlacedBatch] = []
+        # The partition and the first offset of what was taken last; and what of it is in flight.
+        self._last_taken: tuple[TopicPartitionState, int] | None = None
+        self._in_flight: InFlightRange | None = None
+        self._by_record: TopicPartitionState | None = None  # its list is iterated by record
+        self._polls = 0
 
-    def add(self, waiting: CompletedFetch) -> None:
-        """Let what has come wait for its turn."""
-        self.ready.append(waiting)
+    # What is in flight
 
-    def begin(self, fetched: FetchedRecords) -> Record:
-        """Hand out a list by record; the first of them."""
+    def on_poll(self) -> None:
+        """The caller polls again: what was returned before is processed."""
+        self._in_flight = self._by_record = None
+        self._polls += 1
+
+    @property
+    def in_flight(self) -> InFlightRange | None:
+        """What was returned by the last poll; None if it returned nothing."""
+        state = self._by_record
+        if state is None:
+            return self._in_flight
+        assert self._current is not None, "a record of it is in flight"
+        records = self._current.records
+        offset = records[len(records) - length_hint(self._left) - 1].offset
+        return InFlightRange(state, offset, offset + 1)
+
+    def _set_in_flight(self, in_flight: InFlightRange | None) -> None:
+        self._in_flight = in_flight
+        self._by_record = None
+
+    @property
+    def poll_marker(self) -> PollMarker:
+        """A value that changes with each poll and each record."""
+        in_flight = self.in_flight
+        return self._polls, -1 if in_flight is None else in_flight.offset
+
+    @property
+    def last_taken(self) -> TopicPartitionState:
+        """The partition of the list that was taken last."""
+        assert self._last_taken is not None, "a list was taken"
+        return self._last_taken[0]
+
+    # Positions
+
+    def processed_offset(self, state: TopicPartitionState) -> int:
+        """Returns the offset behind the last processed record of a partition with a position."""
+        in_flight = self.in_flight
+        if in_flight is not None and in_flight.state is state:
+            return in_flight.offset
+        return self.position_of(state)
+
+    def position_of(self, state: TopicPartitionState) -> int:
+        """Returns the offset of the next record to be returned; the partition has a position."""
+        source = self._source
+        left = length_hint(self._left)
+        if left and self._current is not None and source is not None and source.state is state:
+            return self._current.records[-left].offset
+        for fetch in self._paused.get(state, ()):
+            return fetch.position
+        for fetch in self.ready:
+            if fetch.state is state:
+                return fetch.position
+        return state.position
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The offset of the next record to be returned of each partition that has one here."""
+        found = {
+            state.tp: fetches[0].position for state, fetches in self._paused.items() if fetches
+        }
+        found |= {fetch.state.tp: fetch.position for fetch in reversed(self.ready)}
+        left = length_hint(self._left)
+        if left and self._current is not None:
+            tp = (self._current.topic, self._current.partition)
+            found[tp] = self._current.records[-left].offset
+        return found
+
+    # Adding and taking
+
+    def add(self, fetch: CompletedFetch) -> None:
+        """Appends a completed fetch; one of a paused partition waits until that is resumed."""
+        paused = self._paused.get(fetch.state)
+        if paused is None:
+            self.ready.append(fetch)
+        else:
+            paused.append(fetch)
+
+    def iterate(self, fetched: FetchedRecords) -> Record:
+        """Begins to return a list by record; returns the first record."""
+        assert self._in_flight is not None, "the list was taken"
+        self._by_record = self._in_flight.state
         self._current = fetched
-        self.rest = self._left = iter(fetched.records)
-        return next(self.rest)
+        self._left = iter(fetched.records)
+        first = next(self._left)
+        self._limit_rest()
+        return first
+
+    def _limit_rest(self) -> None:
+        size = self.batch_size
+        self.rest = self._left if size is None else islice(self._left, size.size - 1)
 
     def take_record(self) -> Record | None:
-        """The next record of a list that is handed out by record, or the first of the next list."""
+        """Returns the next record of the list that is iterated, or the first of the next list."""
+        source = self._source
+        if source is not None and self._current is not None:
+            for record in self._left:  # the next part of the same list, which is not copied
+                self._by_record = source.state
+                self._limit_rest()
+                return record
         fetched = self.take_records()
-        return None if fetched is None else self.begin(fetched)
+        return None if fetched is None else self.iterate(fetched)
 
     def take_records(self) -> FetchedRecords | None:
-        """What is left of a list that is handed out by record, or the next list."""
+        """Returns the rest of the list that is iterated by record, or the next list."""
+        fetched = self._take_list()
+        return self._returned(fetched, 0 if fetched is None else fetched.records[-1].offset + 1)
+
+    def take_values(self) -> FetchedValues | None:
+        """Returns the values of the list that is iterated by record, or the next list of values."""
+        fetched = self._take_values()
+        return self._returned(fetched, 0 if fetched is None else fetched.next_offset)
+
+    def take_batch(self) -> FetchedBatch | None:
+        """Returns the next batch; one whose records were returned in part is returned again."""
+        self.put_back_rest()
+        taken = self._take_first(CompletedFetch.take_batch)
+        fetched = None if taken is None else taken[0]
+        return self._returned(fetched, 0 if fetched is None else fetched.batch.next_offset)
+
+    def _take_list(self) -> FetchedRecords | None:
         fetched = self._take_rest()
         if fetched is not None:
             return fetched
-        while (taken := self._first_of(CompletedFetch.take_records)) is not None:
+        while (taken := self._take_first(CompletedFetch.take_records)) is not None:
             (fetched, self._opened), self._source = taken
-            if self._change is None:
+            if self._interceptor is None:
                 return fetched
-            records = self._change(fetched.topic, fetched.partition, fetched.records)
+            records = self._interceptor(fetched.topic, fetched.partition, fetched.records)
             if records:
                 return fetched._replace(records=records)
         return None
 
-    def take_values(self) -> FetchedValues | None:
-        """The values of what is left of a list that is handed out by record, or the next list."""
-        left = self._take_rest() if self._change is None else self.take_records()
+    def _take_values(self) -> FetchedValues | None:
+        left = self._take_rest() if self._interceptor is None else self._take_list()
         if left is not None:
-            records = left.records
+            values = [record.value for record in left.records]
+            next_offset = left.records[-1].offset + 1
             return FetchedValues(
-                left.topic,
-                left.partition,
-                [record.value for record in records],
-                records[-1].offset + 1,
-                left.high_watermark,
+                left.topic, left.partition, values, next_offset, left.high_watermark
             )
-        taken = self._first_of(CompletedFetch.take_values)
+        taken = self._take_first(CompletedFetch.take_values)
         return None if taken is None else taken[0]
 
-    def take_batch(self) -> FetchedBatch | None:
-        """The next batch; whole again one of which records have been handed out, but not all."""
-        self.put_back_rest()
-        taken = self._first_of(CompletedFetch.take_batch)
-        return None if taken is None else taken[0]
+    def _returned(self, fetched: T | None, next_offset: int) -> T | None:
+        """Sets the range in flight, unless nothing was taken or an interceptor left nothing."""
+        if fetched is not None:
+            assert self._last_taken is not None, "it was taken"
+            self._set_in_flight(InFlightRange(*self._last_taken, next_offset))
+        return fetched
 
-    def _first_of(
+    def _take_first(
         self, take: Callable[[CompletedFetch], T | None]
     ) -> tuple[T, CompletedFetch] | None:
-        """What `take` gives first, and of which; what has no more is taken out."""
+        """Returns what `take` takes first, and of which fetch; removes empty fetches."""
         while self.ready:
-            waiting = self.ready[0]
-            found = take(waiting)
-            if not waiting:
+            fetch = self.ready[0]
+            position = fetch.position
+            found = take(fetch)
+            if not fetch:
                 self.ready.popleft()
             if found is not None:
-                return found, waiting
+                self._last_taken = fetch.state, position
+                return found, fetch
         return None
-
-    def put_back_rest(self) -> None:
-        """Let what is left of a list that is handed out by record wait again."""
-        left = self._take_rest()
-        if left is not None and self._source is not None:
-            if not self._source:
-                self.ready.appendleft(self._source)
-            self._source.give_back(self._opened, left.records[0].offset)
-
-    def drop_unreadable(self) -> CompletedFetch:
-        """Take out what cannot be opened, and all that waits of its partition; returns it."""
-        unreadable = self.ready[0]
-        left = [waiting for waiting in self.ready if waiting.state is not unreadable.state]
-        self.ready.clear()
-        self.ready.extend(left)
-        return unreadable
-
-    def drop(self, state: PartitionState) -> int:
-        """Take out all that waits of a partition; returns the offset behind what was handed out."""
-        place = (state.topic, state.partition)
-        position = self.positions.get(place, state.position)
-        left = [waiting for waiting in self.ready if waiting.state is not state]
-        self.ready.clear()
-        self.ready.extend(left)
-        current = self._current
-        if current is not None and (current.topic, current.partition) == place:
-            self.rest = self._left = iter(())
-            self._current = None
-        return position
-
-    def drop_for_another_log(self, state: PartitionState) -> int:
-        """As `drop`, where the log has become another one, and reading goes on in it."""
-        return self.drop(state)
-
-    def set_back(self, state: PartitionState) -> None:
-        """The log of a partition has become another one, and is read from before what was read."""
 
     def _take_rest(self) -> FetchedRecords | None:
         left = list(self._left)
         if not left or self._current is None:
             return None
+        if self._source is not None:
+            self._last_taken = self._source.state, left[0].offset
         return self._current._replace(records=left)
 
-    @property
-    def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record of each partition of which there are some."""
-        found = {
-            (waiting.state.topic, waiting.state.partition): waiting.position
-            for waiting in reversed(self.ready)
-        }
-        left = length_hint(self._left)
-        if left and self._current is not None:
-            place = (self._current.topic, self._current.partition)
-            found[place] = self._current.records[-left].offset
-        return found
+    def put_back_rest(self) -> None:
+        """Puts the rest of the list that is iterated by record back into its fetch."""
+        in_flight = self.in_flight
+        left = self._take_rest()
+        if left is not None and self._source is not None:
+            if not self._source:
+                self.ready.appendleft(self._source)
+            self._source.put_back(self._opened, left.records[0].offset)
+        self._set_in_flight(in_flight)
 
+    # Partitions that are dropped or paused
 
-class Source(Protocol):
-    """Where an iteration gets what it hands out from."""
+    def drop(self, state: TopicPartitionState) -> int:
+        """Drops all records of a partition; returns the offset behind the last returned record."""
+        in_flight = self.in_flight
+        position = self.position_of(state)
+        self._remove(state)
+        current = self._current
+        if current is not None and (current.topic, current.partition) == state.tp:
+            self.rest = self._left = iter(())
+            self._current = None
+            self._set_in_flight(in_flight)  # the rest of its list is gone
+        self._paused.pop(state, None)
+        return position
 
-    async def _next_fetched(self, reader: object, take: Callable[[], T | None]) -> T | None:
-        """What `take` gives, once there is something; None at the end. Cancelled, it loses none."""
+    def drop_broken(self) -> CompletedFetch:
+        """Drops the fetch that cannot be decoded and the later ones of its partition."""
+        broken = self.ready[0]
+        self._remove(broken.state)
+        return broken
 
-    async def _stop(self) -> None:
-        """Give up what is under way."""
+    def _remove(self, state: TopicPartitionState) -> list[CompletedFetch]:
+        its = [fetch for fetch in self.ready if fetch.state is state]
+        if its:
+            others = [fetch for fetch in self.ready if fetch.state is not state]
+            self.ready.clear()
+            self.ready.extend(others)
+        return its
 
-    def _dropped(self, reader: object) -> None:
-        """Nobody has the iteration of `reader` any more. Called by any thread."""
+    def pause_buffered(self, state: TopicPartitionState) -> None:
+        """Returns nothing of a partition until it is resumed; its fetches are kept."""
+        if self._source is not None and self._source.state is state:
+            self.put_back_rest()
+        self._paused[state] = self._remove(state)
 
-
-class _Iteration(AsyncIterator[T]):
-    """One iteration. What is under way ends with it: at its end, by `aclose`, or when dropped."""
-
-    __slots__ = ("_handing_out", "_reader", "_source")
-
-    def __init__(self, source: Source, handing_out: FetchBuffer) -> None:
-        self._source = source
-        self._handing_out = handing_out
-        self._reader = object()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    @abstractmethod
-    def _take(self) -> T | None:
-        """What comes next of what has come; None where all is handed out."""
-
-    async def __anext__(self) -> T:
-        """The next one. Cancelled, it takes nothing, and may be asked again."""
-        fetched = await self._source._next_fetched(self._reader, self._take)
-        if fetched is None:
-            raise StopAsyncIteration
-        return fetched
-
-    async def aclose(self) -> None:
-        """Give up the fetches under way; another iteration goes on where this one was."""
-        await self._source._stop()
-
-    def __del__(self) -> None:
-        self._source._dropped(self._reader)
-
-
-class RecordIteration(_Iteration[Record]):
-    """One record after the other."""
-
-    __slots__ = ()
-
-    async def __anext__(self) -> Record:
-        # Mostly this is all: what a call of its own would cost is much beside it.
-        for record in self._handing_out.rest:
-            return record
-        return await super().__anext__()
-
-    def _take(self) -> Record | None:
-        return self._handing_out.take_record()
-
-
-class BatchIteration(_Iteration[FetchedRecords]):
-    """`FetchedRecords` after `FetchedRecords`; empty ones are left out."""
-
-    __slots__ = ()
-
-    def _take(self) -> FetchedRecords | None:
-        return self._handing_out.take_records()
-
-
-class ValueIteration(_Iteration[FetchedValues]):
-    """`FetchedValues` after `FetchedValues`; empty ones are left out."""
-
-    __slots__ = ()
-
-    def _take(self) -> FetchedValues | None:
-        return self._handing_out.take_values()
-
-
-class RawBatchIteration(_Iteration[FetchedBatch]):
-    """`FetchedBatch` after `FetchedBatch`."""
-
-    __slots__ = ()
-
-    def _take(self) -> FetchedBatch | None:
-        return self._handing_out.take_batch()
+    def resume_buffered(self, state: TopicPartitionState) -> None:
+        """Returns the fetches of a paused partition, behind those of other partitions."""
+        self.ready.extend(self._paused.pop(state, ()))

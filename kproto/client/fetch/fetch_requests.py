@@ -134,7 +134,7 @@ def without_last_epochs(
     """What that version of Fetch can ask: none before v12 says what was read last."""
     if version >= _FIRST_WITH_LAST_EPOCH:
         return wanted
-    return {place: each._replace(last_epoch=UNKNOWN_EPOCH) for place, each in wanted.items()}
+    return {tp: each._replace(last_epoch=UNKNOWN_EPOCH) for tp, each in wanted.items()}
 
 
 def leader_hints(response: FetchResponse, topics: Mapping[str, TopicInfo]) -> list[LeaderHint]:

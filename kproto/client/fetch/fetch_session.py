@@ -118,7 +118,7 @@ class FetchSession:
 
     def _changes(self, wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch:
         held = self._held
-        named = {place: each for place, each in wanted.items() if held.get(place) != each}
+        named = {tp: each for tp, each in wanted.items() if held.get(tp) != each}
         forgotten: list[ForgottenPartition] = []
         if len(wanted) - len(named) != len(held) or named:
             for (topic, partition), each in held.items():
@@ -129,10 +129,8 @@ class FetchSession:
                     forgotten.append(ForgottenPartition(topic, each.topic_id, partition))
         return SessionFetch(self._id, self._epoch, named, forgotten)
 
-    def answered(
-        self, error_code: int, session_id: int, places: Collection[TopicPartition]
-    ) -> bool:
-        """Take note of a response, which has `places`; False where it was in vain.
+    def answered(self, error_code: int, session_id: int, tps: Collection[TopicPartition]) -> bool:
+        """Take note of a response, which has `tps`; False where it was in vain.
 
         That is so when a session is at fault, and none is in the next fetch: it may begin at once.
         All other error codes are the caller's.
@@ -145,7 +143,7 @@ class FetchSession:
                 self._id = _NO_SESSION
             self._begin_again()
             return asked.is_full or error_code not in _MENDED_BY_ANOTHER
-        if not asked.is_full and any(place not in self._held for place in places):
+        if not asked.is_full and any(tp not in self._held for tp in tps):
             self._begin_again()  # the broker holds what was not asked of it
         elif session_id == _NO_SESSION:
             self._id = _NO_SESSION  # it has no room for one, or has closed it

@@ -1,53 +1,77 @@
-"""What a consumer has under way: fetches by broker, and what is looked for, each by its name.
+"""`InFlightFetches`: the fetches that brokers may hold, and the look-ups that are under way.
 
-Knows tasks alone: what they are for, and what comes of them, the consumer says.
+Knows tasks alone: their purpose and their results are the caller's.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from ...messages.fetch_response import FetchResponse
 from ...wire.errors import KprotoError
 from ..core.tasks import retrieve_exception
-from .single_fetch import Fetch
+from ..metadata.cluster import TopicInfo, TopicPartition
+from .fetch_session import FetchSession, SessionFetch, WantedPartition
+from .partition_state import TopicPartitionState
 
-__all__ = ["InFlightFetches"]
+__all__ = ["Fetch", "InFlightFetches"]
+
+
+@dataclass(slots=True)
+class Fetch:
+    """A fetch at one broker: the partitions and offsets, and its times in seconds of the clock.
+
+    Its response is for `states` alone: a partition that was moved or recreated has another state.
+    `sent` is what the fetch session sends of it; the session is told of the response.
+    """
+
+    wanted: dict[TopicPartition, WantedPartition]
+    states: dict[TopicPartition, TopicPartitionState]
+    topics: dict[str, TopicInfo]
+    session: FetchSession
+    begun_at: float
+    ends_at: float
+    ended_at: float = float("inf")
+    sent: SessionFetch | None = None
+    response: FetchResponse | KprotoError | None = None
 
 
 class InFlightFetches:
-    """`fetches` has the brokers that may hold a fetch."""
+    """Tracks the tasks: `fetches` by node id, look-ups by name."""
 
     def __init__(self) -> None:
         self.fetches: dict[int, tuple[asyncio.Task[None], Fetch]] = {}
-        self._looking: dict[str, asyncio.Task[None]] = {}
+        self._look_ups: dict[str, asyncio.Task[None]] = {}
         self._timer: asyncio.Task[None] | None = None
 
     def fetch(self, node: int, fetch: Fetch, fetching: Coroutine[Any, Any, None]) -> None:
-        """Let a fetch be under way at a broker that has none."""
+        """Starts a fetch at a broker that holds none."""
         self.fetches[node] = (_started(fetching), fetch)
 
-    def look(self, name: str, finding: Coroutine[Any, Any, None]) -> None:
-        """Have something found out, unless that is under way."""
-        if name in self._looking:
-            finding.close()
+    def look_up(self, name: str, lookup: Coroutine[Any, Any, None]) -> None:
+        """Starts a look-up, unless one of that name is under way."""
+        if name in self._look_ups:
+            lookup.close()
         else:
-            self._looking[name] = _started(finding)
+            self._look_ups[name] = _started(lookup)
 
-    def give_up_looking(self, name: str) -> None:
-        """End a search, whose answer nobody needs any more."""
-        task = self._looking.pop(name, None)
+    def cancel_look_up(self, name: str) -> None:
+        """Cancels a look-up."""
+        task = self._look_ups.pop(name, None)
         if task is not None:
             task.cancel()
 
     async def first(self, timer: Coroutine[Any, Any, None] | None) -> None:
-        """Wait until something is done, or until `timer` is. Cancelled, it leaves the others.
+        """Waits until a task is done, or until `timer` is; cancelled, it cancels no task.
 
-        What is done already is not waited for: who is cancelled at his first wait goes on, too.
+        If a task is done already, it does not wait: a caller that is cancelled at its first wait
+        each time makes progress, too.
         """
         waited: list[asyncio.Task[None]] = [task for task, _ in self.fetches.values()]
-        waited += self._looking.values()
+        waited += self._look_ups.values()
         if any(task.done() for task in waited):
             if timer is not None:
                 timer.close()
@@ -64,15 +88,15 @@ class InFlightFetches:
                 self._timer = None
 
     def found(self) -> Iterator[KprotoError]:
-        """Take out what has been found; gives the errors of what could not be."""
-        for name in [name for name, task in self._looking.items() if task.done()]:
+        """Removes look-ups that are done; yields their errors."""
+        for name in [name for name, task in self._look_ups.items() if task.done()]:
             try:
-                self._looking.pop(name).result()
+                self._look_ups.pop(name).result()
             except KprotoError as fault:
                 yield fault
 
     def fetched(self, take: Callable[[int, Fetch], None]) -> Iterator[KprotoError]:
-        """Let `take` have each fetch that is done; gives the errors that it raises."""
+        """Calls `take` with each fetch that is done, and removes it; yields its errors."""
         for node in [node for node, (task, _) in self.fetches.items() if task.done()]:
             task, fetch = self.fetches.pop(node)
             try:
@@ -81,22 +105,22 @@ class InFlightFetches:
             except KprotoError as fault:
                 yield fault
 
-    def give_up_fetches(self) -> list[Fetch]:
-        """End all fetches without an answer; returns them."""
-        given_up = list(self.fetches.values())
+    def cancel_fetches(self) -> list[Fetch]:
+        """Cancels all fetches; returns them."""
+        cancelled = list(self.fetches.values())
         self.fetches.clear()
-        for task, _ in given_up:
+        for task, _ in cancelled:
             task.cancel()
-        return [fetch for _, fetch in given_up]
+        return [fetch for _, fetch in cancelled]
 
     def cancel(self) -> list[asyncio.Task[None]]:
-        """Give all of it up; returns the tasks, which end soon."""
+        """Cancels all tasks; returns them."""
         tasks: list[asyncio.Task[None]] = [task for task, _ in self.fetches.values()]
-        tasks += self._looking.values()
+        tasks += self._look_ups.values()
         if self._timer is not None:
             tasks.append(self._timer)
         self.fetches.clear()
-        self._looking.clear()
+        self._look_ups.clear()
         for task in tasks:
             task.cancel()
         return tasks

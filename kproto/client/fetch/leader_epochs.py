@@ -1,8 +1,8 @@
-"""Which leader epoch the record before an offset has, of one partition that is read (KIP-320).
+"""`EpochHistory`: the leader epoch of the record before an offset of a partition (KIP-320).
 
-A fetch runs ahead of what is handed out and done, by records of perhaps another epoch. A commit
-says the epoch of the last record that is done: a larger one would hide that the log lost records,
-a smaller one would tell of losses that are none. Plain data.
+The fetch position is ahead of the processed offset, perhaps by records of another epoch. A commit
+has the epoch of the last processed record: a larger one would hide that the log was truncated, a
+smaller one would report a truncation that did not happen. Plain data.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from ..metadata.cluster import UNKNOWN_EPOCH
 
 __all__ = ["EpochHistory"]
 
-#: Changes of the leader that are remembered: those of what is fetched and not done matter.
+#: The most changes that are kept: only those of records that are not processed matter.
 _MOST: Final = 1_000
 
 
 class EpochHistory:
-    """Where epochs begin, from `begins` on; before that `epoch`, of the record before `begins`."""
+    """The offsets at which epochs begin, from `begins` on; `epoch` is of the record before it."""
 
     __slots__ = ("_begins", "_epochs", "_first", "_from")
 
@@ -32,11 +32,11 @@ class EpochHistory:
 
     @property
     def last(self) -> int:
-        """The epoch of the last record that is known."""
+        """The epoch of the last known record."""
         return self._epochs[-1] if self._epochs else self._first
 
     def add(self, changes: Iterable[tuple[int, int]]) -> None:
-        """Take note of offsets from which on records have another epoch, in order."""
+        """Adds offsets at which another epoch begins, in order."""
         for begins, epoch in changes:
             if epoch != self.last:
                 self._begins.append(begins)
@@ -47,7 +47,7 @@ class EpochHistory:
             del self._begins[:-_MOST], self._epochs[:-_MOST]
 
     def before(self, offset: int) -> int:
-        """The epoch of the record before `offset`; UNKNOWN_EPOCH where that is not known."""
+        """Returns the epoch of the record before `offset`; UNKNOWN_EPOCH if it is not known."""
         at = bisect_left(self._begins, offset)
         if at:
             return self._epochs[at - 1]

@@ -1,4 +1,4 @@
-"""Offsets of partitions by a word or a time: ListOffsets as plain data, and asking for them."""
+"""ListOffsets: offsets of partitions at an end of the log or by time, as plain data and sent."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ async def list_offsets(
     *,
     read_committed: bool,
 ) -> dict[TopicPartition, int]:
-    """The offsets of all partitions; see `Client.list_offsets`."""
+    """Returns the offsets of all partitions; see `Client.list_offsets`."""
 
     async def ask(leader: int, its: list[TopicPartition]) -> dict[TopicPartition, int]:
-        wanted: dict[TopicPartition, OffsetWanted] = {place: partitions[place] for place in its}
+        wanted: dict[TopicPartition, OffsetWanted] = {tp: partitions[tp] for tp in its}
         return dict(offsets_of(await ask_for_offsets(view, leader, wanted, read_committed)))
 
     found: dict[TopicPartition, int] = {}
@@ -57,17 +57,17 @@ async def list_offsets(
 
 
 def is_no_such(error: BrokerResponseError) -> bool:
-    """Whether there is no such partition, or was none in time."""
+    """Returns True if the partition does not exist, or did not appear in time."""
     return error.name == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 async def those_there(
     view: ClusterView, partitions: Collection[TopicPartition]
 ) -> list[TopicPartition]:
-    """Those of these partitions that there are, as a broker says now. Raises KprotoError."""
+    """Asks for metadata; returns those of these partitions that exist. Raises KprotoError."""
     found = await view.refresh({topic for topic, _ in partitions})
     there = {info.name: info.partitions for info in found if not info.error_code}
-    return [place for place in partitions if place[1] in there.get(place[0], ())]
+    return [tp for tp in partitions if tp[1] in there.get(tp[0], ())]
 
 
 async def ask_for_offsets(
@@ -76,8 +76,8 @@ async def ask_for_offsets(
     partitions: Mapping[TopicPartition, OffsetWanted],
     read_committed: bool,
 ) -> ListOffsetsResponse:
-    """Ask the leader of partitions for their offsets, once."""
-    epochs = {place: view.cluster.leader_epoch(*place) for place in partitions}
+    """Asks the leader of partitions for their offsets, once."""
+    epochs = {tp: view.cluster.leader_epoch(*tp) for tp in partitions}
     request = list_offsets_request(partitions, read_committed=read_committed, epochs=epochs)
     connection = await view.connection_to(leader)
     version = connection.version_of(ListOffsetsRequest)
@@ -91,9 +91,9 @@ def list_offsets_request(
     read_committed: bool,
     epochs: Mapping[TopicPartition, int] | None = None,
 ) -> ListOffsetsRequest:
-    """The request for offsets of partitions that one broker leads, since the epochs given.
+    """Returns the request for partitions that one broker leads, in the leader `epochs`.
 
-    Raises ConfigurationError for an offset that is neither a time nor a word it knows.
+    Raises ConfigurationError for an offset that is neither a time nor "earliest" or "latest".
     """
     by_topic: dict[str, list[ListOffsetsPartition]] = {}
     for (topic, partition), wanted in partitions.items():
@@ -119,22 +119,22 @@ def list_offsets_request(
 
 
 def offsets_of(response: ListOffsetsResponse) -> Iterator[tuple[TopicPartition, int]]:
-    """The offsets of a response. Raises BrokerResponseError for the first error."""
-    for place, found in offsets_or_errors(response):
+    """Yields the offsets of a response. Raises BrokerResponseError for the first error."""
+    for tp, found in offsets_or_errors(response):
         if isinstance(found, BrokerResponseError):
             raise found
-        yield place, found
+        yield tp, found
 
 
 def offsets_or_errors(
     response: ListOffsetsResponse,
 ) -> Iterator[tuple[TopicPartition, int | BrokerResponseError]]:
-    """The offset of each partition of a response, or what is wrong with it."""
+    """Yields the offset, or the error, of each partition of a response."""
     for topic in response.topics:
         for part in topic.partitions:
-            place = (topic.name, part.partition_index)
+            tp = (topic.name, part.partition_index)
             if part.error_code:
                 what = f"listing offsets of {topic.name}[{part.partition_index}]"
-                yield place, error_of_code(part.error_code, what)
+                yield tp, error_of_code(part.error_code, what)
             else:
-                yield place, part.old_style_offsets[0] if part.old_style_offsets else part.offset
+                yield tp, part.old_style_offsets[0] if part.old_style_offsets else part.offset

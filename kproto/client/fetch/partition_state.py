@@ -1,233 +1,386 @@
-"""One partition that is read: where, how far, and when it may be asked for. Plans fetches.
+"""The state of one assigned partition: its fetch position, fetch state, epochs and commits.
 
-Decisions on plain data, without a loop. A partition that fails waits by itself: the others of its
-topic and its broker go on.
+Plain data: times are passed in. `subscription_state` owns the states of all partitions, and
+`fetch_plan` decides which of them are fetched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
-from typing import Final, Literal, NamedTuple
+import logging
+from collections.abc import Container, Iterable, Mapping
+from enum import Enum
+from typing import Final, Literal, TypeAlias
 
-from ...wire.errors import KprotoError
+from ...wire.errors import BrokerResponseError, KprotoError
+from ...wire.uuid import ZERO_UUID, Uuid
 from ..commits.incomplete_offsets import IncompleteOffsets
+from ..commits.requests import ToCommit
 from ..core.retry import Attempts, Remedy
 from ..metadata.cluster import UNKNOWN_EPOCH, TopicPartition
 from ..settings import ClientSettings
 from .fetch_requests import fetch_remedy
-from .filtered_batches import FilteredBatches
+from .leader_epochs import EpochHistory
 
 __all__ = [
-    "NOT_FOUND",
+    "NO_POSITION",
     "NO_REPLICA",
-    "FetchPlan",
-    "PartitionState",
-    "new_partitions",
-    "plan_fetches",
+    "TRANSITIONS",
+    "FetchEvent",
+    "FetchState",
+    "ResetStrategy",
+    "TopicPartitionState",
 ]
 
-#: The position of a partition that is new, until it is found.
-NOT_FOUND: Final = -1
+logger = logging.getLogger("kproto.client")
 
-#: What a response says where the leader itself is to be read from.
+#: The position of a partition until it is found.
+NO_POSITION: Final = -1
+
+#: The preferred read replica in a response that names none: the leader itself is read.
 NO_REPLICA: Final = -1
 
-_NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
 
+#: Errors of a deleted partition. The leader of its group revokes it when it notices that.
+_DELETED: Final = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID")
 
-class PartitionState:
-    """`position` is the offset to be fetched next, up to `end`.
+#: The end of the log at which a reset looks for a position.
+ResetStrategy: TypeAlias = Literal["earliest", "latest"]
 
-    `last_epoch` is the leader epoch of the record before it, `leader_epoch` that of the leader in
-    whose log it is known to be right; -1 where there is none. `replica` is the broker to read from
-    in place of the leader, until `replica_until` (KIP-392), in seconds of the client's clock; until
-    `leader_until` the leader is not asked for one, and serves by itself.
 
-    While `lost_to` is set, the log lacks it, and the position is looked for there. Metadata must be
-    newer than `suspect_since` to be believed, in seconds of the client's clock. `was_fetched` once
-    a fetch of it has been answered without an error, be it with no records. What is `ahead` is done
-    already, and handed out to nobody.
+class FetchState(Enum):
+    """What the partition needs before, or for, its next fetch; the names are Java's."""
+
+    INITIALIZING = "no position: its committed offset, or its start offset, is looked up"
+    FETCHING = "a valid position: it is fetched"
+    AWAIT_RESET = "the start or the end of the log is looked up by ListOffsets"
+    AWAIT_VALIDATION = "the leader has a newer epoch: OffsetForLeaderEpoch checks the position"
+
+
+class FetchEvent(Enum):
+    """What changes a fetch state."""
+
+    POSITION_SET = "a committed offset, a start offset or a seek gives the position"
+    RESET_REQUESTED = "OFFSET_OUT_OF_RANGE, a start by strategy, or a log without a known end"
+    RESET_FINISHED = "ListOffsets gives the position of the reset strategy"
+    LEADER_CHANGED = "metadata has a leader epoch that is newer than that of the position"
+    LEADER_UNCHANGED = "metadata has no newer leader epoch, or there is nothing to validate"
+    VALIDATED = "the leader has the record before the position"
+    TRUNCATED = "the log of the leader ends before the position, which goes back"
+    FETCHED = "a fetch response moves the position"
+
+
+_I: Final = FetchState.INITIALIZING
+_F: Final = FetchState.FETCHING
+_R: Final = FetchState.AWAIT_RESET
+_V: Final = FetchState.AWAIT_VALIDATION
+
+#: The one table of transitions; an event in a state without an entry is an error of the client.
+#:
+#: KIP-320: a position is validated when the leader epoch rises (LEADER_CHANGED), either by
+#: OffsetForLeaderEpoch (VALIDATED, TRUNCATED) or by the diverging epoch of a fetch response.
+#: KIP-392: a follower's OFFSET_OUT_OF_RANGE or diverging epoch is no event: the leader is read
+#: first. KIP-951: a leader that a response names changes nothing but whom to ask, until its epoch
+#: is compared in the next plan. Responses that were under way when the state changed may still
+#: arrive: they keep AWAIT_RESET and AWAIT_VALIDATION.
+TRANSITIONS: Final[Mapping[FetchEvent, Mapping[FetchState, FetchState]]] = {
+    FetchEvent.POSITION_SET: {_I: _F, _R: _F},
+    FetchEvent.RESET_REQUESTED: {_I: _R, _F: _R, _R: _R, _V: _R},
+    FetchEvent.RESET_FINISHED: {_R: _F},
+    FetchEvent.LEADER_CHANGED: {_F: _V, _V: _V},
+    FetchEvent.LEADER_UNCHANGED: {_F: _F, _V: _F},
+    FetchEvent.VALIDATED: {_F: _F, _R: _R, _V: _F},
+    FetchEvent.TRUNCATED: {_F: _F, _R: _R, _V: _F},
+    FetchEvent.FETCHED: {_F: _F, _R: _R, _V: _V},
+}
+
+
+class TopicPartitionState:
+    """Tracks one partition from its assignment to its revocation, for plain and group consumers.
+
+    `position` is the offset to be fetched next, NO_POSITION until it is known; with `end` fetching
+    stops there. `last_epoch` is the leader epoch of the record before the position, `leader_epoch`
+    that of the leader in whose log the position is valid; -1 if unknown. `preferred_replica` is
+    read in place of the leader until `replica_until` (KIP-392); until `leader_until` the leader is
+    asked for records without naming the rack. Metadata is used only if it is newer than
+    `metadata_since`. These times are seconds of the client's clock. `was_fetched` is True once a
+    fetch was answered without an error, even without records.
+
+    `assignment_epoch` numbers the assignment: a partition that is revoked and assigned again gets
+    another one, and so does a topic that was deleted and created again; `seek` keeps it. `topic_id`
+    is that of the assigned topic, zeros until it is known. `incomplete` has offsets behind the
+    position that were processed before, and are left out.
+
+    Commits: everything before `user_committed` is processed, because the user committed it.
+    Everything before `initial_offset` was processed before the assignment, by any member. While the
+    processed offset equals `committed_baseline`, nothing was processed since the assignment or
+    since an explicit commit; -1 if any processed offset counts, as after a `seek`. `is_shared` is
+    True if a group assigned it; `is_recreated` if its topic was deleted and created again while
+    this member read it. With `commits_start` its start offset is committed at once, because a later
+    member would start elsewhere.
     """
 
     __slots__ = (
-        "ahead",
+        "assignment_epoch",
         "attempts",
+        "commits_start",
+        "committed_baseline",
         "end",
+        "epochs",
+        "fetch_state",
+        "has_no_commit",
+        "incomplete",
+        "initial_offset",
+        "is_first_position",
+        "is_recreated",
+        "is_shared",
         "last_epoch",
         "leader_epoch",
         "leader_until",
-        "lost_to",
+        "metadata_since",
         "partition",
         "position",
-        "replica",
+        "preferred_replica",
         "replica_until",
-        "suspect_since",
+        "reset_strategy",
         "topic",
+        "topic_id",
+        "user_committed",
         "was_fetched",
     )
 
     def __init__(
         self,
-        place: TopicPartition,
-        position: int | None,
-        end: int | None,
+        tp: TopicPartition,
         settings: ClientSettings,
+        *,
+        position: int = NO_POSITION,
+        end: int | None = None,
+        assignment_epoch: int = 0,
     ) -> None:
-        self.topic, self.partition = place
-        self.position = NOT_FOUND if position is None else position
-        self.lost_to: Literal["earliest", "latest"] | None = None
-        if position is None:
-            self.lost_to = "earliest"
+        self.topic, self.partition = tp
+        self.position = position
         self.end = end
-        self.ahead: IncompleteOffsets | None = None
-        self.suspect_since = _LONG_AGO
+        self.assignment_epoch = assignment_epoch
+        is_known = position != NO_POSITION
+        self.fetch_state = FetchState.FETCHING if is_known else FetchState.INITIALIZING
+        self.reset_strategy: ResetStrategy = "earliest"
+        self.has_no_commit = False
+        self.commits_start = False
         self.attempts = Attempts(settings)
+        self.incomplete: IncompleteOffsets | None = None
+        self.metadata_since = _LONG_AGO
         self.was_fetched = False
         self.last_epoch = UNKNOWN_EPOCH
         self.leader_epoch = UNKNOWN_EPOCH
-        self.replica: int | None = None
+        self.epochs = EpochHistory(max(position, 0), UNKNOWN_EPOCH)
+        self.preferred_replica: int | None = None
         self.replica_until = _LONG_AGO
         self.leader_until = _LONG_AGO
+        self.topic_id: Uuid = ZERO_UUID
+        self.is_shared = False
+        self.is_recreated = False
+        self.is_first_position = True
+        self.initial_offset = 0
+        self.user_committed = 0
+        self.committed_baseline = NO_POSITION
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The topic and the number of the partition."""
+        return self.topic, self.partition
+
+    @property
+    def has_position(self) -> bool:
+        """True if the position is known."""
+        return self.position != NO_POSITION
 
     @property
     def is_at_end(self) -> bool:
-        """True when all that is wanted has been fetched."""
+        """True if everything before `end` was fetched."""
         return self.end is not None and self.position >= self.end
 
-    def is_right_at(self, leader_epoch: int) -> bool:
-        """Whether the position may be fetched from a leader of that epoch, or is to be validated.
+    def transition(self, event: FetchEvent) -> None:
+        """Enters the next fetch state by the table. Raises RuntimeError if it has no entry."""
+        state = TRANSITIONS[event].get(self.fetch_state)
+        if state is None:
+            raise RuntimeError(
+                f"{self.topic}[{self.partition}]: {event.name} is no transition of "
+                f"{self.fetch_state.name}"
+            )
+        self.fetch_state = state
 
-        A leader that is newer may have a log without what was read (KIP-320). Where nothing was, or
-        brokers tell no epochs, there is nothing to validate.
+    # The position
+
+    def set_position(self, offset: int, epoch: int = UNKNOWN_EPOCH) -> None:
+        """Fetches from `offset` on; `epoch` is the leader epoch of the record before it."""
+        self.transition(FetchEvent.POSITION_SET)
+        self.position = offset
+        self.incomplete = None
+        # A leader of a newer epoch is asked whether its log has that record (KIP-320).
+        self.last_epoch = self.leader_epoch = epoch
+        self.epochs = EpochHistory(offset, epoch)
+        self._on_new_position(offset)
+
+    def await_reset(self, strategy: ResetStrategy) -> None:
+        """Looks up the start or the end of the log, and fetches from there on."""
+        self.transition(FetchEvent.RESET_REQUESTED)
+        self.reset_strategy = strategy
+
+    def reset(self, offset: int, *, prefers_end: bool) -> int:
+        """Continues at the start or the end of the log; returns the number of skipped offsets.
+
+        If the log start has overtaken the position, fetching continues at the log start, and skips
+        no record that exists. If the position is behind the end of the log and `prefers_end`, the
+        end is looked up next; otherwise fetching starts at the beginning again.
         """
-        if leader_epoch != self.leader_epoch:
-            if self.last_epoch >= 0 and 0 <= self.leader_epoch < leader_epoch:
-                return False
-            self.leader_epoch = leader_epoch
-        return True
+        if self.fetch_state is not FetchState.AWAIT_RESET:
+            return 0  # a call of `position` has found it meanwhile
+        before = self.position
+        self.last_epoch = UNKNOWN_EPOCH
+        if self.reset_strategy == "earliest" and prefers_end and offset <= before:
+            self.reset_strategy = "latest"
+            if offset == before:
+                self._on_reset(offset, is_overtaken=False)
+            return 0
+        is_overtaken = self.reset_strategy == "earliest" and before < offset
+        self.transition(FetchEvent.RESET_FINISHED)
+        self.position = offset
+        self._on_reset(offset, is_overtaken=is_overtaken)
+        return max(0, offset - before) if before != NO_POSITION else 0
 
-    def set_back(self, position: int, last_epoch: int, log_end: int) -> None:
-        """Go back to where the log of a leader still is what was read; it ended at `log_end`."""
+    def _on_reset(self, offset: int, *, is_overtaken: bool) -> None:
+        if not is_overtaken:  # offsets behind a log start that has moved stay processed
+            self.incomplete = None
+        self.epochs = EpochHistory(offset, UNKNOWN_EPOCH)
+        self.user_committed = min(self.user_committed, offset)
+        self._on_new_position(offset)
+
+    def truncate_to(self, position: int, last_epoch: int, log_end: int) -> None:
+        """Goes back to the last record that the leader still has; its log ended at `log_end`."""
+        self.transition(FetchEvent.TRUNCATED)
         self.position = position
         self.last_epoch = last_epoch
         if self.end is not None:
             self.end = min(self.end, max(log_end, position))
+        self.incomplete = None
+        self.epochs = EpochHistory(position, last_epoch)
+        self.user_committed = min(self.user_committed, position)  # other records may be there now
+        self._on_new_position(position)
 
-    def took(self, visible: FilteredBatches) -> None:
-        """Go on behind what a fetch brought."""
-        self.position = visible.position
-        self.last_epoch = visible.last_epoch
+    def on_fetched(
+        self, position: int, last_epoch: int, epochs: Iterable[tuple[int, int]] = ()
+    ) -> None:
+        """Moves the position behind the batches of a fetch response.
 
-    def prefer(self, replica: int, until: float) -> None:
-        """Read from a replica near by, as the leader says."""
-        self.replica = replica
+        `last_epoch` is the leader epoch of the last one; `epochs` has the offsets at which an epoch
+        begins.
+        """
+        self.transition(FetchEvent.FETCHED)
+        self.position = position
+        self.last_epoch = last_epoch
+        self.epochs.add(epochs)
+
+    def _on_new_position(self, offset: int) -> None:
+        """The position does not follow from the one before."""
+        self.committed_baseline = offset if self.is_first_position else NO_POSITION
+        self.is_first_position = False
+
+    # Leaders and replicas
+
+    def may_fetch_from(self, leader_epoch: int) -> bool:
+        """Returns False if a leader of that epoch has to validate the position first (KIP-320).
+
+        A newer leader may have a log without the records that were read. Without such a record, and
+        if brokers report no epochs, there is nothing to validate.
+        """
+        if leader_epoch != self.leader_epoch:
+            if self.last_epoch >= 0 and 0 <= self.leader_epoch < leader_epoch:
+                self.transition(FetchEvent.LEADER_CHANGED)
+                return False
+            self.leader_epoch = leader_epoch
+        if self.fetch_state is not FetchState.FETCHING:
+            self.transition(FetchEvent.LEADER_UNCHANGED)
+        return True
+
+    def on_validated(self, leader_epoch: int) -> None:
+        """The leader of that epoch has the record before the position."""
+        self.leader_epoch = leader_epoch
+        self.transition(FetchEvent.VALIDATED)
+
+    def prefer_replica(self, replica: int, until: float) -> None:
+        """Fetches from a replica that the leader names (KIP-392), up to `until`."""
+        self.preferred_replica = replica
         self.replica_until = until
 
-    def keep_to_leader(self, until: float) -> None:
-        """Read from the leader itself, where the replica that it names is of no use now.
+    def prefer_leader(self, until: float) -> None:
+        """Fetches from the leader up to `until`, because the preferred replica failed.
 
-        A leader sends no records to whom it names a replica, and may name one that is lost.
+        A leader sends no records to a consumer that it sends to a replica, and may name a replica
+        that is lost.
         """
-        self.replica = None
+        self.preferred_replica = None
         self.leader_until = until
 
-    def node(self, leader: int, now: float, brokers: Container[int]) -> int:
-        """Whom to fetch from."""
-        replica = self.replica
+    def read_from(self, leader: int, now: float, brokers: Container[int]) -> int:
+        """Returns the node id of the broker to fetch from."""
+        replica = self.preferred_replica
         if replica is None:
             return leader
         if now >= self.replica_until or replica not in brokers:
-            self.replica = None
+            self.preferred_replica = None
             return leader
         return replica
 
-    def moved(self, error: KprotoError, now: float) -> None:
-        """A broker said who leads it now: ask there at once."""
-        self._wait(error, now)
-        self.suspect_since = _LONG_AGO
+    # Failures
+
+    def on_leader_moved(self, error: KprotoError, now: float) -> None:
+        """A response named the new leader (KIP-951): it is asked at once."""
+        self._back_off(error, now)
+        self.metadata_since = _LONG_AGO
         self.attempts.not_before = now
 
-    def failed(self, error: KprotoError, now: float) -> None:
-        """Let it wait; raises `error` where nothing mends it, or failures have lasted too long."""
+    def on_failure(self, error: KprotoError, now: float) -> None:
+        """Backs off. Raises `error` if no retry helps, or if failures have lasted too long."""
         remedy = fetch_remedy(error)
         if remedy is Remedy.FAIL:
             raise error
         if remedy is Remedy.REFRESH:
-            self.suspect_since = now
-        self._wait(error, now)
+            self.metadata_since = now
+        self._back_off(error, now)
 
-    def lost(self, error: KprotoError, now: float) -> None:
-        """Look for the position: at once, and after a wait if that did not help."""
-        self.lost_to = "earliest"
-        self._wait(error, now)
+    def request_offset_reset(self, error: KprotoError, now: float) -> None:
+        """Looks up a position that the log has: at once, after repeated failures with backoff."""
+        self.await_reset("earliest")
+        self._back_off(error, now)
         if self.attempts.count == 1:
             self.attempts.not_before = now
 
-    def found(self, offset: int, prefers_end: bool) -> int:
-        """Take over where the log begins, or ends; returns how many offsets are gone unread.
-
-        A reader that was overtaken, as the log lost its start, goes on at its start: nothing that
-        is there is passed over. One that stands behind the end goes where it would have begun.
-        """
-        position, self.position = self.position, offset
-        self.last_epoch = UNKNOWN_EPOCH
-        if self.lost_to == "earliest" and prefers_end and offset <= position:
-            self.position = position
-            self.lost_to = "latest"
-            return 0
-        self.lost_to = None
-        return max(0, offset - position) if position != NOT_FOUND else 0
-
-    def _wait(self, error: KprotoError, now: float) -> None:
-        if not self.attempts.failed(error, now):
-            self.attempts.succeeded()  # who goes on reading gives it its whole time again
+    def _back_off(self, error: KprotoError, now: float) -> None:
+        if self.attempts.failed(error, now):
+            return
+        self.attempts.succeeded()  # if the caller polls again, all of the time is available again
+        is_deleted = isinstance(error, BrokerResponseError) and error.name in _DELETED
+        if not self.is_shared or not is_deleted:
             raise error
+        where = f"{self.topic}[{self.partition}]"
+        logger.warning("%s is not there: the leader of the group will see to it", where)
+        self.attempts.failed(error, now)
 
+    # Commits
 
-class FetchPlan(NamedTuple):
-    """Which partitions to ask of which node, for records, for positions, and whether positions are
-    right; whose leader to ask for; and when to look again, in seconds of the clock.
-    """
+    def may_commit(self, offset: int, position: int) -> bool:
+        """Returns True if records before `offset` can have been returned since the assignment.
 
-    by_node: dict[int, list[PartitionState]]
-    lost_by_node: dict[int, list[PartitionState]]
-    unsure_by_node: dict[int, list[PartitionState]]
-    unled: list[PartitionState]
-    next_at: float
+        All records before `position` were returned, unless a seek moved it.
+        """
+        if self.fetch_state is FetchState.INITIALIZING or offset < self.initial_offset:
+            return False
+        return not self.is_recreated or offset <= position
 
-
-def plan_fetches(
-    partitions: Iterable[PartitionState],
-    now: float,
-    led_by: Callable[[str, int, float], int | None],
-    epoch_of: Callable[[str, int], int],
-    brokers: Container[int],
-) -> FetchPlan:
-    """What to do at `now` for all partitions, in their order."""
-    plan = FetchPlan({}, {}, {}, [], _NEVER)
-    next_at = _NEVER
-    for state in partitions:
-        if state.is_at_end:
-            continue
-        if state.attempts.not_before > now:
-            next_at = min(next_at, state.attempts.not_before)
-            continue
-        node = led_by(state.topic, state.partition, state.suspect_since)
-        if node is None:
-            plan.unled.append(state)
-        elif state.lost_to is not None:
-            plan.lost_by_node.setdefault(node, []).append(state)
-        elif not state.is_right_at(epoch_of(state.topic, state.partition)):
-            plan.unsure_by_node.setdefault(node, []).append(state)
-        else:
-            node = state.node(node, now, brokers)
-            plan.by_node.setdefault(node, []).append(state)
-    return plan._replace(next_at=next_at)
-
-
-def new_partitions(
-    partitions: Iterable[int], topic: str, known: Container[TopicPartition]
-) -> list[TopicPartition]:
-    """The partitions of a topic that nobody reads yet."""
-    return [(topic, partition) for partition in partitions if (topic, partition) not in known]
+    def to_commit(self, offset: int, metadata: str = "") -> ToCommit:
+        """Returns a commit of `offset`, with the leader epoch of the record before it if known."""
+        epoch = UNKNOWN_EPOCH
+        if offset <= self.position:
+            epoch = min(self.epochs.before(offset), self.last_epoch)
+        return ToCommit(offset, epoch, self.topic_id, metadata)

@@ -1,8 +1,9 @@
-"""Logs that have lost their end (KIP-320): what to ask a leader, and what its answer means.
+"""Truncated logs (KIP-320): the requests of OffsetForLeaderEpoch, and their responses.
 
-After an unclean election records that were read may be gone, and others stand at their offsets. A
-reader knows the leader epoch of the last record that it read; the leader tells where that epoch
-ends in its log. What was read behind that has diverged. Plain functions on plain data.
+After an unclean election, records that were read may be gone, and other records have their offsets.
+A consumer knows the leader epoch of the last record that it read; the leader returns the end of
+that epoch in its log. Records that were read behind it have diverged. Plain functions on plain
+data.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ __all__ = [
     "epochs_request",
 ]
 
-#: Earlier versions of OffsetForLeaderEpoch are for brokers: they ask for rights on the cluster.
+#: Earlier versions of OffsetForLeaderEpoch are for brokers: they need rights on the cluster.
 FIRST_EPOCHS_VERSION: Final = 3
 
 
 class AskedEpoch(NamedTuple):
-    """`last` is the epoch of the last record read, `current` that of the leader who is asked."""
+    """`last` is the epoch of the last record read, `current` that of the leader that is asked."""
 
     last: int
     current: int
 
 
 class EpochEnd(NamedTuple):
-    """The largest epoch up to the one asked for, and the offset behind its last record.
+    """The largest epoch up to the requested one, and the offset behind its last record.
 
-    Both are -1 where the leader knows of no such epoch.
+    Both are -1 if the leader knows no such epoch.
     """
 
     epoch: int
@@ -51,15 +52,15 @@ class EpochEnd(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the leader could tell."""
+        """True if the leader knows the epoch."""
         return self.epoch >= 0 and self.offset >= 0
 
 
 class LogTruncatedError(KprotoError):
-    """Records that were read are gone: the log of a partition has lost its end (KIP-320).
+    """Records that were read are gone: the log of a partition was truncated (KIP-320).
 
-    `position` is the offset behind the last record handed out; those from `diverging_offset` on
-    are gone, and others may stand there. It is None where the leader cannot tell.
+    `position` is the offset behind the last returned record; records from `diverging_offset` on are
+    gone, and other records may have their offsets. It is None if the leader does not know.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class LogTruncatedError(KprotoError):
 
 
 def epochs_request(partitions: Mapping[TopicPartition, AskedEpoch]) -> OffsetForLeaderEpochRequest:
-    """Ask one leader where epochs of its partitions end."""
+    """Returns the request to one leader for the ends of epochs of its partitions."""
     by_topic: dict[str, list[OffsetForLeaderPartition]] = {}
     for (topic, partition), epoch in partitions.items():
         asked = OffsetForLeaderPartition(
@@ -108,12 +109,12 @@ def epochs_request(partitions: Mapping[TopicPartition, AskedEpoch]) -> OffsetFor
 def epoch_ends(
     response: OffsetForLeaderEpochResponse,
 ) -> Iterator[tuple[TopicPartition, EpochEnd | BrokerResponseError]]:
-    """Where the epoch of each partition of a response ends, or what is wrong with it."""
+    """Yields the end of the epoch, or the error, of each partition of a response."""
     for topic in response.topics:
         for part in topic.partitions:
-            place = (topic.topic, part.partition)
+            tp = (topic.topic, part.partition)
             if part.error_code:
                 what = f"asking where a leader epoch of {topic.topic}[{part.partition}] ends"
-                yield place, error_of_code(part.error_code, what)
+                yield tp, error_of_code(part.error_code, what)
             else:
-                yield place, EpochEnd(part.leader_epoch, part.end_offset)
+                yield tp, EpochEnd(part.leader_epoch, part.end_offset)

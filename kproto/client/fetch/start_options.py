@@ -1,4 +1,4 @@
-"""What a consumer is asked to read, and from where on. Knows no broker."""
+"""The topics and start options of a consumer, checked. Plain data."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = [
 
 LAST_OFFSET: Final = 0x7FFFFFFFFFFFFFFF
 
-#: Where to begin: at the start, at the end, or at an offset for each partition.
+#: Where a plain consumer starts: at an end of the logs, or at an offset for each partition.
 Start: TypeAlias = Literal["earliest", "latest"] | Mapping[TopicPartition, int]
 
-#: Where to begin what a group has committed nothing of: at the start, at the end, with an error, at
-#: the first record since a time, or since so long before now (KIP-1106).
+#: Where partitions without a commit start: at an end of the log, with an error, at the first record
+#: since a time, or since a duration before now (KIP-1106).
 GroupStart: TypeAlias = Literal["earliest", "latest", "none"] | datetime | timedelta
 
 
@@ -54,7 +54,7 @@ def checked_group_start(start: object) -> None:
 
 
 def start_time_ms(start: datetime | timedelta, now_ms: int) -> int:
-    """The time in ms since 1970 from which on records are wanted."""
+    """Returns the time of the first wanted record, in ms since 1970."""
     if isinstance(start, timedelta):
         return max(0, now_ms - round(start.total_seconds() * 1000))
     return round(start.timestamp() * 1000)
@@ -67,26 +67,26 @@ def checked_start(start: object) -> None:
             f"start is {start!r}; it is 'earliest', 'latest' or an offset for each partition"
         )
     if isinstance(start, Mapping):
-        for place, offset in start.items():
-            check_whole_number(f"start[{place!r}]", offset, 0, LAST_OFFSET)
+        for tp, offset in start.items():
+            check_whole_number(f"start[{tp!r}]", offset, 0, LAST_OFFSET)
 
 
 def checked_topics(
     topics: str | Iterable[str] | Iterable[TopicPartition],
 ) -> list[str | TopicPartition]:
-    """What a consumer shall read, as a list. Raises ConfigurationError."""
+    """Returns the topics and partitions as a list. Raises ConfigurationError."""
     if not isinstance(topics, Iterable):
         raise ConfigurationError(f"{topics!r} is neither a topic nor partitions")
     wanted: list[str | TopicPartition] = []
-    for place in [topics] if isinstance(topics, str) else topics:
-        match place:
+    for tp in [topics] if isinstance(topics, str) else topics:
+        match tp:
             case str():
-                wanted.append(place)
+                wanted.append(tp)
             case (str(topic), int(partition)):
                 wanted.append((topic, partition))
             case _:
                 raise ConfigurationError(
-                    f"{place!r} is neither a topic nor a partition as (topic, number)"
+                    f"{tp!r} is neither a topic nor a partition as (topic, number)"
                 )
     if not wanted:
         raise ConfigurationError("a consumer needs a topic, or partitions as (topic, number)")
@@ -94,5 +94,5 @@ def checked_topics(
 
 
 def topic_of(wanted: str | TopicPartition) -> str:
-    """The name of a topic, or that of a partition's."""
+    """Returns the name of the topic."""
     return wanted if isinstance(wanted, str) else wanted[0]

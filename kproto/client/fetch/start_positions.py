@@ -1,26 +1,104 @@
-"""Which partitions are to be read, and from which offset up to which."""
+"""Where a plain consumer starts: finds its partitions, their positions, and where they end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
 
 from ...wire.errors import ConfigurationError
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
+from .effects import Effect
+from .in_flight_fetches import InFlightFetches
 from .list_offsets import OffsetWanted, list_offsets
-from .partition_state import PartitionState
+from .partition_state import TopicPartitionState
 from .start_options import Start, topic_of
+from .subscription_state import SubscriptionState
 
-__all__ = ["find_places", "resolve_start_positions"]
+__all__ = ["StartPositions", "find_partitions", "resolve_start_positions"]
+
+_LONG_AGO: Final = float("-inf")
 
 
-async def find_places(
+class StartPositions:
+    """Looks up the positions of what `subscriptions` wants; the shell of a plain consumer.
+
+    `owner` has the connections.
+    """
+
+    def __init__(
+        self,
+        view: ClusterView,
+        subscriptions: SubscriptionState,
+        start: Start,
+        in_flight: InFlightFetches,
+        owner: object,
+        *,
+        read_committed: bool,
+    ) -> None:
+        self._view = view
+        self._subscriptions = subscriptions
+        self._start = start
+        self._in_flight = in_flight
+        self._owner = owner
+        self._read_committed = read_committed
+
+    def on_metadata(self) -> None:
+        """Compares the metadata with the subscription state, and restarts recreated topics."""
+        self.carry_out(self._subscriptions.on_metadata(self._view.cluster.topics))
+        for name in self._subscriptions.to_restart:
+            self._in_flight.look_up(f"start of {name}", self.restart(name))
+
+    def carry_out(self, effects: Iterable[Effect]) -> None:
+        """Does nothing: effects beside fetches are those of groups."""
+
+    async def find(self) -> None:
+        """Looks up all partitions that are wanted, and their start positions."""
+        wanted = self._subscriptions.options.wanted
+        self._subscriptions.start(await self._look_up(wanted))
+
+    async def restart(self, name: str) -> None:
+        """Looks up the start positions of a topic again, because it was recreated unread."""
+        topic_id = self._subscriptions.topics.id_of(name)
+        options = self._subscriptions.options
+        wanted = [want for want in options.wanted if topic_of(want) == name]
+        found = await self._look_up(wanted)
+        self._subscriptions.restart(name, found, topic_id)
+
+    async def _look_up(
+        self, wanted: Sequence[str | TopicPartition]
+    ) -> dict[TopicPartition, TopicPartitionState]:
+        view = self._view
+        stop_at_end = self._subscriptions.options.stop_at_end
+        # A broker that is unreachable for a moment is no reason to fail: it is none later either.
+        needs_new_metadata = stop_at_end or self._start == "latest"
+        as_of = view.clock.monotonic() if needs_new_metadata else _LONG_AGO
+        tps = await view.retrying(partial(find_partitions, view, wanted, as_of), responses=False)
+        for name in map(topic_of, wanted):
+            info = view.cluster.topics.get(name)
+            if info is not None:
+                self._subscriptions.topics.look_at(info)  # the positions are of this topic
+        self._in_flight.look_up("connections", self._connect(tps))
+        return await resolve_start_positions(
+            view, tps, self._start, stop_at_end=stop_at_end, read_committed=self._read_committed
+        )
+
+    async def _connect(self, tps: Iterable[TopicPartition]) -> None:
+        """Opens the connections of the fetches while positions are looked up."""
+        nodes = {self._view.cluster.leader(*tp) for tp in tps}
+        opening = [self._view.connection_to(node, owner=self._owner) for node in nodes]
+        await asyncio.gather(*opening, return_exceptions=True)  # the fetch reports the error
+
+
+async def find_partitions(
     view: ClusterView, wanted: Sequence[str | TopicPartition], as_of: float
 ) -> list[TopicPartition]:
-    """The partitions that are wanted, each once; raises KprotoError where one is not there.
+    """Returns the wanted partitions, each once. Raises KprotoError if one does not exist.
 
-    Metadata older than `as_of`, in seconds of the clock, may lack partitions, or tell of a topic
-    that is gone.
+    Metadata older than `as_of`, in seconds of the clock, is asked for again, because it may lack
+    partitions, or have a topic that was deleted.
     """
     names = set(map(topic_of, wanted))
     old = {name for name in names if not view.heard_since(name, as_of)}
@@ -40,29 +118,29 @@ async def find_places(
 
 async def resolve_start_positions(
     view: ClusterView,
-    places: Sequence[TopicPartition],
+    tps: Sequence[TopicPartition],
     start: Start,
     *,
     stop_at_end: bool,
     read_committed: bool,
-) -> dict[TopicPartition, PartitionState]:
-    """Where to begin each partition, and with `stop_at_end` where it ends now.
+) -> dict[TopicPartition, TopicPartitionState]:
+    """Returns each partition with its start position, and with `stop_at_end` its present end.
 
-    Raises ConfigurationError for a partition that `start` has no offset for.
+    Raises ConfigurationError for a partition of which `start` has no offset.
     """
 
     async def offsets(where: OffsetWanted) -> dict[TopicPartition, int]:
-        return await list_offsets(view, dict.fromkeys(places, where), read_committed=read_committed)
+        return await list_offsets(view, dict.fromkeys(tps, where), read_committed=read_committed)
 
     if isinstance(start, Mapping):
-        missing = [place for place in places if place not in start]
+        missing = [tp for tp in tps if tp not in start]
         if missing:
             raise ConfigurationError(f"start gives no offset for {missing[0]}")
-        positions = {place: start[place] for place in places}
+        positions = {tp: start[tp] for tp in tps}
     else:
         positions = await offsets(start)
     ends = await offsets("latest") if stop_at_end else {}
     return {
-        place: PartitionState(place, positions[place], ends.get(place), view.settings)
-        for place in places
+        tp: TopicPartitionState(tp, view.settings, position=positions[tp], end=ends.get(tp))
+        for tp in tps
     }

@@ -1,1 +1,1 @@
-"""Consumer groups of the classic kind: who reads what, and how members agree on it."""
+"""Membership in consumer groups, of the classic and of the consumer protocol."""

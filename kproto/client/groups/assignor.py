@@ -1,6 +1,7 @@
-"""`Assignor`: a plain function with a name, and those that every Kafka client has.
+"""Defines `Assignor`, a plain function with a name, and the assignors of every Kafka client.
 
-What members tell their leader for an assignor is made here. Knows no member and no broker.
+Makes the user data that members send to their leader for an assignor. Knows no member and no
+broker.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ UserData: TypeAlias = Callable[[Sequence[str], Sequence[TopicPartition], int], b
 
 @dataclass(frozen=True, slots=True)
 class Assignor:
-    """Who reads what, as `assign` says: a plain function, called by the leader of the group alone.
+    """Assigns partitions by the plain function `assign`, which only the leader of the group calls.
 
-    It gets the topics with the racks of their replicas, and for each member what it wants; it
-    returns the partitions of each. All members of a group must have an assignor of that `name` in
-    common. `cooperative` is for one that never gives a member what another still reads: then
-    members go on reading while the group rebalances (KIP-429), if all their assignors are so.
-    `user_data` is what a member tells the function of itself.
+    The function gets the topics with the racks of their replicas, and the subscription of each
+    member; it returns the partitions of each member. All members of a group must share an assignor
+    of that `name`. `cooperative` is for one that never assigns a partition which another member
+    still owns: then members keep reading during a rebalance (KIP-429), if all their assignors are
+    cooperative. `user_data` is what a member sends to the function.
     """
 
     name: str
@@ -77,7 +78,9 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
 
 
 def assignors_called(given: str | Assignor | Iterable[str | Assignor]) -> tuple[Assignor, ...]:
-    """The assignors that a user names, the preferred one first. Raises ConfigurationError."""
+    """Returns the assignors that a user names, the preferred one first. Raises
+    ConfigurationError.
+    """
     if isinstance(given, str | Assignor):
         given = (given,)
     if not isinstance(given, Iterable):
@@ -99,5 +102,5 @@ def assignors_called(given: str | Assignor | Iterable[str | Assignor]) -> tuple[
 
 
 def cooperate(assignors: Iterable[Assignor]) -> bool:
-    """Whether a member rebalances cooperatively: if all its assignors do (KIP-429)."""
+    """True if a member rebalances cooperatively: if all its assignors do (KIP-429)."""
     return all(each.cooperative for each in assignors)

@@ -1,4 +1,4 @@
-"""When a member asks again: failures in a row, and the moment before which it waits. Plain data."""
+"""Tracks consecutive failures of a member's requests, and its backoff. Plain data."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["Backoff"]
 
 
 class Backoff:
-    """Failures of one kind of request. `not_before` is in seconds of the client's clock.
+    """The failures of one kind of request. `not_before` is in seconds of the client's clock.
 
-    It has no deadline, in contrast to `retry.Attempts`: a member is one for as long as its user
-    wants.
+    It has no deadline, unlike `retry.Attempts`: a member retries for as long as its consumer is
+    open.
     """
 
     def __init__(self, settings: ClientSettings) -> None:
@@ -23,7 +23,7 @@ class Backoff:
         self.not_before = float("-inf")
 
     def failed(self, now: float, *, at_once: bool = False) -> None:
-        """Wait, but for a first failure that another try `at_once` mends."""
+        """Starts a backoff, except after a first failure that a retry `at_once` may solve."""
         self.count += 1
         self.not_before = now
         if self.count > 1 or not at_once:
@@ -31,6 +31,6 @@ class Backoff:
             self.not_before += backoff_ms(self._settings, self.count, chance) / 1000
 
     def succeeded(self) -> None:
-        """Begin anew."""
+        """Resets the failures."""
         self.count = 0
         self.not_before = float("-inf")

@@ -1,8 +1,8 @@
-"""The connections of one member to the coordinator of its group, wherever that is now.
+"""Holds the connections of one member to the coordinator of its group.
 
-Requests that a broker holds, JoinGroup and SyncGroup, have a connection for themselves. While it
-holds one, heartbeats go over another: they keep the session alive for a member that reads on while
-it joins, and show when a coordinator is gone that will never answer. Knows no membership.
+JoinGroup and SyncGroup, which a broker holds, have a connection of their own. While the broker
+holds one, heartbeats use another connection: they keep the session alive for a member that reads
+while it joins, and detect a coordinator that is gone and will never answer. Knows no membership.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _GIVES_ID: Final = 4
 
 
 class Coordinator:
-    """Calls `moved` where another broker coordinates than the one that holds a request."""
+    """Connects to the coordinator; calls `on_coordinator_moved` if it moves while it holds a
+    request.
+    """
 
     def __init__(
         self, view: ClusterView, settings: GroupSettings, moved: Callable[[], None]
@@ -43,11 +45,11 @@ class Coordinator:
         self._nodes: dict[object, int] = {}  # where these connections go
 
     async def connection(self) -> BrokerConnection:
-        """The connection for requests that may be held."""
+        """Returns the connection for requests that the broker may hold."""
         return await self._connection(self._held)
 
     async def free_connection(self) -> BrokerConnection:
-        """One on which no request is held, at this moment."""
+        """Returns a connection on which the broker holds no request now."""
         if self._held_by is None:
             connection = await self._connection(self._held)
             if self._held_by is None:
@@ -55,9 +57,10 @@ class Coordinator:
         return await self._connection(self._beside)
 
     async def ask_and_wait(self, request: Callable[[], Request[R]]) -> tuple[R, float]:
-        """The answer to a request that the coordinator holds until all members are there.
+        """Returns the response to a request that the coordinator holds until all members have
+        joined.
 
-        And when it was sent, in seconds of the clock.
+        Returns the time of sending too, in seconds of the clock.
         """
         connection = await self._connection(self._held)
         asked = request()
@@ -73,10 +76,10 @@ class Coordinator:
             self._held_by = None
 
     async def ask_for_id(self, request: Callable[[], Request[R]]) -> tuple[R, float]:
-        """The same for a JoinGroup without a member id, which is answered with one at once.
+        """Does the same for a JoinGroup without a member id, which is answered at once (KIP-394).
 
-        It goes over the connection that all share, where there is one, while that for the next
-        JoinGroup is opened: before the coordinator is known where it can be one broker only.
+        Uses the shared connection if there is one, while the connection of the next JoinGroup
+        opens: before the coordinator is known if it can only be one broker.
         """
         view = self._view
         brokers = list(view.cluster.brokers)
@@ -100,16 +103,16 @@ class Coordinator:
                 await asyncio.wait([opening])
 
     def give_up(self) -> None:
-        """Have the broker forget what it holds, if it does."""
+        """Closes the connection on which the broker holds a request."""
         if self._held_by is not None:
             self._view.abort(self._held)
 
     def forget(self) -> None:
-        """Look for the coordinator anew."""
+        """Drops the coordinator; the next request finds it again."""
         self._view.forget_group_coordinator(self._settings.group_id)
 
     async def release(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         for owner in (self._held, self._beside):
             self._view.abort(owner)
         for owner in (self._held, self._beside):
@@ -126,7 +129,7 @@ class Coordinator:
 
 
 def _begun(opening: Coroutine[Any, Any, BrokerConnection]) -> asyncio.Task[BrokerConnection]:
-    """Who needs the connection next asks again, and is told what is wrong with it."""
+    """Retrieves an error of opening a connection: the next request raises it."""
     task = asyncio.create_task(opening)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     return task

@@ -1,4 +1,4 @@
-"""What a member is to do next, as data: the shell carries it out, and tells what came of it."""
+"""Defines the effects of a membership: what the driver carries out, as data."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = [
     "Leave",
     "LeaveByHeartbeat",
     "LeaveIntent",
+    "LeaveRequest",
     "MemberIdentity",
-    "Parted",
     "Prepare",
     "Resolve",
     "Revoke",
@@ -40,9 +40,9 @@ _MEMBERS: Final = 3
 
 
 class MemberIdentity(NamedTuple):
-    """Who commits offsets, by which a broker knows whether he still may.
+    """The member that commits offsets, by which a broker checks that it still may.
 
-    The generation is a member's epoch where it `has_epoch`, in the consumer protocol (KIP-848).
+    `generation` is the member epoch if it `has_epoch`, in the consumer protocol (KIP-848).
     """
 
     group_id: str
@@ -53,7 +53,9 @@ class MemberIdentity(NamedTuple):
 
 
 class Revoke(NamedTuple):
-    """Give partitions up: while still a member, by `until`; or at once, as they are `lost`."""
+    """Revokes partitions while they can still be committed, by `until`; or drops `lost` ones at
+    once.
+    """
 
     places: frozenset[TopicPartition]
     lost: bool
@@ -61,13 +63,15 @@ class Revoke(NamedTuple):
 
 
 class Join(NamedTuple):
-    """Send `Membership.join_request` of the topics that are subscribed to."""
+    """Sends `ClassicMembership.join_request` for the subscribed topics."""
 
     subscription: Subscription
 
 
 class Lead(NamedTuple):
-    """Compute who reads what. With `skip` that stands (KIP-814), and the topics are watched."""
+    """Computes the assignment as the leader. With `skip` it stays (KIP-814), and the topics are
+    watched.
+    """
 
     members: Sequence[JoinGroupResponseMember]
     assignor: Assignor
@@ -75,13 +79,13 @@ class Lead(NamedTuple):
 
 
 class Sync(NamedTuple):
-    """Send this SyncGroup."""
+    """Sends this SyncGroup."""
 
     request: SyncGroupRequest
 
 
 class ApplyAssignment(NamedTuple):
-    """Carry out an assignment: first give up by `until`, then begin with what is added."""
+    """Applies an assignment: revokes partitions by `until`, then starts the added ones."""
 
     revoked: frozenset[TopicPartition]
     added: tuple[TopicPartition, ...]
@@ -89,7 +93,7 @@ class ApplyAssignment(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """Tell the coordinator that the member leaves, and why; by `until`."""
+    """Tells the coordinator that the member leaves, and why; by `until`."""
 
     member_id: str
     instance_id: str | None
@@ -97,7 +101,7 @@ class Leave(NamedTuple):
     until: float
 
     def request(self, group_id: str, version: int) -> LeaveGroupRequest:
-        """The request in the shape that `version` has."""
+        """Returns the request in the shape of `version`."""
         if version < _MEMBERS:
             return LeaveGroupRequest(group_id=group_id, member_id=self.member_id)
         one = Leaving(
@@ -109,19 +113,19 @@ class Leave(NamedTuple):
 
 
 class Prepare(NamedTuple):
-    """Find out what is to be known before a member joins by the consumer protocol (KIP-848)."""
+    """Finds out what a member must know before it joins by the consumer protocol (KIP-848)."""
 
     subscription: Subscription
 
 
 class Resolve(NamedTuple):
-    """Ask for the names of topics that were assigned by their ids (KIP-848)."""
+    """Requests the names of topics that were assigned by their ids (KIP-848)."""
 
     ids: frozenset[Uuid]
 
 
 class LeaveByHeartbeat(NamedTuple):
-    """Tell the coordinator by the `epoch` that the member leaves (KIP-848); by `until`."""
+    """Tells the coordinator by the `epoch` that the member leaves (KIP-848); by `until`."""
 
     member_id: str
     instance_id: str | None
@@ -130,7 +134,7 @@ class LeaveByHeartbeat(NamedTuple):
     until: float
 
     def request(self, group_id: str) -> ConsumerGroupHeartbeatRequest:
-        """The last heartbeat."""
+        """Returns the last heartbeat."""
         return ConsumerGroupHeartbeatRequest(
             group_id=group_id,
             member_id=self.member_id,
@@ -140,7 +144,7 @@ class LeaveByHeartbeat(NamedTuple):
 
 
 class LeaveIntent(NamedTuple):
-    """How a member leaves: by itself or told to, for good where it `ends`."""
+    """How a member leaves: whether the coordinator is told, and whether it `ends` for good."""
 
     reason: str
     leaves: bool
@@ -151,7 +155,7 @@ class LeaveIntent(NamedTuple):
 
 
 #: How a member tells that it leaves.
-Parted: TypeAlias = Leave | LeaveByHeartbeat
+LeaveRequest: TypeAlias = Leave | LeaveByHeartbeat
 
 Step: TypeAlias = (
     Revoke | Join | Lead | Sync | ApplyAssignment | Leave | Prepare | Resolve | LeaveByHeartbeat

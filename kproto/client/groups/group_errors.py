@@ -1,7 +1,7 @@
-"""What an error means for a member of a group, by the request that it answers. Knows no state.
+"""Maps errors to what a member of a group does next, by the request that failed. Knows no state.
 
-Rows stand beside the KIP that brought them. What has no row is asked again if time mends it, by
-the table of `retry`, and ends the member otherwise.
+Each row names its KIP. An error without a row is retried if the table of `retry` says so, and ends
+the member otherwise.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
+from ...protocol.error_codes import error_of_code
 from ...wire.errors import BrokerResponseError, KprotoError
 from ..core.retry import Remedy, remedy_of
 from .settings import GroupSettings
 from .subscription import Subscription
 
-__all__ = ["EVERYWHERE", "GroupRequest", "Meaning", "explained", "meaning_in", "meaning_of"]
+__all__ = ["EVERYWHERE", "GroupRequest", "Meaning", "meaning_in", "meaning_of", "with_explanation"]
 
 
 class GroupRequest(Enum):
-    """What a member asks for."""
+    """The requests of a member."""
 
     COORDINATOR = "finding the coordinator"
     TOPICS = "asking for the topics"
@@ -33,34 +34,34 @@ class GroupRequest(Enum):
 class Meaning(Enum):
     """What follows from an error."""
 
-    RETRY = "the same again, after a wait"
-    FIND_COORDINATOR = "find the coordinator, then the same again"
-    TAKE_ID = "join with the member id that came along"
-    REBALANCE = "join again; still a member, with all that it reads"
-    GENERATION_OVER = "what it read may be others' by now; join again as the same member"
-    ID_OVER = "what it read is others'; join again as a new member"
-    STALE = "the epoch has moved on; commit by the new one, as soon as it is heard of"
-    UNRELEASED = "who had its instance id is a member yet; the same again, for a session"
-    UNCONVERTED = "the classic group is in a rebalance; the same again, for delivery_timeout_ms"
-    OTHER_KIND = "the group is of the other kind, or its cluster knows that one alone"
-    FENCED = "another has taken its place for good"
-    FAIL = "tell the user"
+    RETRY = "retry after a backoff"
+    FIND_COORDINATOR = "find the coordinator, then retry"
+    USE_MEMBER_ID = "join with the member id of the response"
+    REBALANCE = "rejoin; still a member, with all its partitions"
+    GENERATION_LOST = "the partitions may be lost; rejoin as the same member"
+    MEMBER_UNKNOWN = "the partitions are lost; rejoin as a new member"
+    STALE = "the member epoch has changed; commit with the new one, once it is known"
+    UNRELEASED = "another member has the instance id; retry for the length of a session"
+    UNCONVERTED = "the classic group is in a rebalance; retry for api_timeout_ms"
+    OTHER_PROTOCOL = "the group has the other protocol, or its cluster supports only that"
+    FENCED = "another member has taken its place for good"
+    FAIL = "raise it to the user"
 
 
-#: Whatever a member asks for, in groups of both kinds.
+#: For any request, in groups of both protocols.
 EVERYWHERE: Final[dict[str, Meaning]] = {
     "COORDINATOR_LOAD_IN_PROGRESS": Meaning.RETRY,
     "COORDINATOR_NOT_AVAILABLE": Meaning.FIND_COORDINATOR,
     "NOT_COORDINATOR": Meaning.FIND_COORDINATOR,
-    "FENCED_INSTANCE_ID": Meaning.FENCED,  # KIP-345: another has the same instance id
+    "FENCED_INSTANCE_ID": Meaning.FENCED,  # KIP-345: another member has the instance id
     "GROUP_AUTHORIZATION_FAILED": Meaning.FAIL,
     "INVALID_GROUP_ID": Meaning.FAIL,
 }
 
-#: Of a member in a generation.
+#: For a member in a generation.
 _IN_GENERATION: Final = {
-    "UNKNOWN_MEMBER_ID": Meaning.ID_OVER,
-    "ILLEGAL_GENERATION": Meaning.GENERATION_OVER,  # the member id is good yet
+    "UNKNOWN_MEMBER_ID": Meaning.MEMBER_UNKNOWN,
+    "ILLEGAL_GENERATION": Meaning.GENERATION_LOST,  # the member id is still valid
     "REBALANCE_IN_PROGRESS": Meaning.REBALANCE,
 }
 
@@ -68,9 +69,9 @@ _TABLE: Final[dict[GroupRequest, dict[str, Meaning]]] = {
     GroupRequest.COORDINATOR: {},
     GroupRequest.TOPICS: {},
     GroupRequest.JOIN: {
-        "MEMBER_ID_REQUIRED": Meaning.TAKE_ID,  # KIP-394
-        "UNKNOWN_MEMBER_ID": Meaning.ID_OVER,
-        "ILLEGAL_GENERATION": Meaning.GENERATION_OVER,
+        "MEMBER_ID_REQUIRED": Meaning.USE_MEMBER_ID,  # KIP-394
+        "UNKNOWN_MEMBER_ID": Meaning.MEMBER_UNKNOWN,
+        "ILLEGAL_GENERATION": Meaning.GENERATION_LOST,
         "REBALANCE_IN_PROGRESS": Meaning.RETRY,  # the broker could not store the group in time
         "GROUP_MAX_SIZE_REACHED": Meaning.FAIL,  # KIP-389
         "INCONSISTENT_GROUP_PROTOCOL": Meaning.FAIL,
@@ -83,8 +84,7 @@ _TABLE: Final[dict[GroupRequest, dict[str, Meaning]]] = {
     GroupRequest.LEAVE: {},
 }
 
-#: What an error means to who set the member up: the names in braces
-#: are the member's.
+#: Explanations for the user; names in braces are settings of the member.
 _WORDS: Final[dict[str, str]] = {
     "FENCED_INSTANCE_ID": "another member has joined as instance {instance}; give each its own",
     "GROUP_AUTHORIZATION_FAILED": "the principal needs READ on the group",
@@ -112,12 +112,12 @@ _WORDS: Final[dict[str, str]] = {
 
 
 def meaning_of(asked: GroupRequest, error: KprotoError) -> Meaning:
-    """What an error means for the member of a classic group that asked."""
+    """Returns what an error means for the member of a classic group."""
     return meaning_in(EVERYWHERE | _TABLE[asked], error)
 
 
 def meaning_in(table: Mapping[str, Meaning], error: KprotoError) -> Meaning:
-    """What an error means by a table, or by the one of all errors."""
+    """Returns what an error means by a table, or by the table of all errors."""
     if isinstance(error, BrokerResponseError):
         known = table.get(error.name)
         if known is not None:
@@ -127,13 +127,13 @@ def meaning_in(table: Mapping[str, Meaning], error: KprotoError) -> Meaning:
         return Meaning.FAIL
     if isinstance(error, BrokerResponseError):
         return Meaning.RETRY
-    return Meaning.FIND_COORDINATOR  # a broker that is silent or gone may coordinate no more
+    return Meaning.FIND_COORDINATOR  # a broker that is silent or gone may not coordinate any more
 
 
-def explained(
+def with_explanation(
     error: KprotoError, settings: GroupSettings, wanted: Subscription | None
 ) -> KprotoError:
-    """The same error, and what it means to who set the member up so, and subscribed to that."""
+    """Returns the error with an explanation for the user, by the settings and the subscription."""
     if not isinstance(error, BrokerResponseError) or error.name not in _WORDS:
         return error
     words = _WORDS[error.name].format(
@@ -144,4 +144,4 @@ def explained(
         wanted=wanted,
     )
     detail = f"{error.detail}: {words}"
-    return BrokerResponseError(error.code, error.name, detail, retriable=error.retriable)
+    return error_of_code(error.code, detail)

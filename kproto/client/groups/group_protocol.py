@@ -1,9 +1,9 @@
-"""Which kind a group is of, and of which kind a member is to be. Plain data and decisions.
+"""Decides which group protocol a group has, and a member uses. Plain data and decisions.
 
-A group has members of the classic protocol, which agree among themselves, or is one of the consumer
-protocol, whose broker says who reads what (KIP-848). One without members becomes what the next one
-joins by; a classic one with members is converted by who joins by the consumer protocol, which
-nobody wants who has not said so.
+A group has members of the classic protocol, which assign among themselves, or of the consumer
+protocol, whose broker assigns (KIP-848). A group without members takes the protocol of the next
+member; a member of the consumer protocol converts a classic group with members, so that a member
+with "auto" does not do that.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = [
 
 
 class GroupProtocol(Enum):
-    """Protocols of groups, by Kafka's names."""
+    """Group protocols, by Kafka's names."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
 
 
 class GroupProtocolMismatchError(KprotoError):
-    """The member is to be one of the other kind; users never see it.
+    """The member must use the other protocol; users never see this error.
 
-    `is_certain` where another look at the group would say the same.
+    `is_certain` if another look at the group would give the same result.
     """
 
     def __init__(self, why: str, *, is_certain: bool = False) -> None:
@@ -57,24 +57,24 @@ _NO_SUCH_GROUP: Final = code_of("GROUP_ID_NOT_FOUND")
 
 
 def first_kind(settings: GroupSettings) -> GroupProtocol:
-    """The kind of member to begin with; with "auto" the group may turn out to be of the other."""
+    """Returns the protocol to start with; with "auto" the group may turn out to have the other."""
     if settings.group_protocol == "auto":
         return GroupProtocol.CLASSIC if settings.names_assignors else GroupProtocol.CONSUMER
     return GroupProtocol(settings.group_protocol)
 
 
 def may_change(settings: GroupSettings) -> bool:
-    """Whether the group says which kind of member it has."""
+    """True if the group decides the protocol of the member."""
     return settings.group_protocol == "auto" and not settings.names_assignors
 
 
 def has_consumer_groups(ranges: Mapping[int, ApiRange]) -> bool:
-    """Whether a broker with these versions may coordinate groups of the consumer protocol."""
+    """True if a broker with these versions may coordinate groups of the consumer protocol."""
     return ConsumerGroupHeartbeatRequest.API_KEY in ranges
 
 
 def is_live_classic(answer: DescribeGroupsResponse, group_id: str) -> bool:
-    """Whether it is a classic group with members. Raises BrokerResponseError."""
+    """True if it is a classic group with members. Raises BrokerResponseError."""
     for group in answer.groups:
         if group.group_id == group_id:
             if group.error_code not in (0, _NO_SUCH_GROUP):
@@ -84,7 +84,7 @@ def is_live_classic(answer: DescribeGroupsResponse, group_id: str) -> bool:
 
 
 def check_pattern(subscription: Subscription, group_id: str, why: str) -> None:
-    """Refuse a pattern of the broker in a classic group. Raises ConfigurationError."""
+    """Refuses a pattern of the broker for a classic group. Raises ConfigurationError."""
     if subscription.remote is not None:
         raise ConfigurationError(
             f"group {group_id!r} is a classic group, {why}, whose members match patterns by "

@@ -1,7 +1,7 @@
-"""Settings that count for nothing in some kind of group, and what says it in their place.
+"""Lists settings that a group protocol ignores, and what replaces them.
 
-What a user gave is never ignored in silence: it is refused where he asks for that kind himself, as
-Java's consumer does, and told to the log where the kind shows only later. Plain data.
+No setting of a user is ignored silently: it is refused if the user chose the protocol, as in Java's
+consumer, and logged if the protocol is determined later. Plain data.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ BY_HAND: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def unused(given: Collection[str], table: Mapping[str, str], where: str) -> list[str]:
-    """A sentence for each setting that was `given` and counts for nothing there."""
+    """Yields a sentence for each setting that was `given` and is ignored there."""
     return [
         f"{name} counts for nothing {where}: {why}" for name, why in table.items() if name in given
     ]

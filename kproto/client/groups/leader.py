@@ -1,6 +1,6 @@
-"""What the leader of a group computes: of what members want and what is there, who reads what.
+"""Computes the assignment of a group, as its leader: from subscriptions and metadata.
 
-Plain functions on plain data; who is asked for the topics, and when, is the shell's.
+Plain functions on plain data; the driver requests the metadata.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _REFUSED: Final = frozenset(map(code_of, ("TOPIC_AUTHORIZATION_FAILED", "INVALID
 
 
 class MemberSubscriptions(NamedTuple):
-    """What all members of a group want, and why some could not be understood."""
+    """The subscriptions of all members, and the errors of those that could not be decoded."""
 
     members: dict[str, Subscription]
     unreadable: dict[str, DecodeError]
 
     @property
     def topics(self) -> frozenset[str]:
-        """All topics that anybody wants."""
+        """Returns all subscribed topics."""
         return frozenset(topic for each in self.members.values() for topic in each.topics)
 
 
 def members_in(members: Iterable[JoinGroupResponseMember]) -> MemberSubscriptions:
-    """What JoinGroup tells the leader. Who cannot be understood wants nothing, and gets nothing.
+    """Returns the subscriptions in a JoinGroup response. A member with a broken one gets nothing.
 
-    So one member with broken bytes does not take down each leader in turn, and the group with it.
+    So one member with broken bytes does not fail each leader in turn, and the group with it.
     """
     told = MemberSubscriptions({}, {})
     for each in members:
@@ -51,7 +51,7 @@ def members_in(members: Iterable[JoinGroupResponseMember]) -> MemberSubscription
 
 
 def racks_of(topics: Iterable[TopicInfo], cluster: Cluster) -> TopicRacks:
-    """The topics that are there, with the racks of the replicas of each partition."""
+    """Returns the existing topics, with the racks of the replicas of each partition."""
     racks = cluster.racks
     return {
         info.name: [
@@ -64,7 +64,7 @@ def racks_of(topics: Iterable[TopicInfo], cluster: Cluster) -> TopicRacks:
 
 
 def refused_topic(topics: Iterable[TopicInfo], own: Iterable[str]) -> BrokerResponseError | None:
-    """Why one of its `own` topics will never be read by this member, if that is so."""
+    """Returns the error of a subscribed topic that this member can never read, if there is one."""
     names = frozenset(own)
     for info in topics:
         if info.error_code in _REFUSED and info.name in names:
@@ -75,7 +75,7 @@ def refused_topic(topics: Iterable[TopicInfo], own: Iterable[str]) -> BrokerResp
 def assigned(
     assignor: Assignor, topics: TopicRacks, members: Mapping[str, Subscription]
 ) -> Assignment:
-    """Who reads what. Raises ConfigurationError where a user's own assignor is at fault."""
+    """Returns the assignment. Raises ConfigurationError for a fault of a user's own assignor."""
     wanted = {topic for member in members.values() for topic in member.topics}
     there = {topic: racks for topic, racks in topics.items() if topic in wanted}
     if assignor is ASSIGNORS.get(assignor.name):
@@ -96,7 +96,7 @@ def _check(
     members: Mapping[str, Subscription],
     found: Mapping[str, list[TopicPartition]],
 ) -> None:
-    """Refuse what would have a partition read twice, or by who does not want it."""
+    """Refuses an assignment of a partition to two members, or to a member without its topic."""
     readers: dict[TopicPartition, str] = {}
     if assignor.cooperative:
         held = {place: each for each, member in members.items() for place in member.owned}

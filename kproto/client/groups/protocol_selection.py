@@ -1,8 +1,8 @@
-"""`GroupMember`: a member of a group of either kind, which changes over where the group is another.
+"""Selects the group protocol of a member, and changes it if the group uses the other.
 
-It is a member of one kind at a time, which looks at its group before it joins. Where that shows
-that the other kind is needed, the member ends, and one of the other kind begins; who reads hears
-nothing of it. What is of which kind says `group_kinds`.
+The member checks its group before it joins. If the group needs the other protocol, the member ends
+and one of the other protocol starts; the listener does not notice. `group_protocol` has the
+decisions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST_CHANGES: Final = 2
 
 
 class GroupMember:
-    """The member that `settings` ask for, of the kind that its group is of."""
+    """The member of a group by its `settings`, of the protocol that its group has."""
 
     def __init__(
         self, view: ClusterView, settings: GroupSettings, owner: AssignmentListener
@@ -57,35 +57,44 @@ class GroupMember:
         self._is_ending = False
         self._has_told = False  # of settings that count for nothing in its kind of group
         self.kind = first_kind(settings)
-        self._member = self._made(looks=may_change(settings))
+        self._member = self._made(checks_group_first=may_change(settings))
 
-    def _made(self, *, looks: bool) -> ClassicMember | ConsumerMember:
+    def _made(self, *, checks_group_first: bool) -> ClassicMember | ConsumerMember:
         made = ClassicMember if self.kind is GroupProtocol.CLASSIC else ConsumerMember
-        return made(self._view, self.settings, _Behind(self, self._owner), looks=looks)
+        return made(
+            self._view,
+            self.settings,
+            _Behind(self, self._owner),
+            checks_group_first=checks_group_first,
+        )
 
     # What others ask and say
 
     @property
     def identity(self) -> MemberIdentity | None:
-        """Who commits offsets now; None while no commit would be taken."""
+        """Returns the identity for commits now; None while no commit would be accepted."""
         return self._member.identity
 
     @property
-    def holds_until(self) -> float:
-        """Until when what is read is surely this member's, in seconds of the clock."""
-        return self._member.holds_until
+    def assignment_valid_until(self) -> float:
+        """Returns until when the assignment is surely this member's, in seconds of the clock."""
+        return self._member.assignment_valid_until
 
     def start(self) -> None:
-        """Join, if something is subscribed to."""
-        if self._member.looks and self.kind is GroupProtocol.CONSUMER and self._is_of_old_brokers():
+        """Joins the group, if there is a subscription."""
+        if (
+            self._member.checks_group_first
+            and self.kind is GroupProtocol.CONSUMER
+            and self._is_of_old_brokers()
+        ):
             self.kind = GroupProtocol.CLASSIC  # the member would find that out later
-            self._member = self._made(looks=True)
+            self._member = self._made(checks_group_first=True)
             if self._subscription is not None:
                 self._member.subscribe(self._subscription)
         self._member.start()
 
     def _is_of_old_brokers(self) -> bool:
-        """Whether the brokers that are known have classic groups alone."""
+        """True if the known brokers support classic groups only."""
         view, wanted = self._view, self._subscription
         if wanted is not None and wanted.remote is not None:
             return False
@@ -94,7 +103,7 @@ class GroupMember:
         return bool(known) and not any(known)
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Want other topics from now on. Raises ConfigurationError."""
+        """Replaces the subscription. Raises ConfigurationError."""
         if self.kind is GroupProtocol.CLASSIC:
             why = f"by group_protocol={self.settings.group_protocol!r}"
             if self.settings.names_assignors:
@@ -106,37 +115,37 @@ class GroupMember:
         self._member.subscribe(subscription)
 
     def unsubscribe(self) -> None:
-        """Want none: give up what is read, and leave unless the member is static."""
+        """Revokes all partitions, and leaves the group unless the member is static."""
         self._subscription = None
         self._member.unsubscribe()
 
-    def rejoin(self, reason: str) -> None:
-        """Have the group agree anew; where its broker says who reads what, nothing happens."""
-        self._member.rejoin(reason)
+    def request_rejoin(self, reason: str) -> None:
+        """Requests a rebalance; ignored if the broker assigns."""
+        self._member.request_rejoin(reason)
 
-    def topics_changed(self) -> None:
-        """Metadata has come that may tell of other topics or partitions."""
-        self._member.topics_changed()
+    def on_topics_changed(self) -> None:
+        """Notes that metadata may have new topics or partitions."""
+        self._member.on_topics_changed()
 
-    def asked(self) -> None:
-        """Somebody asks for records: a member that leaves as its user was too slow comes back."""
-        self._member.asked()
+    def on_poll(self) -> None:
+        """Notes a poll: a member that left because its consumer was too slow joins again."""
+        self._member.on_poll()
 
-    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
-        """Whether a partition is assigned by that id of its topic."""
-        return self._member.holds(place, topic_id)
+    def is_assigned(self, place: TopicPartition, topic_id: Uuid) -> bool:
+        """True if a partition is assigned by that topic id."""
+        return self._member.is_assigned(place, topic_id)
 
-    def commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
-        """An OffsetCommit of `identity` was answered so."""
-        self._member.commit_refused(error, identity)
+    def on_commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
+        """Passes the error of an OffsetCommit of `identity` to the member."""
+        self._member.on_commit_refused(error, identity)
 
     async def leave(self, leave: bool, reason: str = "the consumer is closed") -> None:
-        """Give up what is read, and tell the coordinator if it is to `leave`; ends the member."""
+        """Revokes all partitions, tells the coordinator if `leave`, and ends the member."""
         self._end()
         await self._member.leave(leave, reason)
 
     async def close(self) -> None:
-        """End at once, whatever is under way; the coordinator is told nothing."""
+        """Ends the member at once, without a word to the coordinator."""
         self._end()
         await self._member.close()
 
@@ -149,7 +158,7 @@ class GroupMember:
     # Changing over
 
     def is_in(self) -> None:
-        """The group is of the kind that the member is of."""
+        """Notes that the group has the protocol of the member."""
         self._changes.succeeded()
         if not self._has_told:
             self._has_told = True
@@ -158,9 +167,11 @@ class GroupMember:
                 say(logging.WARNING, "group %s: %s", self.settings.group_id, sentence)
 
     def ended(self, error: KprotoError) -> None:
-        """The member is at its end, for good or to be followed by one of the other kind."""
+        """Notes that the member has ended, for good or to be replaced by one of the other
+        protocol.
+        """
         if not isinstance(error, GroupProtocolMismatchError):
-            self._owner.failed(error)
+            self._owner.on_member_failed(error)
         elif not self._is_ending:
             now = self._view.clock.monotonic()
             self._changes.failed(now, at_once=True)
@@ -168,34 +179,34 @@ class GroupMember:
             self._timer = self._view.clock.call_later(seconds, partial(self._change, error))
 
     def _change(self, why: GroupProtocolMismatchError) -> None:
-        """Go on as a member of the other kind, which looks at the group once more."""
+        """Continues with the other protocol, which checks the group once more."""
         self._timer = None
         self.kind = (
             GroupProtocol.CONSUMER if self.kind is GroupProtocol.CLASSIC else GroupProtocol.CLASSIC
         )
         text = "group %s: a member of the %s protocol, as %s"
         say(logging.INFO, text, self.settings.group_id, self.kind.value, why)
-        looks = not why.is_certain and self._changes.count <= _MOST_CHANGES
-        self._member = self._made(looks=looks)
+        checks_group_first = not why.is_certain and self._changes.count <= _MOST_CHANGES
+        self._member = self._made(checks_group_first=checks_group_first)
         if self._subscription is not None:
             self._member.subscribe(self._subscription)
         self._member.start()
 
 
 class _Behind:
-    """The owner, of whom a member of one kind knows that it may not be the last."""
+    """Wraps the listener for a member that may not be the last."""
 
     def __init__(self, member: GroupMember, owner: AssignmentListener) -> None:
         self._member = member
         self._owner = owner
-        self.owned = owner.owned
+        self.owned_partitions = owner.owned_partitions
         self.revoke = owner.revoke
-        self.lose = owner.lose
-        self.is_slow = owner.is_slow
+        self.on_partitions_lost = owner.on_partitions_lost
+        self.poll_interval_exceeded = owner.poll_interval_exceeded
 
-    async def assign(self, places: Collection[TopicPartition]) -> None:
+    async def assign(self, tps: Collection[TopicPartition]) -> None:
         self._member.is_in()
-        await self._owner.assign(places)
+        await self._owner.assign(tps)
 
-    def failed(self, error: KprotoError) -> None:
+    def on_member_failed(self, error: KprotoError) -> None:
         self._member.ended(error)

@@ -1,7 +1,7 @@
-"""How long a broker surely counts a member, by what was heard of it. Plain data.
+"""Computes until when a broker surely counts a member, by its answers. Plain data.
 
-Knows no phase and no request. Times are in seconds of the client's clock. A broker counts from when
-it got a request, which is not known here; from when it was sent is safe.
+Knows no phase and no request. Times are in seconds of the client's clock. A broker counts the
+session from the arrival of a request, which the client does not know; the time of sending is safe.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _MARGIN: Final = 10
 
 
 class Session:
-    """That of one member, who `reads_on` while the group rebalances, or does not.
+    """The session of one member; it `reads_on` if it keeps reading while the group rebalances.
 
-    `needs_beat` while only a heartbeat can tell that it is not over; `interval_s` lies between two.
+    `needs_beat` while only a heartbeat can show that the session is alive; `interval_s` lies
+    between two heartbeats.
     """
 
     def __init__(self, settings: GroupSettings, *, reads_on: bool) -> None:
@@ -39,16 +40,18 @@ class Session:
 
     @property
     def until(self) -> float:
-        """When it may be over, unless a heartbeat comes through before.
+        """Returns when the session may end, unless a heartbeat is answered before.
 
-        A tick before the broker may count it as over: timers are no more exact than that. Who
-        reads on in a rebalance is put out where JoinGroup does not arrive, too (KIP-429).
+        That is a tick before the broker may end it, because timers are no more exact. A member that
+        `reads_on` during a rebalance is removed too if its JoinGroup does not arrive (KIP-429).
         """
         return self.calm_until if self._reads_on else self._silent_until
 
     @property
     def calm_until(self) -> float:
-        """The same of who knows of no rebalance: one may have begun, and ended without him."""
+        """Returns the same for a member that knows of no rebalance: one may have started and ended
+        without it.
+        """
         return min(self._silent_until, self._calm_at + self._poll_s - TICK_S)
 
     @property
@@ -56,36 +59,39 @@ class Session:
         return self._heard_at + self.session_ms / 1000 - TICK_S
 
     def is_silent(self, now: float) -> bool:
-        """Whether no heartbeat came through for too long; else it was a rebalance that may be."""
+        """True if no heartbeat was answered for too long; otherwise a rebalance may have ended the
+        session.
+        """
         return now >= self._silent_until
 
     def heard(self, sent_at: float, *, calm: bool) -> None:
-        """A heartbeat, sent then, shows that the broker counts the session anew; `calm` that it had
-        begun no rebalance."""
+        """Notes the answer to a heartbeat sent then, which renews the session; `calm` without a
+        rebalance.
+        """
         self.needs_beat = False
         self._heard_at = max(self._heard_at, sent_at)
         if calm:
             self.calm(sent_at)
 
     def calm(self, sent_at: float) -> None:
-        """What was sent then shows that no other rebalance had begun; no session begins by it."""
+        """Notes an answer that shows that no rebalance had started when its request was sent."""
         self._calm_at = max(self._calm_at, sent_at)
 
     def given_up_by(self, now: float) -> float:
-        """When what is in hands is waited for no more: JoinGroup is to be there in time.
+        """Returns until when records in flight are waited for, so that JoinGroup arrives in time.
 
-        The broker puts out who has not joined by `max_poll_interval_ms` after the rebalance began,
-        and gives to others what he read. It began no earlier than this member was last calm.
+        The broker removes members that have not joined `max_poll_interval_ms` after the start of
+        the rebalance. It started no earlier than this member was last calm.
         """
         margin_s = min(self.interval_s, self._poll_s / _MARGIN)
         return max(now, self._calm_at + self._poll_s - margin_s)
 
     def begin(self, generation: int, sent_at: float, now: float, *, reads_on: bool) -> None:
-        """JoinGroup, sent then, brought a generation; the member `reads_on` from the one before.
+        """Notes a generation from a JoinGroup sent then; the member `reads_on` from the one before.
 
-        The broker counts the session from when all had joined, which was while this waited. Not so
-        where it answers with the generation that was: then only a heartbeat tells. Where what is
-        surely known is not enough to go on, nothing is taken on before one has.
+        The broker counts the session from the end of the join, which was while this member waited.
+        If it answers with the previous generation, only a heartbeat can tell. If the known rest is
+        too short, no partition is started before a heartbeat is answered.
         """
         is_new = generation != self._generation
         self._generation = generation

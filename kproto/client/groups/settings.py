@@ -94,8 +94,8 @@ class GroupSettings:
         _check_instance(self.instance_id)
         for name, least in _TIMES.items():
             check_whole_number(name, getattr(self, name), least, _MOST_MS)
-        beats = self.group_protocol != "consumer"  # else the broker says how often
-        if beats and self.heartbeat_interval_ms >= self.session_timeout_ms:
+        heartbeat_due = self.group_protocol != "consumer"  # else the broker says how often
+        if heartbeat_due and self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ConfigurationError(
                 f"heartbeat_interval_ms is {self.heartbeat_interval_ms} and session_timeout_ms "
                 f"{self.session_timeout_ms}; the first must be smaller, best a third or less"

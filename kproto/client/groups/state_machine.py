@@ -1,8 +1,7 @@
 """Holds what the membership state machines of both group protocols share. Knows no loop.
 
-A phase and the table that leads from one to the next; what the user wants; lines for the log. What
-a phase means and what follows from an answer is that of each kind: `membership` of classic groups,
-`consumer_protocol.membership` of those of KIP-848.
+A phase and its transition table; the subscription; log lines. Each protocol defines its phases and
+what follows from a response: `classic.membership` and `consumer.membership` (KIP-848).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import Uuid
 from ..metadata.cluster import TopicPartition
 from .effects import ApplyAssignment, MemberIdentity, Step
-from .group_errors import Meaning, explained
+from .group_errors import Meaning, with_explanation
 from .group_protocol import GroupProtocolMismatchError
 from .settings import GroupSettings
 from .subscription import Subscription
@@ -29,7 +28,7 @@ _Event = TypeVar("_Event", bound=Enum)
 
 
 class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
-    """Where one member is. Times are in seconds, and passed in."""
+    """The state of one member. Times are in seconds, and passed in."""
 
     #: Phase and event -> the next phase. What is not there changes nothing.
     transitions: ClassVar[Mapping[Any, Any]]
@@ -44,10 +43,10 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         self.error: KprotoError | None = None  # why it is over
         #: Lines for the log: level, text and values. Whoever says them takes them out.
         self.news: list[tuple[int, str, tuple[object, ...]]] = []
-        self._is_late = False  # the user was too slow, and has not asked since
+        self._is_stale = False  # the user was too slow, and has not asked since
 
-    def _go(self, event: _Event) -> bool:
-        """Do what the table says; False where it says nothing."""
+    def _transition(self, event: _Event) -> bool:
+        """Moves to the next phase of the table; returns False if the table has none."""
         phase = self.transitions.get((self.phase, event))
         if phase is None:
             return False
@@ -61,49 +60,49 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
     # What its user wants
 
     @property
-    def waits_to_be_asked(self) -> bool:
-        """Whether it has left as its user was too slow, or is about to."""
-        return self._is_late
+    def awaits_poll(self) -> bool:
+        """True if the member left, or is about to leave, because its consumer was too slow."""
+        return self._is_stale
 
-    def asked(self, now: float) -> None:
-        """Somebody asks for records, who was too slow before."""
-        if self._is_late:
-            self._is_late = False
-            self._return(now)
+    def on_poll(self, now: float) -> None:
+        """Rejoins after a poll, if the consumer was too slow before."""
+        if self._is_stale:
+            self._is_stale = False
+            self._join_if_wanted(now)
 
     def subscribe(self, subscription: Subscription | None, now: float) -> None:
-        """Want other topics from now on; None for none, which has the member leave."""
+        """Replaces the subscription; None makes the member leave."""
         before, self.subscription = self.subscription, subscription
         if subscription is None:
             reason = "the consumer has unsubscribed"
-            self.part(reason, now, leaves=not self.settings.is_static, ends=False)
+            self.begin_leave(reason, now, leaves=not self.settings.is_static, ends=False)
         else:
-            self._is_late = False
+            self._is_stale = False
             if subscription != before:
-                self._wants_other(subscription, now)
-        self._return(now)
+                self._on_subscription_changed(subscription, now)
+        self._join_if_wanted(now)
 
-    def late(self, now: float) -> bool:
-        """The user was too slow: leave, and come back when he asks. True when that is news."""
+    def on_poll_timeout(self, now: float) -> bool:
+        """Leaves because no poll came in time; returns False if it is leaving already."""
         limit_ms = self.settings.max_poll_interval_ms
-        if self._is_going:
+        if self._is_leaving:
             return False
-        self._is_late = True
+        self._is_stale = True
         reason = f"a record or batch was in hand for longer than {limit_ms} ms"
         self._say("leaving, as %s (max_poll_interval_ms)", reason, level=logging.WARNING)
         leaves = not self.settings.is_static
-        self.part(reason, now, leaves=leaves, ends=False, lost=True)
+        self.begin_leave(reason, now, leaves=leaves, ends=False, lost=True)
         return True
 
-    def _has_failed(self, error: KprotoError) -> None:
-        """Note why it is over; the first reason is told."""
+    def _note_failure(self, error: KprotoError) -> None:
+        """Stores the error that ended the member; the first one counts."""
         if self.error is not None:
             return
         if isinstance(error, GroupProtocolMismatchError):
             self.error = error
             self._say("not by this protocol: %s", error)
         else:
-            self.error = explained(error, self.settings, self.subscription)
+            self.error = with_explanation(error, self.settings, self.subscription)
             self._say("the member is at its end: %s", self.error, level=logging.WARNING)
 
     # What each kind does
@@ -111,50 +110,50 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
     @property
     @abstractmethod
     def is_out(self) -> bool:
-        """Whether it is in no group, and does nothing about it."""
+        """True if the member is in no group, and about to join none."""
 
     @property
     @abstractmethod
     def is_over(self) -> bool:
-        """Whether it is at its end."""
+        """True if the member has ended."""
 
     @property
     @abstractmethod
     def is_reading(self) -> bool:
-        """Whether it is a member with an assignment, which changes of topics may change."""
+        """True if the member has an assignment, which changes of topics may affect."""
 
     @property
     @abstractmethod
-    def _is_going(self) -> bool:
-        """Whether it is in no group, or about to leave."""
+    def _is_leaving(self) -> bool:
+        """True if the member is in no group, or about to leave."""
 
     @property
     @abstractmethod
-    def holds_until(self) -> float:
-        """When its session may be over, unless a heartbeat comes through before."""
+    def assignment_valid_until(self) -> float:
+        """Returns when the session may end, unless a heartbeat is answered before."""
 
-    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
-        """Whether a partition is assigned by that id of its topic: not where names are assigned."""
+    def is_assigned(self, place: TopicPartition, topic_id: Uuid) -> bool:
+        """True if a partition is assigned by that topic id; False for assignments by name."""
         return False
 
     @abstractmethod
     def identity(self, now: float) -> MemberIdentity | None:
-        """Who can commit; None while a broker would not take it."""
+        """Returns the identity for commits; None while a broker would refuse them."""
 
     @abstractmethod
-    def rejoin(self, reason: str, now: float) -> None:
-        """Have the group agree anew, where its members do."""
+    def request_rejoin(self, reason: str, now: float) -> None:
+        """Requests a rebalance, in the protocol whose members assign."""
 
     @abstractmethod
-    def _wants_other(self, subscription: Subscription, now: float) -> None:
-        """The subscription is another one."""
+    def _on_subscription_changed(self, subscription: Subscription, now: float) -> None:
+        """Applies another subscription."""
 
     @abstractmethod
-    def _return(self, now: float) -> None:
-        """Join, if something is wanted and nothing stands against it."""
+    def _join_if_wanted(self, now: float) -> None:
+        """Joins, if there is a subscription and nothing prevents it."""
 
     @abstractmethod
-    def part(
+    def begin_leave(
         self,
         reason: str,
         now: float,
@@ -164,45 +163,47 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         lost: bool = False,
         until: float | None = None,
     ) -> None:
-        """Give up all and leave, for good where it `ends`; the coordinator is told if it `leaves`.
+        """Revokes all and leaves, for good if it `ends`; the coordinator is told if it `leaves`.
 
-        What is in hands is waited for `until`; not at all where it is `lost`.
+        Records in flight are waited for `until` then; not at all if the partitions are `lost`.
         """
 
     @abstractmethod
     def step(self, now: float, owned: Collection[TopicPartition]) -> Step | None:
-        """What is to be done now, once nothing else is; `owned` is what is read."""
+        """Returns the next effect, when none is running; `owned` are the partitions that
+        are read.
+        """
 
     @abstractmethod
     def next_at(self, now: float) -> float:
-        """When to look again, whatever happens before; what is due `now` has been begun."""
+        """Returns when to look again; work due `now` has been started."""
 
     @abstractmethod
     def tick(self, now: float) -> None:
-        """It is that late: the session may be over, without a word from the broker."""
+        """Notes the time: the session may have ended without a word of the broker."""
 
     @abstractmethod
-    def given_up(self, now: float) -> None:
-        """A `GiveUp` is done."""
+    def on_revoked(self, now: float) -> None:
+        """Notes that a `Revoke` is done."""
 
     @abstractmethod
-    def taken_on(self, step: ApplyAssignment, now: float) -> None:
-        """A `ApplyAssignment` is done."""
+    def on_assignment_applied(self, step: ApplyAssignment, now: float) -> None:
+        """Notes that an `ApplyAssignment` is done."""
 
     @abstractmethod
     def left(self, now: float) -> None:
-        """The coordinator knows that the member leaves, or shall not, or had its time."""
+        """Notes that the coordinator was told of the leave, or that its time is over."""
 
     @abstractmethod
     def failed(self, error: KprotoError, now: float) -> Meaning:
-        """The step under way has failed; gives what that means."""
+        """Processes the failure of the running effect; returns what it means."""
 
     @abstractmethod
     def fail(self, error: KprotoError, now: float, *, leaves: bool) -> None:
-        """The member cannot go on: its user is told, once it has left."""
+        """Ends the member with an error, after it has left."""
 
     @abstractmethod
-    def commit_refused(
+    def on_commit_refused(
         self, error: BrokerResponseError, identity: MemberIdentity, now: float
     ) -> None:
-        """An OffsetCommit was answered so; that of another generation tells nothing of this one."""
+        """Processes the error of an OffsetCommit; ignores that of an earlier generation."""

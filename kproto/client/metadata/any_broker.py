@@ -1,4 +1,4 @@
-"""A connection to any broker: tries one after the other as `choosing` says."""
+"""Connects to any broker: tries one after the other, in the order of `broker_selection`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["reach", "reach_any"]
 async def reach_any(
     pool: ConnectionPool, choosing: BrokerSelection, known: Iterable[Address]
 ) -> BrokerConnection:
-    """A shared connection to any broker: an open one, else one that is known, else bootstrap.
+    """Returns a shared connection to any broker: an open one, else a known one, else bootstrap.
 
-    Raises, where none can be had, an error that tells what each address answered:
-    AuthenticationError when each refused, and when one did while no broker is known, else
-    BrokerConnectionError. Raises ConfigurationError for TLS files that cannot be used, and
-    once the pool is closed.
+    If no broker can be reached, raises an error that says what happened at each address:
+    AuthenticationError if each refused, or if one did while no broker is known, else
+    BrokerConnectionError. Raises ConfigurationError for TLS files that cannot be used, and once the
+    pool is closed.
     """
     brokers = list(known)
 
@@ -39,7 +39,7 @@ async def reach_any(
         return None
 
     failures: list[KprotoError] = []
-    # Those that are to be left alone for a moment come last.
+    # Brokers in backoff come last.
     for address in sorted(choosing.order(brokers, load), key=pool.wait_s):
         try:
             connection = await reach(pool, choosing, address)
@@ -52,8 +52,8 @@ async def reach_any(
             return connection
     told = "; ".join(dict.fromkeys(map(str, failures)))
     refused = [isinstance(each, AuthenticationError) for each in failures]
-    # Who never got through has a wrong setting, and trying again may lock an account. In use
-    # the broker that worked is waited for, though another address refuses.
+    # A client that never connected has a wrong setting, and retries may lock an account. Later the
+    # client waits for the broker that worked, even if another address refuses.
     if refused and (all(refused) or (any(refused) and not brokers)):
         raise AuthenticationError(told)
     raise BrokerConnectionError(f"no broker can be reached: {told}")
@@ -62,7 +62,9 @@ async def reach_any(
 async def reach(
     pool: ConnectionPool, choosing: BrokerSelection, address: Address, owner: object = None
 ) -> BrokerConnection:
-    """The connection to one address; what comes of it counts for the choice of the next."""
+    """Returns the connection to one address; notes the outcome for the selection of the next
+    broker.
+    """
     try:
         connection = await pool.to(address, owner)
     except ConfigurationError:

@@ -1,6 +1,6 @@
-"""Which broker is asked where any will do, and when the client begins anew with its bootstrap list.
+"""Selects the broker for requests that any broker answers, and decides when to rebootstrap.
 
-Plain data, told what has happened and when; opening connections is `reaching`'s.
+Plain data; `any_broker` opens the connections.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ..settings import Address
 
 __all__ = ["BrokerSelection", "Recovery"]
 
-#: So many brokers without a connection are tried before the bootstrap list: where a whole cluster
-#: is silent, each of them takes `connect_timeout_ms`.
+#: So many brokers without a connection are tried before the bootstrap list: if a whole cluster is
+#: silent, each attempt takes `connect_timeout_ms`.
 _BEFORE_BOOTSTRAP: Final = 3
 
 
 class BrokerSelection:
-    """Which broker is asked next. `bootstrap` is what the client was given."""
+    """Orders the brokers by preference. `bootstrap` are the configured servers."""
 
     def __init__(self, bootstrap: Sequence[Address], *, goes_back: bool) -> None:
         self._bootstrap = list(dict.fromkeys(bootstrap))
@@ -30,35 +30,35 @@ class BrokerSelection:
         self._failed: dict[Address, int] = {}
 
     def asked(self, address: Address) -> None:
-        """A broker is asked: of those that are as good it comes last."""
+        """Notes a request to a broker: it becomes the last of equally good ones."""
         self._turn += 1
         self._asked[address] = self._turn
 
     def answered(self, address: Address) -> None:
-        """A broker can be reached."""
+        """Notes that a broker can be reached."""
         self._failed.pop(address, None)
 
     def failed(self, address: Address) -> None:
-        """A broker cannot be reached, or was lost."""
+        """Notes that a broker cannot be reached, or was lost."""
         self._turn += 1
         self._failed[address] = self._turn
 
     def begin_anew(self) -> None:
-        """Forget what came of brokers."""
+        """Forgets the outcomes of all brokers."""
         self._asked.clear()
         self._failed.clear()
 
     def order(
         self, brokers: Iterable[Address], load: Callable[[Address], int | None]
     ) -> list[Address]:
-        """Whom to try, best first. `load` is how many requests a broker has under way, None where
-        no connection is open.
+        """Returns the brokers to try, best first.
 
-        First those with an open connection: the least loaded, of these the one that was asked
-        longest ago. Then some of the others that metadata named, those that failed behind, then
-        the bootstrap list, then the rest of the others; the list comes before them once each of
-        them has failed (KIP-899). Where the client does not go back to it, it is for the time
-        before the first metadata alone.
+        `load` returns how many requests a broker has in flight, None without an open connection.
+        Brokers with an open connection come first: the least loaded, and of these the least
+        recently asked. Some of the other known brokers follow, failed ones last, then the bootstrap
+        list, then the rest; the bootstrap list comes before them once each of them has failed
+        (KIP-899). If the client does not rebootstrap, the list is only used before the first
+        metadata.
         """
         known = list(dict.fromkeys(brokers))
         self._forget_all_but({*known, *self._bootstrap})
@@ -84,21 +84,21 @@ class BrokerSelection:
         return [*at_hand, *closed[:_BEFORE_BOOTSTRAP], *back, *closed[_BEFORE_BOOTSTRAP:]]
 
     def _forget_all_but(self, addresses: set[Address]) -> None:
-        """Forget what came of addresses that no broker has any more."""
+        """Forgets the outcomes of addresses that no broker has any more."""
         for noted in (self._asked, self._failed):
             for gone in noted.keys() - addresses:
                 del noted[gone]
 
     def _by_failure(self, addresses: Iterable[Address]) -> list[Address]:
-        """Those that failed last are last."""
+        """Sorts addresses: the most recent failure is last."""
         return sorted(addresses, key=lambda each: self._failed.get(each, 0))
 
 
 class Recovery:
-    """When what is known of the cluster is given up for want of metadata (KIP-1102).
+    """Decides when the cluster is dropped for lack of metadata (KIP-1102).
 
-    All times in seconds of the client's clock. Time in which nobody asked does not count. With a
-    trigger of 0 the first failure is enough.
+    All times are in seconds of the client's clock. Time without a request does not count. With a
+    trigger of 0 the first failure suffices.
     """
 
     def __init__(self, trigger_ms: int, *, goes_back: bool) -> None:
@@ -109,7 +109,9 @@ class Recovery:
         self._has_failed = False
 
     def asked(self, now: float) -> bool:
-        """Metadata is asked for; True when none came for so long that the client begins anew."""
+        """Notes a Metadata request; returns True if the lack of metadata has lasted for the
+        trigger.
+        """
         if self._since is None or now - self._last > self._trigger_s:
             self._since = now
         self._last = now
@@ -122,10 +124,10 @@ class Recovery:
         return True
 
     def failed(self) -> None:
-        """Metadata did not come."""
+        """Notes that a Metadata request failed."""
         self._has_failed = True
 
     def answered(self) -> None:
-        """Metadata came."""
+        """Notes that metadata arrived."""
         self._since = None
         self._has_failed = False

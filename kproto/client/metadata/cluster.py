@@ -1,4 +1,4 @@
-"""What the client knows of the cluster: plain data, from Metadata and hints of other responses."""
+"""Holds the metadata of the cluster: plain data, from Metadata and the hints of other responses."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ __all__ = [
 #: The leader epoch in requests and responses when none is known.
 UNKNOWN_EPOCH: Final = -1
 
-#: Brokers before Kafka 2.4, whose Metadata ends before this version, may tell old leader epochs
-#: while a partition is reassigned: who believed them would be fenced until that is over.
+#: Brokers before Kafka 2.4, with Metadata below this version, may send old leader epochs while a
+#: partition is reassigned: a client that used them would be fenced until that is over.
 RELIABLE_EPOCHS: Final = 9
 
 _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
 _NO_SUCH_PARTITION: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
-#: A topic's name, and the number of one of its partitions.
+#: The name of a topic and the number of a partition.
 TopicPartition: TypeAlias = tuple[str, int]
 
-#: Names of partitions in one line.
+#: The most partitions that a message names.
 _SHOWN: Final = 10
 
 
@@ -55,7 +55,9 @@ class Broker(NamedTuple):
 
 
 class LeaderHint(NamedTuple):
-    """Who leads a partition and since which leader epoch, by who was asked in vain (KIP-951)."""
+    """The leader of a partition and its epoch, as named by a broker that is not the leader
+    (KIP-951).
+    """
 
     topic: str
     partition: int
@@ -65,7 +67,7 @@ class LeaderHint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """One partition: who leads it (-1 when nobody does) and since which leader epoch."""
+    """One partition: its leader (-1 without one) and the leader epoch."""
 
     partition: int
     leader: int
@@ -77,7 +79,7 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """One topic. `topic_id` is all zeros when the broker is too old to tell it."""
+    """One topic. `topic_id` is all zeros if the broker does not send ids."""
 
     name: str
     topic_id: Uuid
@@ -86,10 +88,10 @@ class TopicInfo:
     error_code: int = 0
 
     def is_another_than(self, before: TopicInfo | None) -> bool:
-        """Whether the topic was deleted and made anew since `before` (KIP-516).
+        """True if the topic was deleted and recreated since `before` (KIP-516).
 
-        Unknown where one of both tells no id: a cluster that learns of ids gives them to topics
-        that it has.
+        Unknown, and False, if one of both has no id: a cluster that is upgraded gives ids to its
+        topics.
         """
         if before is None or ZERO_UUID in (self.topic_id, before.topic_id):
             return False
@@ -98,7 +100,9 @@ class TopicInfo:
 
 @dataclass(slots=True)
 class Cluster:
-    """Brokers and topics as last heard of; `ever` are all nodes that were, as one may come back."""
+    """Brokers and topics of the latest metadata; `ever` holds every node id seen, as a node may
+    return.
+    """
 
     cluster_id: str | None = None
     controller: int = -1
@@ -110,11 +114,11 @@ class Cluster:
     def update(
         self, response: MetadataResponse, *, whole: bool = False, version: int = RELIABLE_EPOCHS
     ) -> list[TopicInfo]:
-        """Take over a response; returns its topics in its order, those with errors too.
+        """Applies a response; returns its topics in order, those with errors too.
 
-        A topic with an error is forgotten, so that it is asked for again; so is every other one
-        when the response is about the `whole` cluster. Leader epochs are taken where the `version`
-        of Metadata can be relied on for them.
+        A topic with an error is dropped, so that it is requested again; so is every topic that is
+        missing from a response about the `whole` cluster. Leader epochs are taken only from
+        versions of Metadata that send reliable ones.
         """
         if version < RELIABLE_EPOCHS:
             for told in response.topics:
@@ -124,7 +128,7 @@ class Cluster:
             self.cluster_id,
             response.cluster_id,
         ):
-            self.topics.clear()  # of another cluster, whose leader epochs count for themselves
+            self.topics.clear()  # another cluster has leader epochs of its own
             self.ever.clear()
         self.cluster_id = response.cluster_id
         self.controller = response.controller_id
@@ -158,7 +162,9 @@ class Cluster:
     def _newer(
         self, topic: MetadataResponseTopic, part: MetadataResponsePartition
     ) -> PartitionInfo:
-        """What is known of a partition, or what a response says: a broker may lag (KIP-320)."""
+        """Returns the newer of the known partition and the one of a response: a broker may lag
+        (KIP-320).
+        """
         known = self.topics.get(topic.name or "")
         if known is not None and known.topic_id == topic.topic_id:
             before = known.partitions.get(part.partition_index)
@@ -174,16 +180,16 @@ class Cluster:
         )
 
     def hear_brokers(self, brokers: Iterable[Broker]) -> None:
-        """Take over where brokers are; a response that names some does not end the others."""
+        """Applies the addresses of brokers; brokers that the response does not name stay."""
         for each in brokers:
             self.brokers[each.node] = Address(each.host, each.port)
             if each.rack:
                 self.racks[each.node] = each.rack
 
     def hear_leader(self, hint: LeaderHint) -> bool:
-        """Take over who leads a partition; False where that is no news, or its broker unknown.
+        """Applies a leader; returns False if it is not new, or its broker is unknown.
 
-        An epoch that is not above the one known tells nothing new (KIP-320).
+        A leader epoch that is not above the known one is not new (KIP-320).
         """
         info = self.topics.get(hint.topic)
         known = None if info is None else info.partitions.get(hint.partition)
@@ -197,31 +203,31 @@ class Cluster:
         return True
 
     def begin_anew(self) -> None:
-        """Forget brokers and topics; which cluster it was stays known, to be compared."""
+        """Drops brokers and topics; the cluster id stays, to be compared."""
         self.controller = -1
         self.brokers.clear()
         self.racks.clear()
         self.topics.clear()
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Drop topics whose leaders have turned out to be others."""
+        """Drops topics whose leaders have changed."""
         for name in topics:
             self.topics.pop(name, None)
 
     def leader(self, topic: str, partition: int) -> int:
-        """The node that leads a partition; -1 when that is not known."""
+        """Returns the node that leads a partition; -1 if it is unknown."""
         info = self.topics.get(topic)
         known = info.partitions.get(partition) if info is not None else None
         return -1 if known is None else known.leader
 
     def leader_epoch(self, topic: str, partition: int) -> int:
-        """Since which leader epoch that node leads it; -1 when that is not known."""
+        """Returns the leader epoch of that node; -1 if it is unknown."""
         info = self.topics.get(topic)
         known = info.partitions.get(partition) if info is not None else None
         return -1 if known is None else known.leader_epoch
 
     def topic_name(self, topic_id: Uuid) -> str | None:
-        """The topic of that id, as long as it is known."""
+        """Returns the name of the topic with that id, if it is known."""
         if topic_id == ZERO_UUID:
             return None
         for info in self.topics.values():
@@ -231,7 +237,7 @@ class Cluster:
 
 
 def why_unled(topics: Iterable[TopicInfo], topic: str, partition: int) -> BrokerResponseError:
-    """Why nobody can be asked for a partition, by the answer to a Metadata request."""
+    """Returns the error for a partition without a leader, by a Metadata response."""
     code = _NO_SUCH_PARTITION
     for info in topics:
         if info.name == topic:
@@ -241,7 +247,7 @@ def why_unled(topics: Iterable[TopicInfo], topic: str, partition: int) -> Broker
 
 
 def named(places: Iterable[TopicPartition]) -> str:
-    """Partitions in a message or a line: `orders[0], orders[1]`; of many the first."""
+    """Formats partitions for a message: `orders[0], orders[1]`; of many the first ones."""
     names = [f"{topic}[{partition}]" for topic, partition in sorted(places)]
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

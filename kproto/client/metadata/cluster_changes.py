@@ -1,4 +1,4 @@
-"""What has changed from one view of the cluster to the next, in words. Plain data in and out."""
+"""Describes how the cluster changed between two views, as log lines. Plain data."""
 
 from __future__ import annotations
 
@@ -10,24 +10,26 @@ from .cluster import Cluster, TopicInfo
 
 __all__ = ["Changes"]
 
-#: So many topics that are not known any more are remembered, for when they are again.
+#: So many topics are remembered after they are dropped, in case they return.
 MOST_FORGOTTEN: Final = 1_000
 
-#: So many partitions of a topic are named in a line.
+#: The most partitions of a topic that a line names.
 _NAMED: Final = 5
 
 
 class Changes:
-    """What was last heard of each broker and topic, also of the last topics that were forgotten."""
+    """The last known brokers and topics, including the last topics that were dropped."""
 
     def __init__(self) -> None:
         self._brokers: dict[int, Address] = {}
         self._topics: dict[str, TopicInfo] = {}
 
     def heard(self, cluster: Cluster) -> list[str]:
-        """A line for each broker that came, went or moved, and for each topic whose leaders moved
-        or that was made anew. Nothing for what is first heard of, nor for the controller: in place
-        of it, brokers of KRaft name any broker at each question (KIP-590).
+        """Returns a line for each broker that came, left or moved, and each topic that changed.
+
+        A topic changes if its leaders move or if it is recreated. New brokers and topics of the
+        first metadata get no line, nor does the controller: KRaft brokers name any broker in its
+        place (KIP-590).
         """
         lines = [*self._of_cluster(cluster)]
         for name, info in cluster.topics.items():

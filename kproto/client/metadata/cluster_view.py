@@ -1,7 +1,7 @@
-"""`ClusterView`: the cluster as producer, consumer and admin see it.
+"""Provides the cluster to producers, consumers and the client's own calls.
 
-Sends any request to whoever answers it, knows topics and leaders, and asks again for what has
-grown old. What a response means is its caller's; what to do about an error is `retry`'s.
+Sends any request to the broker that answers it, knows topics and leaders, and refreshes old
+metadata. Callers interpret responses; `retry` decides what follows an error.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _ALWAYS_CREATES: Final = 3
 
 
 class ClusterView:
-    """One cluster, its connections and what is known of it. Shared by all of a client."""
+    """One cluster: its connections and its metadata, shared by all of a client."""
 
     def __init__(
         self, bootstrap: Sequence[Address], settings: ClientSettings, clock: Clock
@@ -70,8 +70,8 @@ class ClusterView:
         self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
         self.home = self._pool.home
         self._requests = RequestRouter(self)
-        self._heard_of: dict[str, float] = {}  # when metadata of a topic came
-        self._hinted: dict[TopicPartition, float] = {}  # when who leads it came in another response
+        self._heard_of: dict[str, float] = {}  # when metadata of a topic arrived
+        self._hinted: dict[TopicPartition, float] = {}  # when another response named the leader
         self._goes_back = settings.metadata_recovery_strategy == "rebootstrap"
         self._choosing = BrokerSelection(bootstrap, goes_back=self._goes_back)
         trigger_ms = settings.metadata_recovery_rebootstrap_trigger_ms
@@ -79,10 +79,10 @@ class ClusterView:
         self._all_topics = SingleFlight(self._ask_for_all)
         self._by_name = SingleFlight(self._ask_by_name)
         self._by_id = SingleFlight(self._ask_by_id)
-        self._is_suspect = False  # a broker was lost, or said that it is not the controller
+        self._is_suspect = False  # a broker was lost, or is not the controller
 
     async def close(self) -> None:
-        """Close every connection; what waits and what comes later gets an error.
+        """Closes every connection; waiting and later requests fail.
 
         Raises ConfigurationError in another event loop, unless the client's own is closed.
         """
@@ -92,13 +92,13 @@ class ClusterView:
         self.home.check()
         self.observer.over()
         await self._pool.close()
-        # Without connections they end at once; cancelled, they would take along who waits for them.
+        # Without connections they end at once; cancelling them would cancel their callers.
         await self._all_topics.ended()
         await self._by_name.ended()
         await self._by_id.ended()
 
     def __del__(self) -> None:
-        # Clients, producers and consumers have the view; connections, which the loop keeps, do not.
+        # Clients, producers and consumers refer to the view; connections do not.
         pool = getattr(self, "_pool", None)
         if pool is not None and not sys.is_finalizing():
             pool.dropped()
@@ -113,7 +113,7 @@ class ClusterView:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> R:
-        """Send a request to whoever answers it; see `Client.request`."""
+        """Sends a request to the broker that answers it; see `Client.request`."""
         _check(request, timeout_ms)
         return await self._requests.request(request, broker, version, timeout_ms)
 
@@ -124,31 +124,34 @@ class ClusterView:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> list[BrokerAnswer[R]]:
-        """What each broker says of its part of a request; see `Client.request_by_broker`."""
+        """Returns the answer of each broker to its part of a request; see
+        `Client.request_by_broker`.
+        """
         _check(request, timeout_ms)
         return await self._requests.by_broker(request, None, version, timeout_ms)
 
     def suspect(self) -> None:
-        """A broker was lost, or said that it is not the controller."""
+        """Notes that a broker was lost, or is not the controller any more."""
         self._is_suspect = True
 
     async def clear_suspicion(self) -> None:
-        """Ask who the brokers are before the next request, if they may be others."""
+        """Refreshes the brokers before the next request, if they may have changed."""
         if self._is_suspect:
             await self._ask_for_brokers()
 
     async def _ask_for_brokers(self) -> None:
-        """Who the brokers are, where, and which of them is the controller."""
+        """Refreshes the brokers, their addresses, and the controller."""
         try:
             await self.refresh([])
         except KprotoError:
-            return  # asked again by the next request
+            return  # the next request asks again
         self._is_suspect = False
 
     async def connection_for(self, request: Request[R]) -> BrokerConnection:
-        """A connection to who answers `request`, for one that is made to fit the version.
+        """Returns a connection to the broker that answers `request`, to build it by the negotiated
+        version.
 
-        For what the controller answers, or any broker.
+        For requests to the controller, or to any broker.
         """
         await self.clear_suspicion()
         is_for_controller = route_of(request) is Route.CONTROLLER
@@ -159,7 +162,11 @@ class ClusterView:
     async def connection(
         self, broker: int | None = None, *, owner: object = None
     ) -> BrokerConnection:
-        """The connection to the broker of that node id, or to any; see `Client.connection`."""
+        """Returns the connection to the broker of that node id, or to any; see `Client.connection`.
+
+        With `owner` it is a connection that no other caller uses, for requests that make a broker
+        wait.
+        """
         if broker is None:
             return await reach_any(self._pool, self._choosing, self.cluster.brokers.values())
         if broker not in self.cluster.brokers:
@@ -172,48 +179,51 @@ class ClusterView:
         return await self.connection_to(broker, owner=owner)
 
     async def connection_to(self, node: int, *, owner: object = None) -> BrokerConnection:
-        """The connection to a node that metadata named. Raises BrokerConnectionError, also when
-        the node has left since: another will lead what it led."""
+        """Returns the connection to a node of the metadata.
+
+        Raises BrokerConnectionError, also when the node has left the cluster: another node leads
+        its partitions then.
+        """
         address = self.cluster.brokers.get(node)
         if address is None:
             raise BrokerConnectionError(f"broker {node} has left the cluster")
         return await reach(self._pool, self._choosing, address, owner)
 
     def connection_at_hand(self, node: int) -> BrokerConnection | None:
-        """The connection that `connection_to` would give, if it is open."""
+        """Returns the connection that `connection_to` would return, if it is open."""
         address = self.cluster.brokers.get(node)
         return None if address is None else self._pool.at_hand(address)
 
     @property
     def message_magic(self) -> int:
-        """The newest format of records that the brokers take, as far as they are known."""
+        """Returns the newest record format that the brokers take, as far as they are known."""
         return self._pool.message_magic
 
     async def release(self, owner: object) -> None:
-        """Close the connections that `owner` has for himself."""
+        """Closes the connections of `owner`, and waits until they are closed."""
         await self._pool.release(owner)
 
     def abort(self, owner: object) -> None:
-        """The same, for who cannot wait."""
+        """Does the same without waiting."""
         self._pool.abort(owner)
 
     # Coordinators of groups
 
     async def group_coordinator(self, group_id: str) -> int:
-        """The node that coordinates a group; asks for it unless it is known.
+        """Returns the node that coordinates a group; sends FindCoordinator unless it is known.
 
-        Errors that time mends are waited out for `delivery_timeout_ms`. Raises BrokerResponseError.
+        Retriable errors are retried for `api_timeout_ms`. Raises BrokerResponseError.
         """
         return (await self._requests.find(CoordinatorType.GROUP, [group_id]))[group_id]
 
     def forget_group_coordinator(self, group_id: str) -> None:
-        """It is gone, or has turned out to be another."""
+        """Drops the coordinator of a group, which is gone or has moved."""
         self._requests.coordinators.forget(CoordinatorType.GROUP, [group_id])
 
     # Metadata
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
-        """Ask for metadata of `topics`, or of all; see `Client.refresh`."""
+        """Requests metadata of `topics`, or of all; see `Client.refresh`."""
         self.home.check()
         if topics is None:
             return await self._all_topics.answer(frozenset())
@@ -221,15 +231,15 @@ class ClusterView:
         return [each for each in await self._by_name.answer(wanted) if each.name in wanted]
 
     async def refresh_ids(self, ids: Iterable[Uuid]) -> list[TopicInfo]:
-        """Ask for the metadata of topics by their ids; returns them with their error codes.
+        """Requests metadata of topics by their ids; returns them with their error codes.
 
-        Brokers that cannot be asked so are asked for all topics.
+        Brokers before Metadata v12 are asked for all topics.
         """
         wanted = frozenset(ids)
         return [each for each in await self._by_id.answer(wanted) if each.topic_id in wanted]
 
     async def _ask_for_all(self, _: frozenset[str]) -> list[TopicInfo]:
-        # In v0 no name means every topic; later versions say so by null.
+        # In v0 an empty list means every topic, later null does.
         return await self._metadata(lambda version: None if version else [])
 
     async def _ask_by_name(self, names: frozenset[str]) -> list[TopicInfo]:
@@ -243,7 +253,7 @@ class ClusterView:
     async def _metadata(
         self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
     ) -> list[TopicInfo]:
-        """Ask for the topics that `topics_in` gives for a version, None for all."""
+        """Requests the topics that `topics_in` returns for a version, None for all."""
         if self._recovery.asked(self.clock.monotonic()):
             waited = self.settings.metadata_recovery_rebootstrap_trigger_ms
             self._rebootstrap(f"no metadata came for {waited} ms")
@@ -255,7 +265,7 @@ class ClusterView:
         except KprotoError:
             self._recovery.failed()
             raise
-        if response.error_code == _REBOOTSTRAP:  # a wait may mend it, as that of a lost broker
+        if response.error_code == _REBOOTSTRAP:  # retriable, like a lost broker
             raise BrokerConnectionError("a broker says that this client must bootstrap anew")
         raise_for_code(response.error_code, "asking for metadata")
         self._recovery.answered()
@@ -269,13 +279,13 @@ class ClusterView:
         return topics
 
     def _heard(self, topics: Sequence[TopicInfo], is_whole: bool) -> None:
-        """Take note of when metadata of these topics came, and forget it of those that are gone."""
+        """Notes when metadata of these topics arrived; drops the time of topics that are gone."""
         now = self.clock.monotonic()
         told = {topic.name for topic in topics}
         left = self.cluster.topics if is_whole else self._heard_of.keys() - told
         self._heard_of = {name: at for name, at in self._heard_of.items() if name in left}
         self._heard_of.update({topic.name: now for topic in topics if not topic.error_code})
-        # Metadata is newer than hints before it.
+        # Metadata is newer than earlier hints.
         self._hinted = {
             place: at for place, at in self._hinted.items() if not is_whole and place[0] not in told
         }
@@ -287,7 +297,7 @@ class ClusterView:
     async def _asked_for_metadata(
         self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
     ) -> tuple[MetadataResponse, int, bool]:
-        """The response, its version, and whether it is about every topic."""
+        """Returns the response, its version, and whether it lists every topic."""
         connection = await self.connection()
         version = connection.version_of(MetadataRequest)
         topics = topics_in(version)
@@ -298,7 +308,7 @@ class ClusterView:
         return await connection.request(request, version=version), version, is_whole
 
     def _rebootstrap(self, why: str) -> None:
-        """Forget the cluster and begin anew with the servers that were given (KIP-1102)."""
+        """Drops the cluster and bootstraps again from the configured servers (KIP-1102)."""
         servers = ", ".join(map(str, self._pool.bootstrap))
         self.observer.rebootstrapped(why, servers)
         self._pool.abort_all()
@@ -309,12 +319,12 @@ class ClusterView:
         self._hinted.clear()
 
     def is_fresh(self, name: str) -> bool:
-        """True when metadata of a topic is known and younger than `metadata_max_age_ms`."""
+        """True if metadata of a topic is known and younger than `metadata_max_age_ms`."""
         age = self.clock.monotonic() - self._heard_of.get(name, float("-inf"))
         return name in self.cluster.topics and age * 1000 < self.settings.metadata_max_age_ms
 
     def led_by(self, topic: str, partition: int, since: float) -> int | None:
-        """The broker that leads a partition, if something that came after `since` names one."""
+        """Returns the leader of a partition, if metadata or a hint after `since` names it."""
         heard = self._heard_of.get(topic, float("-inf"))
         if max(heard, self._hinted.get((topic, partition), float("-inf"))) <= since:
             return None
@@ -322,9 +332,9 @@ class ClusterView:
         return node if node in self.cluster.brokers else None
 
     def hear_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
-        """Take over what a response says of leaders (KIP-951); True when any of it is news.
+        """Applies the leaders that a response names (KIP-951); returns True if any is new.
 
-        `led_by` believes it from now on, so that nobody asks for metadata.
+        `led_by` returns them from now on, without a Metadata request.
         """
         self.cluster.hear_brokers(brokers)
         news = [hint for hint in hints if self.cluster.hear_leader(hint)]
@@ -334,23 +344,27 @@ class ClusterView:
         return bool(news)
 
     def heard_since(self, name: str, moment: float) -> bool:
-        """True when metadata of a topic came after `moment`, in seconds of the clock."""
+        """True if metadata of a topic arrived after `moment`, in seconds of the clock."""
         return self._heard_of.get(name, float("-inf")) >= moment
 
     async def know(self, names: Iterable[str]) -> None:
-        """Ask for topics that are not known in one request, where there are several."""
+        """Requests unknown topics in one request, if there are several."""
         unknown = {name for name in names if not self.is_fresh(name)}
         if len(unknown) > 1:
             await self.refresh(unknown)
 
     async def topic(self, name: str) -> TopicInfo:
-        """A topic and its partitions; see `Client.topic`."""
+        """Returns a topic and its partitions; see `Client.topic`."""
         if self.is_fresh(name):
             return self.cluster.topics[name]
         return await self._asking_for(name, lambda found: 0 if found.partitions else _NO_LEADER)
 
     async def leader(self, topic: str, partition: int) -> int:
-        """The node that leads a partition; see `Client.leader`."""
+        """Returns the node that leads a partition.
+
+        Raises BrokerResponseError if the topic does not have the partition, or if it has no leader
+        within `metadata_wait_ms`.
+        """
         info = await self.topic(topic)
         if partition not in info.partitions:
             info = await self._asked_for(topic)  # partitions may have been added
@@ -378,7 +392,9 @@ class ClusterView:
         raise ProtocolError(f"the response to a Metadata request for topic {name!r} lacks it")
 
     async def _asking_for(self, name: str, fault: Callable[[TopicInfo], int]) -> TopicInfo:
-        """Ask for a topic until its error code and that of `fault` are 0, or it is too late."""
+        """Requests a topic until its error code and that of `fault` are 0, for
+        `metadata_wait_ms`.
+        """
         limit = self.settings.topic_timeout_ms
         attempts = Attempts(self.settings, limit, self.clock.monotonic())
         while True:
@@ -397,23 +413,23 @@ class ClusterView:
             self.observer.retried("metadata", error, attempts, name)
             await self.until(attempts.not_before)
 
-    # Waiting and trying again
+    # Waiting and retrying
 
     async def until(self, moment: float) -> None:
-        """Wait until the clock shows `moment`, in seconds."""
+        """Waits until the clock shows `moment`, in seconds."""
         await self.clock.sleep(moment - self.clock.monotonic())
 
     async def by(self, moment: float, operation: Awaitable[T], limit_ms: int | None = None) -> T:
-        """The result of `operation`; RequestTimeoutError when it is not there by `moment`.
+        """Returns the result of `operation`. Raises RequestTimeoutError if it takes until `moment`.
 
-        That names the time there was for it: `limit_ms`, or else `delivery_timeout_ms`.
+        The error names the limit: `limit_ms`, or else `api_timeout_ms`.
         """
         try:
             async with self.clock.timeout(max(0.0, moment - self.clock.monotonic())):
                 return await operation
         except TimeoutError as error:
             if isinstance(error, KprotoError) or self.clock.monotonic() < moment - TICK_S:
-                raise  # it is the operation's own
+                raise  # the operation's own timeout
             limit = f"{self.settings.delivery_timeout_ms} ms (delivery_timeout_ms)"
             if limit_ms not in (None, self.settings.delivery_timeout_ms):
                 limit = f"{limit_ms} ms"
@@ -426,13 +442,12 @@ class ClusterView:
         responses: bool = True,
         begun: float | None = None,
     ) -> T:
-        """Run `operation` again after errors that time mends, up to `delivery_timeout_ms`.
+        """Retries `operation` after errors that a retry may solve, for `api_timeout_ms`.
 
-        The time runs from `begun` on, in seconds of the clock; without it from now.
-
-        They are lost connections, time-outs and, with `responses`, the error codes that Kafka
-        calls retriable; anything else is raised at once. The last attempt begins at the deadline.
-        One that takes longer than what is left of the time is given up: raises the last error, or
+        The time runs from `begun` on, in seconds of the clock; without it from now. Lost
+        connections, timeouts and, with `responses`, retriable error codes are retried; any other
+        error is raised at once. The last attempt starts at the deadline. An attempt that takes
+        longer than the rest of the time is cancelled: raises the last error, or
         RequestTimeoutError.
         """
         begun = self.clock.monotonic() if begun is None else begun
@@ -451,7 +466,9 @@ class ClusterView:
             await self.until(attempts.not_before)
 
     async def _within(self, attempts: Attempts, operation: Awaitable[T]) -> T:
-        """The result of an attempt; the last error, or RequestTimeoutError, when it is too late."""
+        """Returns the result of an attempt; raises the last error, or RequestTimeoutError, at its
+        deadline.
+        """
         ends_at = attempts.ends_at(self.clock.monotonic())
         try:
             return await self.by(ends_at, operation)
@@ -465,10 +482,10 @@ class ClusterView:
         partitions: Iterable[TopicPartition],
         ask: Callable[[int, list[TopicPartition]], Coroutine[Any, Any, T]],
     ) -> list[T]:
-        """What `ask(node, its partitions)` returns for each leader, asked side by side.
+        """Returns the results of `ask(node, its partitions)` for each leader, asked concurrently.
 
-        After an error that time mends, leaders are looked for anew and all are asked again, up to
-        `delivery_timeout_ms`. Raises what `leader` raises, and the first error of `ask`.
+        After a retriable error leaders are refreshed and all are asked again, for `api_timeout_ms`.
+        Raises what `leader` raises, and the first error of `ask`.
         """
         partitions = list(partitions)
         attempts = Attempts(self.settings, begun=self.clock.monotonic())
@@ -503,7 +520,7 @@ class ClusterView:
 
 
 def _check(request: object, timeout_ms: int | None) -> None:
-    """Raise ConfigurationError for what cannot be sent."""
+    """Raises ConfigurationError for what is no request, or no timeout."""
     if not isinstance(request, Request):
         raise ConfigurationError(f"{request!r:.80} is no request of kproto.messages")
     if timeout_ms is not None:

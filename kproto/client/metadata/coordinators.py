@@ -1,6 +1,6 @@
-"""The coordinators of groups and transactions: who they are, and when that is no longer true.
+"""Tracks the coordinators of groups and transactions.
 
-Plain data: `requests` sends what is asked.
+Plain data: `request_router` sends FindCoordinator.
 """
 
 from __future__ import annotations
@@ -16,38 +16,40 @@ from .routing import CoordinatorType
 
 __all__ = ["Coordinators", "coordinators_in", "find_coordinator_requests"]
 
-#: FindCoordinator asks for several at once from this version on (KIP-699).
+#: The first version of FindCoordinator with several keys (KIP-699).
 _BATCHED: Final = 4
 
 
 class Coordinators:
-    """The node of each coordinator, as last heard of."""
+    """The node of each known coordinator."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[CoordinatorType, str], int] = {}
 
     def node(self, kind: CoordinatorType, key: str) -> int | None:
-        """The coordinator of `key`; None when it is not known."""
+        """Returns the coordinator of `key`; None if it is unknown."""
         return self._nodes.get((kind, key))
 
     def learn(self, kind: CoordinatorType, key: str, node: int) -> None:
-        """Take note of what FindCoordinator said."""
+        """Stores a result of FindCoordinator."""
         self._nodes[kind, key] = node
 
     def forget(self, kind: CoordinatorType, keys: Iterable[str]) -> None:
-        """Drop coordinators that are gone or have turned out to be others."""
+        """Drops coordinators that are gone or have moved."""
         for key in keys:
             self._nodes.pop((kind, key), None)
 
     def forget_all(self) -> None:
-        """Drop them all: the cluster may be another."""
+        """Drops all coordinators: the cluster may be another."""
         self._nodes.clear()
 
 
 def find_coordinator_requests(
     kind: CoordinatorType, keys: Sequence[str], version: int
 ) -> list[FindCoordinatorRequest]:
-    """The requests for these coordinators in the shape that `version` has: one, or one a key."""
+    """Returns the requests for these coordinators in the shape of `version`: one, or one
+    per key.
+    """
     if version >= _BATCHED:
         return [FindCoordinatorRequest(key_type=kind.value, coordinator_keys=list(keys))]
     return [FindCoordinatorRequest(key=key, key_type=kind.value) for key in keys]
@@ -58,9 +60,9 @@ def coordinators_in(
     request: FindCoordinatorRequest,
     answer: FindCoordinatorResponse,
 ) -> dict[str, int | BrokerResponseError]:
-    """The node that a response names for each key of its request, or why it names none.
+    """Returns for each key of a request the node, or the error, of its response.
 
-    Raises ProtocolError where a key is missing.
+    Raises ProtocolError if a key is missing.
     """
     batched = {each.key: each for each in answer.coordinators}
     found: dict[str, int | BrokerResponseError] = {}

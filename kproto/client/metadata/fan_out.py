@@ -1,8 +1,8 @@
-"""Requests that are for several brokers: how they are split, and how the answers become one.
+"""Splits requests for several brokers, and merges their responses.
 
-One table, a row a request: where its elements stand, which are what one broker answers for, and
-where they stand in the response. Plain functions on plain data: `routing` says whose elements are
-which broker's, and sending the pieces is `requests`'.
+One table, a row per request: where its elements are, each of which one broker answers, and where
+they are in the response. Plain functions on plain data: `routing` says which broker answers an
+element, and `request_router` sends the pieces.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ __all__ = [
 Q = TypeVar("Q", bound=Request[Any])
 R = TypeVar("R", bound=Response)
 
-#: An element by the structs that it stands in, outermost first: a topic and a partition of it.
+#: An element after the structs that contain it, outermost first: a topic and a partition of it.
 Element: TypeAlias = tuple[Any, ...]
 
-#: What of an element says which it is. Several of one element where each would do.
+#: The identity of an element. An element may have several.
 _Identity: TypeAlias = tuple[Any, ...]
 
 
 class Level(NamedTuple):
-    """A list of structs or of plain values: its field, and what says which element is which.
+    """A list of structs or of plain values: its field, and the fields that identify an element.
 
-    `keys` holds alternatives, of which each is the fields that together tell; none for plain
-    values, which are what they are.
+    `keys` holds alternative identities, each a tuple of fields; empty for plain values, which
+    identify themselves.
     """
 
     field: str
     keys: tuple[tuple[str, ...], ...]
 
     def identities(self, element: Any) -> list[_Identity]:
-        """Those of the alternatives that are set, each behind its number."""
+        """Returns those of the alternatives that are set, each with its number."""
         if not self.keys:
             return [(0, element)]
         found = [
@@ -73,9 +73,9 @@ def _levels(path: str) -> tuple[Level, ...]:
 
 
 class Split(NamedTuple):
-    """Where the elements of a request stand, and those of its response.
+    """Where the elements of a request and of its response are.
 
-    `alone` says what one broker alone knows, in requests where `is_alone` finds it.
+    `alone` names the element that one broker alone can answer, in requests that `is_alone` selects.
     """
 
     asked: str
@@ -85,12 +85,12 @@ class Split(NamedTuple):
 
     @property
     def request_levels(self) -> tuple[Level, ...]:
-        """Where the elements of the request stand."""
+        """Returns where the elements of the request are."""
         return _levels(self.asked)
 
     @property
     def response_levels(self) -> tuple[Level, ...]:
-        """Where the elements of the response stand."""
+        """Returns where the elements of the response are."""
         return _levels(self.answered)
 
 
@@ -106,10 +106,10 @@ _SHARE_SESSION: Final = "a share session alone, and no topics"
 _NAMED_GROUPS: Final = "groups[group_id]"
 _RESOURCES: Final = "resources[resource_type+resource_name]"
 
-#: Every request that may have to be split. A path names lists, and in brackets what tells their
-#: elements apart: `|` where one of two does, `+` where both together do.
+#: Every request that may be split. A path names lists, and in brackets the fields that identify
+#: their elements: `|` if either does, `+` if both together do.
 SPLITS: Final[dict[str, Split]] = {
-    # What the leaders of partitions answer.
+    # Answered by the leaders of partitions.
     "ProduceRequest": Split(
         "topic_data[name|topic_id].partition_data[index]",
         "responses[name|topic_id].partition_responses[index]",
@@ -152,12 +152,12 @@ SPLITS: Final[dict[str, Split]] = {
         alone=_SHARE_SESSION,
         is_alone=_names_no_topic,
     ),
-    # What every broker that has a replica answers.
+    # Answered by every broker with a replica.
     "AlterReplicaLogDirsRequest": Split(
         "dirs[path].topics[name].partitions[]",
         "results[topic_name].partitions[partition_index]",
     ),
-    # What coordinators answer.
+    # Answered by coordinators.
     "DescribeGroupsRequest": Split("groups[]", _NAMED_GROUPS),
     "DeleteGroupsRequest": Split("groups_names[]", "results[group_id]"),
     "OffsetFetchRequest": Split(_NAMED_GROUPS, _NAMED_GROUPS),
@@ -171,7 +171,7 @@ SPLITS: Final[dict[str, Split]] = {
     "AddPartitionsToTxnRequest": Split(
         "transactions[transactional_id]", "results_by_transaction[transactional_id]"
     ),
-    # What the broker answers that it is about.
+    # Answered by the broker that is the subject.
     "DescribeConfigsRequest": Split(_RESOURCES, "results[resource_type+resource_name]"),
     "AlterConfigsRequest": Split(_RESOURCES, "responses[resource_type+resource_name]"),
     "IncrementalAlterConfigsRequest": Split(_RESOURCES, "responses[resource_type+resource_name]"),
@@ -183,12 +183,12 @@ def _first_set(values: Sequence[Any]) -> Any:
 
 
 def _every_node(lists: Sequence[Any]) -> list[Any]:
-    """Each node once, as it was named last."""
+    """Returns each node once, with its last address."""
     return list({each.node_id: each for nodes in lists for each in nodes}.values())
 
 
-#: What becomes of a field that stands in the answer of each broker once, with a word for it. All
-#: other fields outside the elements are lists, which are put together.
+#: How to merge a field that each response has once, with a word for it. All other fields outside
+#: the elements are lists, which are concatenated.
 SCALARS: Final[dict[str, tuple[str, Callable[[Sequence[Any]], Any]]]] = {
     "throttle_time_ms": ("the longest", max),
     "error_code": ("the first that is not 0", _first_set),
@@ -200,12 +200,12 @@ SCALARS: Final[dict[str, tuple[str, Callable[[Sequence[Any]], Any]]]] = {
 
 
 def elements_of(request: Message, row: Split) -> list[Element]:
-    """The elements of a request, in its order, with what they stand in."""
+    """Returns the elements of a request in order, each with the structs around it."""
     return list(_walk(request, row.request_levels))
 
 
 def answered_elements(response: Message, row: Split) -> list[Element]:
-    """The elements of a response, in its order, with what they stand in."""
+    """Returns the elements of a response in order, each with the structs around it."""
     return list(_walk(response, row.response_levels))
 
 
@@ -220,12 +220,12 @@ def _walk(struct: Any, levels: Sequence[Level]) -> Iterator[Element]:
 
 
 def split(request: Q, row: Split, owners: Sequence[Sequence[int]]) -> dict[int, Q]:
-    """The pieces of a request by the broker that each is for, in the order of the elements.
+    """Returns the piece of a request for each broker, in the order of the elements.
 
-    `owners` has the brokers of each element. A request for one broker is its own piece, the very
-    object; of others a piece is a new one, which shares its elements with the request. What has no
-    elements, such as a topic without partitions, goes with the first. Raises ConfigurationError
-    where the request cannot be split.
+    `owners` holds the brokers of each element. A request for one broker is returned as it is; other
+    pieces are new objects that share their elements with the request. Structs without elements,
+    such as a topic without partitions, stay in the first piece. Raises ConfigurationError if the
+    request cannot be split.
     """
     nodes = list(dict.fromkeys(node for its in owners for node in its))
     if len(nodes) == 1:
@@ -243,7 +243,9 @@ def split(request: Q, row: Split, owners: Sequence[Sequence[int]]) -> dict[int, 
 
 
 def _part(struct: Any, levels: Sequence[Level], wanted: Iterator[bool], keep_empty: bool) -> Any:
-    """A copy of a struct with the wanted elements; `wanted` tells of each in turn."""
+    """Returns a copy of a struct with the wanted elements; `wanted` has a flag for each
+    in order.
+    """
     first, *others = levels
     elements = getattr(struct, first.field)
     found = []
@@ -262,10 +264,10 @@ def _part(struct: Any, levels: Sequence[Level], wanted: Iterator[bool], keep_emp
 
 
 def merged(request: Message, row: Split | None, responses: Sequence[R]) -> R:
-    """The answers to the pieces of a request as one: the first, with what the others add.
+    """Merges the responses to the pieces of a request into the first.
 
-    Its elements stand in the order of the request, those that nobody asked for behind them. For
-    the other fields see `SCALARS`; of lists of strings each is kept once.
+    Its elements are in the order of the request, unrequested ones last. `SCALARS` rules the other
+    fields; lists of strings keep each string once.
     """
     first = responses[0]
     if len(responses) == 1:
@@ -293,10 +295,10 @@ def _joined(lists: Sequence[Any]) -> Any:
 
 
 def _merge(request: Message, row: Split, responses: Sequence[Any]) -> None:
-    """Put the elements of all responses into the first."""
+    """Adds the elements of all responses to the first."""
     levels, answered = row.request_levels, row.response_levels
     outermost: list[Any] = [request]
-    for level in levels[: len(levels) - len(answered)]:  # that the response does not have
+    for level in levels[: len(levels) - len(answered)]:  # not in the response
         outermost = [each for outer in outermost for each in getattr(outer, level.field) or ()]
     _merge_level(outermost, levels[len(levels) - len(answered) :], responses, answered)
 
@@ -307,10 +309,10 @@ def _merge_level(
     answers: Sequence[Any],
     answer_levels: Sequence[Level],
 ) -> None:
-    """Put what stands in the structs `answers` into the first, in the order of `asked`."""
+    """Merges the structs `answers` into the first, in the order of `asked`."""
     (own, *own_below), (level, *below) = asked_levels, answer_levels
     order: dict[_Identity, int] = {}
-    groups: dict[int, list[Any]] = {}  # what was asked for under one name
+    groups: dict[int, list[Any]] = {}  # requested under one name
     for outer in asked:
         for element in getattr(outer, own.field) or ():
             at = _position(order, own.identities(element))
@@ -332,9 +334,10 @@ def _merge_level(
 
 
 def _position(order: dict[_Identity, int], identities: Sequence[_Identity]) -> int:
-    """The place of what has one of these identities, the next where none is known yet.
+    """Returns the position of the element with one of these identities; the next free one if it is
+    new.
 
-    All of them mean it from now on.
+    All its identities map to that position afterwards.
     """
     at = next((order[each] for each in identities if each in order), len(order))
     for each in identities:

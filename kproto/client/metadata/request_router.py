@@ -1,8 +1,9 @@
-"""Sends any request to those who answer it: what is for several brokers in pieces, side by side.
+"""Sends any request to the brokers that answer it; requests for several are split and run
+concurrently.
 
-Who they are says the table of `routing`, what is whose that of `splitting`. Where a broker says or
-shows that it is no leader, coordinator or controller, what was known is dropped, so that the next
-call finds the right one. Nothing is tried again here.
+`routing` says which brokers those are, `fan_out` which part of a request each gets. If a broker
+turns out not to be leader, coordinator or controller, the router drops what was known, so that the
+next call finds the right one. Nothing is retried here.
 """
 
 from __future__ import annotations
@@ -46,17 +47,17 @@ R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
 
-#: Where it is the caller's fault that there is no such broker.
+#: Errors that mean that the caller named a broker that does not exist.
 _NAMED_BY_CALLER: Final = (Route.NAMED, Route.RESOURCES)
 
-#: Where metadata of topics says who answers.
+#: Routes that need metadata of topics.
 _BY_PARTITION: Final = (Route.LEADER, Route.REPLICAS)
 
 
 class BrokerAnswer(NamedTuple, Generic[R]):
-    """What one broker was asked and said: `response`, or the `error` in its place.
+    """The answer of one broker: its `response`, or the `error` in its place.
 
-    `broker` is its node id, None where any broker was asked; `request` the piece that it got.
+    `broker` is its node id, None if any broker was asked; `request` is the piece that it got.
     """
 
     broker: int | None
@@ -66,49 +67,49 @@ class BrokerAnswer(NamedTuple, Generic[R]):
 
 
 class View(Protocol):
-    """What is needed of the view of the cluster."""
+    """The part of the cluster view that the router uses."""
 
     cluster: Cluster
 
     async def connection(self, broker: int | None = None) -> BrokerConnection:
-        """The connection to a node, or to any."""
+        """Returns the connection to a node, or to any."""
         ...
 
     async def connection_to(self, node: int) -> BrokerConnection:
-        """The connection to a node that metadata named."""
+        """Returns the connection to a node of the metadata."""
         ...
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
-        """Ask for metadata."""
+        """Requests metadata."""
         ...
 
     async def refresh_ids(self, ids: Iterable[Uuid]) -> list[TopicInfo]:
-        """Ask for the metadata of topics by their ids."""
+        """Requests metadata of topics by their ids."""
         ...
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """Run it again after errors that time mends."""
+        """Retries an operation after retriable errors."""
         ...
 
     def is_fresh(self, name: str) -> bool:
-        """True when metadata of a topic need not be asked for."""
+        """True if metadata of a topic need not be requested."""
         ...
 
     def hear_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
-        """Take over what a response says of leaders."""
+        """Applies the leaders of a response."""
         ...
 
     def suspect(self) -> None:
-        """Brokers or the controller may have changed."""
+        """Notes that brokers or the controller may have changed."""
         ...
 
     async def clear_suspicion(self) -> None:
-        """Ask who the brokers are, if they may have changed."""
+        """Refreshes the brokers, if they may have changed."""
         ...
 
 
 class RequestRouter:
-    """The requests of a client, whatever they are."""
+    """Routes all requests of a client."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -121,7 +122,9 @@ class RequestRouter:
         version: int | None,
         timeout_ms: int | None,
     ) -> R:
-        """The answer of all who were asked. Raises the first error, once all have answered."""
+        """Returns the merged response of all brokers. Raises the first error, once all have
+        answered.
+        """
         answers = await self.by_broker(request, broker, version, timeout_ms)
         responses = []
         for answer in answers:
@@ -140,7 +143,7 @@ class RequestRouter:
         version: int | None,
         timeout_ms: int | None,
     ) -> list[BrokerAnswer[R]]:
-        """What each broker says that answers a part of `request`."""
+        """Returns the answer of each broker to its part of `request`."""
         await self._view.clear_suspicion()
         route = route_of(request) if broker is None else Route.NAMED
         pieces: dict[int | None, Request[R]] = {broker: request}
@@ -167,7 +170,7 @@ class RequestRouter:
         version: int | None,
         timeout_ms: int | None,
     ) -> R:
-        """Ask one broker. What its answer or its silence disproves is not known any more."""
+        """Asks one broker, and drops what its response or its silence disproves."""
         try:
             if route in _NAMED_BY_CALLER or node is None:
                 connection = await self._view.connection(node)
@@ -187,7 +190,7 @@ class RequestRouter:
         return response
 
     def _forget(self, route: Route, request: Request[R]) -> None:
-        """Whoever was asked is gone, or is not the one to ask."""
+        """Drops the broker of a request: it is gone, or does not answer such requests any more."""
         if route in COORDINATORS:
             self.coordinators.forget(COORDINATORS[route].type, coordinator_keys(request))
         elif route in _BY_PARTITION:
@@ -196,17 +199,17 @@ class RequestRouter:
             self._view.cluster.forget(name for name, _ in topics if name)
 
     def _heed(self, response: Response, row: Split) -> None:
-        """What the brokers that were asked for partitions say of their leaders."""
+        """Applies the leaders that a response about partitions names."""
         cluster = self._view.cluster
         hints, brokers = hints_of(response, row, cluster)
         if hints:
             self._view.hear_leaders(hints, brokers)
         cluster.forget(unled_topics(response, row, cluster))
 
-    # Who is asked
+    # Routing
 
     async def _pieces(self, route: Route, request: Request[R]) -> dict[int | None, Request[R]]:
-        """What goes to whom; None for any broker. Raises ConfigurationError."""
+        """Returns the piece for each broker; None for any broker. Raises ConfigurationError."""
         cluster = self._view.cluster
         if route is Route.CONTROLLER and cluster.controller in cluster.brokers:
             return {cluster.controller: request}
@@ -235,9 +238,9 @@ class RequestRouter:
             return {None: request}
         if row is None or not elements:
             if row is not None and len(cluster.brokers) > 1:
-                split(request, row, owners)  # raises where one broker alone knows
+                split(request, row, owners)  # raises if one broker alone can answer
             return {next((its[0] for its in owners if its), None): request}
-        # Any broker says what is wrong with what nobody is known to answer for.
+        # Any broker reports what is wrong with an element that no known broker answers.
         others = next((its for its in owners if its), ())[:1]
         if not others:
             return {None: request}
@@ -247,7 +250,7 @@ class RequestRouter:
     async def _coordinators_for(
         self, route: Route, request: Request[R], row: Split | None, elements: Sequence[Element]
     ) -> list[tuple[int, ...]]:
-        """The coordinator of each element, or that of all of the request."""
+        """Returns the coordinator of each element, or that of the whole request."""
         kind = COORDINATORS[route].type
         keys = coordinator_keys(request)
         if not keys:
@@ -255,7 +258,7 @@ class RequestRouter:
                 f"{type(request).__name__} names no {kind.name.lower()} to route it by"
             )
         if len(self._view.cluster.brokers) == 1:
-            keys = keys[:1]  # it is that broker, or none yet
+            keys = keys[:1]  # that broker, or none yet
         found = await self.find(kind, keys)
         if row is None or not elements:
             return [(found[keys[0]],)]
@@ -266,7 +269,7 @@ class RequestRouter:
     async def _leaders_or_replicas(
         self, route: Route, row: Split, elements: Sequence[Element]
     ) -> list[tuple[int, ...]]:
-        """Who leads each partition, or who has it; none where that cannot be known."""
+        """Returns the leader or the replicas of each partition; none if they cannot be known."""
         view, cluster = self._view, self._view.cluster
         partition = row.request_levels[-1]
 
@@ -296,7 +299,7 @@ class RequestRouter:
         return owners() if topics else known
 
     def _topic(self, row: Split, element: Element) -> tuple[str | None, Uuid | None]:
-        """The topic that a partition is of: its name, as far as it is known, and its id."""
+        """Returns the topic of a partition: its name, as far as it is known, and its id."""
         name: str | None = None
         topic_id: Uuid | None = None
         for _, each in row.request_levels[-2].identities(element[-2]):
@@ -311,9 +314,9 @@ class RequestRouter:
     # Coordinators
 
     async def find(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
-        """The nodes that coordinate these groups or transactional ids.
+        """Returns the nodes that coordinate these groups or transactional ids.
 
-        Those that are not known are asked for together, while they are not there yet. Raises
+        Unknown ones are requested together, and retried while they do not exist yet. Raises
         BrokerResponseError for the first that cannot be found.
         """
         nodes = self._known_of(kind, keys)
@@ -330,9 +333,9 @@ class RequestRouter:
         return node if node in self._view.cluster.brokers else None
 
     async def _find(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
-        """Ask for those that are not known; what is found stays, whatever becomes of the others.
+        """Requests the unknown coordinators; stores those that are found, even if others fail.
 
-        Another call may forget some of it before this one is done.
+        A concurrent call may drop some of them before this one returns.
         """
         nodes = self._known_of(kind, keys)
         missing = [key for key in dict.fromkeys(keys) if key not in nodes]
@@ -357,7 +360,7 @@ class RequestRouter:
         if errors:
             raise errors[0]
         if any(self._known(kind, key) is None for key in missing):
-            await self._view.refresh([])  # it is a broker that has just come
+            await self._view.refresh([])  # a broker that has just joined
         return nodes
 
 

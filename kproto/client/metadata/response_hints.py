@@ -1,6 +1,6 @@
-"""What a response says of who leads, coordinates and controls, whatever the response is.
+"""Reads from any response whether the broker leads, coordinates or controls.
 
-Plain functions on messages: what follows is `requests`'.
+Plain functions on messages; `request_router` acts on the result.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _NOT_CONTROLLER: Final = code_of("NOT_CONTROLLER")
 
 
 def says_it_is_no_coordinator(response: Message) -> bool:
-    """True when the coordinator is another, or gone."""
+    """True if another broker is the coordinator, or none."""
     return any(remedy_of_code(c) is Remedy.FIND_COORDINATOR for c in error_codes_in(response))
 
 
 def says_it_is_no_controller(response: Message) -> bool:
-    """True when the controller is another."""
+    """True if another broker is the controller."""
     return _NOT_CONTROLLER in error_codes_in(response)
 
 
 def unled_topics(response: Message, row: Split, cluster: Cluster) -> set[str]:
-    """The topics of which a broker does not have or lead a partition that it was asked for.
+    """Returns the topics with a partition that the broker does not have or lead.
 
-    Those are left out whose leader is known to be another meanwhile, as by a hint.
+    A topic is left out if its leader is known to be another by now, as from a hint.
     """
     found = set()
     for name, partition, answer in _partitions(response, row, cluster):
@@ -53,13 +53,15 @@ def unled_topics(response: Message, row: Split, cluster: Cluster) -> set[str]:
 def hints_of(
     response: Message, row: Split, cluster: Cluster
 ) -> tuple[list[LeaderHint], list[Broker]]:
-    """Who leads partitions that a broker was asked for in vain, and where they are (KIP-951)."""
+    """Returns the leaders, and their addresses, of partitions that the broker does not lead
+    (KIP-951).
+    """
     every = (_hint(*found) for found in _partitions(response, row, cluster))
     return [hint for hint in every if hint is not None], brokers_in(response)
 
 
 def brokers_in(response: Message) -> list[Broker]:
-    """The brokers that a response names beside its hints."""
+    """Returns the brokers that a response names with its hints."""
     nodes: Iterable[Any] = getattr(response, "node_endpoints", ())
     return [Broker(each.node_id, each.host, each.port, each.rack) for each in nodes]
 
@@ -72,7 +74,7 @@ def _hint(name: str, partition: int, answer: Any) -> LeaderHint | None:
 
 
 def _partitions(response: Message, row: Split, cluster: Cluster) -> Iterator[tuple[str, int, Any]]:
-    """The partitions of a response: name of the topic, number, and what is said of it."""
+    """Returns the partitions of a response: topic name, number, and their struct."""
     topic, partition = row.response_levels[-2:]
     for element in answered_elements(response, row):
         for _, each in topic.identities(element[-2]):

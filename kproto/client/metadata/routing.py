@@ -1,7 +1,7 @@
-"""Which broker answers which request. A table of every request, and what the odd rows need.
+"""Routes requests: a table of every request, and what special rows need.
 
-Plain functions on plain data: what of a request is whose says `splitting`; `requests` finds the
-brokers and asks them.
+Plain functions on plain data: `fan_out` says which broker gets which part; `request_router` finds
+the brokers and asks them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class Route(Enum):
-    """Who can answer a request."""
+    """The brokers that can answer a request."""
 
     ANY = "any broker"
     CONTROLLER = "the controller, or a broker that forwards to it"
@@ -129,7 +129,7 @@ ROUTES: Final[dict[str, Route]] = {
     "AddRaftVoterRequest": Route.CONTROLLER,
     "RemoveRaftVoterRequest": Route.CONTROLLER,
     "UpdateRaftVoterRequest": Route.NAMED,
-    # A share coordinator answers the next five; its key is no field of theirs.
+    # A share coordinator answers the next five; its key is not one of their fields.
     "InitializeShareGroupStateRequest": Route.NAMED,
     "ReadShareGroupStateRequest": Route.NAMED,
     "WriteShareGroupStateRequest": Route.NAMED,
@@ -146,10 +146,9 @@ ROUTES: Final[dict[str, Route]] = {
 
 
 class CoordinatorRow(NamedTuple):
-    """A coordinator's type, and the fields that hold ids of what it coordinates.
+    """The type of a coordinator, and the fields that hold the keys of what it coordinates.
 
-    An id stands in a field, or in a list of ids, or in a list of structs that have the first of
-    the fields.
+    A key is a field, an element of a list, or the first of the fields of a struct in a list.
     """
 
     type: CoordinatorType
@@ -171,19 +170,21 @@ COORDINATORS: Final[dict[Route, CoordinatorRow]] = {
     ),
 }
 
-#: Types of resources that are brokers (ConfigResource): its settings, and its loggers.
+#: Types of config resources that are brokers: the configs of a broker, and its loggers.
 _BROKER_RESOURCES: Final = frozenset({4, 8})
 
 
 def route_of(request: Message) -> Route:
-    """Who can answer `request`. One that no table knows, such as a user's own, goes to any."""
+    """Returns the route of `request`; ANY for requests that the table does not have, such as a
+    user's own.
+    """
     if isinstance(request, InitProducerIdRequest) and not request.transactional_id:
-        return Route.ANY  # of a producer that is only idempotent
+        return Route.ANY  # an idempotent producer without transactions
     return ROUTES.get(type(request).__name__, Route.ANY)
 
 
 def coordinator_keys(request: Message) -> list[str]:
-    """The group ids or transactional ids whose coordinators answer `request`, each once."""
+    """Returns the group ids or transactional ids whose coordinators answer `request`, each once."""
     coordinator = COORDINATORS.get(ROUTES.get(type(request).__name__, Route.ANY))
     if coordinator is None:
         return []
@@ -199,7 +200,7 @@ def coordinator_keys(request: Message) -> list[str]:
 
 
 def named_broker(resource: Any) -> int | None:
-    """The broker whose own settings or loggers a resource is; None where any broker knows it."""
+    """Returns the broker whose configs or loggers a resource is; None if any broker answers."""
     name = resource.resource_name
     if resource.resource_type not in _BROKER_RESOURCES or not name.isdecimal():
         return None

@@ -1,9 +1,8 @@
-"""The addresses of a broker's name, and a TCP connection to the first of them that answers.
+"""Resolves the addresses of a broker's host name, and connects to the first that answers.
 
-A name may stand for several addresses, of IPv4 and IPv6 (KIP-302). They are tried by turns of
-family, the next one beside those before it as soon as one has failed or kept silent for
-`NEXT_ADDRESS_S`, so that one which swallows all packets costs a moment and no more. What comes
-behind TCP is the connection's.
+A name may have several addresses, of IPv4 and IPv6 (KIP-302). They are tried with alternating
+families; the next attempt starts as soon as one has failed, or has taken `NEXT_ADDRESS_S`, so that
+an address that swallows all packets costs a moment and no more. `connection` does what follows TCP.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ from ..settings import Address
 
 __all__ = ["NEXT_ADDRESS_S", "Target", "Targets", "in_turns", "look_up"]
 
-#: How long an address may be silent before the next is tried beside it, in seconds: the Connection
-#: Attempt Delay that RFC 8305 recommends.
+#: How long an address may take before the next one is tried concurrently, in seconds: the
+#: Connection Attempt Delay that RFC 8305 recommends.
 NEXT_ADDRESS_S: Final = 0.25
 
 
 class Target(NamedTuple):
-    """One address of a name: its family, and what a socket takes."""
+    """One address of a name: its family, and the argument of `socket.connect`."""
 
     family: int
     where: tuple[Any, ...]
 
     @property
     def ip(self) -> str:
-        """The address as text, without the port."""
+        """Returns the address as text, without the port."""
         return str(self.where[0])
 
 
 def in_turns(found: Sequence[Target], failed: str | None = None) -> list[Target]:
-    """Each address once, families by turns; with `failed`, from the one behind that on."""
+    """Returns each address once, with alternating families; starts after the address `failed`."""
     by_family: dict[int, list[Target]] = {}
     for target in dict.fromkeys(found):
         by_family.setdefault(target.family, []).append(target)
@@ -54,7 +53,7 @@ def in_turns(found: Sequence[Target], failed: str | None = None) -> list[Target]
 
 
 async def look_up(address: Address) -> list[Target]:
-    """What the name stands for. Raises OSError, and ValueError for what can be no name."""
+    """Resolves a host name. Raises OSError, and ValueError for what is no host name."""
     try:  # an address needs no thread
         found = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
@@ -66,7 +65,7 @@ async def look_up(address: Address) -> list[Target]:
 
 
 class Targets:
-    """The addresses of one name that are `left` to try, and how the others failed."""
+    """The addresses of one name that are `left` to try, and the failures of the others."""
 
     def __init__(self, address: Address, left: Sequence[Target]) -> None:
         self.address = address
@@ -74,7 +73,7 @@ class Targets:
         self.failures: list[tuple[Target, KprotoError]] = []
 
     async def connect(self, clock: Clock) -> tuple[socket.socket, Target]:
-        """A socket that is connected, and where to. Raises BrokerConnectionError."""
+        """Returns a connected socket and its address. Raises BrokerConnectionError."""
         if len(self.left) == 1:
             target = self.left.pop()
             try:
@@ -98,7 +97,7 @@ class Targets:
                     except OSError as error:
                         self._refused(target, error)
         finally:
-            # What is still under way comes first again, should the one that answered be of no use.
+            # Pending attempts are tried first again if the address that answered does not work.
             self.left[:0] = attempts.values()
             for task in attempts:
                 task.cancel()
@@ -107,17 +106,17 @@ class Targets:
                     ended.close()
 
     def _refused(self, target: Target, error: OSError) -> None:
-        # asyncio's own text repeats the address.
+        # The text of asyncio repeats the address.
         why = os.strerror(error.errno) if error.errno else str(error)
         reason = f"cannot connect: {why}"
         self.failed(target, BrokerConnectionError(reason, address=str(self.address)))
 
     def failed(self, target: Target, error: KprotoError) -> None:
-        """Take note that an address is of no use."""
+        """Notes the failure of an address."""
         self.failures.append((target, error))
 
     def gave(self, target: Target | None, error: KprotoError) -> None:
-        """Take note of what an attempt ended with: that of `target`, or of all that are left."""
+        """Notes how an attempt ended: at `target`, or at all addresses that are left."""
         if target is not None:
             self.failed(target, error)
         elif isinstance(error, RequestTimeoutError):
@@ -127,11 +126,13 @@ class Targets:
 
     @property
     def last_failed(self) -> str | None:
-        """The address that failed last."""
+        """Returns the address that failed last."""
         return self.failures[-1][0].ip if self.failures else None
 
     def failure(self) -> KprotoError:
-        """What to raise once none is left: it names each address, and what it answered."""
+        """Returns the error to raise once no address is left; it names each address and its
+        failure.
+        """
         errors = [error for _, error in self.failures]
         if len(errors) == 1:
             return errors[0]
@@ -147,7 +148,7 @@ class Targets:
 
 
 async def _connected(target: Target) -> socket.socket:
-    """A connected socket. Raises OSError."""
+    """Returns a connected socket. Raises OSError."""
     made = socket.socket(target.family, socket.SOCK_STREAM)
     try:
         made.setblocking(False)
@@ -161,7 +162,7 @@ async def _connected(target: Target) -> socket.socket:
 async def _first(
     attempts: dict[asyncio.Task[socket.socket], Target], seconds: float | None, clock: Clock
 ) -> set[asyncio.Task[socket.socket]]:
-    """Those that have ended; after so many seconds none."""
+    """Returns the attempts that have ended; none of them after `seconds`."""
     if seconds is None:
         done, _ = await asyncio.wait(attempts, return_when=asyncio.FIRST_COMPLETED)
         return done

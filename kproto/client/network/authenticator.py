@@ -1,7 +1,7 @@
-"""Who the client is, shown to a broker: carries the tokens, keeps the time, and does so again.
+"""Authenticates a connection by SASL, and again before its session ends (KIP-368).
 
-What is said is `kproto.security.authentication`'s, and how it travels the connection's. Keys are
-derived in a thread.
+`kproto.security.authentication` decides what is sent, the connection sends it. Keys are derived in
+a thread.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from ..settings import Address, ClientSettings
 
 __all__ = ["Authenticator", "Carrier"]
 
-#: How long before the end of a session it is too late to ask for a token once more, in seconds.
+#: So long before the end of a session, in seconds, no token is requested any more.
 _TOO_LATE_S: Final = 1.0
 
 _NEVER: Final = float("inf")
 
 
 class Carrier(Protocol):
-    """What an authentication needs of its connection."""
+    """The connection, as an authentication needs it."""
 
     ranges: Mapping[int, ApiRange]
 
     def carry(self, step: Step, ends_at: float) -> Awaitable[Answer]:
-        """Send a step, and give what came for it. Raises what a lost connection raises."""
+        """Sends a step, and returns the answer. Raises the error of a lost connection."""
         ...
 
     def alone(self) -> AbstractAsyncContextManager[float]:
-        """Hold back all other requests; gives until when answers must be there, in seconds."""
+        """Holds back all other requests; yields the deadline of the answers, in seconds."""
         ...
 
     def fail(self, error: KprotoError) -> None:
-        """Give the connection up."""
+        """Fails the connection."""
         ...
 
 
 class Authenticator:
-    """The SASL of one connection to `address`, and of its sessions one behind the other."""
+    """Authenticates one connection to `address`, session after session."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Authenticator:
         self._loop = asyncio.get_running_loop()
 
     async def exchange(self) -> ClientExchange:
-        """A new exchange, for which a token may be fetched.
+        """Returns a new exchange, which may fetch a token.
 
         Raises AuthenticationError, and RequestTimeoutError after `connect_timeout_ms`.
         """
@@ -83,7 +83,7 @@ class Authenticator:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Left as it is, it would end the caller's task in silence.
+            # A CancelledError of the provider would end the caller's task silently.
             raise AuthenticationError(
                 f"{self._address}: getting a token for {self._sasl.mechanism} was cancelled from"
                 " within: by the token function, or by what it waits for"
@@ -100,9 +100,9 @@ class Authenticator:
             ) from None
 
     async def authenticate(self, exchange: ClientExchange, ends_at: float = _NEVER) -> None:
-        """Show who the client is; what is sent must be answered until `ends_at`, in seconds.
+        """Authenticates; each request must be answered by `ends_at`, in seconds of the clock.
 
-        Raises AuthenticationError, and what a lost connection raises.
+        Raises AuthenticationError, and the error of a lost connection.
         """
         again = self._session_ends_at != _NEVER
         current = Authentication(exchange, self._carrier.ranges, str(self._address), again=again)
@@ -118,14 +118,17 @@ class Authenticator:
         finally:
             self._current = None
         lifetime_ms = current.session_lifetime_ms
-        if lifetime_ms and not self._is_stopped:  # it may be lost as the last answer is checked
+        # The connection may be lost while the last answer is checked.
+        if lifetime_ms and not self._is_stopped:
             self._session_ends_at = self._clock.monotonic() + lifetime_ms / 1000
             chance = random.random()  # noqa: S311 - jitter, no secret
             after_s = reauthenticate_after_ms(lifetime_ms, chance) / 1000
             self._timer = self._clock.call_later(after_s, self._begin_again)
 
     def cut_off(self) -> AuthenticationError | None:
-        """What it means that the broker closes the connection now; None for nothing certain."""
+        """Returns what it means that the broker closes the connection now; None if that
+        is unknown.
+        """
         return None if self._current is None else self._current.cut_off()
 
     def _begin_again(self) -> None:
@@ -133,7 +136,7 @@ class Authenticator:
         self._task = asyncio.create_task(self._authenticate_again())
 
     async def _authenticate_again(self) -> None:
-        """Begin a new session; requests go on until there is a token, and wait behind it."""
+        """Starts a new session; requests are sent until there is a token, and wait afterwards."""
         try:
             exchange = await self._exchange_in_time()
             async with self._carrier.alone() as ends_at:
@@ -142,9 +145,10 @@ class Authenticator:
             self._carrier.fail(error)
 
     async def _exchange_in_time(self) -> ClientExchange:
-        """`exchange`, asked for until the session is about to end: who issues tokens may be away.
+        """Retries `exchange` until the session is about to end, because the token issuer may be
+        away.
 
-        Raises what the last attempt raised.
+        Raises the error of the last attempt.
         """
         while True:
             try:
@@ -156,7 +160,7 @@ class Authenticator:
             await self._clock.sleep(left / 2)
 
     def stop(self) -> None:
-        """Begin no session more: the connection is lost."""
+        """Starts no further session: the connection is lost."""
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
@@ -165,6 +169,6 @@ class Authenticator:
             self._task.cancel()
 
     async def stopped(self) -> None:
-        """Wait until nothing is under way."""
+        """Waits until no authentication runs."""
         if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)

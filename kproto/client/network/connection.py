@@ -1,10 +1,10 @@
-"""One TCP connection to a broker: moves bytes, waits, and keeps time.
+"""Moves the bytes of one TCP connection to a broker, and keeps the time of its requests.
 
-What the bytes mean is `kproto.protocol`'s; how they go out, and who waits for that, is `writing`'s.
-A response is told to whoever asked, in the turn in which it comes. The connection fails as a
-whole: on a lost peer, a broken frame or a request that times out, every waiting request gets
-the same error. One timer watches over all of them. With SASL another has the client authenticate
-again before its session ends: behind what is under way, and before what comes later (KIP-368).
+`kproto.protocol` knows what the bytes mean; `write_queue` decides when they are written. A response
+is passed on in the turn of the loop in which it arrives. The connection fails as a whole: after a
+lost peer, a broken frame or a request that times out, every request in flight gets an error. One
+timer watches all of them. With SASL a second timer has the client authenticate again before its
+session ends: after the requests in flight, and before later ones (KIP-368).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from ..release import MAGIC_OF_BATCHES, message_magic
 from ..settings import Address, ClientSettings
 from .addresses import Target, Targets
 from .authenticator import Authenticator
-from .disconnect_errors import disconnect_error, fresh, muted, silent
+from .disconnect_errors import disconnect_error, error_for_request, throttled_error, timed_out_error
 from .handshake import agreed_ranges, attach, context_of, targets_of
 from .in_flight import NEVER, InFlightRequest, InFlightRequests, Tell
 from .node_state import NodeState
 from .request_slots import RequestSlots
 from .resend import may_resend
-from .throttle import asked_to_wait_ms
+from .throttle import throttle_time_ms_of
 from .version_selection import version_for
 from .write_queue import WriteQueue
 
@@ -52,12 +52,12 @@ R = TypeVar("R", bound=Response)
 
 Reopen: TypeAlias = Callable[[], Awaitable["BrokerConnection"]]
 
-#: Behind so long a silence, in seconds, the broker may be closing the connection.
+#: After so long an idle time, in seconds, the broker may be closing the connection.
 QUIET_S: Final = 1.0
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
-    """A connection that has agreed on versions; made by `open`."""
+    """A connection on which both sides have agreed on versions; `open` makes it."""
 
     def __init__(
         self,
@@ -73,17 +73,17 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._watch = watch
         self.ranges: Mapping[int, ApiRange] = {}
         self.message_magic = MAGIC_OF_BATCHES  # the newest format of records that the broker takes
-        self.target: Target | None = None  # where it goes: one address of the name
+        self.target: Target | None = None  # the IP address of the socket
         self._versions: dict[tuple[type[Message], int | None], int] = {}
         self._protocol = ClientConnection(settings.client_id)
         self._reader = FrameReader(settings.max_frame_bytes)
         self._loop = asyncio.get_running_loop()
         self._waiting = InFlightRequests(clock, self._give_up)
-        self._writing = WriteQueue(clock)
+        self._write_queue = WriteQueue(clock)
         self._slots = RequestSlots(settings.max_in_flight)
-        self.reach = NodeState(settings)
+        self.node_state = NodeState(settings)
         self._error: KprotoError | None = None
-        self.reopen: Reopen | None = None  # gives the connection that takes the place of this one
+        self.reopen: Reopen | None = None  # opens a connection to the same broker
         self.failed_at = NEVER
         self._is_closed_by_peer = False
         self._was_closed_here = False
@@ -95,7 +95,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._sasl = Authenticator(self, settings.sasl, address, settings, clock)
         self._stage = Stage.VERSIONS
         self._opened_with = -1  # the correlation id of the last request that opened it
-        self._bare_token: asyncio.Future[bytes] | None = None  # a token without a header is due
+        self._bare_token: asyncio.Future[bytes] | None = (
+            None  # the broker's token, without a header
+        )
 
     @classmethod
     async def open(
@@ -105,49 +107,50 @@ class BrokerConnection(asyncio.BufferedProtocol):
         clock: Clock = SYSTEM_CLOCK,
         *,
         tls: TlsContexts | None = None,
-        reach: NodeState | None = None,
+        node_state: NodeState | None = None,
         watch: ConnectionWatch = NO_WATCH,
     ) -> BrokerConnection:
-        """Connect to `address`, agree on versions, and authenticate; `tls` is made of `settings`.
+        """Connects to `address`, agrees on versions, and authenticates; `tls` is made of
+        `settings`.
 
-        Each address that the name stands for is tried until one serves; `reach` says where to
-        begin, and how long it may take. Raises BrokerConnectionError when nobody answers or the
-        peer goes away, ProtocolError when the peer is no Kafka broker, AuthenticationError when one
-        side refuses the other, ConfigurationError for TLS files that cannot be used, and
-        RequestTimeoutError when that takes longer than `connect_timeout_ms`.
+        Each IP address of the host name is tried until one works; `node_state` says which is first,
+        and how long connecting may take. Raises BrokerConnectionError when no address answers or
+        the peer closes, ProtocolError when the peer is no Kafka broker, AuthenticationError when
+        one side refuses the other, ConfigurationError for TLS files that cannot be used, and
+        RequestTimeoutError when connecting takes longer than `connect_timeout_ms`.
         """
-        reach = reach or NodeState(settings)
-        limit_ms = reach.connect_timeout_ms
+        node_state = node_state or NodeState(settings)
+        limit_ms = node_state.connect_timeout_ms
         tls = tls or TlsContexts(settings.tls)
         ends_at = clock.monotonic() + limit_ms / 1000
         try:
             async with clock.timeout(limit_ms / 1000):
-                targets = await targets_of(address, reach.failed_ip)
+                targets = await targets_of(address, node_state.failed_ip)
         except TimeoutError:
             raise RequestTimeoutError(
                 f"{address}: its name was not looked up within {limit_ms} ms (connect_timeout_ms)"
             ) from None
         while True:
             connection = cls(address, settings, clock, tls, watch)
-            connection.reach = reach
+            connection.node_state = node_state
             try:
                 await connection._open(targets, ends_at, limit_ms)
             except (BrokerConnectionError, ProtocolError, RequestTimeoutError) as error:
                 targets.gave(connection.target, error)
-                reach.failed_ip = targets.last_failed
+                node_state.failed_ip = targets.last_failed
                 if not targets.left or clock.monotonic() >= ends_at:
                     raise targets.failure() from None
             else:
                 return connection
 
     async def _open(self, targets: Targets, ends_at: float, limit_ms: int) -> None:
-        """Use one of these addresses. Whatever it raises, the connection is closed then."""
+        """Connects to one of the addresses. Closes the connection before it raises."""
         address, clock = self.address, self.clock
         try:
             async with clock.timeout(max(ends_at - clock.monotonic(), 0.0)):
                 context = await context_of(self._tls)
                 connected, self.target = await targets.connect(clock)
-            # One that is silent leaves the others their share of the time.
+            # An address that does not answer leaves time for the others.
             seconds = max(ends_at - clock.monotonic(), 0.0) / (1 + len(targets.left))
             async with clock.timeout(seconds):
                 await attach(self, connected, address, self._tls, context)
@@ -164,7 +167,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                     await self._sasl.authenticate(exchange)
             self._stage = Stage.FIRST_REQUEST
             self._opened_with = self._protocol.last_correlation_id
-            self._raise_if_failed()  # by what came behind the last answer
+            self._raise_if_failed()  # by bytes after the last response
         except DecodeError as error:
             await self.close()
             raise ProtocolError(
@@ -183,10 +186,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
             await self.close()
             raise
 
-    # What SASL needs
+    # SASL
 
     async def carry(self, step: Step, ends_at: float) -> Answer:
-        """Send a step of an authentication, past all that waits; gives what came for it."""
+        """Sends a step of an authentication ahead of all queued requests; returns the broker's
+        answer.
+        """
         if step.request is None:
             return await self._exchange_tokens(step.token)
         request: Request[Any] = step.request
@@ -194,10 +199,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return cast(Answer, await self._exchange(request, step.version, ends_at, limit_ms))
 
     async def _exchange_tokens(self, token: bytes) -> bytes:
-        """Send a token as a frame of its own, and wait for the broker's."""
+        """Sends a token as a frame of its own (SaslHandshake v0), and waits for the
+        broker's token.
+        """
         self._raise_if_failed()
         self._bare_token = self._loop.create_future()
-        self._writing.write(frame(token), self.clock.monotonic())
+        self._write_queue.write(frame(token), self.clock.monotonic())
         try:
             return await self._bare_token
         finally:
@@ -205,13 +212,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[float]:
-        """Hold back all requests that are not written yet.
+        """Holds back all requests that are not written yet.
 
-        Gives until when what is sent now must be answered, in seconds of the clock: the broker
-        answers what is under way first.
+        Yields the deadline for the answer to what is sent now, in seconds of the clock: the broker
+        answers the requests in flight first.
         """
-        async with self._writing.alone():
-            yield self._waiting.last_end + self.settings.request_timeout_ms / 1000
+        async with self._write_queue.alone():
+            yield self._waiting.latest_deadline + self.settings.request_timeout_ms / 1000
 
     @property
     def usable(self) -> bool:
@@ -220,21 +227,21 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     @property
     def used_at(self) -> float:
-        """When something was written last, in seconds of the clock."""
-        return self._writing.used_at
+        """Returns when bytes were written last, in seconds of the clock."""
+        return self._write_queue.used_at
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for their response."""
+        """Returns how many requests wait for their response."""
         return len(self._waiting)
 
     @property
     def was_dropped(self) -> bool:
-        """True where it failed while something was under way, and nobody here closed it."""
+        """True if the connection failed with requests in flight, and this side did not close it."""
         return self._error is not None and self._had_work and not self._was_closed_here
 
     def version_of(self, request: type[Request[R]], at_most: int | None = None) -> int:
-        """The version in which this broker is asked. Raises UnsupportedVersionError."""
+        """Returns the version that is negotiated for a request. Raises UnsupportedVersionError."""
         known = self._versions.get((request, at_most))
         if known is None:
             unstable = self.settings.unstable_versions
@@ -243,27 +250,26 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return known
 
     def version_for(self, request: Request[R]) -> int:
-        """The highest version that both sides speak and that has every field that is set.
+        """Returns the highest version that both sides speak and that has every field that is set.
 
-        Fields that are ignorable and begin later fall away, but for the id of what the request is
-        about. Raises UnsupportedVersionError, which names the field that leaves none, or the two
-        that exclude each other.
+        Ignorable fields of later versions are dropped, except the id that names the subject of the
+        request. Raises UnsupportedVersionError, which names the field that no common version has,
+        or the two fields that no version has together.
         """
         return version_for(request, self.version_of)
 
     async def request(
         self, request: Request[R], *, version: int | None = None, timeout_ms: int | None = None
     ) -> R:
-        """Send `request` and wait for its response, in the version that `version_for` gives.
+        """Sends `request` in the version of `version_for`, and waits for its response.
 
-        Raises EncodeError when that version cannot express the request, RequestTimeoutError
-        `timeout_ms` after it was its turn to be written (then the connection is closed: a broker
-        that is silent is taken for lost), BrokerConnectionError when the connection is lost,
-        DecodeError when the response cannot be read.
+        Raises EncodeError when that version cannot express the request, BrokerConnectionError when
+        the connection is lost, DecodeError when the response cannot be read. Raises
+        RequestTimeoutError `timeout_ms` after the request could be written, and closes the
+        connection: a broker that does not answer counts as lost.
 
-        Where the connection was closed before the request was written, it goes out once more, on a
-        new connection; so does one that only asks, if the broker closed while nothing had passed
-        for a while.
+        If the connection closed before the request was written, the request is sent once more, on a
+        new connection; so is a request that only reads, if the broker closed an idle connection.
         """
         try:
             return await self._request(request, version, timeout_ms)
@@ -285,11 +291,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def post(
         self, request: Request[R], *, version: int, tell: Tell, may_be_lost: bool = False
     ) -> bool:
-        """Write `request` now, and `tell` later what came of it: the response, or an error.
+        """Writes `request` now, and calls `tell` later with the response or an error.
 
-        False, and nothing done, where there is something to wait for: other requests, or a broker
-        that does not read, or that may be closing the connection, unless it `may_be_lost`. Then
-        `request` waits. Raises what it raises before it has written.
+        Returns False and does nothing if the request would have to wait: for queued requests, for a
+        broker that does not read, or for one that may be closing an idle connection, unless
+        `may_be_lost`. Use `request` then. Raises what `request` raises before it writes.
         """
         self._refuse_unanswered(request, version)
         now = self.clock.monotonic()
@@ -298,7 +304,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         try:
             _, data = self._protocol.send(request, version)
         except BaseException:
-            self._slots.give_back()
+            self._slots.release()
             raise
         self._post(type(request), version, data, tell, now)
         return True
@@ -306,38 +312,40 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def post_encoded(
         self, request: type[Request[R]], body: Sequence[bytes], *, version: int, tell: Tell
     ) -> bool:
-        """`post` of a request that is answered, and is encoded already: `body` joined."""
+        """Does the same as `post` for a request that is encoded already: the pieces of `body`,
+        joined.
+        """
         now = self.clock.monotonic()
         if not self._can_post(now):
             return False
         try:
             data = self._protocol.send_encoded(request, version, body)
         except BaseException:
-            self._slots.give_back()
+            self._slots.release()
             raise
         self._post(request, version, data, tell, now)
         return True
 
     def _can_post(self, now: float, *, may_be_lost: bool = False) -> bool:
-        """Take a slot, if nothing has to be waited for. Raises what ended the connection."""
-        if not self._writing.is_at_hand:
+        """Takes a slot if nothing must be waited for. Raises the connection's error."""
+        if not self._write_queue.can_write_now:
             return False
         self._raise_if_failed()
-        return (may_be_lost or not self._is_quiet(now)) and self._slots.take_at_once()
+        return (may_be_lost or not self._is_quiet(now)) and self._slots.try_acquire()
 
     def _is_quiet(self, now: float) -> bool:
-        """True where nothing has passed for a while: the broker may be closing the connection."""
-        return now - self._writing.used_at > QUIET_S and not self._waiting
+        """True if the connection has been idle for a while: the broker may be closing it."""
+        return now - self._write_queue.used_at > QUIET_S and not self._waiting
 
     def is_idle_since(self, moment: float) -> bool:
-        """True where nothing is under way, and was written after `moment`, in seconds."""
-        return self.used_at <= moment and not self._waiting and self._writing.is_empty
+        """True if nothing is in flight, queued, or was written after `moment`, in seconds."""
+        return self.used_at <= moment and not self._waiting and self._write_queue.is_empty
 
     def _post(
         self, request: type[Message], version: int, data: bytes, tell: Tell, now: float
     ) -> None:
-        """Write a frame; what follows costs no time on the way."""
-        self._writing.write_now(data, now)
+        """Writes a frame, then registers its request: that costs the frame no time."""
+        self._write_queue.write_now(data, now)
         limit_ms = self.settings.request_timeout_ms
         ends_at = now + limit_ms / 1000
         self._waiting.expect(
@@ -347,14 +355,14 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def _tell(self, exchange: InFlightRequest, outcome: Response | KprotoError) -> None:
         if exchange.holds_slot:
-            self._slots.give_back()
+            self._slots.release()
         exchange.tell(outcome)
 
     async def send_only(self, request: Request[R], *, version: int | None = None) -> None:
-        """Send a request that no broker answers (Produce with acks=0).
+        """Sends a request that brokers do not answer (Produce with acks=0).
 
-        Waits while the broker does not read what was sent before; after `request_timeout_ms` it
-        is taken for lost. Raises as `request` does.
+        Waits while the broker does not read; after `request_timeout_ms` the broker counts as lost.
+        Raises what `request` raises.
         """
         used = self.version_for(request) if version is None else version
         limit_ms = self.settings.request_timeout_ms
@@ -362,29 +370,31 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._raise_if_failed()
         _, data = self._protocol.send(request, used)
         now = self.clock.monotonic()
-        self._writing.write(data, now)
+        self._write_queue.write(data, now)
         self._watch.sent_only(type(request), used, len(data), now)
 
     async def _until_writable(
         self, request: type[Message], version: int, limit_ms: int, what: str
     ) -> None:
-        """Wait while the broker does not read, behind those who wait already.
+        """Waits while the broker does not read, behind the requests that wait already.
 
-        Raises RequestTimeoutError when that takes too long. Who writes at once when it returns is
-        overtaken by nobody.
+        Raises RequestTimeoutError after `limit_ms`. No other request is written between the return
+        of this call and a write in the same turn.
         """
         is_quiet = self._error is None and self._is_quiet(self.clock.monotonic())
-        if self._writing.is_free and not is_quiet:
+        if self._write_queue.is_writable and not is_quiet:
             return
         try:
-            await self._writing.turn(
+            await self._write_queue.turn(
                 limit_ms / 1000, lambda: self._is_quiet(self.clock.monotonic())
             )
         except TimeoutError:
-            muting = self._writing.muting
-            if muting.is_on:
-                raise muted(self.address, request, version, limit_ms, muting.left_s) from None
-            error = silent(self.address, request, version, what, limit_ms)
+            throttle = self._write_queue.throttle
+            if throttle.is_on:
+                raise throttled_error(
+                    self.address, request, version, limit_ms, throttle.left_s
+                ) from None
+            error = timed_out_error(self.address, request, version, what, limit_ms)
             self.fail(error)
             raise error from None
 
@@ -395,7 +405,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         ends_at: float = NEVER,
         limit_ms: int = 0,
     ) -> Response:
-        """Write a request in this turn, and wait for its response."""
+        """Writes a request in this turn of the loop, and waits for its response."""
         self._raise_if_failed()
         future: asyncio.Future[Response] = self._loop.create_future()
 
@@ -409,19 +419,19 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
         exchange = InFlightRequest(type(request), version, tell, ends_at, limit_ms)
         now = self.clock.monotonic()
-        self._writing.write(self._begin(request, exchange, now), now)
+        self._write_queue.write(self._begin(request, exchange, now), now)
         try:
             return await future
         except asyncio.CancelledError:
-            exchange.ends_at = NEVER  # nobody waits for it any more
+            exchange.ends_at = NEVER  # the caller was cancelled
             raise
 
     def _begin(self, request: Request[R], exchange: InFlightRequest, now: float) -> bytes:
-        """Expect the response to a request; returns its frame, which goes out next."""
+        """Registers a request as in flight; returns its frame, which is written next."""
         self._refuse_unanswered(request, exchange.version)
         _, data = self._protocol.send(request, exchange.version)
         exchange.woke = self._is_quiet(now)
-        self._writing.note(exchange)
+        self._write_queue.note(exchange)
         self._waiting.expect(exchange)
         self._watch.written(exchange.request, exchange.version, len(data), now)
         return data
@@ -434,63 +444,63 @@ class BrokerConnection(asyncio.BufferedProtocol):
             )
 
     def _give_up(self, late: InFlightRequest) -> None:
-        """Drop the connection: a broker that was silent for so long is taken for lost."""
+        """Fails the connection: a broker that answered nothing for so long counts as lost."""
         what = "was not answered"
-        error = silent(self.address, late.request, late.version, what, late.limit_ms)
+        error = timed_out_error(self.address, late.request, late.version, what, late.limit_ms)
         self._tell(late, error)
         self.fail(error)
 
     def _raise_if_failed(self) -> None:
         if self._error is not None:
-            error = fresh(self._error, self.address)
+            error = error_for_request(self._error, self.address)
             if isinstance(error, BrokerConnectionError):
                 error.never_written = True
             raise error
 
     def fail(self, error: KprotoError) -> None:
-        """Give every waiting request the error, and drop the connection."""
+        """Fails every request in flight with `error`, and closes the socket."""
         if self._error is None:
             self._error = error
             self.failed_at = self.clock.monotonic()
-            self._had_work = self._waiting.hold_work
+            self._had_work = self._waiting.has_requests
         self._waiting.stop()
         if self._sasl is not None:
             self._sasl.stop()
         if self._bare_token is not None and not self._bare_token.done():
-            self._bare_token.set_exception(fresh(self._error, self.address))
+            self._bare_token.set_exception(error_for_request(self._error, self.address))
         self._watch.lost(
             self._error, had_work=self._had_work, was_closed_here=self._was_closed_here
         )
-        if not self._writing.end() and not self._lost.done():
+        if not self._write_queue.end() and not self._lost.done():
             self._lost.set_result(None)
         while (exchange := self._waiting.take()) is not None:
             self._tell(exchange, self._lost_with(exchange))
 
     def _lost_with(self, exchange: InFlightRequest) -> KprotoError:
-        """What a request that waited is told."""
+        """Returns the error for a request that was in flight."""
         assert self._error is not None
-        error = fresh(self._error, self.address)
+        error = error_for_request(self._error, self.address)
         if isinstance(error, BrokerConnectionError):
             error.never_written = not exchange.is_written
             error.woke = exchange.woke and self._is_closed_by_peer
         return error
 
     async def close(self) -> None:
-        """Close the connection and wait until it is; requests still waiting get an error."""
+        """Closes the connection and waits for the socket; requests in flight fail."""
         self.abort()
         await asyncio.shield(self._lost)
         if self._sasl is not None:
             await self._sasl.stopped()
 
     def abort(self) -> None:
-        """Close the connection; requests still waiting get an error."""
+        """Closes the connection without waiting; requests in flight fail."""
         self._was_closed_here = True
         self.fail(BrokerConnectionError("the connection was closed", address=str(self.address)))
 
-    # What asyncio calls
+    # asyncio.BufferedProtocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._writing.attach(cast(asyncio.Transport, transport))
+        self._write_queue.attach(cast(asyncio.Transport, transport))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.buffer()
@@ -517,33 +527,35 @@ class BrokerConnection(asyncio.BufferedProtocol):
         except DecodeError as error:
             outcome = error
         except ProtocolError as error:
-            self._waiting.put_back(answered)
+            self._waiting.restore(answered)
             self.fail(error)
             return
-        except BaseException:  # no memory for it, say: whoever waits is told as the loop drops us
-            self._waiting.put_back(answered)
+        except (
+            BaseException
+        ):  # such as MemoryError: the request fails when the loop closes the connection
+            self._waiting.restore(answered)
             raise
         else:
             assert message is not None, "what could be asked can be read"
             outcome = message
             if getattr(message, "throttle_time_ms", 0) and answered is not None:
-                self._throttle(asked_to_wait_ms(message, answered.version))
+                self._throttle(throttle_time_ms_of(message, answered.version))
         if answered is not None:
             self._watch.answered(len(data), outcome)
             self._tell(answered, outcome)
 
     def _throttle(self, asked_ms: int) -> None:
-        """Send nothing for so long: the broker would not read it."""
+        """Stops writing for the throttle time of a response (KIP-219)."""
         waits_ms = min(asked_ms, self.settings.throttle_max_ms)
-        self.reach.throttled_ms += waits_ms
-        self._writing.muting.begin(waits_ms)
+        self.node_state.throttled_ms += waits_ms
+        self._write_queue.throttle.begin(waits_ms)
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
         left = self._reader.pending
-        self._writing.detach()
+        self._write_queue.detach()
         self._is_closed_by_peer = not left
         is_in_sasl = self._stage is Stage.AUTHENTICATION and self._sasl is not None
         error = disconnect_error(
@@ -561,7 +573,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._lost.set_result(None)
 
     def _reached(self) -> Stage:
-        """How far the connection has come: it is open once anything was answered."""
+        """Returns how far the connection came: it is OPEN after the first answered request."""
         oldest = self._protocol.pending.oldest
         if self._stage is Stage.FIRST_REQUEST and (
             oldest is None or oldest.correlation_id != self._opened_with + 1
@@ -570,7 +582,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return self._stage
 
     def pause_writing(self) -> None:
-        self._writing.pause()
+        self._write_queue.pause()
 
     def resume_writing(self) -> None:
-        self._writing.resume()
+        self._write_queue.resume()

@@ -1,4 +1,4 @@
-"""What may be told of a connection that is lost. Plain functions on errors."""
+"""Makes the errors for a connection that was lost. Plain functions on errors."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from ...wire.errors import (
 from ..release import says_versions
 from ..settings import Address, ClientSettings
 
-__all__ = ["disconnect_error", "fresh", "muted", "silent"]
+__all__ = ["disconnect_error", "error_for_request", "throttled_error", "timed_out_error"]
 
 
-def fresh(error: KprotoError, address: Address) -> KprotoError:
-    """An error of its own for each request: a raised exception collects its own traceback."""
+def error_for_request(error: KprotoError, address: Address) -> KprotoError:
+    """Returns a copy of the error for each request, because a raised exception keeps its own
+    traceback.
+    """
     if isinstance(error, BrokerConnectionError):
         return BrokerConnectionError(error.reason, address=error.address)
     if isinstance(error, AuthenticationError | ConfigurationError):
@@ -33,17 +35,20 @@ def fresh(error: KprotoError, address: Address) -> KprotoError:
     return ProtocolError(f"{address}: {error}" if str(address) not in str(error) else str(error))
 
 
-def silent(
+def timed_out_error(
     address: Address, request: type[Message], version: int, what: str, limit_ms: int
 ) -> RequestTimeoutError:
-    """A request had its time, and `what` did not happen: the broker is taken for lost."""
+    """Returns the error for a request that timed out before `what`: the broker counts as lost."""
     return RequestTimeoutError(f"{address}: {request.__name__} v{version} {what} in {limit_ms} ms")
 
 
-def muted(
+def throttled_error(
     address: Address, request: type[Message], version: int, limit_ms: int, left_s: float
 ) -> RequestTimeoutError:
-    """A request had its time while the broker had this client wait, `left_s` of it yet."""
+    """Returns the error for a request that timed out while the broker throttled the client.
+
+    `left_s` is the rest of the throttle time, in seconds.
+    """
     return RequestTimeoutError(
         f"{address}: {request.__name__} v{version} could not be sent in {limit_ms} ms: by its "
         f"quota the broker has this client wait {round(left_s * 1000)} ms more"
@@ -61,10 +66,11 @@ def disconnect_error(
     cut_off: AuthenticationError | None,
     is_asked: bool,
 ) -> KprotoError:
-    """What may be told of a connection that the peer or the network ended, by how far it had come.
+    """Returns the error for a connection that the peer or the network ended, by the stage it had
+    reached.
 
-    `left` bytes of a response had come, `cut_off` is what it means in the midst of SASL, and a
-    request waited if it `is_asked`.
+    `left` bytes of a response had arrived; `cut_off` is the error if that happened during SASL;
+    `is_asked` if a request was in flight.
     """
     shows = tls.shows_certificate
     name = tls.name_of(address.host)

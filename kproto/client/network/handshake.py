@@ -1,4 +1,4 @@
-"""How a connection begins: TCP to one of the addresses, TLS, and what versions both sides speak."""
+"""Opens a connection: TCP to one of the addresses, TLS, and ApiVersions."""
 
 from __future__ import annotations
 
@@ -27,34 +27,36 @@ from .addresses import Targets, in_turns, look_up
 
 __all__ = ["agreed_ranges", "attach", "context_of", "targets_of"]
 
-#: How the client names itself to brokers (KIP-511).
+#: The name of this client's software (KIP-511).
 _SOFTWARE_NAME: Final = "kproto"
 
 _LAST_PORT: Final = 65_535
 
-#: Sends a request in a version, and gives what came for it.
+#: Sends a request in a version, and returns the response.
 _Ask: TypeAlias = Callable[[Request[Any], int], Awaitable[Response]]
 
 
 async def targets_of(address: Address, failed_ip: str | None) -> Targets:
-    """The addresses of a broker's name, from the one behind `failed_ip` on.
+    """Resolves a broker's host name; the addresses start after `failed_ip`.
 
     Raises BrokerConnectionError.
     """
-    if not 0 < address.port <= _LAST_PORT:  # as a broker told it; in bootstrap there is none
+    if not 0 < address.port <= _LAST_PORT:  # from a Metadata response
         reason = f"cannot connect: {address.port} is no port; they end at {_LAST_PORT}"
         raise BrokerConnectionError(reason, address=str(address))
     try:
         return Targets(address, in_turns(await look_up(address), failed_ip))
     except OSError as error:
         reason = f"cannot connect: {error.strerror or error}"
-    except ValueError as error:  # a host name that cannot be one, such as an empty label
+    except ValueError as error:  # not a valid host name, such as an empty label
         reason = f"cannot connect: {error}; is the host name right?"
     raise BrokerConnectionError(reason, address=str(address))
 
 
 async def context_of(tls: TlsContexts) -> ssl.SSLContext | None:
-    """What a connection is secured by; files are read in a thread. Raises ConfigurationError."""
+    """Returns the TLS context of a connection; reads files in a thread. Raises
+    ConfigurationError.
+    """
     if not tls.enabled:
         return None
     return tls.cached() or await asyncio.to_thread(tls.renew)
@@ -67,7 +69,7 @@ async def attach(
     tls: TlsContexts,
     context: ssl.SSLContext | None,
 ) -> None:
-    """Let `protocol` have the socket, with TLS where there is a context.
+    """Attaches `protocol` to the socket, with TLS if there is a context.
 
     Raises BrokerConnectionError, and AuthenticationError for a certificate that is refused.
     """
@@ -83,7 +85,7 @@ async def attach(
         raise handshake_fault(error, str(address), name, shows_certificate=shows) from None
     except OSError as error:
         raise _unconnected(address, error) from None
-    except ValueError as error:  # a host name that cannot stand in a certificate
+    except ValueError as error:  # a host name that no certificate can have
         reason = f"cannot connect: {error}; is the host name right?"
         raise BrokerConnectionError(reason, address=str(address)) from None
 

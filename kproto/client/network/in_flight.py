@@ -1,6 +1,6 @@
-"""What was asked on a connection and is not answered yet, in its order, and the time of each.
+"""Tracks the requests in flight on one connection, in their order, and the deadline of each.
 
-Knows no socket. One timer watches over all of them.
+Knows no socket. One timer watches all of them.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ...wire.errors import KprotoError
 
 __all__ = ["NEVER", "InFlightRequest", "InFlightRequests", "Tell"]
 
-#: Is told what has become of a request.
+#: Called with the outcome of a request.
 Tell: TypeAlias = Callable[[Response | KprotoError], None]
 
 NEVER: Final = float("inf")
 
 
 class InFlightRequest:
-    """A request that waits for its response until `ends_at`, in seconds; then it had `limit_ms`.
+    """A request that waits for its response until `ends_at`, in seconds; it had `limit_ms`.
 
-    `holds_slot` until it is told, where nobody waits who would give the slot back. `is_written`
-    once its bytes have been given to the socket; `woke` where nothing had passed for a while then,
-    so that the broker may have been closing the connection.
+    `holds_slot` if the slot of the request is given back when `tell` is called. `is_written` once
+    the socket has its bytes; `woke` if the connection was idle before, so that the broker may have
+    been closing it.
     """
 
     __slots__ = (
@@ -61,9 +61,9 @@ class InFlightRequest:
 
 
 class InFlightRequests:
-    """Those of one connection, oldest first. `give_up` is told of one that has had its time.
+    """The requests in flight on one connection, oldest first.
 
-    It is no longer among them then.
+    `give_up` is called with a request whose deadline has passed, after its removal.
     """
 
     def __init__(self, clock: Clock, give_up: Callable[[InFlightRequest], None]) -> None:
@@ -71,66 +71,66 @@ class InFlightRequests:
         self._give_up = give_up
         self._waiting: deque[InFlightRequest] = deque()
         self._timer: Timer | None = None
-        self._looks_at = NEVER
+        self._timer_at = NEVER
         self._loop = asyncio.get_running_loop()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def expect(self, exchange: InFlightRequest) -> None:
-        """Wait for one more answer, behind the others."""
+        """Adds a request, behind the others."""
         self._waiting.append(exchange)
-        if exchange.ends_at < self._looks_at:
-            self._look_at(exchange.ends_at)
+        if exchange.ends_at < self._timer_at:
+            self._set_timer(exchange.ends_at)
 
     def take(self) -> InFlightRequest | None:
-        """The oldest, which is answered now."""
+        """Removes and returns the oldest, whose response has arrived."""
         return self._waiting.popleft() if self._waiting else None
 
-    def put_back(self, exchange: InFlightRequest | None) -> None:
-        """Let the one that was taken be the oldest again: it was not answered."""
+    def restore(self, exchange: InFlightRequest | None) -> None:
+        """Adds a request that `take` returned in front again: its response was not read."""
         if exchange is not None:
             self._waiting.appendleft(exchange)
 
     @property
-    def hold_work(self) -> bool:
-        """True where any of them is more than what ended a silence."""
+    def has_requests(self) -> bool:
+        """True if any request is more than the first after an idle time."""
         return any(not exchange.woke for exchange in self._waiting)
 
     @property
-    def last_end(self) -> float:
-        """When the last of them must be answered, in seconds; now where none has a time."""
+    def latest_deadline(self) -> float:
+        """Returns the latest deadline, in seconds; now if no request has a deadline."""
         ends = [each.ends_at for each in self._waiting if each.ends_at != NEVER]
         return max(ends, default=self._clock.monotonic())
 
     def stop(self) -> None:
-        """Keep no time any more."""
+        """Stops the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look_at(self, moment: float) -> None:
-        """Look at `moment` whether a request has had its time."""
+    def _set_timer(self, moment: float) -> None:
+        """Sets the timer to `moment`, in seconds of the clock."""
         self.stop()
-        self._looks_at = moment
+        self._timer_at = moment
         seconds = max(0.0, moment - self._clock.monotonic())
         self._timer = self._clock.call_later(seconds, self._look)
 
     def _look(self) -> None:
-        """Give up the request that has had its time, else look again later."""
+        """Gives up the request whose deadline has passed, else sets the timer again."""
         self.stop()
-        self._looks_at = NEVER
+        self._timer_at = NEVER
         first = min(self._waiting, key=lambda exchange: exchange.ends_at, default=None)
         if first is None or first.ends_at == NEVER:
             return
         if first.ends_at > self._clock.monotonic():
-            self._look_at(first.ends_at)
+            self._set_timer(first.ends_at)
             return
-        # The loop may have stood still: what has come meanwhile is read before it is given up.
+        # The loop may have been blocked: bytes that have arrived are read before the request fails.
         self._loop.call_soon(self._end, first)
 
     def _end(self, late: InFlightRequest) -> None:
-        """Give up a request unless its answer has come."""
+        """Gives up a request unless its response arrived meanwhile."""
         if late not in self._waiting or late.ends_at == NEVER:
             self._look()
             return

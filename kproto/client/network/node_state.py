@@ -1,6 +1,6 @@
-"""How a broker was reached lately, and when it is tried again (KIP-144, KIP-580, KIP-601).
+"""Tracks how connecting to a broker went, and when to try again (KIP-144, KIP-580, KIP-601).
 
-Plain data: knows no connection and no loop. All times in seconds of the client's clock.
+Plain data: knows no connection and no loop. All times are in seconds of the client's clock.
 """
 
 from __future__ import annotations
@@ -45,13 +45,15 @@ class NodeState:
 
     @property
     def connect_timeout_ms(self) -> int:
-        """How long the next attempt may take: doubles with each one that was too slow."""
+        """Returns the limit of the next attempt in ms: doubles after each attempt that timed out
+        (KIP-601).
+        """
         least = self._settings.connect_timeout_ms
         most = max(least, self._settings.connect_timeout_max_ms)
         return round(min(least * 2.0 ** min(self.timeouts, 30), most))
 
     def failed(self, error: KprotoError, now: float, chance: float, ip: str | None = None) -> None:
-        """An attempt ended at `now`; `chance` is a random number of at least 0 and below 1."""
+        """Notes an attempt that failed at `now`; `chance` is a random number, 0 <= chance < 1."""
         self.failures += 1
         self.timeouts = self.timeouts + 1 if isinstance(error, RequestTimeoutError) else 0
         self.error = error
@@ -66,7 +68,7 @@ class NodeState:
         self.not_before = now + wait_ms / 1000
 
     def succeeded(self) -> None:
-        """Begin anew: failures before a success do not count."""
+        """Forgets the failures before a success."""
         self.failures = self.timeouts = 0
         self.error = None
         self.failed_ip = None

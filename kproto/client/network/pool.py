@@ -30,16 +30,16 @@ __all__ = ["ConnectionPool"]
 
 _log: Final = logging.getLogger("kproto.client")
 
-#: So many addresses are remembered with how they were reached: brokers may come under ever new
-#: ones. One that is connected to, or waits to be, is not forgotten.
+#: The most node states that are kept, because brokers may get ever new addresses. The state of an
+#: address with a connection, or a pending one, is never dropped.
 MOST_ADDRESSES: Final = 1_000
 
-#: An address, and who has the connection for himself; None when it is shared.
+#: An address, and the owner of a connection of its own; None for the shared connection.
 _Key: TypeAlias = tuple[Address, object]
 
 
 class ConnectionPool:
-    """Connections by address and owner. Nothing is opened twice at once."""
+    """Opens and shares connections, by address and owner; one attempt at a time for each."""
 
     def __init__(
         self,
@@ -55,11 +55,11 @@ class ConnectionPool:
         self.home = LoopGuard()
         self._open: dict[_Key, BrokerConnection] = {}
         self._opening: dict[_Key, _Opening] = {}
-        self._ending: set[asyncio.Task[BrokerConnection]] = set()  # that nobody waits for any more
-        self._reach: dict[Address, NodeState] = {}
+        self._ending: set[asyncio.Task[BrokerConnection]] = set()  # without a caller that waits
+        self._node_states: dict[Address, NodeState] = {}
         self._idle_timer: Timer | None = None
         self._closed = False
-        #: The newest format of records that all brokers take which are connected.
+        #: The newest record format that every connected broker takes.
         self.message_magic = magic_of(settings.broker_version)
         self._tls = TlsContexts(settings.tls)
         if settings.sasl is not None and settings.sasl.readable and not self._tls.enabled:
@@ -69,27 +69,29 @@ class ConnectionPool:
             )
 
     def at_hand(self, address: Address) -> BrokerConnection | None:
-        """The shared connection to `address`, if it is open."""
+        """Returns the shared connection to `address`, if it is open."""
         connection = self._open.get((address, None))
         return connection if connection is not None and connection.usable else None
 
     def has_lost(self, address: Address) -> bool:
-        """True when the shared connection to `address` has failed, and no other was opened."""
+        """True if the shared connection to `address` has failed, and no other is open."""
         connection = self._open.get((address, None))
         return connection is not None and not connection.usable
 
     def wait_s(self, address: Address) -> float:
-        """How long nobody tries to reach `address`: the rest of its backoff, in seconds."""
-        reach = self._reach.get(address)
-        return 0.0 if reach is None else max(0.0, reach.not_before - self.clock.monotonic())
+        """Returns the rest of the backoff of `address`, in seconds."""
+        node_state = self._node_states.get(address)
+        return (
+            0.0 if node_state is None else max(0.0, node_state.not_before - self.clock.monotonic())
+        )
 
     async def to(self, address: Address, owner: object = None) -> BrokerConnection:
-        """A usable connection to `address`, shared or `owner`'s.
+        """Returns a usable connection to `address`, shared or that of `owner`.
 
-        Who asks while one is being opened gets that one, or its error. After a failure the next
-        attempt begins once the broker's backoff is over, and whoever asks before waits for it.
-        Raises what `BrokerConnection.open` raises, and ConfigurationError once the pool is closed,
-        or in another event loop.
+        Concurrent callers share one attempt, and its error. After a failure the next attempt starts
+        when the backoff of the broker is over, and callers wait for it. Raises what
+        `BrokerConnection.open` raises, and ConfigurationError once the pool is closed, or in
+        another event loop.
         """
         self.home.check()
         key = (address, owner)
@@ -107,7 +109,7 @@ class ConnectionPool:
             return await asyncio.shield(opening.task)
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if task is not None and not task.cancelling():  # it was not the caller who was
+            if task is not None and not task.cancelling():  # the caller was not cancelled
                 self._raise_if_closed()
                 raise BrokerConnectionError(
                     "the connection was closed", address=str(address)
@@ -116,10 +118,10 @@ class ConnectionPool:
         except KprotoError as error:
             if not opening.is_shared:
                 raise
-            raise copy(error) from None  # a raised exception collects its own traceback
+            raise copy(error) from None  # a raised exception keeps its own traceback
         finally:
             opening.waiting -= 1
-            # It may have been given up already, and another begun.
+            # It may have been aborted already, and another one started.
             if not opening.waiting and self._opening.get(key) is opening:
                 self._give_up(key)
 
@@ -127,52 +129,59 @@ class ConnectionPool:
         connection = self._open.get(key)
         if connection is None or connection.usable:
             return connection
-        # Found once: what comes of it is in the reach from now on.
+        # Only once: the node state holds the outcome from now on.
         del self._open[key]
         if connection.was_dropped:
             error = BrokerConnectionError("the connection was lost", address=str(key[0]))
             ip = None if connection.target is None else connection.target.ip
-            self._reach_of(key[0]).failed(error, connection.failed_at, _chance(), ip)
+            self._node_state_of(key[0]).failed(error, connection.failed_at, _chance(), ip)
         return None
 
-    def _reach_of(self, address: Address) -> NodeState:
-        known = self._reach.get(address)
+    def _node_state_of(self, address: Address) -> NodeState:
+        known = self._node_states.get(address)
         if known is None:
-            if len(self._reach) >= MOST_ADDRESSES:
-                self._forget_a_reach()
-            known = self._reach[address] = NodeState(self.settings)
+            if len(self._node_states) >= MOST_ADDRESSES:
+                self._drop_node_state()
+            known = self._node_states[address] = NodeState(self.settings)
         return known
 
-    def _forget_a_reach(self) -> None:
-        """Forget how the address was reached that was met first, of those that nobody waits for."""
+    def _drop_node_state(self) -> None:
+        """Drops the oldest node state of an address that has no connection and waits for no
+        backoff.
+        """
         in_use = {address for address, _ in (*self._open, *self._opening)}
         now = self.clock.monotonic()
-        for address, reach in self._reach.items():
-            if address not in in_use and reach.not_before <= now:
-                del self._reach[address]
+        for address, node_state in self._node_states.items():
+            if address not in in_use and node_state.not_before <= now:
+                del self._node_states[address]
                 return
 
     async def _connect(self, key: _Key) -> BrokerConnection:
         address, owner = key
-        reach = self._reach_of(address)
-        while (wait_s := reach.not_before - self.clock.monotonic()) > 0:
+        node_state = self._node_state_of(address)
+        while (wait_s := node_state.not_before - self.clock.monotonic()) > 0:
             await self.clock.sleep(wait_s)
         watch = self._observer.connection(str(address))
         try:
             connection = await watch.opening(
                 lambda: BrokerConnection.open(
-                    address, self.settings, self.clock, tls=self._tls, reach=reach, watch=watch
+                    address,
+                    self.settings,
+                    self.clock,
+                    tls=self._tls,
+                    node_state=node_state,
+                    watch=watch,
                 )
             )
         except KprotoError as error:
-            reach.failed(error, self.clock.monotonic(), _chance(), reach.failed_ip)
+            node_state.failed(error, self.clock.monotonic(), _chance(), node_state.failed_ip)
             raise
-        reach.succeeded()
+        node_state.succeeded()
         connection.reopen = lambda: self.to(address, owner)
         self._open[key] = connection
         usable = [each.message_magic for each in self._open.values() if each.usable]
         self.message_magic = min(usable, default=self.message_magic)
-        self._look_for_idle(self.settings.max_idle_ms / 1000)
+        self._schedule_idle_check(self.settings.max_idle_ms / 1000)
         return connection
 
     def _opened(self, key: _Key, task: asyncio.Task[BrokerConnection]) -> None:
@@ -181,10 +190,10 @@ class ConnectionPool:
             del self._opening[key]
         self._ending.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever waited has it
+            task.exception()  # its waiter has raised it
 
     def _give_up(self, key: _Key) -> None:
-        """Open that one no more: nobody waits for it."""
+        """Cancels a connection attempt that no caller waits for."""
         task = self._opening.pop(key).task
         if not task.done():
             self._ending.add(task)
@@ -192,13 +201,15 @@ class ConnectionPool:
 
     # Idle connections
 
-    def _look_for_idle(self, seconds: float) -> None:
-        """Look in so many seconds, unless that is planned already."""
+    def _schedule_idle_check(self, seconds: float) -> None:
+        """Sets the timer for idle connections, unless it is set."""
         if self._idle_timer is None and not self._closed and self.settings.max_idle_ms:
             self._idle_timer = self.clock.call_later(seconds, self._close_idle)
 
     def _close_idle(self) -> None:
-        """Close what nobody has used for `max_idle_ms`; it is opened again when it is needed."""
+        """Closes connections that were idle for `connections_max_idle_ms`; they are reopened on
+        demand.
+        """
         self._idle_timer = None
         limit_s = self.settings.max_idle_ms / 1000
         now = self.clock.monotonic()
@@ -211,18 +222,18 @@ class ConnectionPool:
             elif connection.usable:
                 first = min(first, max(connection.used_at + limit_s - now, limit_s / 10))
         if first != float("inf"):
-            self._look_for_idle(first)
+            self._schedule_idle_check(first)
 
     def _raise_if_closed(self) -> None:
         if self._closed:
             raise ConfigurationError("the client is closed; it cannot be used any more")
 
     async def release(self, owner: object) -> None:
-        """Close the connections that `owner` has for himself."""
-        await self._ended(self._taken_from(owner))
+        """Closes the connections that belong to `owner`, and waits until they are closed."""
+        await self._close_connections(self._taken_from(owner))
 
     def abort(self, owner: object) -> None:
-        """The same, for who cannot wait until they are closed."""
+        """Does the same without waiting."""
         for connection in self._taken_from(owner):
             connection.abort()
 
@@ -232,19 +243,19 @@ class ConnectionPool:
         return [self._open.pop(key) for key in list(self._open) if key[1] is owner]
 
     def abort_all(self) -> None:
-        """Close every connection at once; others are opened when they are asked for."""
+        """Closes every connection at once; new ones are opened on demand."""
         for connection in list(self._open.values()):
             connection.abort()
 
     async def close(self) -> None:
-        """Close every connection, those that are being opened too, and wait until they are."""
-        self._open_no_more()
+        """Closes every connection, pending ones too, and waits until they are closed."""
+        self._refuse_new()
         connections = list(self._open.values())
         self._open.clear()
-        await self._ended(connections)
+        await self._close_connections(connections)
 
     def dropped(self) -> None:
-        """Nobody has the client any more. Warns of what it left open, and closes that.
+        """Warns about a client that was not closed, and closes its connections.
 
         May be called in any thread.
         """
@@ -258,10 +269,10 @@ class ConnectionPool:
             loop.call_soon_threadsafe(self._abandon)
 
     def _abandon(self) -> None:
-        self._open_no_more()
+        self._refuse_new()
         self.abort_all()
 
-    def _open_no_more(self) -> None:
+    def _refuse_new(self) -> None:
         self._closed = True
         if self._idle_timer is not None:
             self._idle_timer.cancel()
@@ -270,16 +281,16 @@ class ConnectionPool:
             self._give_up(key)
 
     def forget(self) -> None:
-        """Have no connections any more, as their event loop is closed."""
+        """Drops all connections, because their event loop is closed."""
         self._closed = True
         self._open.clear()
         self._opening.clear()
         self._ending.clear()
 
-    async def _ended(self, connections: Sequence[BrokerConnection]) -> None:
-        """Close them and wait until they are, and until nothing is opened that nobody waits for.
+    async def _close_connections(self, connections: Sequence[BrokerConnection]) -> None:
+        """Closes connections, and waits for them and for cancelled attempts.
 
-        Who is cancelled meanwhile leaves none open.
+        Leaves no connection open when it is cancelled.
         """
         for connection in connections:
             connection.abort()
@@ -288,7 +299,7 @@ class ConnectionPool:
 
 
 class _Opening:
-    """A connection that is being opened, and how many wait for it."""
+    """A pending connection, and how many callers wait for it."""
 
     __slots__ = ("is_shared", "task", "waiting")
 

@@ -1,4 +1,4 @@
-"""How many requests may be under way at once, and who waits for one of them to end."""
+"""Limits the requests in flight, first come, first served."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ __all__ = ["RequestSlots"]
 
 
 class RequestSlots:
-    """So many may hold one at a time; who waits gets his in the order of asking.
-
-    Like asyncio.Semaphore, but one may also be taken in the turn in which it is asked for.
+    """A semaphore that serves waiters in their order, and whose slots can be taken
+    without waiting.
     """
 
     def __init__(self, count: int) -> None:
         self._free = count
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    def take_at_once(self) -> bool:
-        """Take one, if there is one: there is none as long as somebody waits for it."""
+    def try_acquire(self) -> bool:
+        """Takes a slot if there is one; there is none while any caller waits."""
         if not self._free:
             return False
         self._free -= 1
         return True
 
     async def take(self) -> None:
-        """Take one, once it is this caller's turn."""
-        if self.take_at_once():
+        """Takes a slot, after the callers that wait already."""
+        if self.try_acquire():
             return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
@@ -36,11 +35,11 @@ class RequestSlots:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
-                self.give_back()  # it had been handed over already
+                self.release()  # the slot was passed on already
             raise
 
-    def give_back(self) -> None:
-        """Hand it to who has waited longest; nobody who comes in between gets it."""
+    def release(self) -> None:
+        """Passes the slot to the caller that has waited longest, else frees it."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -57,4 +56,4 @@ class RequestSlots:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.give_back()
+        self.release()

@@ -1,4 +1,4 @@
-"""Which requests go out again by themselves, once their connection was lost. Plain data."""
+"""Decides which requests are sent again after their connection was lost. Plain data."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ...wire.errors import BrokerConnectionError
 
 __all__ = ["REPEATABLE", "may_resend"]
 
-#: Requests that only ask, so that a broker may be asked twice, by the names of their classes. Not
-#: Fetch: with a session the broker counts them (KIP-227).
+#: Requests that only read, by the names of their classes: a broker may process them twice. Not
+#: Fetch, because a fetch session counts its requests (KIP-227).
 REPEATABLE: Final = frozenset(
     (
         "ApiVersionsRequest",
@@ -44,8 +44,8 @@ REPEATABLE: Final = frozenset(
 
 
 def may_resend(request: type[Message], error: BrokerConnectionError) -> bool:
-    """True where the broker cannot have acted on a request, or it only asks.
+    """True if the broker cannot have processed a request, or the request only reads.
 
-    The latter where the broker closed after a silence, and may not have seen it at all.
+    A read is sent again only if the broker closed an idle connection, and may not have seen it.
     """
     return error.never_written or (error.woke and request._generated().__name__ in REPEATABLE)

@@ -1,8 +1,8 @@
-"""How long a connection is to send nothing, because its broker said so (KIP-219).
+"""Keeps a connection silent for as long as its broker throttles it (KIP-219).
 
-Since Kafka 2.0 a broker that throttles a client answers at once, says how long it reads no more of
-that connection, and leaves it to the client to wait. What waits here has not been written, so that
-no request's time runs meanwhile.
+Since Kafka 2.0 a broker that throttles a client answers at once, with the time for which it stops
+reading the connection, and the client waits. Requests that wait here are not written, so that their
+timeouts do not run.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Final
 from ...clock import Clock, Timer
 from ...messages.base import Response
 
-__all__ = ["Throttle", "asked_to_wait_ms"]
+__all__ = ["Throttle", "throttle_time_ms_of"]
 
-#: From which version on the answer comes before the wait, by the names of requests. Before it the
-#: broker has waited already, and what it says is what it did. Those that are not here came later,
-#: and mean it in every version. Source: the definitions' comments.
+#: The first version whose response is sent before the throttle time, by request name. In earlier
+#: versions the broker has waited already. Requests that are missing here are newer, and respond at
+#: once in every version. Source: the comments of the definitions.
 WAITS_BEHIND_FROM: Final = {
     "AddOffsetsToTxn": 1,
     "AddPartitionsToTxn": 1,
@@ -57,8 +57,8 @@ WAITS_BEHIND_FROM: Final = {
 }
 
 
-def asked_to_wait_ms(response: Response, version: int) -> int:
-    """For how long a response of that version asks to send no more, in ms."""
+def throttle_time_ms_of(response: Response, version: int) -> int:
+    """Returns for how long a response of that version asks the client to send nothing, in ms."""
     asked: int = getattr(response, "throttle_time_ms", 0)
     if asked > 0:
         name = type(response)._generated().__name__.removesuffix("Response")
@@ -68,7 +68,7 @@ def asked_to_wait_ms(response: Response, version: int) -> int:
 
 
 class Throttle:
-    """While it `is_on` nothing is sent: until `not_before`, in seconds of the clock."""
+    """Blocks writes while it `is_on`: until `not_before`, in seconds of the clock."""
 
     __slots__ = ("_clock", "_over", "_timer", "is_on", "not_before")
 
@@ -80,7 +80,7 @@ class Throttle:
         self.not_before = float("-inf")
 
     def begin(self, ms: int) -> None:
-        """Wait so long from now on; the longest of several counts."""
+        """Blocks for `ms` from now on, unless a longer throttle is in force."""
         until = self._clock.monotonic() + ms / 1000
         if until <= self.not_before or ms <= 0:
             return
@@ -91,7 +91,7 @@ class Throttle:
         self._timer = self._clock.call_later(ms / 1000, self.end)
 
     def end(self) -> None:
-        """Wait no longer."""
+        """Unblocks writes."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -100,10 +100,10 @@ class Throttle:
 
     @property
     def left_s(self) -> float:
-        """How long it lasts yet, in seconds."""
+        """Returns the remaining time, in seconds."""
         return max(0.0, self.not_before - self._clock.monotonic()) if self.is_on else 0.0
 
     async def over(self) -> None:
-        """Wait until it is over, or the connection is lost."""
+        """Waits until the throttle is over, or the connection is lost."""
         while self.is_on:
             await self._over.wait()

@@ -1,4 +1,4 @@
-"""The version in which a request is sent, by the fields that are set. Plain functions."""
+"""Selects the version of a request by the fields that are set. Plain functions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from ...messages.base import Request, Response
-from ...schema.set_fields import Shape, first_to_end, last_to_begin, shape_of
+from ...schema.version_limits import (
+    VersionedFields,
+    highest_version_limit,
+    lowest_version_limit,
+    versioned_fields,
+)
 from ...wire.errors import UnsupportedVersionError
 
 __all__ = ["version_for"]
@@ -18,14 +23,15 @@ R = TypeVar("R", bound=Response)
 def version_for(
     request: Request[R], version_of: Callable[[type[Request[R]], int | None], int]
 ) -> int:
-    """See `BrokerConnection.version_for`; `version_of` negotiates, up to a version if one is given.
+    """Does what `BrokerConnection.version_for` says; `version_of` negotiates, up to a version if
+    given.
 
-    Raises UnsupportedVersionError, which names the field that leaves none, or the two that exclude
-    each other.
+    Raises UnsupportedVersionError, which names the field that no common version has, or the two
+    fields that no version has together.
     """
     shape = _shape_of(type(request))  # type: ignore[arg-type]  # its objects have no hash
-    ending = first_to_end(shape, request)
-    beginning = last_to_begin(shape, request)
+    ending = highest_version_limit(shape, request)
+    beginning = lowest_version_limit(shape, request)
     name = type(request).__name__
     lowest = 0 if beginning is None else beginning.versions.lowest
     highest = None if ending is None else ending.versions.highest
@@ -52,5 +58,5 @@ def version_for(
 
 
 @lru_cache(maxsize=256)  # more than there are requests
-def _shape_of(request: type[Request[Any]]) -> Shape:
-    return shape_of(request._definition())
+def _shape_of(request: type[Request[Any]]) -> VersionedFields:
+    return versioned_fields(request._definition())

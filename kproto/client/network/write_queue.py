@@ -1,8 +1,8 @@
-"""`WriteQueue`: the bytes of one connection on their way out.
+"""Queues the bytes that one connection writes.
 
-What is written in one turn of the event loop goes out together. Nothing is written while the
-broker does not read, or has asked for a wait: who comes meanwhile stands in one line. Knows nothing
-of what the bytes say, and of requests only whether their bytes have been given to the socket.
+All frames of one turn of the event loop are written together. Nothing is written while the broker
+does not read or throttles this client: callers wait in one queue. Knows nothing of the meaning of
+the bytes, and of a request only whether the socket has its bytes.
 """
 
 from __future__ import annotations
@@ -19,121 +19,123 @@ from .throttle import Throttle
 
 __all__ = ["WriteQueue"]
 
-#: Turns of the loop in which it sees that the broker has closed: one for the socket, one to be told
-#: of it, one to be rid of it.
+#: Turns of the loop in which it notices that the broker closed: one polls the socket, one calls
+#: `connection_lost`, one runs what that scheduled.
 TURNS: Final = 3
 
-#: From this size in bytes on a frame is written alone: a copy of it costs more than a call.
+#: A frame of at least so many bytes is written alone: a copy costs more than a call.
 _LARGE_BYTES: Final = 65_536
 
 
 class WriteQueue:
-    """What goes out on a connection that is made later, by `attach`, and over with `end`.
+    """The outgoing bytes of a connection, from `attach` to `end`.
 
-    `used_at` is when something was written last, in seconds of the clock. `muting` is for how long
-    the broker has asked to be left alone.
+    `used_at` is when bytes were written last, in seconds of the clock. `throttle` is the throttle
+    that the broker asked for.
     """
 
     def __init__(self, clock: Clock) -> None:
         self.used_at = clock.monotonic()
-        self.muting = Throttle(clock)
+        self.throttle = Throttle(clock)
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._outgoing: list[bytes] = []
         self._unwritten: list[InFlightRequest] = []
         self._flush_is_due = False
-        self._is_over = False
+        self._has_ended = False
         self._is_paused = False
         self._writable = asyncio.Event()
         self._writable.set()
-        self._kept_waiting = 0  # who waits until it is writable
-        self._line = RequestSlots(1)  # in which they stand
+        self._queued_calls = 0  # calls that wait until it is writable
+        self._call_queue = RequestSlots(1)  # in their order
 
     # The socket
 
     def attach(self, transport: asyncio.Transport) -> None:
-        """From now on it goes out by `transport`, unless it is over already."""
+        """Writes to `transport` from now on, unless the queue has ended."""
         self._transport = transport
-        if self._is_over:
+        if self._has_ended:
             transport.abort()
 
     def detach(self) -> None:
-        """The socket is gone."""
+        """Notes that the socket is closed."""
         self._transport = None
 
     def pause(self) -> None:
-        """The broker does not read."""
+        """Stops writing: the broker does not read."""
         self._is_paused = True
         self._writable.clear()
 
     def resume(self) -> None:
-        """It reads again."""
+        """Writes again: the broker reads."""
         self._is_paused = False
         self._writable.set()
 
     def end(self) -> bool:
-        """Write nothing more, and drop the socket; False where there is none."""
-        self._is_over = True
+        """Stops writing for good and aborts the socket; returns False if there is none."""
+        self._has_ended = True
         self._outgoing.clear()
         self.resume()
-        self.muting.end()
+        self.throttle.end()
         if self._transport is None:
             return False
         self._transport.abort()
         return True
 
-    # Now or later
+    # Waiting
 
     @property
-    def is_free(self) -> bool:
-        """True where nothing has to be waited for before something is written."""
-        return not (self._kept_waiting or self._is_paused or self.muting.is_on)
+    def is_writable(self) -> bool:
+        """True if a write needs to wait for nothing."""
+        return not (self._queued_calls or self._is_paused or self.throttle.is_on)
 
     @property
-    def is_at_hand(self) -> bool:
-        """True where that is so, and what is written goes to a socket at once."""
+    def can_write_now(self) -> bool:
+        """True if a write needs to wait for nothing, and reaches a socket at once."""
         return not (
-            self._kept_waiting or self._is_paused or self.muting.is_on or self._transport is None
+            self._queued_calls or self._is_paused or self.throttle.is_on or self._transport is None
         )
 
     @property
     def is_empty(self) -> bool:
-        """True where nothing is to be written, and nobody waits to."""
-        return not (self._kept_waiting or self._outgoing)
+        """True if no bytes and no callers wait."""
+        return not (self._queued_calls or self._outgoing)
 
     async def turn(self, limit_s: float, is_quiet: Callable[[], bool]) -> None:
-        """Wait until the broker reads, behind those who wait already.
+        """Waits until the broker reads, behind the callers that wait already.
 
-        Where it `is_quiet`, the loop first sees whether the broker has closed the connection.
-        Raises TimeoutError after `limit_s` and what the broker asked for. Who writes at once when
-        it returns is overtaken by nobody.
+        If the connection `is_quiet`, the loop first gets the turns in which it notices that the
+        broker closed. Raises TimeoutError after `limit_s` plus the throttle time. No other caller
+        writes between the return of this call and a write in the same turn.
         """
-        self._kept_waiting += 1
+        self._queued_calls += 1
         try:
-            async with self._clock.timeout(limit_s + self.muting.left_s), self._line:
+            async with self._clock.timeout(limit_s + self.throttle.left_s), self._call_queue:
                 for _ in range(TURNS if is_quiet() else 0):
                     await asyncio.sleep(0)
-                await self.muting.over()
+                await self.throttle.over()
                 await self._writable.wait()
         finally:
-            self._kept_waiting -= 1
+            self._queued_calls -= 1
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Hold back all that is not written yet."""
-        self._kept_waiting += 1
+        """Holds back all writes that are queued."""
+        self._queued_calls += 1
         try:
-            async with self._line:
+            async with self._call_queue:
                 await self._writable.wait()
                 yield
         finally:
-            self._kept_waiting -= 1
+            self._queued_calls -= 1
 
     # Bytes
 
     def write(self, data: bytes, now: float) -> None:
-        """Write `data` in this turn, with what else is written then. `now` is the clock's."""
+        """Writes `data` in this turn, together with other frames. `now` is in seconds of
+        the clock.
+        """
         self._outgoing.append(data)
         self.used_at = now
         if not self._flush_is_due:
@@ -141,16 +143,16 @@ class WriteQueue:
             self._loop.call_soon(self._flush)
 
     def write_now(self, data: bytes, now: float) -> None:
-        """Write `data` at once, and what is still to be written before it. For who `is_at_hand`."""
+        """Writes `data` at once, after what is queued. Only while it `can_write_now`."""
         self.used_at = now
         if self._flush_is_due or self._transport is None:
             self._outgoing.append(data)
             self._flush()
-        elif not self._is_over:
+        elif not self._has_ended:
             self._transport.write(data)
 
     def note(self, exchange: InFlightRequest) -> None:
-        """Tell `exchange` when its bytes, which come next, have been given to the socket."""
+        """Marks `exchange` as not written until the socket has the next bytes."""
         exchange.is_written = False
         self._unwritten.append(exchange)
 
@@ -160,14 +162,16 @@ class WriteQueue:
             for exchange in self._unwritten:
                 exchange.is_written = True
             self._unwritten.clear()
-        if self._transport is not None and self._outgoing and not self._is_over:
+        if self._transport is not None and self._outgoing and not self._has_ended:
             for data in _joined(self._outgoing):
                 self._transport.write(data)
         self._outgoing.clear()
 
 
 def _joined(frames: list[bytes]) -> list[bytes]:
-    """Small frames as one, as each write costs a call; a large one alone, as copying costs more."""
+    """Joins small frames, because each write costs a call; keeps large ones, because a copy costs
+    more.
+    """
     if len(frames) == 1:
         return frames[:]
     joined: list[bytes] = []

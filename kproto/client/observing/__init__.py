@@ -1,1 +1,1 @@
-"""What a client does: counted, told to hooks, logged. Knows no connection and no loop."""
+"""Metrics, hooks and log lines of a client. Knows no connection and no loop."""

@@ -1,4 +1,4 @@
-"""The hooks of a user, called so that nothing they raise gets any further."""
+"""Calls the hooks of a user, and lets none of their exceptions through."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ FAULTS: Final = (Exception, asyncio.CancelledError)
 
 
 class SettledBatch(Protocol):
-    """A batch of a producer, once it is known what has become of its records."""
+    """A batch of a producer whose records are all acked or failed."""
 
     topic: str
     partition: int
 
     @property
     def count(self) -> int:
-        """How many records it holds."""
+        """Returns how many records it holds."""
         ...
 
     def record_at(self, position: int) -> ProducerRecord:
-        """One of them, as it was given."""
+        """Returns one of its records, as it was passed to the producer."""
         ...
 
     def failure(self, position: int) -> KprotoError | None:
-        """Why it was not acknowledged; None when it was."""
+        """Returns why a record was not acked; None if it was."""
         ...
 
     def ack(self, position: int) -> tuple[str, int, int, int]:
-        """Topic, partition, offset and timestamp."""
+        """Returns topic, partition, offset and timestamp of a record."""
         ...
 
 
 class HookCalls:
-    """The hooks that were overridden; None for each of the others. `failures` counts what raised.
+    """The overridden hooks; None for each of the others. `failures` counts exceptions of hooks.
 
-    `on_send` and `on_records` can be called wherever they are not None. Of what a hook raises, the
-    first of each kind is logged with its traceback, and the rest at DEBUG: a hook may be called for
-    each request.
+    `on_send` and `on_records` may be called if they are not None. The first exception of each kind
+    is logged with its traceback, the others at DEBUG, because a hook may be called for each
+    request.
     """
 
     def __init__(self, hooks: Hooks | None) -> None:
@@ -89,7 +89,7 @@ class HookCalls:
     # Records on their way
 
     def sent(self, topic: str, record: ProducerRecord) -> ProducerRecord:
-        """The record to send in place of one that was given."""
+        """Returns the record to send in place of `record`."""
         if self._send is None:
             return record
         try:
@@ -106,18 +106,18 @@ class HookCalls:
         topic: str,
         values: Iterator[bytes | ProducerRecord | None],
     ) -> Iterator[ProducerRecord]:
-        """The records to send in place of many, each made when it is taken."""
+        """Yields the records to send in place of many, each as it is taken."""
         for value in values:
             given = value if isinstance(value, ProducerRecord) else ProducerRecord(value)
             yield self.sent(topic, given)
 
     def not_taken(self, topic: str, record: ProducerRecord, error: BaseException) -> None:
-        """A record went into no batch."""
+        """Reports a record that entered no batch."""
         partition = record.partition if isinstance(record.partition, int) else -1
         self._acked(AckEvent(topic, partition, -1, -1, record, error))
 
     def settled(self, batch: SettledBatch) -> None:
-        """It is known what has become of the records of a batch."""
+        """Reports the outcome of each record of a batch."""
         if self._ack is None:
             return
         for position in range(batch.count):

@@ -1,7 +1,7 @@
-"""`ConnectionWatch`: one connection as it is observed: what is under way on it, and how it ended.
+"""Watches one connection: its requests in flight, and how it ends.
 
-Brokers answer the requests of a connection in their order, so that what is written stands in one
-line here too, and nobody hands a request back.
+Brokers answer the requests of a connection in order, so the watch keeps the requests in a queue of
+its own, and the connection passes none back.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ _Written = tuple[type[Message], int, int, float]
 
 
 class ConnectionWatch:
-    """Told by one connection what it writes and reads. Times are seconds of the client's clock."""
+    """Called by one connection for what it writes and reads. Times are in seconds of the client's
+    clock.
+    """
 
     __slots__ = (
         "_apis",
@@ -73,7 +75,7 @@ class ConnectionWatch:
     # Opening and closing
 
     async def opening(self, open_it: Callable[[], Awaitable[T]]) -> T:
-        """The connection that `open_it` opens; told once it is there, or failed."""
+        """Returns the connection that `open_it` opens; reports success or failure."""
         begun = self._monotonic()
         broker, address = self._broker, self.address
         try:
@@ -98,10 +100,11 @@ class ConnectionWatch:
         return connection
 
     def lost(self, error: KprotoError, *, had_work: bool, was_closed_here: bool) -> None:
-        """The connection is over: all that is under way gets no answer. May be told again.
+        """Reports the end of the connection: requests in flight get no response. May be called
+        again.
 
-        It `had_work` unless what was under way goes again by itself; it `was_closed_here` where the
-        client closed it itself.
+        `had_work` is False if the requests in flight are sent again; `was_closed_here` if the
+        client closed the connection itself.
         """
         under_way = len(self._written)
         while self._written:
@@ -133,17 +136,19 @@ class ConnectionWatch:
     # Requests
 
     def written(self, request: type[Message], version: int, size: int, now: float) -> None:
-        """A request that will be answered was written, a frame of `size` bytes."""
+        """Reports a request that will be answered, in a frame of `size` bytes."""
         self._written.append((request, version, size, now))
         self._broker.in_flight += 1
 
     def sent_only(self, request: type[Message], version: int, size: int, now: float) -> None:
-        """A request was written that no broker answers."""
+        """Reports a request that brokers do not answer."""
         self._broker.in_flight += 1
         self._over((request, version, size, now), 0, ())
 
     def answered(self, size: int, outcome: Response | KprotoError) -> None:
-        """The oldest request was answered by `size` bytes, the length before them not counted."""
+        """Reports the response of `size` bytes, without the length in front, to the
+        oldest request.
+        """
         if not self._written:
             return
         written = self._written.popleft()
@@ -205,7 +210,7 @@ class ConnectionWatch:
 
 
 class NullWatch(ConnectionWatch):
-    """Counts nothing and tells nothing: for connections that are nobody's."""
+    """Counts and reports nothing."""
 
     def __init__(self) -> None:
         super().__init__("", BrokerCounts(), {}, HookCalls(None), lambda: 0.0)
@@ -234,7 +239,7 @@ def _name_of(request: type[Message]) -> str:
 
 
 def _errors_of(response: Response) -> Sequence[str]:
-    """The names of all error codes in a response; straight on for what comes often."""
+    """Returns the names of all error codes in a response, with shortcuts for frequent responses."""
     parts = _PARTS.get(type(response))
     if parts is not None:
         often: Any = response
@@ -252,6 +257,6 @@ def _errors_of(response: Response) -> Sequence[str]:
 
 
 def _error_name(code: int) -> str:
-    """One name for all codes that nobody knows: a broker may make up many."""
+    """Returns one name for all unknown codes, because a broker may send many."""
     known = ERRORS.get(code)
     return "UNKNOWN_CODE" if known is None else known.name

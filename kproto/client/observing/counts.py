@@ -1,4 +1,4 @@
-"""What is counted, as plain numbers, and how `client.metrics()` shows it."""
+"""Counts what a client does, and formats the counts for `client.metrics()`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ApiCounts", "BatchCounts", "BrokerCounts", "GroupCounts", "RunCounts
 
 
 class ApiCounts:
-    """Requests of one API."""
+    """Counts the requests of one API."""
 
     __slots__ = ("bytes_in", "bytes_out", "errors", "latency", "name", "requests")
 
@@ -26,7 +26,7 @@ class ApiCounts:
         self.latency = Histogram(LATENCY_MS)
 
     def as_dict(self) -> dict[str, Any]:
-        """As `metrics` shows it."""
+        """Returns the counts as `metrics` shows them."""
         return {
             "requests": self.requests,
             "bytes_out": self.bytes_out,
@@ -37,7 +37,7 @@ class ApiCounts:
 
 
 class BrokerCounts:
-    """Connections to one address, and the requests under way there."""
+    """Counts the connections to one address, and the requests in flight there."""
 
     __slots__ = (
         "closed",
@@ -62,11 +62,11 @@ class BrokerCounts:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether a connection is open, or a request under way."""
+        """True if a connection is open, or a request is in flight."""
         return self.opened > self.closed or self.in_flight > 0
 
     def as_dict(self, node: int | None) -> dict[str, Any]:
-        """As `metrics` shows it."""
+        """Returns the counts as `metrics` shows them."""
         return {
             "node": node,
             "open": self.opened - self.closed,
@@ -81,7 +81,7 @@ class BrokerCounts:
 
 
 class BatchCounts:
-    """Batches that producers sent, and what became of their records."""
+    """Counts the batches of producers, and the outcomes of their records."""
 
     __slots__ = ("acknowledged", "bytes", "failed", "records")
 
@@ -93,7 +93,7 @@ class BatchCounts:
 
 
 class GroupCounts:
-    """What the members of one group have done that this client has."""
+    """Counts what the members of one group in this client did."""
 
     __slots__ = ("heartbeats", "joins", "late", "lost_partitions", "rebalances")
 
@@ -105,26 +105,26 @@ class GroupCounts:
         self.late = 0
 
     def as_dict(self) -> dict[str, int]:
-        """As `metrics` shows it."""
+        """Returns the counts as `metrics` shows them."""
         return {name: getattr(self, name) for name in sorted(self.__slots__)}
 
 
 class Running(Protocol):
-    """A `run` of a consumer."""
+    """A `run()` of a consumer."""
 
     @property
-    def in_hand(self) -> int:
-        """How many records are in hand."""
+    def records_in_flight(self) -> int:
+        """Returns how many records handlers process now."""
         ...
 
     @property
     def counts(self) -> dict[str, int]:
-        """What it has done so far."""
+        """Returns what it has done so far."""
         ...
 
 
 class RunCounts:
-    """What the runs of one group have done that this client has."""
+    """Counts what the runs of one group in this client did."""
 
     __slots__ = ("_ended", "_live")
 
@@ -134,7 +134,7 @@ class RunCounts:
 
     @contextmanager
     def during(self, run: Running) -> Iterator[None]:
-        """Count with it while it is under way, and what it has done from then on."""
+        """Counts a run while it lasts, and its results afterwards."""
         self._live.append(run)
         try:
             yield
@@ -143,8 +143,10 @@ class RunCounts:
             self._ended.update(run.counts)
 
     def as_dict(self) -> dict[str, int]:
-        """As `metrics` shows it."""
+        """Returns the counts as `metrics` shows them."""
         found = Counter(self._ended)
         for run in self._live:
             found.update(run.counts)
-        return dict(sorted(found.items())) | {"in_hand": sum(run.in_hand for run in self._live)}
+        return dict(sorted(found.items())) | {
+            "in_hand": sum(run.records_in_flight for run in self._live)
+        }

@@ -1,4 +1,4 @@
-"""`Histogram`: how often values fell between fixed bounds."""
+"""Counts values between fixed bounds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ BATCH_BYTES: Final = (100, 500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 
 
 
 class Histogram:
-    """`counts[i]` values were at most `bounds[i]`, and more than the one before; the last more."""
+    """`counts[i]` values were at most `bounds[i]` and above the bound before; the last count is
+    above all.
+    """
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -30,14 +32,14 @@ class Histogram:
         self.total: float = 0
 
     def add(self, value: float) -> None:
-        """Count one value."""
+        """Counts one value."""
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
     def as_dict(self) -> dict[str, Any]:
-        """`count`, `sum`, and in `buckets` how many were at most each bound, as Prometheus has it.
+        """Returns `count`, `sum` and the cumulative `buckets` by upper bound, as in Prometheus.
 
-        The last bound is called "+Inf".
+        The last bound is "+Inf".
         """
         names = [*map(str, self.bounds), "+Inf"]
         return {

@@ -1,7 +1,7 @@
-"""`Hooks`: what a user overrides to be told what a client does, and to change records on their way.
+"""Defines `Hooks`: methods that a user overrides to observe a client and to change its records.
 
-Each method is called in the client's event loop, between its own steps: it must return soon, and
-must not wait. What it raises is logged by `kproto.client`, and changes nothing.
+Each method is called in the client's event loop: it must return soon, and must not block. Its
+exceptions are logged by `kproto.client`, and change nothing.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = [
 
 
 class RequestEvent(NamedTuple):
-    """A request that is over: answered, or given up.
+    """A request that was answered or failed.
 
-    `api` is its name without "Request", `broker` is host:port. `bytes_out` and `bytes_in` are
-    those of the frames, 0 for no answer. `latency_ms` is from writing it to its response. `error`
-    is the name of the first error code in the response, or of the exception in place of one; None
-    where all is well.
+    `api` is the name of the request without "Request", `broker` is host:port. `bytes_out` and
+    `bytes_in` are frame sizes, 0 without a response. `latency_ms` is the time from write to
+    response. `error` is the name of the first error code in the response, or of the exception; None
+    without one.
     """
 
     api: str
@@ -44,10 +44,10 @@ class RequestEvent(NamedTuple):
 
 
 class RetryEvent(NamedTuple):
-    """Something is tried again after `error`, the `attempt`th in a row, in `wait_ms`.
+    """A retry after `error`, the `attempt`th in a row, in `wait_ms`.
 
-    `what` is "produce", "fetch" (of `topic` and `partition`), "metadata" (of `topic`), "leaders"
-    (a question to several leaders), "commit" (of a group's offsets) or "call" (any other).
+    `what` is "produce", "fetch" (of `topic` and `partition`), "metadata" (of `topic`), "leaders" (a
+    request to several leaders), "commit" (of offsets) or "call" (any other).
     """
 
     what: str
@@ -59,10 +59,10 @@ class RetryEvent(NamedTuple):
 
 
 class ConnectionEvent(NamedTuple):
-    """A connection to `broker`, host:port, was opened, closed, or could not be opened.
+    """A connection to `broker`, host:port, that was opened or closed, or failed to open.
 
-    `error` is why it was lost or could not be opened; None where the client opened or closed it.
-    `took_ms` is how long opening took, or how long it was open.
+    `error` is why it was lost or failed to open; None if the client opened or closed it. `took_ms`
+    is how long opening took, or how long it was open.
     """
 
     kind: Literal["opened", "closed", "failed"]
@@ -72,10 +72,10 @@ class ConnectionEvent(NamedTuple):
 
 
 class AckEvent(NamedTuple):
-    """What has become of a record that was given: acknowledged, or `error` says why not.
+    """The outcome of a record: it was acked, or `error` says why not.
 
-    `record` is what `on_send` returned. `partition` is -1 where none was chosen; `offset` and
-    `timestamp` are -1 where it was not acknowledged, or the broker did not say.
+    `record` is the one that `on_send` returned. `partition` is -1 if none was chosen; `offset` and
+    `timestamp` are -1 if the record was not acked, or the broker did not send them.
     """
 
     topic: str
@@ -87,35 +87,35 @@ class AckEvent(NamedTuple):
 
 
 class Hooks:
-    """Override what you want to hear of. What is not overridden costs nothing."""
+    """Base class for observers: a method that is not overridden costs nothing."""
 
     def on_request(self, event: RequestEvent) -> None:
-        """A request is over."""
+        """Called when a request was answered or has failed."""
 
     def on_retry(self, event: RetryEvent) -> None:
-        """Something is tried again."""
+        """Called before a retry."""
 
     def on_connection(self, event: ConnectionEvent) -> None:
-        """A connection was opened, closed, or could not be opened."""
+        """Called when a connection was opened or closed, or failed to open."""
 
     def on_send(self, topic: str, record: ProducerRecord) -> ProducerRecord:
-        """A record was given to a producer; returns the one to send in its place.
+        """Called with a record before it is sent; returns the record to send in its place.
 
-        Called once for each, before it is checked and before its partition is chosen, in the order
-        in which records are given. Where it raises, or returns no ProducerRecord, the record is
-        sent as it was given.
+        Called once per record, before the record is validated and its partition is chosen, in the
+        order of the calls. If it raises, or returns no ProducerRecord, the record is sent
+        unchanged.
         """
         return record
 
     def on_ack(self, event: AckEvent) -> None:
-        """A record was acknowledged or has failed. Called once for each that `on_send` was."""
+        """Called when a record was acked or has failed, once per call of `on_send`."""
 
     def on_records(self, topic: str, partition: int, records: list[Record]) -> Sequence[Record]:
-        """Records are about to be handed out; returns those to hand out in their place.
+        """Called with records before the consumer returns them; returns the records in their place.
 
-        Called for lists as they come from batches, in order; some may be left out, and values and
-        headers changed; offsets are to stay. Where it raises, or returns what are no records, they
-        are handed out as they came. `raw_batches` does not call it: nothing is opened there.
+        Called in order with the records of one or more batches. Records may be left out, and values
+        and headers changed; offsets must stay. If it raises, or returns no records, they are
+        returned unchanged. `raw_batches` does not call it, because it opens no batch.
         """
         return records
 
@@ -125,7 +125,7 @@ _METHODS: Final = tuple(name for name in vars(Hooks) if name.startswith("on_"))
 
 
 def check_hooks(hooks: object) -> None:
-    """Raises ConfigurationError for what are no hooks."""
+    """Raises ConfigurationError for an object that is not a `Hooks`."""
     if hooks is not None and not isinstance(hooks, Hooks):
         names = ", ".join(_METHODS)
         raise ConfigurationError(
@@ -141,7 +141,7 @@ def check_hooks(hooks: object) -> None:
 
 
 def overridden(hooks: Hooks | None, name: str) -> Callable[..., Any] | None:
-    """A method of hooks, if it was overridden, by a class or in the instance."""
+    """Returns a method of hooks if a class or the instance overrides it."""
     found = getattr(hooks, name, None)
     if found is None or getattr(found, "__func__", None) is vars(Hooks)[name]:
         return None

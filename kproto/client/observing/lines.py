@@ -1,7 +1,7 @@
-"""Lines of the log: one for each change of state, on one line each, whatever peers call themselves.
+"""Writes log lines: one line per change of state, without control characters of peers.
 
-All go to the logger `kproto.client`. Levels are named where the lines are: WARNING for what may
-want a person, INFO for what explains the rest, DEBUG for each request and each retry.
+All lines go to the logger `kproto.client`: WARNING for what may need a person, INFO for what
+explains the rest, DEBUG for each request and retry.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _DOING: Final = {"produce": "producing to", "fetch": "fetching"}
 
 
 def tells_changes() -> bool:
-    """True where lines of INFO are wanted."""
+    """True if INFO is enabled."""
     return wants(logging.INFO)
 
 
 def say(level: int, text: str, *values: object) -> None:
-    """Log a line. Values are shown as text that is bounded and has no control characters."""
+    """Logs a line. Values become text of bounded length without control characters."""
     if wants(level):
         shown = [each if isinstance(each, int | float) else printable(str(each)) for each in values]
         _log.log(level, text, *shown, stacklevel=2)
 
 
 def at(topic: str | None, partition: int | None) -> str:
-    """A partition, a topic, or nothing of the kind."""
+    """Formats a partition, a topic, or neither."""
     if topic is None:
         return ""
     return topic if partition is None else f"{topic}[{partition}]"
@@ -48,14 +48,14 @@ _FORGOTTEN_S: Final = 60.0
 
 
 def reason_of(error: Exception) -> str:
-    """What is wrong with a connection, without the address, which the line has."""
+    """Returns the reason of a connection error, without the address, which the line has."""
     return error.reason if isinstance(error, BrokerConnectionError) else str(error)
 
 
 class Troubles:
-    """Partitions that wait after an error: a line when the first does, and when none does more.
+    """Logs the first and the last partition that waits after an error.
 
-    Between the two a broker may be away and a thousand partitions with it.
+    Between the two lines a broker and a thousand partitions may be unavailable.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Troubles:
         self._most: dict[str, int] = {}
 
     def begin(self, what: str, topic: str, partition: int, error: Exception, now: float) -> None:
-        """A partition waits for another attempt, since `now` in seconds of the clock."""
+        """Notes a partition that waits for a retry since `now`, in seconds of the clock."""
         waiting = self._waiting.setdefault(what, {})
         if now - self._heard.get(what, now) > _FORGOTTEN_S:
             waiting.clear()
@@ -86,7 +86,7 @@ class Troubles:
     def end(
         self, what: str, topic: str, partition: int, now: float, *, is_given_up: bool = False
     ) -> None:
-        """A partition goes on, or is given up."""
+        """Notes that a partition works again, or that its operation failed for good."""
         waiting = self._waiting.get(what)
         if not waiting or waiting.pop((topic, partition), self) is self or waiting:
             return

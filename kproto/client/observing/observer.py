@@ -1,7 +1,7 @@
-"""`Observer`: all that one client tells of itself. Counts, calls hooks, logs; decides nothing.
+"""Observes one client: counts, calls hooks and logs. Decides nothing.
 
-The rooms of the client call it where something has happened: once a request, a batch or a change
-of state, never once a record. What it counts is plain numbers, which `metrics` puts together.
+The packages of the client call it once per request, batch or change of state, never once per
+record. Counts are plain numbers; `metrics` collects them.
 """
 
 from __future__ import annotations
@@ -32,34 +32,36 @@ MOST_ADDRESSES: Final = 1_000
 
 
 class HoldsRecords(Protocol):
-    """What a producer holds that is not settled."""
+    """A producer's incomplete records."""
 
     buffered: int
 
     @property
     def incomplete_records(self) -> int:
-        """How many records are neither acknowledged nor given up."""
+        """Returns how many records are neither acked nor failed."""
         ...
 
 
 class HasPositions(Protocol):
-    """A consumer."""
+    """A consumer's positions."""
 
     @property
     def positions(self) -> dict[tuple[str, int], int]:
-        """The offset of the next record of each partition."""
+        """Returns the offset of the next record of each partition."""
         ...
 
 
 class RetriedAttempts(Protocol):
-    """How often something has failed in a row, and when it is tried again, in seconds."""
+    """The consecutive failures of an operation, and the time of the next attempt, in seconds."""
 
     count: int
     not_before: float
 
 
 class Observer:
-    """What one client counts and tells. `monotonic` is the client's clock, in seconds."""
+    """The metrics, hooks and log of one client. `monotonic` returns the client's clock,
+    in seconds.
+    """
 
     def __init__(self, hooks: Hooks | None, monotonic: Callable[[], float]) -> None:
         self.calls = HookCalls(hooks)
@@ -80,13 +82,15 @@ class Observer:
         self._is_over = False
 
     def over(self) -> None:
-        """The client is being closed: what fails by that is not tried again."""
+        """Notes that the client closes: errors from now on are not retries."""
         self._is_over = True
 
     # Connections and the cluster
 
     def connection(self, address: str) -> ConnectionWatch:
-        """Who watches a connection to `address`, host:port, that is about to be opened."""
+        """Returns the watch for a connection to `address`, host:port, that is about to be
+        opened.
+        """
         broker = self._brokers.get(address)
         if broker is None:
             self._forget_addresses()
@@ -94,7 +98,7 @@ class Observer:
         return ConnectionWatch(address, broker, self._apis, self.calls, self._monotonic)
 
     def _forget_addresses(self) -> None:
-        """Make room for one more address, at the cost of the oldest that has no connection."""
+        """Drops the counts of the oldest address without a connection."""
         if len(self._brokers) >= MOST_ADDRESSES:
             of_no_use = (
                 address for address, broker in self._brokers.items() if not broker.is_in_use
@@ -105,25 +109,25 @@ class Observer:
 
     @property
     def tells_changes(self) -> bool:
-        """True where somebody wants to know how the cluster changes."""
+        """True if changes of the cluster are logged."""
         return tells_changes()
 
     def refreshed(self) -> None:
-        """Metadata came."""
+        """Counts a Metadata response."""
         self._refreshes += 1
         self._refreshed_at = self._monotonic()
 
     def changed(self, lines: Iterable[str]) -> None:
-        """The cluster is another than before, as `lines` say."""
+        """Logs how the cluster changed."""
         for line in lines:
             say(logging.INFO, "%s", line)
 
     def another_cluster(self, now: str | None, before: str) -> None:
-        """Metadata has another cluster id than before."""
+        """Logs that metadata has another cluster id than before."""
         say(logging.WARNING, "the cluster has id %s, and had %s", now, before)
 
     def rebootstrapped(self, why: str, servers: str) -> None:
-        """What is known of the cluster is believed no more; the bootstrap servers are asked."""
+        """Logs that the metadata was dropped and the bootstrap servers are asked."""
         self._rebootstraps += 1
         say(logging.WARNING, "%s: going back to the bootstrap servers %s", why, servers)
 
@@ -135,7 +139,7 @@ class Observer:
         topic: str | None = None,
         partition: int | None = None,
     ) -> None:
-        """Something failed and is tried again; see `RetryEvent`."""
+        """Reports a retry; see `RetryEvent`."""
         if self._is_over:
             return
         self._retries[what] += 1
@@ -153,25 +157,25 @@ class Observer:
             say(logging.DEBUG, line, doing, attempts.count, wait_ms, error)
 
     def recovered(self, what: str, topic: str, partition: int) -> None:
-        """What failed before has succeeded."""
+        """Notes that an operation succeeded after failures."""
         self._troubles.end(what, topic, partition, self._monotonic())
 
-    def failed_batches(self, what: str, topic: str, partition: int) -> None:
-        """What failed before is not tried again."""
+    def gave_up(self, what: str, topic: str, partition: int) -> None:
+        """Notes that an operation is not retried any more."""
         self._troubles.end(what, topic, partition, self._monotonic(), is_given_up=True)
 
     # Producers
 
     def producer(self, held: HoldsRecords) -> None:
-        """A producer is there, for as long as somebody has it."""
+        """Registers a producer, by a weak reference."""
         self._producers.add(held)
 
     def identified(self, producer_id: int, epoch: int) -> None:
-        """A producer has an id."""
+        """Logs the producer id of a producer."""
         say(logging.INFO, "the producer has id %d, epoch %d", producer_id, epoch)
 
     def without_ids(self, address: str) -> None:
-        """The brokers are too old for producer ids, and the user did not ask for them."""
+        """Logs that the brokers are too old for producer ids, and idempotence was not requested."""
         say(
             logging.WARNING,
             "%s gives no producer ids, as it is older than Kafka 0.11: retries may store a record"
@@ -180,12 +184,14 @@ class Observer:
         )
 
     def batch_sent(self, records: int, size: int) -> None:
-        """A batch goes out, for the first time or again, `size` bytes compressed."""
+        """Counts a batch that is sent, for the first time or again; `size` is in bytes after
+        compression.
+        """
         self._batches.records.add(records)
         self._batches.bytes.add(size)
 
     def settled(self, batch: SettledBatch, error: KprotoError | None) -> None:
-        """It is known what has become of a batch, whole or in parts; the first error, if any."""
+        """Counts the outcome of a batch; `error` is the first error of its records, if any."""
         if error is None:
             self._batches.acknowledged += batch.count
         else:
@@ -196,7 +202,7 @@ class Observer:
         failed = [batch.failure(position) is not None for position in range(batch.count)]
         self._batches.failed += sum(failed)
         self._batches.acknowledged += len(failed) - sum(failed)
-        self.failed_batches("produce", batch.topic, batch.partition)
+        self.gave_up("produce", batch.topic, batch.partition)
         place = at(batch.topic, batch.partition)
         if isinstance(error, BrokerResponseError) and error.name in _FENCED:
             say(logging.WARNING, "the producer was fenced at %s: %s", place, error)
@@ -205,23 +211,25 @@ class Observer:
     # Consumers
 
     def consumer(self, consumer: HasPositions, ends: dict[tuple[str, int], int]) -> None:
-        """A consumer is there; in `ends` it notes the high watermark of each partition."""
+        """Registers a consumer; it stores the high watermark of each partition in `ends`."""
         self._consumers[consumer] = ends
 
     # Groups
 
     def group(self, group_id: str) -> GroupCounts:
-        """Where members of a group count what they do."""
+        """Returns the counts of a group's members."""
         return self._groups.setdefault(group_id, GroupCounts())
 
     def runs(self, group_id: str) -> RunCounts:
-        """Where what `run` does of a group is counted."""
+        """Returns the counts of a group's runs."""
         return self._runs.setdefault(group_id, RunCounts())
 
     # What is told of it all
 
     def metrics(self, nodes: Mapping[str, int]) -> dict[str, Any]:
-        """See `Client.metrics`; `nodes` are the ids of brokers by host:port."""
+        """Returns the metrics of the client; see `Client.metrics`. `nodes` maps host:port to node
+        ids.
+        """
         age = None
         if self._refreshed_at is not None:
             age = round(1000 * (self._monotonic() - self._refreshed_at), 3)
@@ -255,7 +263,7 @@ class Observer:
         }
 
     def _lag(self) -> dict[str, dict[str, int]]:
-        """By topic and partition; the largest where several consumers read one."""
+        """Returns the lag by topic and partition; the largest if several consumers read one."""
         found: dict[str, dict[str, int]] = {}
         for consumer, ends in list(self._consumers.items()):
             positions = consumer.positions
@@ -269,7 +277,7 @@ class Observer:
 
 
 class NullObserver(Observer):
-    """Counts nothing, for who measures what counting costs."""
+    """Counts nothing; for measurements of the cost of counting."""
 
     def connection(self, address: str) -> ConnectionWatch:
         return NO_WATCH
@@ -290,7 +298,7 @@ class NullObserver(Observer):
     def recovered(self, what: str, topic: str, partition: int) -> None:
         pass
 
-    def failed_batches(self, what: str, topic: str, partition: int) -> None:
+    def gave_up(self, what: str, topic: str, partition: int) -> None:
         pass
 
     def batch_sent(self, records: int, size: int) -> None:

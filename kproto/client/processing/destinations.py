@@ -1,6 +1,6 @@
-"""The topics that records are sent on to: whether they are there, and may be written to.
+"""Checks the topics to which records are forwarded: whether they exist and may be written.
 
-That is told before anything is handled, and not when the first record fails.
+`run` raises these errors before it processes anything, and not when the first record fails.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _NO_RIGHT: Final = "TOPIC_AUTHORIZATION_FAILED"
 
 
 async def check_outlets(view: ClusterView, names: Iterable[str]) -> None:
-    """Raises ConfigurationError for a topic that is not there, or that may not be written to.
+    """Raises ConfigurationError for a topic that does not exist, or that may not be written.
 
-    One that was just created is waited for, `topic_timeout_ms` at most; none is ever created by
-    asking. Raises BrokerResponseError for what else a broker says of one.
+    A new topic is waited for, for `metadata_wait_ms`; none is created. Raises BrokerResponseError
+    for other errors of a broker.
     """
     names = list(names)
     for name in names:

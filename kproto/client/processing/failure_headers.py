@@ -1,7 +1,7 @@
-"""What is told of a record that could not be handled, in headers behind its own.
+"""Writes the failure of a record into headers that follow its own.
 
-Key, value and headers stay as they came, byte for byte; these are added at the end, always all of
-them and in this order, so that they can be taken off again.
+Key, value and headers stay as they were, byte for byte; these headers are added at the end, always
+all of them and in this order, so that they can be removed again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = [
     "due_of",
     "failure_of",
     "headers_with",
-    "noted",
     "origin_of",
     "text_of",
+    "with_record_note",
 ]
 
 _TOPIC: Final = "kproto.origin.topic"
@@ -52,11 +52,11 @@ _LONGEST: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What became of a record: where it first came from, and why it is where it is now.
+    """The failure of a forwarded record: its origin, and the reason.
 
-    `timestamp` is that of the first record in ms; `attempts` are all so far. `due_ms` is when it is
-    to be tried again, in ms since 1970; None for a dead letter. `headers` are those that the record
-    came with.
+    `timestamp` is that of the original record in ms; `attempts` counts all so far. `due_ms` is when
+    it is retried, in ms since 1970; None for a dead letter. `headers` are those of the original
+    record.
     """
 
     topic: str
@@ -72,9 +72,9 @@ class Failure:
 
 
 def failure_of(record: Record) -> Failure | None:
-    """What `run` has told of a record that it sent on; None for any other record.
+    """Returns the failure of a record that `run` forwarded; None for any other record.
 
-    Raises CorruptBatchError where the headers of the record cannot be read.
+    Raises CorruptBatchError if the headers of the record cannot be read.
     """
     headers = record.headers
     count = len(FAILURE_HEADERS)
@@ -101,8 +101,8 @@ def failure_of(record: Record) -> Failure | None:
 
 
 class Due(NamedTuple):
-    """When a record of a retry topic is to be handled, in ms since 1970; `group` has put it there,
-    "" where that is not told.
+    """When a record of a retry topic is due, in ms since 1970; `group` forwarded it, ""
+    if unknown.
     """
 
     at_ms: float
@@ -110,9 +110,9 @@ class Due(NamedTuple):
 
 
 def due_of(record: Record, delay_ms: int, now_ms: int) -> Due:
-    """When a record of a retry topic is due, in ms since 1970; also one that others put there.
+    """Returns when a record of a retry topic is due, in ms since 1970, also one of other producers.
 
-    That is no later than the delay from now, whatever the clock of who has put it there said.
+    That is at most the delay from now, whatever the clock of the producer said.
     """
     try:
         told = failure_of(record)
@@ -123,7 +123,7 @@ def due_of(record: Record, delay_ms: int, now_ms: int) -> Due:
 
 
 def origin_of(record: Record) -> Failure:
-    """The same, with a record that did not fail before as its own origin."""
+    """Returns the failure of a record; a record without one is its own origin."""
     told = failure_of(record)
     if told is not None:
         return told
@@ -144,7 +144,7 @@ def origin_of(record: Record) -> Failure:
 def headers_with(
     origin: Failure, error: BaseException, group: str, attempts: int, due_ms: int | None
 ) -> list[Header]:
-    """The headers of a record that failed with `error`; `attempts` are all so far."""
+    """Returns the headers of a record that failed with `error`; `attempts` counts all so far."""
     kind = type(error)
     told: dict[str, object] = {
         _TOPIC: origin.topic,
@@ -166,8 +166,8 @@ def headers_with(
     ]
 
 
-def noted(error: BaseException, record: Record) -> BaseException:
-    """The error of a record that is not done, which says so."""
+def with_record_note(error: BaseException, record: Record) -> BaseException:
+    """Returns the error with a note that names the record, which is not processed."""
     error.add_note(
         f"raised by the handler of {record.topic}[{record.partition}] at offset {record.offset}, "
         "which is not done"
@@ -176,7 +176,7 @@ def noted(error: BaseException, record: Record) -> BaseException:
 
 
 def text_of(error: BaseException) -> str:
-    """What an error says, as far as it can be made; up to 2,000 bytes."""
+    """Returns the text of an error, as far as it has one; up to 2,000 bytes."""
     try:
         text = str(error)
     except Exception as fault:  # noqa: BLE001 - of the user's class: the record is sent on anyway

@@ -1,4 +1,4 @@
-"""What the log tells of records that failed, and of errors that nobody was told."""
+"""Logs failed records, and errors that no call raises."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from ...records import Record
 from ..observing.lines import say
 from .failure_headers import text_of
 
-__all__ = ["say_failed", "say_untold"]
+__all__ = ["log_failed", "log_unraised"]
 
 
-def say_failed(
+def log_failed(
     record: Record, error: BaseException, what: str, level: int = logging.WARNING
 ) -> None:
-    """What becomes of a record, and with which error its handler failed."""
+    """Logs what happens to a record, and the error of its handler."""
     place = (record.topic, record.partition, record.offset)
     kind = type(error).__name__
     say(level, "%s[%d] at offset %d %s: %s: %s", *place, what, kind, text_of(error))
 
 
-def say_untold(error: BaseException) -> None:
-    """An error that nothing mends and that `run` does not raise, as it raises another one."""
+def log_unraised(error: BaseException) -> None:
+    """Logs an error that `run` does not raise, because it raises another one."""
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     say(
         logging.WARNING,

@@ -1,6 +1,6 @@
-"""What becomes of a record whose handler has failed: again, to another topic, or to whoever asked.
+"""Decides what happens to a record whose handler failed: retry, forward, or raise.
 
-Plain functions on plain data; `chance` and times are passed in.
+Plain functions on plain data; times and `chance` are passed in.
 """
 
 from __future__ import annotations
@@ -14,20 +14,23 @@ __all__ = ["Forward", "Raise", "Retry", "Step", "next_step", "stop_in"]
 
 
 class Retry(NamedTuple):
-    """The same again, after a wait."""
+    """Retries the record after a backoff."""
 
     wait_ms: float
 
 
 class Forward(NamedTuple):
-    """It is done here once `topic` has it, to be due after `delay_ms`; None: a dead letter."""
+    """Forwards the record to `topic`, where it is due after `delay_ms`; None for a dead letter.
+
+    The record is processed here once the topic has it.
+    """
 
     topic: str
     delay_ms: int | None
 
 
 class Raise(NamedTuple):
-    """It is not done, and nothing mends it: `run` ends with the error."""
+    """Ends `run` with the error; the record is not processed."""
 
 
 Step = Retry | Forward | Raise
@@ -42,9 +45,9 @@ def next_step(
     *,
     is_readable: bool,
 ) -> Step:
-    """What follows when a record of `topic` has failed for the `attempts`th time in a row here.
+    """Returns the step for a record of `topic` that has failed `attempts` times in a row here.
 
-    One that is not readable, as `decode` has refused it, never will be: a dead letter at once.
+    A record that `decode` refused is not readable, and is a dead letter at once.
     """
     if is_readable:
         retries = settings.retries
@@ -62,10 +65,10 @@ def next_step(
 
 
 def stop_in(error: BaseException) -> Stop | None:
-    """The `Stop` that a handler has raised, also in a group, as from a TaskGroup; None for others.
+    """Returns the `Stop` that a handler raised, also in an exception group; None for other errors.
 
-    Of a group it is done where nothing else is in it, and each says so. One that has what is no
-    Exception is none: that is raised.
+    A group counts as processed only if it holds nothing but `Stop`s that say so. A group with an
+    error that is no Exception is not a stop: it is raised.
     """
     if isinstance(error, Stop):
         return error

@@ -1,4 +1,4 @@
-"""What is called with each record: the user's handler, and what decodes for it. Knows no task."""
+"""Wraps the user's handler, and the function that decodes for it. Knows no task."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Handle: TypeAlias = Callable[[Record], Awaitable[object]]
 
 
 class UndecodableError(Exception):
-    """`decode` has refused a record."""
+    """Raised when `decode` refuses a record."""
 
 
 def handle_of(
     handler: Callable[[Any], Awaitable[object]], decode: Callable[[Record], Any] | None
 ) -> Handle:
-    """What is called with each record. Raises ConfigurationError for what cannot be called.
+    """Returns the call for each record. Raises ConfigurationError for what cannot be called.
 
-    A handler that turns out to be a plain function gets a ConfigurationError, too.
+    A handler that turns out to be a plain function raises a ConfigurationError, too.
     """
     if not callable(handler):
         raise ConfigurationError(f"handler is {handler!r:.80}; it must be an async function")
@@ -50,7 +50,7 @@ async def _checked(handler: Callable[[Any], Awaitable[object]], given: object) -
 
 
 class NotAsyncError(ConfigurationError):
-    """Told to the caller at once: no retry mends it."""
+    """Raised at once for a plain function as handler: no retry solves it."""
 
 
 async def _handle_decoded(

@@ -1,8 +1,8 @@
-"""`ProcessingPool`: the tasks that handle records. What may be handled when, says `tracker`.
+"""Runs the tasks that process records: one reads, up to `workers` call the handler.
 
-One task reads, and up to `workers` handle: each takes a lane, handles some of it, and takes the
-next; it ends where there is none. Who has called `run` waits meanwhile, and sees to the end: what
-is in hand then has its time, and no task is left.
+`tracker` decides which record may be processed when. A worker takes a shard, processes some of its
+records, and takes the next shard; it ends when none is ready. The caller of `run` waits meanwhile,
+and drains the pool at the end: records in flight get their time, and no task is left running.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Final
 from ...clock import Clock, Timer
 from ...records import Header, Record
 from ..core.tasks import is_in_task, until_ended
+from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..metadata.cluster import TopicPartition
 from ..observing.lines import say
-from .failure_headers import due_of, headers_with, noted, origin_of, text_of
-from .failure_log import say_failed, say_untold
+from .failure_headers import due_of, headers_with, origin_of, text_of, with_record_note
+from .failure_log import log_failed, log_unraised
 from .failure_policy import Forward, Retry, next_step, stop_in
 from .handlers import Handle, NotAsyncError, UndecodableError
 from .ports import ConsumerPort, RecordSink
@@ -39,19 +40,17 @@ logger = logging.getLogger("kproto.client")
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
 
-#: Handlers that wait for nothing let the loop turn so often, in seconds, as reading does; after so
-#: long a turn a heartbeat and its answer take so many turns.
-_GIVE_WAY_S: Final = 0.001
-_LONG_S: Final = 0.02
-_TURNS: Final = 10
+#: A batch of records ends when its handlers have taken so long, in seconds.
+_LONG_TURN_S: Final = 0.02
 
-#: After so many records of a portion it is looked whether it takes that long: handlers that are
-#: fast at first may be slow, and hold up the loop.
-_LOOK: Final = 16
+
+#: After so many records of a batch the pool checks its duration: handlers that were fast may become
+#: slow, and block the loop.
+_CHECK_EVERY: Final = 16
 
 
 class ProcessingPool:
-    """One `run` of a consumer. `group_id` is told to whoever finds a record that failed."""
+    """One `run()` of a consumer. The headers of a failed record name `group_id`."""
 
     def __init__(
         self,
@@ -72,61 +71,60 @@ class ProcessingPool:
         self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
         self._tracker = Tracker(settings.order, settings.max_ahead)
         self._workers: set[Worker] = set()
-        self._portions = AdaptiveBatchSize()
-        self._gives_way_at = _LONG_AGO
-        self._has_turned = True
+        self._batch_size = AdaptiveBatchSize()
+        self._yielder = LoopYielder()
         self._timer: Timer | None = None
         self._timer_at = _NEVER
-        self._commits_by: Timer | None = None
-        self._stopping = asyncio.Event()
+        self._commit_timer: Timer | None = None
+        self._is_stopping = asyncio.Event()
         self._changed = asyncio.Event()
-        self._is_hurried = False
+        self._is_cancelling = False
         self._is_over = False
         self._ends_by = _LONG_AGO
         self._error: BaseException | None = None
-        self._handled = self._retried = self._put_off = self._dead_letters = 0
+        self._handled = self._retried = self._sent_to_retry = self._dead_letters = 0
 
     @property
     def summary(self) -> RunSummary:
-        """What was done so far."""
-        lanes = [worker.lane for worker in self._workers]
-        handled = self._handled + sum(x.handled for x in lanes if isinstance(x, OrderedShard))
-        return RunSummary(handled, self._retried, self._put_off, self._dead_letters)
+        """Returns the results so far."""
+        shards = [worker.shard for worker in self._workers]
+        handled = self._handled + sum(x.handled for x in shards if isinstance(x, OrderedShard))
+        return RunSummary(handled, self._retried, self._sent_to_retry, self._dead_letters)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The same by name, for metrics."""
+        """Returns the results so far by name, for metrics."""
         return self.summary._asdict()
 
     @property
-    def in_hand(self) -> int:
-        """How many records are in hand."""
-        return sum(worker.lane is not None for worker in self._workers)
+    def records_in_flight(self) -> int:
+        """Returns how many records handlers process now."""
+        return sum(worker.shard is not None for worker in self._workers)
 
     @property
     def error(self) -> BaseException | None:
-        """What has ended it before its time."""
+        """Returns the error that stopped the pool."""
         return self._error
 
     @property
     def left_ms(self) -> float:
-        """What is left of `drain_timeout_ms` once it is to stop; nothing cancelled once more."""
+        """Returns the rest of `drain_timeout_ms`; 0 after a second cancellation."""
         return max(0.0, (self._ends_by - self._clock.monotonic()) * 1000)
 
-    # From the beginning to the end
+    # Start and end
 
     async def until_stopped(self) -> None:
-        """Read and handle, until somebody has it stop, or something fails.
+        """Reads and processes until the pool is stopped, or fails.
 
-        However it ends, what is in hand is finished, within `drain_timeout_ms`; also cancelled.
-        Cancelled once more, that is, too, at once.
+        However it ends, cancelled too, records in flight are finished within `drain_timeout_ms`. A
+        second cancellation ends that at once.
         """
         reader = asyncio.create_task(self._read())
         reader.add_done_callback(self._read_ended)
         cancelled: asyncio.CancelledError | None = None
         try:
             try:
-                await self._stopping.wait()
+                await self._is_stopping.wait()
             except asyncio.CancelledError as error:
                 cancelled = error
             self.stop()
@@ -144,45 +142,45 @@ class ProcessingPool:
             raise
         finally:
             self._is_over = True
-            for timer in (self._timer, self._commits_by):
+            for timer in (self._timer, self._commit_timer):
                 if timer is not None:
                     timer.cancel()
-            self.hurry()
+            self.cancel_handlers()
             await until_ended([reader, *(worker.task for worker in self._workers)])
         if cancelled is not None:
             raise cancelled
 
     def stop(self) -> None:
-        """Take no more, and begin nothing."""
-        if not self._stopping.is_set():
-            self._stopping.set()
-            self._tracker.part_all()
+        """Takes no more records, and starts no handler."""
+        if not self._is_stopping.is_set():
+            self._is_stopping.set()
+            self._tracker.drain_all()
 
     def signalled(self) -> None:
-        """Stop; told so again, at once."""
-        if self._stopping.is_set():
-            self.hurry()
+        """Stops; a second signal cancels the handlers."""
+        if self._is_stopping.is_set():
+            self.cancel_handlers()
         self.stop()
 
-    def hurry(self) -> None:
-        """Cancel what is in hand, which is not done."""
-        self._is_hurried = True
+    def cancel_handlers(self) -> None:
+        """Cancels the handlers; their records are not processed."""
+        self._is_cancelling = True
         self._changed.set()
         for worker in self._workers:
             worker.cancel()
 
     def fail(self, error: BaseException) -> None:
-        """End with this error, or with one that came before."""
+        """Stops with this error, unless an earlier one stopped the pool."""
         if self._error is None:
             self._error = error
         elif error is not self._error:
-            say_untold(error)
+            log_unraised(error)
         self.stop()
 
     async def _drain(self, reader: asyncio.Task[None]) -> None:
         try:
             async with self._clock.timeout(self.left_ms / 1000):
-                while not self._is_hurried and (
+                while not self._is_cancelling and (
                     self._workers or not reader.done() or not self._tracker.is_idle
                 ):
                     self._changed.clear()
@@ -198,8 +196,8 @@ class ProcessingPool:
 
     async def _read(self) -> None:
         while await self._host.take_next(self):
-            self._spawn()
-            await asyncio.sleep(0)  # for who has nothing to wait for to handle what came
+            self._start_worker()
+            await asyncio.sleep(0)  # the workers get a turn
 
     def _read_ended(self, task: asyncio.Task[None]) -> None:
         self._changed.set()
@@ -211,29 +209,29 @@ class ProcessingPool:
 
     @property
     def is_taking(self) -> bool:
-        """Whether it takes records."""
-        return not self._stopping.is_set()
+        """True if the pool takes records."""
+        return not self._is_stopping.is_set()
 
     def take(
         self, state: object, claim: object, place: TopicPartition, records: list[Record]
     ) -> None:
-        """Have these handled."""
+        """Takes records of a partition for processing."""
         delay_ms = self._delays.get(place[0])
         if delay_ms is None:
-            lane = self._tracker.add(state, claim, place, records)
+            shard = self._tracker.add(state, claim, place, records)
         else:
             now_ms = self._clock.now_ms()
             told = [due_of(record, delay_ms, now_ms) for record in records]
-            self._look_at_groups(place[0], {each.group for each in told})
+            self._warn_of_other_groups(place[0], {each.group for each in told})
             due = self._clock.monotonic() + delay_ms / 1000
             due_ms = [each.at_ms for each in told]
-            lane = self._tracker.add(state, claim, place, records, due_ms, due)
-            self._ripen()
-        if not lane.is_full and self._tracker.is_full(lane):
-            lane.is_full = True
-            self._host.hold_back(place)
+            shard = self._tracker.add(state, claim, place, records, due_ms, due)
+            self._on_timer()
+        if not shard.is_held_back and self._tracker.is_held_back(shard):
+            shard.is_held_back = True
+            self._host.apply_backpressure(place)
 
-    def _look_at_groups(self, topic: str, groups: set[str]) -> None:
+    def _warn_of_other_groups(self, topic: str, groups: set[str]) -> None:
         others = groups - {"", self._group_id} - self._other_groups
         self._other_groups |= others
         for group in sorted(others):
@@ -242,189 +240,191 @@ class ProcessingPool:
             )
             say(logging.WARNING, text, group, topic)
 
-    # What is told of the partitions
+    # RecordProcessor
 
-    def lowest(self, state: object) -> int | None:
-        """The first offset that is not done; None where all are that were taken."""
-        return self._tracker.lowest(state)
+    def first_incomplete(self, state: object) -> int | None:
+        """Returns the first offset that is not processed; None if all taken records are."""
+        return self._tracker.first_incomplete(state)
 
-    def ahead(self, state: object) -> tuple[int, list[int]] | None:
-        """See `Handling`."""
-        return self._tracker.ahead(state)
+    def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
+        """Returns what `RecordProcessor.incomplete_offsets` says."""
+        return self._tracker.incomplete_offsets(state)
 
-    def first_waiting(self, state: object) -> int | None:
-        """The first offset that was taken and never in hand."""
-        return self._tracker.first_waiting(state)
+    def first_queued(self, state: object) -> int | None:
+        """Returns the first offset that was taken and never started."""
+        return self._tracker.first_queued(state)
 
     @property
-    def waiting(self) -> dict[TopicPartition, int]:
-        """That of each partition of which there are some."""
-        return self._tracker.waiting
+    def queued_positions(self) -> dict[TopicPartition, int]:
+        """Returns the first queued offset of each partition that has one."""
+        return self._tracker.queued_positions
 
-    def left_undone(self) -> dict[object, int]:
-        """The first offset that is not done of each partition."""
-        return self._tracker.left_undone()
+    def first_incomplete_offsets(self) -> dict[object, int]:
+        """Returns the first offset of each partition that is not processed."""
+        return self._tracker.first_incomplete_offsets()
 
-    def is_under_way(self, claims: Collection[object]) -> bool:
-        """Whether something of these is in hand."""
-        return self._tracker.is_under_way(claims)
+    def is_in_flight(self, epochs: Collection[object]) -> bool:
+        """True if a record of these assignments is in flight."""
+        return self._tracker.is_in_flight(epochs)
 
     @property
     def has_lost(self) -> bool:
-        """Whether something is in hand that others may have, too."""
-        return any(each.lane is not None and each.lane.is_lost for each in self._workers)
+        """True if a record is in flight that another member may have, too."""
+        return any(each.shard is not None and each.shard.is_lost for each in self._workers)
 
-    def since(self, now: float) -> float:
-        """Since when the oldest has been in hand, as far as those who look can tell: not later."""
+    def oldest_started_at(self, now: float) -> float:
+        """Returns when the oldest record in flight started, as far as a look can tell:
+        never later.
+        """
         oldest = now
         for worker in self._workers:
-            lane = worker.lane
-            if lane is None or lane.is_lost:
+            shard = worker.shard
+            if shard is None or shard.is_lost:
                 continue
-            offset = worker.record.offset if worker.record is not None else lane.lowest()
-            sign = (lane, offset, lane.attempts.get(-1 if offset is None else offset))
-            if sign != worker.sign:
-                worker.sign = sign
-                worker.since = now
-            oldest = min(oldest, worker.since)
+            offset = worker.record.offset if worker.record is not None else shard.first_incomplete()
+            marker = (shard, offset, shard.attempts.get(-1 if offset is None else offset))
+            if marker != worker.marker:
+                worker.marker = marker
+                worker.started_at = now
+            oldest = min(oldest, worker.started_at)
         return oldest
 
     def drop(self, state: object) -> int | None:
-        """No more of a partition is to be begun; see `Tracker.part`."""
-        lane = self._tracker.lane_of(state)
-        if lane is not None and lane.is_full:
-            lane.is_full = False
-            self._host.let_go(lane.place)
-        return self._tracker.part(state)
+        """Starts no more records of a partition; see `Tracker.drain`."""
+        shard = self._tracker.shard_of(state)
+        if shard is not None and shard.is_held_back:
+            shard.is_held_back = False
+            self._host.release_backpressure(shard.place)
+        return self._tracker.drain(state)
 
     def forget(self, state: object) -> None:
-        """The partition is read from elsewhere: what was taken counts for nothing."""
-        self._tracker.lose(state)
+        """Drops the records of a partition that is read from another position."""
+        self._tracker.discard(state)
 
-    def abandon(self, states: Iterable[object], claims: Collection[object]) -> None:
-        """Others have these now: what is in hand of them is cancelled, or left to end."""
+    def abandon(self, states: Iterable[object], epochs: Collection[object]) -> None:
+        """Drops lost partitions: their handlers are cancelled, or left to end."""
         for state in states:
-            self._tracker.lose(state)
+            self._tracker.discard(state)
         if self.settings.cancel_lost:
             for worker in self._workers:
-                lane = worker.lane
-                if lane is not None and lane.is_lost and lane.claim in claims:
+                shard = worker.shard
+                if shard is not None and shard.is_lost and shard.claim in epochs:
                     worker.cancel()
 
     def pause(self, state: object) -> None:
-        """Begin nothing of a partition until it goes on."""
+        """Starts no record of a partition until it is resumed."""
         self._tracker.pause(state)
 
-    def go_on(self, state: object) -> None:
-        """Go on with one that was paused."""
-        self._tracker.go_on(state)
-        self._spawn()
+    def resume(self, state: object) -> None:
+        """Resumes a partition."""
+        self._tracker.resume(state)
+        self._start_worker()
 
     @property
     def is_mine(self) -> bool:
-        """Whether who asks is one of the handlers."""
+        """True if the caller is one of the handlers."""
         current = asyncio.current_task()
         return any(worker.task is current for worker in self._workers)
 
     # Workers
 
-    def _spawn(self) -> None:
-        """Have one more handle, if there is something to be handled."""
+    def _start_worker(self) -> None:
+        """Starts a worker, if a shard is ready and there is room for one."""
         if (
             self._tracker.ready
             and len(self._workers) < self.settings.workers
-            and not self._is_hurried
+            and not self._is_cancelling
         ):
             worker = Worker()
             worker.task = asyncio.create_task(self._work(worker))
             self._workers.add(worker)
-            worker.task.add_done_callback(partial(self._worked, worker))
+            worker.task.add_done_callback(partial(self._on_worker_done, worker))
 
-    def _worked(self, worker: Worker, task: asyncio.Task[None]) -> None:
+    def _on_worker_done(self, worker: Worker, task: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
         self._changed.set()
         if not task.cancelled() and task.exception() is not None:
             self.fail(task.exception() or RuntimeError("a worker failed"))
-        self._spawn()
+        self._start_worker()
 
     async def _work(self, worker: Worker) -> None:
         tracker = self._tracker
         host = self._host
         while not worker.is_cancelled:
-            if host.is_out_of_session():
+            if host.is_out_of_session:
                 await host.until_in_session()
-            lane = tracker.next_lane()
-            if lane is None:
+            shard = tracker.next_shard()
+            if shard is None:
                 return
-            self._spawn()  # while this one waits, the next may work
-            worker.lane = lane
-            worker.is_cut = False
-            self._commit_in_time()
+            self._start_worker()  # while this worker waits, the next one works
+            worker.shard = shard
+            worker.stops_early = False
+            self._schedule_commit()
             began = self._clock.monotonic()
             try:
-                if isinstance(lane, OrderedShard):
-                    failed = await self._in_order(lane, began)
+                if isinstance(shard, OrderedShard):
+                    failed = await self._process_in_order(shard, began)
                 else:
-                    assert isinstance(lane, UnorderedShard), "there are no others"
-                    failed = await self._any(worker, lane, began)
+                    assert isinstance(shard, UnorderedShard), "there are no others"
+                    failed = await self._process_unordered(worker, shard, began)
                 if failed is not None:
-                    await self._failed(worker, lane, *failed)
+                    await self._on_failure(worker, shard, *failed)
             finally:
-                worker.lane = worker.record = None
-                self._put_back(lane)
-            await self._give_way(began)
+                worker.shard = worker.record = None
+                self._put_back(shard)
+            await self._yield_to_loop(began)
 
     def _lasts_long(self, began: float) -> bool:
-        return self._clock.monotonic() - began > _LONG_S
+        return self._clock.monotonic() - began > _LONG_TURN_S
 
-    async def _in_order(
-        self, lane: OrderedShard, began: float
+    async def _process_in_order(
+        self, shard: OrderedShard, began: float
     ) -> tuple[Record, BaseException] | None:
-        """Handle some of a lane, one after the other; returns one that failed."""
+        """Processes some records of a shard, one after the other; returns one that failed."""
         handle = self._handle
-        lane.counted = lane.taken
+        shard.counted = shard.taken
         record: Record | None = None
-        lane.is_busy = True
+        shard.is_busy = True
         try:
-            size = self._portions.size
-            for first in range(0, size, _LOOK):
+            size = self._batch_size.size
+            for first in range(0, size, _CHECK_EVERY):
                 if first and self._lasts_long(began):
                     break
-                for record in islice(lane.rest, min(_LOOK, size - first)):
+                for record in islice(shard.rest, min(_CHECK_EVERY, size - first)):
                     await handle(record)
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not is_in_task():
-                raise  # the loop is closed, and nothing can be awaited
+                raise  # the loop is closed: nothing can be awaited
             assert record is not None, "nothing else raises"
-            self._count(lane)
+            self._count(shard)
             return record, error
-        lane.is_busy = False
-        if lane.attempts:
-            lane.attempts.clear()
-        self._count(lane)
+        shard.is_busy = False
+        if shard.attempts:
+            shard.attempts.clear()
+        self._count(shard)
         return None
 
-    def _count(self, lane: OrderedShard) -> None:
-        self._handled += lane.handled
-        lane.counted += lane.handled
+    def _count(self, shard: OrderedShard) -> None:
+        self._handled += shard.handled
+        shard.counted += shard.handled
 
-    async def _any(
-        self, worker: Worker, lane: UnorderedShard, began: float
+    async def _process_unordered(
+        self, worker: Worker, shard: UnorderedShard, began: float
     ) -> tuple[Record, BaseException] | None:
-        """Handle some of a lane of which others handle some, too; returns one that failed."""
+        """Processes some records of a shard that other workers share; returns one that failed."""
         handle = self._handle
-        ready = lane.ready
-        done = lane.done
+        ready = shard.ready
+        done = shard.done
         record: Record | None = None
         try:
-            for count in range(1, self._portions.size + 1):
-                if not ready or worker.is_cut:
+            for count in range(1, self._batch_size.size + 1):
+                if not ready or worker.stops_early:
                     break
-                if not count % _LOOK and self._lasts_long(began):
+                if not count % _CHECK_EVERY and self._lasts_long(began):
                     break
                 record = worker.record = ready.popleft()
-                if record.offset > lane.edge:
-                    lane.edge = record.offset
+                if record.offset > shard.highest_started:
+                    shard.highest_started = record.offset
                 await handle(record)
                 done(record)
                 self._handled += 1
@@ -435,118 +435,108 @@ class ProcessingPool:
             return record, error
         return None
 
-    def _put_back(self, lane: Shard) -> None:
-        self._tracker.put_back(lane)
-        if lane.is_full and not self._tracker.is_full(lane):
-            lane.is_full = False
-            self._host.let_go(lane.place)
-        if lane.is_parting:
+    def _put_back(self, shard: Shard) -> None:
+        self._tracker.put_back(shard)
+        if shard.is_held_back and not self._tracker.is_held_back(shard):
+            shard.is_held_back = False
+            self._host.release_backpressure(shard.place)
+        if shard.is_draining:
             self._changed.set()
-            self._host.has_finished(lane.is_lost)
-        self._commit_in_time()
+            self._host.on_drained(is_lost=shard.is_lost)
+        self._schedule_commit()
 
-    def _commit_in_time(self) -> None:
-        if self._commits_by is None and not self._is_over:
+    def _schedule_commit(self) -> None:
+        if self._commit_timer is None and not self._is_over:
             seconds = self.settings.commit_interval_ms / 1000
-            self._commits_by = self._clock.call_later(seconds, self._commit)
+            self._commit_timer = self._clock.call_later(seconds, self._commit)
 
     def _commit(self) -> None:
-        """Commit what is done; portions whose handlers became slow have lasted long enough."""
-        self._commits_by = None
+        """Requests a commit; ends batches whose handlers became slow."""
+        self._commit_timer = None
         for worker in self._workers:
-            worker.cut()
+            worker.stop_early()
         self._host.commit_soon()
 
-    async def _give_way(self, began: float) -> None:
-        """Let others have their turn, as handlers may have held up the loop."""
+    async def _yield_to_loop(self, began: float) -> None:
+        """Yields to the event loop, which handlers may have blocked."""
         now = self._clock.monotonic()
-        self._portions.given(began)
-        took = self._portions.asked(now)
-        if now < self._gives_way_at:
-            return
-        if not self._has_turned:
-            for _ in range(_TURNS if took > _LONG_S else 1):
-                await asyncio.sleep(0)
-        self._gives_way_at = now + _GIVE_WAY_S
-        self._has_turned = False
-        asyncio.get_running_loop().call_soon(self._turned)
+        self._batch_size.on_records_returned(began)
+        took = self._batch_size.on_poll(now)
+        await self._yielder.at_intervals(now, took)
 
-    def _turned(self) -> None:
-        self._has_turned = True
+    # Failures
 
-    # What failed
-
-    async def _failed(
-        self, worker: Worker, lane: Shard, record: Record, error: BaseException
+    async def _on_failure(
+        self, worker: Worker, shard: Shard, record: Record, error: BaseException
     ) -> None:
         stop = stop_in(error)
         if stop is not None:
             if error is not stop and not stop.done:
-                say_failed(record, error, "is not done, and comes again")
-            if stop.done and not lane.is_lost:
-                lane.done(record)
+                log_failed(record, error, "is not done, and comes again")
+            if stop.done and not shard.is_lost:
+                shard.done(record)
                 self._handled += 1
             else:
-                lane.leave(record)
+                shard.abandon(record)
             self.stop()
         elif isinstance(error, NotAsyncError) or not isinstance(
             error, Exception | asyncio.CancelledError
         ):
-            lane.leave(record)
-            self.fail(noted(error, record))
-        elif lane.is_lost or worker.is_cancelled:
-            lane.leave(record)
+            shard.abandon(record)
+            self.fail(with_record_note(error, record))
+        elif shard.is_lost or worker.is_cancelled:
+            shard.abandon(record)
             if isinstance(error, Exception):
-                say_failed(record, error, "counts for nothing, as the record is not done anyway")
+                log_failed(record, error, "counts for nothing, as the record is not done anyway")
         elif worker.task.cancelling() and await self._is_ending(worker):
-            lane.leave(record)
+            shard.abandon(record)
         else:
-            await self._decide(worker, lane, record, error)
+            await self._apply_policy(worker, shard, record, error)
 
     async def _is_ending(self, worker: Worker) -> bool:
-        """Whether this ends, when somebody else has cancelled a worker.
+        """True if the pool ends, after another task has cancelled a worker.
 
-        As who cancels all tasks does: then `run` is told in the same turn of the loop. A handler
-        that cancels its own task has failed, and the task is as it was.
+        As when all tasks are cancelled: then `run` is cancelled in the same turn of the loop. A
+        handler that cancels its own task has failed, and the task goes on.
         """
         while worker.task.uncancel():
             pass
-        with suppress(asyncio.CancelledError):  # one that was not raised yet, or ours
+        with suppress(asyncio.CancelledError):  # a pending one, or that of the pool
             await asyncio.sleep(0)
-        return worker.is_cancelled or self._stopping.is_set()
+        return worker.is_cancelled or self._is_stopping.is_set()
 
-    async def _decide(
-        self, worker: Worker, lane: Shard, record: Record, error: BaseException
+    async def _apply_policy(
+        self, worker: Worker, shard: Shard, record: Record, error: BaseException
     ) -> None:
         is_readable = not isinstance(error, UndecodableError)
         if not is_readable and error.__cause__ is not None:
             error = error.__cause__
-        attempts = lane.failed(record)
+        attempts = shard.failed(record)
         chance = random.random()  # noqa: S311 - jitter, no secret
         step = next_step(
             self.settings, record.topic, error, attempts, chance, is_readable=is_readable
         )
         if isinstance(step, Retry):
             self._retried += 1
-            self._put_off_for(lane, record, step.wait_ms)
+            self._retry_later(shard, record, step.wait_ms)
         elif isinstance(step, Forward):
-            await self._send_on(worker, lane, record, error, attempts, step)
+            await self._forward(worker, shard, record, error, attempts, step)
         else:
-            lane.leave(record)
-            self.fail(noted(error, record))
+            shard.abandon(record)
+            self.fail(with_record_note(error, record))
 
-    def _put_off_for(self, lane: Shard, record: Record, wait_ms: float) -> None:
-        if lane.is_lost:
-            lane.leave(record)
+    def _retry_later(self, shard: Shard, record: Record, wait_ms: float) -> None:
+        if shard.is_lost:
+            shard.abandon(record)
             return
-        lane.put_off(record)
-        self._tracker.later(lane, record, self._clock.monotonic() + wait_ms / 1000)
-        self._arm()
+        shard.retry_later(record)
+        self._tracker.schedule(shard, record, self._clock.monotonic() + wait_ms / 1000)
+        self._set_timer()
 
-    async def _send_on(
+    async def _forward(
         self,
         worker: Worker,
-        lane: Shard,
+        shard: Shard,
         record: Record,
         error: BaseException,
         attempts: int,
@@ -561,37 +551,37 @@ class ProcessingPool:
             await self._outlet.send(step.topic, record.value, key=record.key, headers=headers)
         except asyncio.CancelledError:
             if worker.is_cancelled:
-                lane.leave(record)
+                shard.abandon(record)
                 return
-            self._put_off_for(lane, record, 0.0)
+            self._retry_later(shard, record, 0.0)
             raise
         except Exception as fault:  # noqa: BLE001 - it is told
             why = f"{type(error).__name__}: {text_of(error)}"
             fault.add_note(f"it was to be sent to {step.topic}, as its handler failed: {why}")
-            lane.leave(record)
-            self.fail(noted(fault, record))
+            shard.abandon(record)
+            self.fail(with_record_note(fault, record))
         else:
-            lane.done(record)
+            shard.done(record)
             level = logging.WARNING
             if step.delay_ms is None:
                 self._dead_letters += 1
             else:
-                self._put_off += 1
+                self._sent_to_retry += 1
                 level = logging.INFO
-            say_failed(record, error, f"goes to {step.topic}", level)
+            log_failed(record, error, f"goes to {step.topic}", level)
 
     # Time
 
-    def _ripen(self) -> None:
-        """Have what is due handled."""
+    def _on_timer(self) -> None:
+        """Makes due records ready."""
         self._timer_at = _NEVER
-        self._tracker.ripe(self._clock.monotonic(), self._clock.now_ms())
-        self._arm()
-        self._spawn()
+        self._tracker.move_due(self._clock.monotonic(), self._clock.now_ms())
+        self._set_timer()
+        self._start_worker()
         self._changed.set()
 
-    def _arm(self) -> None:
-        """Look again when the next is due."""
+    def _set_timer(self) -> None:
+        """Sets the timer to the next due record."""
         due = self._tracker.next_due
         if due >= self._timer_at or self._is_over:
             return
@@ -599,4 +589,4 @@ class ProcessingPool:
             self._timer.cancel()
         self._timer_at = due
         seconds = max(0.0, due - self._clock.monotonic())
-        self._timer = self._clock.call_later(seconds, self._ripen)
+        self._timer = self._clock.call_later(seconds, self._on_timer)

@@ -1,9 +1,8 @@
-"""What a `Run` asks of who reads, and of who sends records on."""
+"""Defines what a pool needs of the consumer, and of the producer that forwards records."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ...records import Record
 from ..metadata.cluster import TopicPartition
@@ -12,7 +11,7 @@ __all__ = ["ConsumerPort", "RecordReceiver", "RecordSink"]
 
 
 class RecordSink(Protocol):
-    """Sends records on: a producer, which waits for all in-sync replicas."""
+    """Forwards records: a producer, which waits for all in-sync replicas."""
 
     async def send(
         self,
@@ -27,7 +26,7 @@ class RecordSink(Protocol):
 
 
 class RecordReceiver(Protocol):
-    """Who takes what has come: a run."""
+    """Takes records from the consumer: a pool."""
 
     @property
     def is_taking(self) -> bool: ...
@@ -37,18 +36,34 @@ class RecordReceiver(Protocol):
     ) -> None: ...
 
 
-class ConsumerPort(NamedTuple):
-    """What is asked of who reads."""
+class ConsumerPort(Protocol):
+    """What a processing pool needs of its consumer."""
 
-    #: Have a run take what comes next, once there is something; False at the end.
-    take_next: Callable[[RecordReceiver], Awaitable[bool]]
-    #: Whether others may read what is assigned here; and to wait until that is known.
-    is_out_of_session: Callable[[], bool]
-    until_in_session: Callable[[], Awaitable[None]]
-    #: Take no more of a partition for now; and again.
-    hold_back: Callable[[TopicPartition], None]
-    let_go: Callable[[TopicPartition], None]
-    #: Something is no more in hand of a partition that goes, or, with True, is lost already.
-    has_finished: Callable[[bool], None]
-    #: Commit what is done.
-    commit_soon: Callable[[], None]
+    async def take_next(self, receiver: RecordReceiver) -> bool:
+        """Has the receiver take what is polled next; returns False at the end."""
+        ...
+
+    @property
+    def is_out_of_session(self) -> bool:
+        """True if other members may have the partitions."""
+        ...
+
+    async def until_in_session(self) -> None:
+        """Waits until it is known whether they have."""
+        ...
+
+    def apply_backpressure(self, tp: TopicPartition) -> None:
+        """Polls no more of a partition for now."""
+        ...
+
+    def release_backpressure(self, tp: TopicPartition) -> None:
+        """Polls a partition again."""
+        ...
+
+    def on_drained(self, *, is_lost: bool) -> None:
+        """Records of a partition that is being revoked, or is lost, are no longer in flight."""
+        ...
+
+    def commit_soon(self) -> None:
+        """Commits what is processed."""
+        ...

@@ -1,4 +1,4 @@
-"""How `run` goes about its records: every limit with its default and the reason for it."""
+"""Defines the settings of `run`: each with its default and the reason for it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _SUFFIX: Final = re.compile(r"(?:^|.*[._-])([0-9]{1,9})(ms|s|m|h|d)")
 
 
 class Stop(Exception):  # noqa: N818 - as StopIteration: it says what is wanted, and is no error
-    """Raised by a handler to end `run`: what is under way is finished, what is done is committed.
+    """Raised by a handler to end `run`: records in flight are finished, and offsets are committed.
 
-    The record whose handler raises it is not done, and comes again, unless it is `done`.
+    The record whose handler raises it is not processed, and is consumed again, unless it is `done`.
     """
 
     def __init__(self, *args: object, done: bool = False) -> None:
@@ -38,8 +38,11 @@ class Stop(Exception):  # noqa: N818 - as StopIteration: it says what is wanted,
 
 
 class RunSummary(NamedTuple):
-    """What `run` has done: how many records it handled, attempts it made again, and records it sent
-    on, to retry topics (`put_off`) and to the dead letter topic (`dead_letters`).
+    """The results of `run`: records that were handled, attempts that were retries, and forwarded
+    records.
+
+    `put_off` counts records sent to retry topics, `dead_letters` those sent to the dead letter
+    topic.
     """
 
     handled: int = 0
@@ -50,7 +53,7 @@ class RunSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often the handler is called again for a record that it failed with, and when."""
+    """How often the handler is called again for a record that failed, and when."""
 
     #: So often again, after the first time.
     attempts: int = 3
@@ -76,14 +79,14 @@ class Retries:
             raise ConfigurationError(f"exceptions is {kinds!r:.80}; it is a tuple of their types")
 
     def wait_ms(self, attempt: int, chance: float) -> float:
-        """The wait before retry number `attempt`, from 1; `chance` is at least 0 and below 1."""
+        """Returns the backoff before retry number `attempt`, from 1; 0 <= `chance` < 1."""
         wait = min(self.backoff_ms * 2.0 ** min(attempt - 1, 30), self.backoff_max_ms)
         return wait * (1 + self.jitter * (2 * chance - 1))
 
 
 @dataclass(frozen=True, slots=True)
 class RetryTopic:
-    """A topic for records that are to be tried again `delay_ms` after they failed."""
+    """A topic for records that are retried `delay_ms` after they failed."""
 
     topic: str
     delay_ms: int
@@ -95,7 +98,9 @@ class RetryTopic:
 
     @classmethod
     def called(cls, name: str) -> RetryTopic:
-        """One whose name ends with its delay: `orders.retry.5s`. Raises ConfigurationError."""
+        """Returns one whose name ends with its delay: `orders.retry.5s`. Raises
+        ConfigurationError.
+        """
         found = _SUFFIX.fullmatch(name)
         if found is None:
             raise ConfigurationError(
@@ -135,7 +140,7 @@ def _checked_topics(topics: Sequence[str | RetryTopic]) -> tuple[RetryTopic, ...
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """What `run` was asked for, checked. Made by `of`."""
+    """The validated arguments of `run`; `of` makes them."""
 
     workers: int
     order: Order
@@ -164,7 +169,7 @@ class RunSettings:
         cancel_lost: bool,
         stop_on: Collection[int] | None,
     ) -> RunSettings:
-        """Raises ConfigurationError."""
+        """Validates arguments. Raises ConfigurationError."""
         check_whole_number("workers", workers, 1)
         check_whole_number("max_ahead", max_ahead, 1)
         check_whole_number("commit_interval_ms", commit_interval_ms, 0)
@@ -197,7 +202,7 @@ class RunSettings:
 
     @property
     def outlets(self) -> list[str]:
-        """The topics that records are sent on to."""
+        """Returns the topics to which records are forwarded."""
         dead = [] if self.dead_letter_topic is None else [self.dead_letter_topic]
         return [each.topic for each in self.retry_topics] + dead
 

@@ -1,9 +1,9 @@
-"""The records of one partition that were taken to be handled, and which of them may be now.
+"""Holds the records of one partition that are in processing, and decides which may start.
 
-Sans-IO: no task, no clock. In a lane of order "partition" one record is in hand at a time; in the
-others any may be whose key has none in hand. Offsets are never counted: what is not done is known,
-so gaps of compaction and of transactions do not matter. What a record costs is a few steps on
-lists and dicts, as a lane of empty handlers is to be near plain iteration.
+Sans-IO: no task, no clock. In a shard of order "partition" one record is in flight at a time; in
+the others any record whose key has none in flight. Offsets are never counted: the shard knows which
+records are incomplete, so that gaps of compaction and transactions do not matter. A record costs a
+few operations on lists and dicts, to keep empty handlers close to plain iteration.
 """
 
 from __future__ import annotations
@@ -40,33 +40,32 @@ _LOOKED_AT: Final = 16
 
 
 class Shard(ABC):
-    """Records of `place` that are not done, in the order of their offsets.
+    """The incomplete records of the partition `place`, in the order of their offsets.
 
-    `incoming` has lists that nobody has looked at, `early` records of a retry topic that are not
-    due yet, each behind when it is, by the time of day and by the clock that is never set back.
-    `attempts` has those that failed, with how often. A lane that
-    `is_parting` gets no more, and begins nothing: `dropped` is the first offset behind all that
-    were in hand that it has given up. One that `is_lost` counts for nothing. `is_ready` where it
-    waits among the ready ones, `is_timed` where it is looked at again later, `is_full` where its
-    partition is held back, as `enough` records wait or more.
+    `incoming` holds lists that were not examined yet, `not_due` the records of a retry topic that
+    are not due yet, each with its due time by the wall clock and by the monotonic clock. `attempts`
+    counts the failures of failed records. A shard that `is_draining` takes no records and starts
+    none: `dropped` is the first offset that it dropped without a start. A shard that `is_lost` does
+    not count. `is_ready` if it is among the ready ones, `is_timed` if a check is scheduled,
+    `is_held_back` if backpressure applies, because `backpressure_limit` records or more are queued.
     """
 
     __slots__ = (
         "attempts",
+        "backpressure_limit",
         "claim",
         "dropped",
-        "early",
-        "enough",
         "incoming",
-        "is_full",
+        "is_draining",
+        "is_held_back",
         "is_lost",
-        "is_parting",
         "is_paused",
         "is_ready",
         "is_timed",
+        "not_due",
         "place",
+        "queued",
         "state",
-        "waiting",
     )
 
     def __init__(
@@ -79,13 +78,13 @@ class Shard(ABC):
         self.claim = claim
         self.place = place
         self.incoming: deque[list[Record]] = deque()
-        self.early: deque[tuple[float, float, Record]] = deque()
+        self.not_due: deque[tuple[float, float, Record]] = deque()
         self.attempts: dict[int, int] = {}
-        self.waiting = 0  # records in `incoming` and `early`
-        self.enough = _ENOUGH
-        self.is_full = False
+        self.queued = 0  # records in `incoming` and `not_due`
+        self.backpressure_limit = _ENOUGH
+        self.is_held_back = False
         self.is_lost = False
-        self.is_parting = False
+        self.is_draining = False
         self.is_paused = False
         self.is_ready = False
         self.is_timed = False
@@ -94,122 +93,122 @@ class Shard(ABC):
     def add(
         self, records: list[Record], due_ms: list[float] | None = None, due: float = _NEVER
     ) -> None:
-        """Take records behind all that were taken before; there is one at least.
+        """Takes at least one record behind all that were taken before.
 
-        Those of a retry topic come with when each is due, in ms since 1970, and when all of them
-        are, whatever the time of day is then: not before those that came before.
+        Records of a retry topic come with the time at which each is due, in ms since 1970, and with
+        the monotonic time at which all are due: not before earlier records.
         """
-        self.waiting += len(records)
-        self.enough = _enough_of(records)
+        self.queued += len(records)
+        self.backpressure_limit = _backpressure_limit(records)
         if due_ms is None:
             self.incoming.append(records)
         else:
-            self.early.extend(zip(due_ms, repeat(due), records))
+            self.not_due.extend(zip(due_ms, repeat(due), records))
 
-    def ripen(self, now: float, now_ms: float) -> float | None:
-        """Let what is due be handled; returns when the next one is, as far as can be told now.
+    def take_due(self, now: float, now_ms: float) -> float | None:
+        """Makes due records ready; returns when the next one is due, as far as that is known.
 
-        They stay in their order: one behind another is earlier only where the time of day was set
-        back meanwhile, and then it waits for the one before.
+        The order stays: a later record is due earlier only if the wall clock was set back
+        meanwhile, and then it waits for the one before.
         """
-        early = self.early
-        ripe: list[Record] = []
-        while early and (early[0][0] <= now_ms or early[0][1] <= now):
-            ripe.append(early.popleft()[2])
-        if ripe:
-            self.incoming.append(ripe)
-        return min(early[0][1], now + (early[0][0] - now_ms) / 1000) if early else None
+        not_due = self.not_due
+        move_due: list[Record] = []
+        while not_due and (not_due[0][0] <= now_ms or not_due[0][1] <= now):
+            move_due.append(not_due.popleft()[2])
+        if move_due:
+            self.incoming.append(move_due)
+        return min(not_due[0][1], now + (not_due[0][0] - now_ms) / 1000) if not_due else None
 
     def failed(self, record: Record) -> int:
-        """The handler has failed with it, once more; returns how often that was."""
+        """Counts a failure of the handler; returns how many the record has."""
         count = self.attempts.get(record.offset, 0) + 1
         self.attempts[record.offset] = count
         return count
 
     def _next_list(self) -> list[Record]:
         records = self.incoming.popleft()
-        self.waiting -= len(records)
+        self.queued -= len(records)
         return records
 
     def _drop_incoming(self) -> None:
         self.incoming.clear()
-        self.early.clear()
-        self.waiting = 0
+        self.not_due.clear()
+        self.queued = 0
 
     def _first_incoming(self) -> int | None:
         if self.incoming:
             return self.incoming[0][0].offset
-        return self.early[0][2].offset if self.early else None
+        return self.not_due[0][2].offset if self.not_due else None
 
     @abstractmethod
     def has_work(self) -> bool:
-        """Whether something may be handled now; looks it out."""
+        """True if a record may start now; selects it."""
 
     @abstractmethod
-    def lowest(self) -> int | None:
-        """The first offset that is not done; None where all are that were taken."""
+    def first_incomplete(self) -> int | None:
+        """Returns the first offset that is not processed; None if all taken records are."""
 
-    def ahead(self) -> tuple[int, list[int]] | None:
-        """The highest offset that was in hand, and those up to there that are not done; None
-        where none of them is done behind one that is not.
+    def incomplete_offsets(self) -> tuple[int, list[int]] | None:
+        """Returns the highest offset that was started, and the incomplete ones up to it.
+
+        None if no processed record follows an incomplete one.
         """
         return None
 
     @abstractmethod
-    def first_waiting(self) -> int | None:
-        """The first offset that was never in hand; None where there is none."""
+    def first_queued(self) -> int | None:
+        """Returns the first offset that was never started; None without one."""
 
     @abstractmethod
-    def in_hand(self) -> bool:
-        """Whether something is in hand."""
+    def has_in_flight(self) -> bool:
+        """True if a record is in flight."""
 
     @abstractmethod
     def done(self, record: Record) -> None:
-        """It is handled, or sent on."""
+        """Completes a record: it was processed or forwarded."""
 
     @abstractmethod
-    def put_off(self, record: Record) -> None:
-        """It failed, and is to be handled again once it is `offer`ed; nothing that it holds up is
-        before.
-        """
+    def retry_later(self, record: Record) -> None:
+        """Puts aside a failed record until `requeue`; records that it blocks stay blocked."""
 
     @abstractmethod
-    def offer(self, record: Record) -> None:
-        """One that was put off may be handled again."""
+    def requeue(self, record: Record) -> None:
+        """Makes a record that was put aside ready again."""
 
     @abstractmethod
-    def leave(self, record: Record) -> None:
-        """It failed, and will not be handled again here: it is not done, and stays so."""
+    def abandon(self, record: Record) -> None:
+        """Keeps a failed record incomplete: it is not retried here."""
 
     @abstractmethod
-    def part(self) -> None:
-        """Take no more, and begin nothing: what is not in hand is not done, and stays so."""
+    def drain(self) -> None:
+        """Takes no more records, and starts none: queued records stay incomplete."""
 
     @abstractmethod
-    def lose(self) -> None:
-        """Handle no more of it, and forget what was taken, but for what is in hand."""
+    def discard(self) -> None:
+        """Drops all records, except those in flight."""
 
     @abstractmethod
     def pause(self) -> None:
-        """Have nothing more handled until it goes on."""
+        """Starts no record until `resume`."""
 
     @abstractmethod
-    def go_on(self) -> None:
-        """Go on after a pause."""
+    def resume(self) -> None:
+        """Starts records again."""
 
 
-def _enough_of(records: list[Record]) -> int:
-    """How many like these may wait to be looked at."""
+def _backpressure_limit(records: list[Record]) -> int:
+    """Returns how many records like these may be queued."""
     looked_at = records[:: len(records) // _LOOKED_AT + 1]
     size = sum(len(record.value or b"") for record in looked_at) // len(looked_at)
     return max(1, min(_ENOUGH, _ENOUGH_BYTES // max(1, size)))
 
 
 class OrderedShard(Shard):
-    """One record after the other: they are taken from `rest`, and `is_busy` while one is in hand.
+    """Processes one record after the other: a worker takes them from `rest`, and `is_busy`
+    meanwhile.
 
-    Which one that is, is found by looking at what is left, when somebody wants to know; so are the
-    `handled` of a portion, that are more than the `counted` first ones of the list.
+    What is left of the list shows which record is in flight; it also shows the `handled` records,
+    those beyond the first `counted` ones of the list.
     """
 
     __slots__ = ("_is_put_off", "_records", "counted", "is_busy", "rest")
@@ -229,12 +228,12 @@ class OrderedShard(Shard):
 
     @property
     def taken(self) -> int:
-        """How many records of the current list were taken."""
+        """Returns how many records of the current list were taken."""
         return len(self._records) - length_hint(self.rest)
 
     @property
     def handled(self) -> int:
-        """How many were handled that nobody has counted yet."""
+        """Returns how many processed records were not counted yet."""
         return self.taken - self.is_busy - self.counted
 
     def _have(self, records: list[Record]) -> None:
@@ -249,88 +248,88 @@ class OrderedShard(Shard):
             if not self.incoming:
                 return False
             self._have(self._next_list())
-        return not self.is_parting
+        return not self.is_draining
 
-    def lowest(self) -> int | None:
+    def first_incomplete(self) -> int | None:
         if self.is_busy:
             return self._records[self.taken - 1].offset
-        return self.first_waiting()
+        return self.first_queued()
 
-    def first_waiting(self) -> int | None:
+    def first_queued(self) -> int | None:
         left = length_hint(self.rest)
         return self._records[-left].offset if left else self._first_incoming()
 
-    def in_hand(self) -> bool:
+    def has_in_flight(self) -> bool:
         return self.is_busy
 
     def done(self, record: Record) -> None:
         self.is_busy = False
         self.attempts.clear()
 
-    def put_off(self, record: Record) -> None:
+    def retry_later(self, record: Record) -> None:
         self._is_put_off = True
-        self.leave(record)
+        self.abandon(record)
 
-    def offer(self, record: Record) -> None:
+    def requeue(self, record: Record) -> None:
         self._is_put_off = False
 
-    def leave(self, record: Record) -> None:
+    def abandon(self, record: Record) -> None:
         self.is_busy = False
         self._have([record, *self.rest])
 
-    def part(self) -> None:
-        if not self.is_parting:
-            self.dropped = self.first_waiting()
+    def drain(self) -> None:
+        if not self.is_draining:
+            self.dropped = self.first_queued()
             self._stop()
-            self.is_parting = True
+            self.is_draining = True
             self._drop_incoming()
 
-    def lose(self) -> None:
+    def discard(self) -> None:
         self._stop()
-        self.is_parting = self.is_lost = True
+        self.is_draining = self.is_lost = True
         self._drop_incoming()
 
     def _stop(self) -> list[Record]:
-        """Have who takes from `rest` find nothing more; returns what was left of it."""
+        """Empties `rest` for its worker; returns the records that were left."""
         left = list(self.rest)
         if left:
             self._records = self._records[: -len(left)]
         return left
 
-    def cut(self) -> None:
-        """Have who takes from `rest` come back, who goes on with what is left of it later."""
+    def stop_early(self) -> None:
+        """Empties `rest` for its worker; the records stay in the shard."""
         left = self._stop()
         if left:
             self.incoming.appendleft(left)
-            self.waiting += len(left)
+            self.queued += len(left)
 
     def pause(self) -> None:
         self.is_paused = True
-        self.cut()
+        self.stop_early()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self.is_paused = False
 
 
 class UnorderedShard(Shard):
-    """Several records at once: those that may be handled now are `ready`, `left` are not done.
+    """Processes several records at once: those that may start are `ready`, `left` are incomplete.
 
-    With `by_key` a record waits while another one of its key is ready or in hand: `strands` has
-    these keys, with what waits behind. The first and the last that is handled or done are less than
-    `max_ahead` offsets apart; `edge` is the highest offset that was in hand. `_stuck` are those of
-    `left` that will not be handled here.
+    With `by_key` a record waits while another one of its key is ready or in flight:
+    `pending_by_key` has these keys with the records that wait. The lowest and the highest started
+    offsets are less than `max_ahead` apart; `highest_started` is the highest. `_abandoned` are
+    those of `left` that are not processed here any more.
     """
 
     __slots__ = (
+        "_abandoned",
         "_held",
-        "_put_off",
-        "_stuck",
+        "_sent_to_retry",
         "by_key",
-        "edge",
+        "highest_started",
         "left",
         "max_ahead",
+        "pending_by_key",
         "ready",
-        "strands",
     )
 
     def __init__(
@@ -347,30 +346,30 @@ class UnorderedShard(Shard):
         self.max_ahead = max_ahead
         self.ready: deque[Record] = deque()
         self.left: dict[int, Record] = {}
-        self.strands: dict[bytes, deque[Record] | None] = {}
-        self.edge = -1
+        self.pending_by_key: dict[bytes, deque[Record] | None] = {}
+        self.highest_started = -1
         self._held: deque[Record] = deque()  # may be handled once the pause is over
-        self._put_off: set[int] = set()
-        self._stuck: set[int] = set()
+        self._sent_to_retry: set[int] = set()
+        self._abandoned: set[int] = set()
 
     def has_work(self) -> bool:
-        if self.incoming and len(self.ready) < self._chunk and not self.is_paused:
-            self._look_out()
+        if self.incoming and len(self.ready) < self._ready_target and not self.is_paused:
+            self._select_ready()
         return bool(self.ready)
 
     @property
-    def _chunk(self) -> int:
-        """How many are to be looked out; with two there is one for another worker, too."""
-        return max(2, min(_CHUNK, self.enough))
+    def _ready_target(self) -> int:
+        """Returns how many records to make ready; two leave one for another worker."""
+        return max(2, min(_CHUNK, self.backpressure_limit))
 
-    def _look_out(self) -> None:
-        """See which of those that came may be handled."""
+    def _select_ready(self) -> None:
+        """Makes records ready that may start."""
         incoming = self.incoming
         left = self.left
         first = next(iter(left)) if left else incoming[0][0].offset
         limit = first + self.max_ahead
         count = len(self.ready)
-        while incoming and count < self._chunk:
+        while incoming and count < self._ready_target:
             records = incoming[0]
             if records[-1].offset < limit:
                 incoming.popleft()
@@ -381,10 +380,10 @@ class UnorderedShard(Shard):
                 incoming[0] = records[end:]
                 records = records[:end]
             count += len(records)
-            self.waiting -= len(records)
-            self._sort_in(records)
+            self.queued -= len(records)
+            self._enqueue(records)
 
-    def _sort_in(self, records: list[Record]) -> None:
+    def _enqueue(self, records: list[Record]) -> None:
         left = self.left
         if not self.by_key:
             for record in records:
@@ -392,19 +391,19 @@ class UnorderedShard(Shard):
             self.ready.extend(records)
             return
         add = self.ready.append
-        strands = self.strands
+        pending_by_key = self.pending_by_key
         for record in records:
             left[record.offset] = record
             key = record.key
             if key is None:
                 add(record)
-            elif key not in strands:
-                strands[key] = None
+            elif key not in pending_by_key:
+                pending_by_key[key] = None
                 add(record)
             else:
-                behind = strands[key]
+                behind = pending_by_key[key]
                 if behind is None:
-                    strands[key] = deque((record,))
+                    pending_by_key[key] = deque((record,))
                 else:
                     behind.append(record)
 
@@ -415,92 +414,94 @@ class UnorderedShard(Shard):
         key = record.key
         if key is None or not self.by_key:
             return
-        behind = self.strands.get(key)
+        behind = self.pending_by_key.get(key)
         if behind:
             (self._held if self.is_paused else self.ready).append(behind.popleft())
         else:
-            self.strands.pop(key, None)
+            self.pending_by_key.pop(key, None)
 
-    def lowest(self) -> int | None:
+    def first_incomplete(self) -> int | None:
         for offset in self.left:
             return offset
         return self._first_incoming()
 
-    def ahead(self) -> tuple[int, list[int]] | None:
-        edge = self.edge
-        undone = [*takewhile(lambda offset: offset <= edge, self.left)]
-        return (edge, undone) if undone else None
+    def incomplete_offsets(self) -> tuple[int, list[int]] | None:
+        highest_started = self.highest_started
+        undone = [*takewhile(lambda offset: offset <= highest_started, self.left)]
+        return (highest_started, undone) if undone else None
 
-    def first_waiting(self) -> int | None:
-        never = [record.offset for record in self._unhandled() if record.offset > self.edge]
+    def first_queued(self) -> int | None:
+        never = [
+            record.offset for record in self._unhandled() if record.offset > self.highest_started
+        ]
         return min(never) if never else self._first_incoming()
 
     def _unhandled(self) -> Iterable[Record]:
         yield from self.ready
         yield from self._held
-        for behind in self.strands.values():
+        for behind in self.pending_by_key.values():
             yield from behind or ()
 
-    def in_hand(self) -> bool:
-        return len(self.left) > len(self._stuck)
+    def has_in_flight(self) -> bool:
+        return len(self.left) > len(self._abandoned)
 
-    def put_off(self, record: Record) -> None:
-        if self.is_parting:
-            self.leave(record)
+    def retry_later(self, record: Record) -> None:
+        if self.is_draining:
+            self.abandon(record)
         else:
-            self._put_off.add(record.offset)
+            self._sent_to_retry.add(record.offset)
 
-    def offer(self, record: Record) -> None:
-        if record.offset in self._put_off:
-            self._put_off.discard(record.offset)
+    def requeue(self, record: Record) -> None:
+        if record.offset in self._sent_to_retry:
+            self._sent_to_retry.discard(record.offset)
             (self._held if self.is_paused else self.ready).appendleft(record)
 
-    def leave(self, record: Record) -> None:
+    def abandon(self, record: Record) -> None:
         if record.offset in self.left:
-            self._stuck.add(record.offset)
+            self._abandoned.add(record.offset)
             key = record.key
             if self.by_key and key is not None:
-                behind = self.strands.get(key)
-                self._stuck.update(each.offset for each in behind or ())
-                self.strands[key] = None
+                behind = self.pending_by_key.get(key)
+                self._abandoned.update(each.offset for each in behind or ())
+                self.pending_by_key[key] = None
 
-    def part(self) -> None:
-        if self.is_parting:
+    def drain(self) -> None:
+        if self.is_draining:
             return
-        self.is_parting = True
+        self.is_draining = True
         first = self._first_incoming()
         self._drop_incoming()
-        dropped = [offset for offset in self.left if offset > self.edge]
+        dropped = [offset for offset in self.left if offset > self.highest_started]
         for offset in dropped:
             del self.left[offset]
-        waiting = self._put_off | {record.offset for record in self._unhandled()}
-        self._stuck.update(waiting & self.left.keys())
-        self._forget_waiting()
+        waiting = self._sent_to_retry | {record.offset for record in self._unhandled()}
+        self._abandoned.update(waiting & self.left.keys())
+        self._drop_queued()
         self.dropped = min(dropped, default=first)
 
-    def lose(self) -> None:
-        self.is_parting = self.is_lost = True
+    def discard(self) -> None:
+        self.is_draining = self.is_lost = True
         self._drop_incoming()
         for record in [*self._unhandled()]:
             del self.left[record.offset]
-        for offset in self._put_off | self._stuck:
+        for offset in self._sent_to_retry | self._abandoned:
             self.left.pop(offset, None)
-        self._stuck.clear()
-        self._forget_waiting()
+        self._abandoned.clear()
+        self._drop_queued()
 
-    def _forget_waiting(self) -> None:
-        """Nothing more is begun of it."""
+    def _drop_queued(self) -> None:
+        """Drops the records that were not started."""
         self.ready.clear()
         self._held.clear()
-        self._put_off.clear()
-        self.strands = dict.fromkeys(self.strands)
+        self._sent_to_retry.clear()
+        self.pending_by_key = dict.fromkeys(self.pending_by_key)
 
     def pause(self) -> None:
         self.is_paused = True
         self._held.extend(self.ready)
         self.ready.clear()
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         self.is_paused = False
         self.ready.extend(self._held)
         self._held.clear()

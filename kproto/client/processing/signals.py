@@ -1,6 +1,6 @@
-"""Signals that end what runs in a loop, while it runs; then they are as they were.
+"""Handles the signals that stop runs of a loop, and restores the previous handlers afterwards.
 
-Several that run in one loop share a handler, and each is told.
+Several runs of one loop share a handler, which calls each.
 """
 
 from __future__ import annotations
@@ -15,30 +15,32 @@ from weakref import WeakKeyDictionary
 
 from ...wire.errors import ConfigurationError
 
-__all__ = ["told_of"]
+__all__ = ["signals_handled"]
 
 
-class _Told(NamedTuple):
-    """Who is told of a signal, and who handled it before."""
+class _SignalHandlers(NamedTuple):
+    """The calls for a signal, and the handler that it had before."""
 
     tell: list[Callable[[], None]]
     before: Any
 
 
 #: By loop and signal, those that have a handler of ours.
-_told: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _Told]]] = WeakKeyDictionary()
+_told: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _SignalHandlers]]] = (
+    WeakKeyDictionary()
+)
 
 #: What a service is sent that is to end; Ctrl-C cancels what `asyncio.run` runs anyway.
 _DEFAULT: Final = (signal.SIGTERM,)
 
 
 @contextmanager
-def told_of(signals: tuple[int, ...] | None, tell: Callable[[], None]) -> Iterator[None]:
-    """Call `tell` in the loop at each of these signals, until the end of the block.
+def signals_handled(signals: tuple[int, ...] | None, tell: Callable[[], None]) -> Iterator[None]:
+    """Calls `tell` in the loop at each of these signals, until the end of the block.
 
-    None is SIGTERM where that can be and nobody else handles it. Raises ConfigurationError where
-    those that are given cannot be handled: outside of the main thread, or as the loop has a handler
-    of the user's, which could not be put back.
+    None is SIGTERM, if it can be handled and has no other handler. Raises ConfigurationError if
+    given signals cannot be handled: outside of the main thread, or if the loop has a handler of the
+    user's, which could not be restored.
     """
     loop = asyncio.get_running_loop()
     is_main = threading.current_thread() is threading.main_thread()
@@ -84,7 +86,7 @@ def _begin(loop: asyncio.AbstractEventLoop, number: int, tell: Callable[[], None
         loop.add_signal_handler(number, _tell_all, told, number)
     except (NotImplementedError, ValueError, RuntimeError) as error:
         raise ConfigurationError(f"stop_on: {name} cannot be handled here: {error}") from error
-    told[number] = _Told([tell], before)
+    told[number] = _SignalHandlers([tell], before)
 
 
 def _end(loop: asyncio.AbstractEventLoop, number: int, tell: Callable[[], None]) -> None:
@@ -97,7 +99,7 @@ def _end(loop: asyncio.AbstractEventLoop, number: int, tell: Callable[[], None])
             signal.signal(number, before)
 
 
-def _tell_all(told: dict[int, _Told], number: int) -> None:
+def _tell_all(told: dict[int, _SignalHandlers], number: int) -> None:
     if number in told:
         for tell in [*told[number].tell]:
             tell()

@@ -1,9 +1,9 @@
-"""Which records may be handled now, which again and when, and up to where each partition is done.
+"""Tracks which records may be processed now or retried later, and which offsets are complete.
 
-Sans-IO: times are passed in, in seconds of the client's clock, those of retry topics in ms since
-1970, too: as that may be set back, such a record is due at the earlier of two moments. Partitions
-are known by their `state`: one that comes back after it went has another, and what was in hand of
-the one before counts for nothing.
+Sans-IO: times are passed in, in seconds of the client's clock; those of retry topics in ms since
+1970, too: because that clock may be set back, such a record is due at the earlier of two times.
+Partitions are identified by their `state`: a partition that is revoked and assigned again has
+another state, and records in flight of the first one do not count.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _NEVER: Final = float("inf")
 
 
 class Tracker:
-    """The lanes of all partitions that are handled; those that are `ready` take turns."""
+    """The shards of all partitions in processing. Workers take the `ready` ones in turns."""
 
     def __init__(self, order: Order, max_ahead: int) -> None:
         self._order = order
         self._max_ahead = max_ahead
-        self._lanes: dict[object, Shard] = {}
-        self._parting: set[Shard] = set()
+        self._shards: dict[object, Shard] = {}
+        self._draining: set[Shard] = set()
         self.ready: deque[Shard] = deque()
-        self._later: list[tuple[float, int, Shard, Record | None]] = []
-        self._came: list[Shard] = []
+        self._scheduled: list[tuple[float, int, Shard, Record | None]] = []
+        self._unchecked: list[Shard] = []
         self._numbers = count()
 
     # What comes
@@ -48,21 +48,21 @@ class Tracker:
         due_ms: list[float] | None = None,
         due: float = _NEVER,
     ) -> Shard:
-        """Take records of a partition; of a retry topic with when each is due: see `Shard.add`.
+        """Takes records of a partition; of a retry topic with the time at which each is due.
 
-        `ripe` is to be asked then.
+        See `Shard.add`. `move_due` must be called then.
         """
-        lane = self._lanes.get(state)
-        if lane is None:
-            lane = self._lanes[state] = self._lane(state, claim, place)
-        lane.add(records, due_ms, due)
+        shard = self._shards.get(state)
+        if shard is None:
+            shard = self._shards[state] = self._new_shard(state, claim, place)
+        shard.add(records, due_ms, due)
         if due_ms is None:
-            self._queue(lane)
+            self._enqueue_shard(shard)
         else:
-            self._came.append(lane)
-        return lane
+            self._unchecked.append(shard)
+        return shard
 
-    def _lane(self, state: object, claim: object, place: TopicPartition) -> Shard:
+    def _new_shard(self, state: object, claim: object, place: TopicPartition) -> Shard:
         if self._order == "partition":
             return OrderedShard(state, claim, place)
         by_key = self._order == "key"
@@ -70,183 +70,196 @@ class Tracker:
 
     # Turns
 
-    def _queue(self, lane: Shard) -> None:
-        if self._parting and self._has_one_before(lane):
+    def _enqueue_shard(self, shard: Shard) -> None:
+        if self._draining and self._has_predecessor(shard):
             return
-        if not lane.is_ready and lane.has_work():
-            lane.is_ready = True
-            self.ready.append(lane)
+        if not shard.is_ready and shard.has_work():
+            shard.is_ready = True
+            self.ready.append(shard)
 
-    def _has_one_before(self, lane: Shard) -> bool:
-        """Whether something is in hand of what was taken before the log became another one, or
-        before somebody went elsewhere in it."""
+    def _has_predecessor(self, shard: Shard) -> bool:
+        """True while a record of an older shard of the same assignment is in flight.
+
+        A truncated log or a seek makes another shard.
+        """
         return any(
-            each.claim is lane.claim and each is not lane and each.in_hand()
-            for each in self._parting
+            each.claim == shard.claim and each is not shard and each.has_in_flight()
+            for each in self._draining
         )
 
-    def next_lane(self) -> Shard | None:
-        """A lane in which something may be handled now; one of several at once stays ready."""
+    def next_shard(self) -> Shard | None:
+        """Returns a shard with a record to process now; an unordered one with several
+        stays ready.
+        """
         while self.ready:
-            lane = self.ready.popleft()
-            lane.is_ready = False
-            if lane.has_work():
-                if isinstance(lane, UnorderedShard) and len(lane.ready) > 1:
-                    lane.is_ready = True
-                    self.ready.append(lane)
-                return lane
+            shard = self.ready.popleft()
+            shard.is_ready = False
+            if shard.has_work():
+                if isinstance(shard, UnorderedShard) and len(shard.ready) > 1:
+                    shard.is_ready = True
+                    self.ready.append(shard)
+                return shard
         return None
 
-    def put_back(self, lane: Shard) -> None:
-        """Somebody has handled what he wanted of it."""
-        self._queue(lane)
-        self._forget_if_over(lane)
-        if lane.is_parting:
-            for behind in self._lanes.values():
-                if behind.claim is lane.claim and behind is not lane:
-                    self._queue(behind)
+    def put_back(self, shard: Shard) -> None:
+        """Takes back a shard from a worker."""
+        self._enqueue_shard(shard)
+        self._remove_if_done(shard)
+        if shard.is_draining:
+            for behind in self._shards.values():
+                if behind.claim == shard.claim and behind is not shard:
+                    self._enqueue_shard(behind)
 
-    def _forget_if_over(self, lane: Shard) -> None:
-        if lane in self._parting and not lane.in_hand() and (lane.is_lost or lane.lowest() is None):
-            self._parting.discard(lane)
+    def _remove_if_done(self, shard: Shard) -> None:
+        if (
+            shard in self._draining
+            and not shard.has_in_flight()
+            and (shard.is_lost or shard.first_incomplete() is None)
+        ):
+            self._draining.discard(shard)
 
     # What failed
 
-    def later(self, lane: Shard, record: Record | None, due: float) -> None:
-        """Have a record that was put off offered then; None: look for what is due of the lane."""
+    def schedule(self, shard: Shard, record: Record | None, due: float) -> None:
+        """Schedules a record for a retry; None checks the shard for due records."""
         if record is None:
-            lane.is_timed = True
-        heapq.heappush(self._later, (due, next(self._numbers), lane, record))
+            shard.is_timed = True
+        heapq.heappush(self._scheduled, (due, next(self._numbers), shard, record))
 
     @property
     def next_due(self) -> float:
-        """When `ripe` is to be asked again."""
-        return self._later[0][0] if self._later else _NEVER
+        """Returns when `move_due` must be called again."""
+        return self._scheduled[0][0] if self._scheduled else _NEVER
 
-    def ripe(self, now: float, now_ms: float) -> None:
-        """Let what is due be handled."""
-        while self._came:
-            self._look_at(self._came.pop(), now, now_ms)
-        while self._later and self._later[0][0] <= now:
-            _, _, lane, record = heapq.heappop(self._later)
-            if lane.is_lost:
+    def move_due(self, now: float, now_ms: float) -> None:
+        """Makes due records ready."""
+        while self._unchecked:
+            self._take_due_of(self._unchecked.pop(), now, now_ms)
+        while self._scheduled and self._scheduled[0][0] <= now:
+            _, _, shard, record = heapq.heappop(self._scheduled)
+            if shard.is_lost:
                 continue
             if record is not None:
-                lane.offer(record)
-                self._queue(lane)
+                shard.requeue(record)
+                self._enqueue_shard(shard)
             else:
-                lane.is_timed = False
-                self._look_at(lane, now, now_ms)
+                shard.is_timed = False
+                self._take_due_of(shard, now, now_ms)
 
-    def _look_at(self, lane: Shard, now: float, now_ms: float) -> None:
-        due = lane.ripen(now, now_ms)
-        if due is not None and not lane.is_timed:
-            self.later(lane, None, due)
-        self._queue(lane)
+    def _take_due_of(self, shard: Shard, now: float, now_ms: float) -> None:
+        due = shard.take_due(now, now_ms)
+        if due is not None and not shard.is_timed:
+            self.schedule(shard, None, due)
+        self._enqueue_shard(shard)
 
     # Up to where
 
-    def lowest(self, state: object) -> int | None:
-        """The first offset of a partition that is not done; None where all are that were taken."""
+    def first_incomplete(self, state: object) -> int | None:
+        """Returns the first offset of a partition that is not processed; None if all taken records
+        are.
+        """
         found = None
-        for lane in self._lanes_of(state):
-            if not lane.is_lost:
-                found = _first(found, lane.lowest())
-        lane_now = self._lanes.get(state)
-        return found if lane_now is None else _first(found, lane_now.dropped)
+        for shard in self._shards_of(state):
+            if not shard.is_lost:
+                found = _first(found, shard.first_incomplete())
+        current = self._shards.get(state)
+        return found if current is None else _first(found, current.dropped)
 
-    def ahead(self, state: object) -> tuple[int, list[int]] | None:
-        """See `Shard.ahead`, of the lane that has the first offset that is not done."""
-        lowest = self.lowest(state)
-        for lane in self._lanes_of(state):
-            if not lane.is_lost and lane.lowest() == lowest:
-                return lane.ahead()
+    def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
+        """Returns `Shard.incomplete_offsets` of the shard with the first incomplete offset."""
+        first_incomplete = self.first_incomplete(state)
+        for shard in self._shards_of(state):
+            if not shard.is_lost and shard.first_incomplete() == first_incomplete:
+                return shard.incomplete_offsets()
         return None
 
-    def _lanes_of(self, state: object) -> Iterator[Shard]:
-        lane = self._lanes.get(state)
-        if lane is not None:
-            yield lane
-        for parting in self._parting:
-            if parting.state is state:
-                yield parting
+    def _shards_of(self, state: object) -> Iterator[Shard]:
+        shard = self._shards.get(state)
+        if shard is not None:
+            yield shard
+        for draining in self._draining:
+            if draining.state is state:
+                yield draining
 
-    def lane_of(self, state: object) -> Shard | None:
-        """The lane of a partition of which records come."""
-        return self._lanes.get(state)
+    def shard_of(self, state: object) -> Shard | None:
+        """Returns the shard of a partition that takes records."""
+        return self._shards.get(state)
 
-    def first_waiting(self, state: object) -> int | None:
-        """The first offset of those that were taken and never in hand."""
-        lane = self._lanes.get(state)
-        return None if lane is None else lane.first_waiting()
+    def first_queued(self, state: object) -> int | None:
+        """Returns the first offset that was taken and never started."""
+        shard = self._shards.get(state)
+        return None if shard is None else shard.first_queued()
 
     @property
-    def waiting(self) -> dict[TopicPartition, int]:
-        """That of each partition of which there are some."""
-        found = {lane.place: lane.first_waiting() for lane in self._lanes.values()}
+    def queued_positions(self) -> dict[TopicPartition, int]:
+        """Returns the first queued offset of each partition that has one."""
+        found = {shard.place: shard.first_queued() for shard in self._shards.values()}
         return {place: offset for place, offset in found.items() if offset is not None}
 
-    def is_under_way(self, claims: Container[object]) -> bool:
-        """Whether something of these partitions is in hand."""
-        lanes = [*self._lanes.values(), *self._parting]
-        return any(lane.claim in claims and lane.in_hand() for lane in lanes)
+    def is_in_flight(self, claims: Container[object]) -> bool:
+        """True if a record of these assignments is in flight."""
+        shards = [*self._shards.values(), *self._draining]
+        return any(shard.claim in claims and shard.has_in_flight() for shard in shards)
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is in hand."""
-        return not any(lane.in_hand() for lane in (*self._lanes.values(), *self._parting))
+        """True if no record is in flight."""
+        return not any(shard.has_in_flight() for shard in (*self._shards.values(), *self._draining))
 
     # Partitions that go, and that wait
 
-    def part(self, state: object) -> int | None:
-        """Begin no more of a partition.
+    def drain(self, state: object) -> int | None:
+        """Starts no more records of a partition.
 
-        Returns the first offset that was dropped, None where none was: who goes on with the
-        partition goes on there.
+        Returns the first offset that was dropped, None without one: consuming continues there.
         """
-        lane = self._lanes.pop(state, None)
-        if lane is None:
+        shard = self._shards.pop(state, None)
+        if shard is None:
             return None
-        lane.part()
-        self._parting.add(lane)
-        self._forget_if_over(lane)
-        return lane.dropped
+        shard.drain()
+        self._draining.add(shard)
+        self._remove_if_done(shard)
+        return shard.dropped
 
-    def part_all(self) -> None:
-        """The same with all, which stay what they are: what they have dropped is not done."""
-        for lane in self._lanes.values():
-            lane.part()
+    def drain_all(self) -> None:
+        """Starts no more records of any partition; dropped records are not processed."""
+        for shard in self._shards.values():
+            shard.drain()
 
-    def lose(self, state: object) -> None:
-        """What is in hand of a partition counts for nothing, and the rest is dropped."""
-        for lane in [*self._lanes_of(state)]:
-            lane.lose()
-            self._lanes.pop(state, None)
-            self._parting.add(lane)
-            self._forget_if_over(lane)
+    def discard(self, state: object) -> None:
+        """Drops the records of a partition; those in flight do not count."""
+        for shard in [*self._shards_of(state)]:
+            shard.discard()
+            self._shards.pop(state, None)
+            self._draining.add(shard)
+            self._remove_if_done(shard)
 
     def pause(self, state: object) -> None:
-        """Begin nothing of a partition until it goes on."""
-        lane = self._lanes.get(state)
-        if lane is not None:
-            lane.pause()
+        """Starts no record of a partition until it is resumed."""
+        shard = self._shards.get(state)
+        if shard is not None:
+            shard.pause()
 
-    def go_on(self, state: object) -> None:
-        """Go on with a partition that was paused."""
-        lane = self._lanes.get(state)
-        if lane is not None:
-            lane.go_on()
-            self._queue(lane)
+    def resume(self, state: object) -> None:
+        """Resumes a paused partition."""
+        shard = self._shards.get(state)
+        if shard is not None:
+            shard.resume()
+            self._enqueue_shard(shard)
 
-    def is_full(self, lane: Shard) -> bool:
-        """Whether its partition is to be held back now."""
-        limit = max(1, lane.enough // 2) if lane.is_full else lane.enough
-        return not lane.is_parting and lane.waiting >= limit
+    def is_held_back(self, shard: Shard) -> bool:
+        """True if backpressure applies to a partition now."""
+        limit = (
+            max(1, shard.backpressure_limit // 2)
+            if shard.is_held_back
+            else shard.backpressure_limit
+        )
+        return not shard.is_draining and shard.queued >= limit
 
-    def left_undone(self) -> dict[object, int]:
-        """The first offset of each partition that is not done; those that go are among them."""
-        states = {*self._lanes, *(lane.state for lane in self._parting)}
-        found = {state: self.lowest(state) for state in states}
+    def first_incomplete_offsets(self) -> dict[object, int]:
+        """Returns the first incomplete offset of each partition, draining ones included."""
+        states = {*self._shards, *(shard.state for shard in self._draining)}
+        found = {state: self.first_incomplete(state) for state in states}
         return {state: offset for state, offset in found.items() if offset is not None}
 
 

@@ -1,4 +1,4 @@
-"""One of those that handle, and what it has in hand. Plain data, but for its task."""
+"""Describes a worker of the pool. Plain data, except for its task."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ _LONG_AGO: Final = float("-inf")
 
 
 class Worker:
-    """One that handles: `lane` while it does. `sign` is what it had when somebody looked last.
+    """A task that calls the handler. `shard` is the one in its hands now.
 
-    One that `is_cut` takes no more of its portion.
+    `marker` is what was in flight at the last look. A worker that `stops_early` ends its batch.
     """
 
-    __slots__ = ("is_cancelled", "is_cut", "lane", "record", "sign", "since", "task")
+    __slots__ = ("is_cancelled", "marker", "record", "shard", "started_at", "stops_early", "task")
 
     def __init__(self) -> None:
         self.task: asyncio.Task[None]
-        self.lane: Shard | None = None
+        self.shard: Shard | None = None
         self.record: Record | None = None
         self.is_cancelled = False
-        self.is_cut = False
-        self.sign: object = None
-        self.since = _LONG_AGO
+        self.stops_early = False
+        self.marker: object = None
+        self.started_at = _LONG_AGO
 
     def cancel(self) -> None:
-        """Have it end, and what it has in hand."""
+        """Cancels the task, and the handler in it."""
         if not self.is_cancelled:
-            self.is_cancelled = self.is_cut = True
+            self.is_cancelled = self.stops_early = True
             self.task.cancel()
 
-    def cut(self) -> None:
-        """Have it come back when what it has in hand is handled."""
-        self.is_cut = True
-        if isinstance(self.lane, OrderedShard):
-            self.lane.cut()
+    def stop_early(self) -> None:
+        """Ends the batch after the record in flight."""
+        self.stops_early = True
+        if isinstance(self.shard, OrderedShard):
+            self.shard.stop_early()

@@ -1,4 +1,1 @@
-"""From records to acknowledgements: `producer` takes, `accumulator` decides, `sender` waits.
-
-`lines` keeps the order of the calls that wait.
-"""
+"""Producing: `producer` takes records, `accumulator` batches them, `sender` sends the batches."""

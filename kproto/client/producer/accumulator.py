@@ -1,24 +1,24 @@
-"""Records that wait for their partitions, and when which batch goes to which broker.
+"""Batches records by partition, and decides which batch is sent to which broker, and when.
 
 Decisions on plain data, without a loop: `plan` says what to send now and when to look again,
-`on_failure` what a failure leads to. The order of a partition holds through every retry:
+`on_failure` what follows a failure. These rules keep the order of a partition through every retry:
 
-- With idempotence up to `max_in_flight` batches of a partition are under way. A broker takes them
-  in the order of their sequence numbers alone (KIP-98), so one that overtook another is refused
-  with OUT_OF_ORDER_SEQUENCE_NUMBER and goes again. Until the first batch under a producer id is
-  stored it goes alone: a broker that knows nothing of the id takes any number.
-- Once a batch comes back, those behind it come back too before any goes again, in their order.
-- Once a batch has failed for good, the numbers behind it fit no more. Those that may have been sent
-  go again under their old numbers until the broker stores or refuses one; then it and all behind
-  it begin anew, under the next epoch of the producer id (KIP-360). Bytes of the old epoch that the
-  network held until then are refused. Each partition has its own epoch, as brokers keep one a
-  partition.
-- What begins anew is not stored, and never will be: where the network may hold bytes of the failed
-  batch and of the refused one, which the broker would take one after the other, the refused one
-  fails as well. So nothing is stored twice.
-- A batch that is too large for the broker is split, down to single records; its parts go one after
-  the other, under the numbers that their records had.
-- Without idempotence one batch of a partition is under way at a time.
+- With idempotence up to `max_in_flight` batches of a partition are in flight. A broker appends them
+  only in the order of their sequences (KIP-98): it refuses a batch that overtook another one with
+  OUT_OF_ORDER_SEQUENCE_NUMBER, and the producer retries it. The first batch under a producer id is
+  sent alone until it is acked: a broker that does not know the id accepts any sequence.
+- After a batch has failed, the batches behind it must fail or be acked before any is retried, and
+  all are retried in their order.
+- After a batch has failed for good, no later sequence fits. Batches that may have been sent are
+  retried under their old sequences until the broker appends or refuses one; that one and all later
+  batches restart under the next epoch of the producer id (KIP-360). The broker refuses bytes of the
+  old epoch that the network still holds.
+- A batch restarts only if it is not stored and never will be. If the network may hold both the
+  failed batch and the refused one, which the broker would append one after the other, then the
+  refused one fails as well. So nothing is stored twice.
+- A batch that is too large for the broker is split, down to single records; the parts are sent one
+  after the other, under the sequences of their records.
+- Without idempotence one batch of a partition is in flight.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class PartitionQueue:
 
     @property
     def is_empty(self) -> bool:
-        """True when nothing waits and nothing is under way."""
+        """True if no batch is pending, in flight, or to be retried."""
         return not (self.pending or self.in_flight or self.to_retry)
 
     @property
@@ -149,13 +149,13 @@ class PartitionQueue:
         return batch
 
     def has_unacked_predecessor(self, batch: Batch) -> bool:
-        """True when a batch with a lower number is not settled yet."""
+        """True if an earlier batch is in flight or to be retried."""
         return any(other.ordinal < batch.ordinal for other in (*self.in_flight, *self.to_retry))
 
     def requeue_retries(self) -> None:
-        """Once nothing is under way any more, let what came back go first, in its order.
+        """Puts the batches to retry in front of the pending ones, once no batch is in flight.
 
-        Behind a batch that is not stored none is that had a higher number of the same producer id.
+        After a batch that is not stored, no later batch keeps its sequence.
         """
         if not self.to_retry or self.in_flight:
             return
@@ -170,14 +170,14 @@ class PartitionQueue:
 
 
 def _may_be_stored(error: KprotoError) -> bool:
-    """True when a batch may be stored though it came back with `error`."""
+    """True if a broker may have stored a batch that failed with `error`."""
     return not isinstance(error, BrokerResponseError) or error.code in _MAY_BE_STORED
 
 
 class Plan(NamedTuple):
-    """What to do now: the queues whose next batch goes to which node, those whose leader must be
-    asked for, whether a producer id is wanted; when to look again, and when the oldest batch has
-    had its time, in seconds of the clock.
+    """The next requests: queues whose next batch is sent, by node; queues whose leader is unknown;
+    whether a producer id is needed; when to look again, and when the oldest batch expires, in
+    seconds of the clock.
     """
 
     requests: dict[int, list[PartitionQueue]]
@@ -217,7 +217,7 @@ class Accumulator:
         self.failed_batches = 0
         self._unretrieved_limit = _UNSEEN_LEAST
         #: How often records of a topic without key have moved on to the next partition (KIP-480).
-        self.ordinals: dict[str, int] = {}
+        self.sticky_moves: dict[str, int] = {}
         self._linger_s = linger_ms / 1000
         self._limit_s = settings.delivery_timeout_ms / 1000
         self._max_in_flight = max_in_flight
@@ -226,13 +226,13 @@ class Accumulator:
 
     @property
     def _partition_max_in_flight(self) -> int:
-        """Batches of one partition in flight: one without sequences, which keep the order."""
+        """Returns the limit of batches in flight for one partition; 1 without sequences."""
         return self._max_in_flight if self.producer_state.is_idempotent else 1
 
     # Appending records
 
     def open_batch(self, topic: str, partition: int) -> Batch | None:
-        """The batch of a partition that takes more records, if there is one."""
+        """Returns the batch of a partition that takes more records, if there is one."""
         queue = self.queues.get((topic, partition))
         if queue is None or not queue.pending or queue.pending[-1].ordinal >= 0:
             return None
@@ -247,9 +247,9 @@ class Accumulator:
         headers: Headers,
         timestamp: int,
     ) -> tuple[Batch, int]:
-        """Put a record into the open batch of its partition; returns the batch and the position.
+        """Appends a record to the open batch of its partition; returns the batch and the position.
 
-        Raises one of `REFUSALS`, of `records.new_record`, for what no record can hold.
+        Raises one of `records.new_record.ENCODE_FAILURES` for values that no record can hold.
         """
         batch = self.open_batch(topic, partition)
         if batch is not None:
@@ -259,14 +259,14 @@ class Accumulator:
                 self.buffered += added
                 return batch, content.count - 1
             batch.ready_at = _LONG_AGO  # it is full
-            self._turn(topic)
+            self._move_sticky_partition(topic)
         content = GrowingBatch()
         content.append(key, value, headers, timestamp, self.batch_bytes)
         batch = self._open(topic, partition, content)
         return batch, 0
 
     def add_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
-        """Let a batch that is full already stand behind what the partition has."""
+        """Queues a full batch behind the batches of its partition."""
         before = self.open_batch(topic, partition)
         if before is not None:
             before.ready_at = _LONG_AGO
@@ -288,11 +288,11 @@ class Accumulator:
         self.busy[topic, partition] = queue
         return batch
 
-    def _turn(self, topic: str) -> None:
-        self.ordinals[topic] = self.ordinals.get(topic, 0) + 1
+    def _move_sticky_partition(self, topic: str) -> None:
+        self.sticky_moves[topic] = self.sticky_moves.get(topic, 0) + 1
 
     def stop_lingering(self) -> None:
-        """Let nothing that waits now wait for more records."""
+        """Makes all pending batches ready, full or not."""
         for queue in self.busy.values():
             for batch in queue.pending:
                 batch.ready_at = _LONG_AGO
@@ -305,7 +305,9 @@ class Accumulator:
         led_by: Callable[[str, int, float], int | None],
         in_flight: Callable[[int], int],
     ) -> Plan:
-        """What to do at `now`; `in_flight` says how many requests a node has already."""
+        """Returns what to do at `now`; `in_flight` returns how many requests a node has
+        in flight.
+        """
         plan = Plan({}, [], False, _NEVER, _NEVER)
         next_at = deadline = _NEVER
         needs_producer_id = False
@@ -331,14 +333,16 @@ class Accumulator:
         )
 
     def next_at(self, groups: Iterable[Iterable[PartitionQueue]]) -> float:
-        """When more of the queues of a plan may go, once what it says has been taken."""
+        """Returns when more batches of planned queues may be sent, after the plan is
+        carried out.
+        """
         max_in_flight = self._partition_max_in_flight
         return min(
             (queue.next_at(max_in_flight) for queues in groups for queue in queues), default=_NEVER
         )
 
     def is_first(self, batch: Batch, now: float) -> bool:
-        """True when a batch may go at `now`, and nothing of its partition stands before it."""
+        """True if a batch may be sent at `now`, and no batch of its partition precedes it."""
         queue = self.queues[batch.topic, batch.partition]
         return (
             not queue.in_flight
@@ -348,17 +352,17 @@ class Accumulator:
         )
 
     def deadline_of(self, batch: Batch) -> float:
-        """When a batch has had its time."""
+        """Returns when a batch expires."""
         return batch.created + self._limit_s
 
     def take(self, queue: PartitionQueue, node: int) -> Batch:
-        """Let the next batch of a queue go to `node`."""
+        """Moves the next batch of a queue into flight to `node`."""
         assert self.producer_state.identity is not None or not queue.needs_producer_id
-        self._turn(queue.topic)
+        self._move_sticky_partition(queue.topic)
         return queue.take(node, self.producer_state)
 
     def _first_deadline(self, queue: PartitionQueue) -> float:
-        """When the oldest batch of a queue that is not settled has had its time."""
+        """Returns when the oldest incomplete batch of a queue expires."""
         deadline = _NEVER
         for batch in (*queue.in_flight, *queue.to_retry):
             if not batch.future.done():
@@ -370,10 +374,12 @@ class Accumulator:
     # And come back
 
     def on_ack(self, batch: Batch, base_offset: int = -1, log_append_time: int = -1) -> None:
-        """The broker has a batch, from `base_offset` on, where it says so.
+        """Completes a batch that the broker has stored, from `base_offset` on, if the broker sent
+        it.
 
-        Of one that it had already it says a log append time whatever the topic has: the largest
-        timestamp that it knows of it. What a topic has shows in the answers to others.
+        For a duplicate the broker sends a log append time whatever the topic has: the largest
+        timestamp that it has of the batch. The responses to other batches show whether the topic
+        has one.
         """
         queue = self._take_in_flight(batch)
         if not batch.maybe_stored:
@@ -392,9 +398,10 @@ class Accumulator:
     def on_failure(
         self, batch: Batch, error: KprotoError, now: float, *, moved: bool = False
     ) -> None:
-        """A batch was not stored, or nobody knows: it goes again, or its senders are told.
+        """Retries a batch that failed with `error`, or fails its records.
 
-        Where its partition has `moved` to a leader that is known, it goes without a wait (KIP-951).
+        If its partition has `moved` to a leader that is known, the retry skips the backoff
+        (KIP-951).
         """
         queue = self._take_in_flight(batch)
         if batch.future.done():  # its time was over while it was under way
@@ -429,7 +436,7 @@ class Accumulator:
         self._update_busy(queue)
 
     def failed(self, queue: PartitionQueue, error: KprotoError, now: float) -> None:
-        """Nothing of a queue can go, for want of a leader or a producer id."""
+        """Notes that no batch of a queue can be sent: it has no leader, or no producer id."""
         if remedy_of(error) is Remedy.FAIL:
             while queue.pending:
                 self._fail_batch(queue, queue.pending.popleft(), error)
@@ -438,7 +445,7 @@ class Accumulator:
         self._update_busy(queue)
 
     def expire_batches(self, now: float) -> None:
-        """Give up what is older than `delivery_timeout_ms`, under way or not."""
+        """Fails batches older than `delivery_timeout_ms`, in flight or not."""
         for queue in list(self.busy.values()):
             if self._first_deadline(queue) > now:
                 continue
@@ -455,7 +462,7 @@ class Accumulator:
             self._update_busy(queue)
 
     def abort(self, error: KprotoError) -> None:
-        """Give up everything."""
+        """Fails all batches."""
         for queue in list(self.busy.values()):
             for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):
                 self.complete(batch, error)
@@ -465,7 +472,7 @@ class Accumulator:
         self.busy.clear()
 
     def complete(self, batch: Batch, error: KprotoError | None) -> None:
-        """Tell who waits for a batch what has become of it."""
+        """Reports the outcome of a batch to its waiters and deliveries."""
         if batch.future.done():
             return
         batch.future.set_result(error)
@@ -495,7 +502,7 @@ class Accumulator:
         batch.deliveries = []
 
     def _keep_unretrieved(self, failed: list[Delivery]) -> None:
-        """Keep failures for the next flush; those that were looked at go when they are many."""
+        """Keeps failed deliveries for the next flush; drops retrieved ones when there are many."""
         self.unretrieved += failed
         if len(self.unretrieved) > self._unretrieved_limit:
             self.unretrieved = [
@@ -504,14 +511,14 @@ class Accumulator:
             self._unretrieved_limit = max(_UNSEEN_LEAST, 2 * len(self.unretrieved))
 
     def unretrieved_failures(self) -> list[DeliveryError]:
-        """The failures of deliveries that nobody has awaited; each is told once."""
+        """Returns the failures of deliveries that no caller has awaited, each once."""
         unseen, self.unretrieved = self.unretrieved, []
         failures = (delivery.failure() for delivery in unseen if not delivery.is_retrieved)
         return [failure for failure in failures if failure is not None]
 
     @property
     def incomplete_records(self) -> int:
-        """How many records are neither acknowledged nor given up."""
+        """Returns how many records are neither acked nor failed."""
         return sum(
             batch.count
             for queue in self.busy.values()

@@ -1,4 +1,4 @@
-"""`Acks`: the acknowledgements of many records, each made when it is asked for."""
+"""Holds the acks of many records, and makes each when it is read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Acks"]
 
 
 class Acks(Sequence[Ack]):
-    """The acknowledgements of many records, in the order in which the records were given.
+    """The acks of many records, in the order of the records.
 
-    A sequence of `Ack`, each made when it is asked for. Held as runs: from index `starts[i]` on
-    the records stand in `runs[i]`, a batch, from a position in it on.
+    A sequence of `Ack`. Stored as runs: from index `starts[i]` on the records are in `runs[i]`, a
+    batch and a position in it.
     """
 
     def __init__(self) -> None:
@@ -29,14 +29,14 @@ class Acks(Sequence[Ack]):
         self._count = 0
 
     def add(self, batch: Batch, position: int) -> None:
-        """Take note of where the next record stands."""
+        """Notes where the next record is."""
         self.add_run(self._count, batch, position)
         self._count += 1
 
     def add_run(self, start: int, batch: Batch, position: int) -> None:
-        """The records from index `start` on stand in `batch`, from `position` on.
+        """Notes that the records from index `start` on are in `batch`, from `position` on.
 
-        How many they are shows at the next run, or when `grow_to` says it.
+        The next run, or `grow_to`, ends the run.
         """
         if batch is not self._last or start - position != self._offset:
             self._starts.append(start)
@@ -45,15 +45,15 @@ class Acks(Sequence[Ack]):
             self._offset = start - position
 
     def grow_to(self, count: int) -> None:
-        """There are `count` records, those of the last run included."""
+        """Sets the number of records, which ends the last run."""
         self._count = count
 
     def batches(self) -> list[Batch]:
-        """The batches that hold the records, each once."""
+        """Returns the batches that hold the records, each once."""
         return list({id(batch): batch for batch, _ in self._runs}.values())
 
     def failures(self) -> Iterator[tuple[Batch, int, KprotoError]]:
-        """The records that have failed, in order: where each stands, and why."""
+        """Yields batch, position and error of each failed record, in order."""
         bounds = pairwise([*self._starts, self._count])
         for (batch, first), (start, end) in zip(self._runs, bounds, strict=True):
             if batch.future.done() and batch.future.result() is not None:
@@ -63,7 +63,7 @@ class Acks(Sequence[Ack]):
                         yield batch, at, cause
 
     def undelivered(self) -> list[ProducerRecord]:
-        """The records that have failed, in order."""
+        """Returns the failed records, in order."""
         return [batch.record_at(at) for batch, at, _ in self.failures()]
 
     def __len__(self) -> int:

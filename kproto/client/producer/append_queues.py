@@ -1,7 +1,7 @@
 """Queues the calls that wait to append records, by topic, in the order of the calls.
 
-Who stands where, whose turn it is, and who is sent away when the producer closes. Knows no record,
-no metadata and no buffer: what a call waits for is its own.
+Knows no record, no metadata and no buffer: each call waits for its own condition, and closing the
+producer evicts it.
 """
 
 from __future__ import annotations
@@ -16,79 +16,81 @@ __all__ = ["AppendQueues", "AppendTicket"]
 
 
 class AppendQueues:
-    """The line of every topic that somebody waits for. A topic that nobody waits for has none."""
+    """A queue for each topic with waiting calls."""
 
     def __init__(self) -> None:
         self.by_topic: dict[str, deque[AppendTicket]] = {}
         self.are_closed = False
 
     def enqueue_call(self, topic: str) -> AppendTicket:
-        """The last place of a topic's line."""
-        place = AppendTicket(self, topic)
-        self.by_topic.setdefault(topic, deque()).append(place)
-        return place
+        """Adds a call to the queue of a topic; returns its ticket."""
+        ticket = AppendTicket(self, topic)
+        self.by_topic.setdefault(topic, deque()).append(ticket)
+        return ticket
 
     def tickets(self) -> list[AppendTicket]:
-        """Everybody who waits now."""
-        return [place for line in self.by_topic.values() for place in line]
+        """Returns the tickets of all waiting calls."""
+        return [ticket for line in self.by_topic.values() for ticket in line]
 
     def close(self) -> None:
-        """Send everybody away, now and from now on."""
+        """Evicts all waiting calls, now and later."""
         if not self.are_closed:
             self.are_closed = True
-            for place in self.tickets():
-                place.send_away()
+            for ticket in self.tickets():
+                ticket.evict()
 
 
 class AppendTicket:
-    """Keeps the place of one call, from `AppendQueues.enqueue_call` until its records are appended.
+    """The place of one call, from `AppendQueues.enqueue_call` until its records are appended.
 
-    What it waits for it waits for within `with place`, which raises KprotoError once the lines are
-    closed: the wait is cancelled, as `asyncio.timeout` does it.
+    The call waits inside `with ticket`, which raises KprotoError once the queues are closed: the
+    wait is then cancelled, in the way of `asyncio.timeout`.
     """
 
-    __slots__ = ("_cancelling", "_is_sent_away", "_left", "_lines", "_task", "_turn", "topic")
+    __slots__ = ("_cancelling", "_is_evicted", "_left", "_queues", "_task", "_turn", "topic")
 
-    def __init__(self, lines: AppendQueues, topic: str) -> None:
-        self._lines = lines
+    def __init__(self, queues: AppendQueues, topic: str) -> None:
+        self._queues = queues
         self.topic = topic
         self._turn: asyncio.Future[None] | None = None
         self._left: asyncio.Future[None] | None = None
         self._task: asyncio.Task[object] | None = None
         self._cancelling = 0  # how often somebody else has cancelled the task
-        self._is_sent_away = False
+        self._is_evicted = False
 
     @property
     def is_first(self) -> bool:
-        """True when all calls before this one have given their records."""
-        return self._lines.by_topic[self.topic][0] is self
+        """True if all earlier calls have appended their records."""
+        return self._queues.by_topic[self.topic][0] is self
 
-    async def ordinal(self) -> None:
-        """Wait until it is the first."""
+    async def until_first(self) -> None:
+        """Waits until all earlier calls have appended their records."""
         if not self.is_first:
             self._turn = asyncio.get_running_loop().create_future()
             await self._turn
 
     def left(self) -> asyncio.Future[None]:
-        """What is done when it has left. To be asked for while it stands there."""
+        """Returns a future that is done when the call leaves the queue; the call must still be in
+        it.
+        """
         if self._left is None:
             self._left = asyncio.get_running_loop().create_future()
         return self._left
 
     def leave(self) -> None:
-        """Let the next one go on."""
-        line = self._lines.by_topic[self.topic]
+        """Removes the call from the queue, and wakes the next."""
+        line = self._queues.by_topic[self.topic]
         line.remove(self)
         if not line:
-            del self._lines.by_topic[self.topic]
+            del self._queues.by_topic[self.topic]
         else:
             _set(line[0]._turn)
         _set(self._left)
 
-    def send_away(self) -> None:
-        """End what is waited for."""
+    def evict(self) -> None:
+        """Cancels the wait of the call."""
         if self._task is not None:
-            self._is_sent_away = True
+            self._is_evicted = True
             self._task.cancel()
 
     def __enter__(self) -> None:
@@ -105,12 +107,12 @@ class AppendTicket:
     ) -> None:
         task, self._task = self._task, None
         assert task is not None
-        is_ours = self._is_sent_away and task.uncancel() <= self._cancelling
+        is_ours = self._is_evicted and task.uncancel() <= self._cancelling
         if error is None or (is_ours and kind is asyncio.CancelledError):
             self._raise_if_closed()
 
     def _raise_if_closed(self) -> None:
-        if self._lines.are_closed:
+        if self._queues.are_closed:
             raise KprotoError("the producer was closed before it had taken the record") from None
 
 

@@ -1,8 +1,8 @@
 """Appends records to the accumulator: at once if no earlier call waits, else in the queue.
 
-Calls of one topic go on in the order in which they were made, also where they had to wait for
-metadata or for room: who waits has a place in the line of its topic until it has given its last
-record. What becomes of a record once it is given is not known here.
+Calls of one topic append in the order in which they were made, even if they had to wait for
+metadata or memory: a waiting call keeps its ticket until it has appended its last record. Knows
+nothing of what happens to a record afterwards.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ __all__ = ["RecordAppender"]
 T = TypeVar("T")
 
 #: How long `append_many` takes records before others of the loop have their turn, in seconds.
-GIVE_WAY_S: Final = 0.01
+YIELD_AFTER_S: Final = 0.01
 
 #: Of a list, which takes no time by itself, the clock is looked at once for so many records.
-LOOK_EVERY: Final = 32
+CLOCK_EVERY: Final = 32
 
 
 class RecordAppender:
-    """Gives the records of a producer's calls to its accumulator, and wakes its sender.
+    """Appends the records of a producer's calls to its accumulator, and wakes its sender.
 
-    `append_queues` are the calls that wait. Once `is_closed`, calls that begin are refused.
+    `append_queues` hold the waiting calls. Once `is_closed`, new calls are refused.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class RecordAppender:
         self._appenders: dict[str, TopicAppender] = {}
 
     def stop_lingering(self) -> None:
-        """Let nothing linger that was given so far."""
+        """Makes all pending batches ready, and wakes the sender."""
         self._accumulator.stop_lingering()
         self._sender.wake()
 
@@ -76,35 +76,35 @@ class RecordAppender:
         is_single: bool = False,
         is_intercepted: bool = False,
     ) -> tuple[Batch, int]:
-        """Give a record to the accumulator; returns its batch and its position there.
+        """Appends a record to the accumulator; returns its batch and its position there.
 
-        One that `is_single` goes out at once, if nothing stands before it. Waits for metadata, for
-        the partition if it is named and not known yet, and for room. Raises DeliveryError when that
-        does not come about.
+        A record that `is_single` is sent at once if no batch precedes it. Waits for metadata, for a
+        partition that is named and not known yet, and for memory. Raises DeliveryError if that
+        fails.
         """
         if self._calls.intercepts and not is_intercepted:
             return await self._append_intercepted(topic, record, is_single=is_single)
-        way_in = self._ready_appender(topic)
-        found = None if way_in is None else self._append_now(way_in, record)
+        appender = self._ready_appender(topic)
+        found = None if appender is None else self._append_now(appender, record)
         if found is not None:
             batch, position = found
             if position == 0 and not (is_single and self._sender.send_immediately(batch)):
                 self._sender.wake()
             return found
-        place = self.append_queues.enqueue_call(topic)
+        ticket = self.append_queues.enqueue_call(topic)
         try:
-            found = await _or_given_back(
-                self._append_when_first(place, record), topic, lambda: [record]
+            found = await _or_delivery_error(
+                self._append_when_first(ticket, record), topic, lambda: [record]
             )
         finally:
-            place.leave()
+            ticket.leave()
         self._sender.wake()
         return found
 
     async def _append_intercepted(
         self, topic: str, record: ProducerRecord, *, is_single: bool
     ) -> tuple[Batch, int]:
-        """Give what the user's hook makes of a record; tell it if that does not come about."""
+        """Appends the record that the user's hook returns; reports it if that fails."""
         changed = self._calls.sent(topic, record)
         try:
             return await self.append(topic, changed, is_single=is_single, is_intercepted=True)
@@ -113,24 +113,24 @@ class RecordAppender:
             raise
 
     async def append_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
-        """Give a batch whose records are encoded already; waits as `append` does.
+        """Queues a batch whose records are encoded already; waits as `append` does.
 
-        Raises ConfigurationError where a hook wants to see each record, or the brokers take message
-        sets alone; EncodeError for a partition that the topic does not have; RequestTimeoutError.
+        Raises ConfigurationError if a hook needs each record, or the brokers take message sets
+        only; EncodeError for a partition that the topic does not have; RequestTimeoutError.
         """
         if self._calls.intercepts:
             raise ConfigurationError(
                 "a hook of this client sees each record that is sent, and a batch that is encoded "
                 "already has none to show: send its records, or leave out Hooks.on_send"
             )
-        way_in = self._ready_appender(topic)
-        if way_in is None or partition not in way_in.info.partitions:
-            place = self.append_queues.enqueue_call(topic)
+        appender = self._ready_appender(topic)
+        if appender is None or partition not in appender.info.partitions:
+            ticket = self.append_queues.enqueue_call(topic)
             try:
-                way_in = await self._wait_until_ready(place, partition)
+                appender = await self._wait_until_ready(ticket, partition)
             finally:
-                place.leave()
-        if partition not in way_in.info.partitions:
+                ticket.leave()
+        if partition not in appender.info.partitions:
             raise EncodeError(f"topic {topic!r} has no partition {partition!r}")
         if not self._accumulator.takes_headers:
             raise ConfigurationError(
@@ -143,45 +143,49 @@ class RecordAppender:
     async def append_many(
         self, topic: str, values: Iterable[bytes | ProducerRecord | None], acks: Acks
     ) -> None:
-        """Give records as `append` does, and note in `acks` where each stands.
+        """Appends records as `append` does, and notes in `acks` where each is.
 
-        From its first wait on the call keeps its place in the line.
+        From its first wait on the call keeps its ticket.
         """
-        way_in = self._ready_appender(topic)
-        place: AppendTicket | None = None
+        appender = self._ready_appender(topic)
+        ticket: AppendTicket | None = None
         record: ProducerRecord | None = None
         monotonic = self._view.clock.monotonic
-        gives_way_at = monotonic() + GIVE_WAY_S
-        given_up = self._accumulator.failed_batches
-        every = LOOK_EVERY if type(values) in (list, tuple) else 1
+        yields_at = monotonic() + YIELD_AFTER_S
+        failed_batches = self._accumulator.failed_batches
+        every = CLOCK_EVERY if type(values) in (list, tuple) else 1
         to_come = taken = iter(values)
         if self._calls.intercepts:
             taken, every = self._calls.each_sent(topic, to_come), 1
 
         def left() -> list[ProducerRecord]:
-            """What has not been given: all the others of a list, of an iterator what was taken."""
+            """Returns the records that were not appended: the rest of a list, of an iterator what
+            was taken.
+            """
             others = islice(to_come, len(values)) if isinstance(values, Collection) else ()
             return [*(() if record is None else (record,)), *map(as_record, others)]
 
         try:
-            if way_in is None:
-                place = self.append_queues.enqueue_call(topic)
-                way_in = await _or_given_back(self._wait_until_ready(place), topic, left)
+            if appender is None:
+                ticket = self.append_queues.enqueue_call(topic)
+                appender = await _or_delivery_error(self._wait_until_ready(ticket), topic, left)
             while True:
-                timing = Timing(self._now_ms, monotonic, gives_way_at, every)
-                met: Any = take(taken, way_in, self._accumulator, self._buffer_bytes, timing, acks)
+                timing = Timing(self._now_ms, monotonic, yields_at, every)
+                met: Any = take(
+                    taken, appender, self._accumulator, self._buffer_bytes, timing, acks
+                )
                 if met is AppendOutcome.END:
                     return
                 if not isinstance(met, AppendOutcome):
                     record = as_record(met)
                     try:
-                        found = self._append_now(way_in, record)
+                        found = self._append_now(appender, record)
                         if found is None:
-                            place = place or self.append_queues.enqueue_call(topic)
-                            found = await _or_given_back(
-                                self._append_when_first(place, record), topic, left
+                            ticket = ticket or self.append_queues.enqueue_call(topic)
+                            found = await _or_delivery_error(
+                                self._append_when_first(ticket, record), topic, left
                             )
-                            way_in = self._appender_of(topic)
+                            appender = self._appender_of(topic)
                     except EncodeError as error:
                         raise EncodeError(
                             f"element {len(acks)}, counted from 0: {error}; no more were taken"
@@ -191,18 +195,18 @@ class RecordAppender:
                     self._sender.wake()
                     if self._accumulator.buffered > self._buffer_bytes:
                         met = AppendOutcome.FULL
-                    elif monotonic() < gives_way_at:
+                    elif monotonic() < yields_at:
                         continue
-                place = place or self.append_queues.enqueue_call(topic)
+                ticket = ticket or self.append_queues.enqueue_call(topic)
                 waiting = (
                     self._wait_until_half_empty
                     if met is AppendOutcome.FULL
                     else self._yield_to_loop
                 )
-                await _or_given_back(waiting(place), topic, left)
-                gives_way_at = monotonic() + GIVE_WAY_S
-                if self._accumulator.failed_batches != given_up:
-                    given_up = self._accumulator.failed_batches
+                await _or_delivery_error(waiting(ticket), topic, left)
+                yields_at = monotonic() + YIELD_AFTER_S
+                if self._accumulator.failed_batches != failed_batches:
+                    failed_batches = self._accumulator.failed_batches
                     for batch, _, cause in acks.failures():
                         raise DeliveryError(topic, batch.partition, left(), cause)
         except BaseException as error:
@@ -210,11 +214,11 @@ class RecordAppender:
                 self._calls.not_taken(topic, record, error)
             raise
         finally:
-            if place is not None:
-                place.leave()
+            if ticket is not None:
+                ticket.leave()
 
     def _ready_appender(self, topic: str) -> TopicAppender | None:
-        """The way to a topic, if nothing has to be waited for and nobody waits.
+        """Returns the appender of a topic, if nothing has to be waited for and no call waits.
 
         Raises ConfigurationError once the producer is closed, and in another event loop.
         """
@@ -237,20 +241,21 @@ class RecordAppender:
         info = self._view.cluster.topics[topic]
         known = self._appenders.get(topic)
         if known is None or known.info is not info:
-            known = TopicAppender(info, chooser(info, self._accumulator.ordinals))
+            known = TopicAppender(info, chooser(info, self._accumulator.sticky_moves))
             self._appenders[topic] = known
         return known
 
     async def _wait_until_ready(
-        self, place: AppendTicket, partition: int | None = None
+        self, ticket: AppendTicket, partition: int | None = None
     ) -> TopicAppender:
-        """The way to a topic, once it is known and there is room, and the calls before have given.
+        """Returns the appender of a topic, once it is known, there is memory, and earlier calls
+        have appended.
 
         Raises RequestTimeoutError after `delivery_timeout_ms`.
         """
-        view, topic = self._view, place.topic
+        view, topic = self._view, ticket.topic
         begun = view.clock.monotonic()
-        with place:
+        with ticket:
             if view.is_fresh(topic):
                 info = view.cluster.topics[topic]
             else:
@@ -259,18 +264,18 @@ class RecordAppender:
             if isinstance(partition, int) and partition not in info.partitions:
                 # Partitions may have been added.
                 await view.retrying(lambda: view.refresh([topic]), begun=begun)
-            await self._wait_for_memory(place, begun)
+            await self._wait_for_memory(ticket, begun)
         # What came in the meantime is as good, and a topic that is gone is told by its batch.
         view.cluster.topics.setdefault(topic, info)
         return self._appender_of(topic)
 
-    async def _wait_for_memory(self, place: AppendTicket, begun: float) -> None:
+    async def _wait_for_memory(self, ticket: AppendTicket, begun: float) -> None:
         limit_ms = self._view.settings.delivery_timeout_ms
         left = begun + limit_ms / 1000 - self._view.clock.monotonic()
         had_turn = False
         try:
             async with self._view.clock.timeout(max(0.0, left)):
-                await place.ordinal()
+                await ticket.until_first()
                 had_turn = True
                 await self._wait_until_below(self._buffer_bytes)
         except TimeoutError:
@@ -282,16 +287,16 @@ class RecordAppender:
             )
             raise RequestTimeoutError(why) from None
 
-    async def _wait_until_half_empty(self, place: AppendTicket) -> None:
-        with place:
+    async def _wait_until_half_empty(self, ticket: AppendTicket) -> None:
+        with ticket:
             await self._wait_until_below(self._buffer_bytes // 2)
 
-    async def _yield_to_loop(self, place: AppendTicket) -> None:
-        with place:
+    async def _yield_to_loop(self, ticket: AppendTicket) -> None:
+        with ticket:
             await self._view.clock.sleep(0)
 
     async def _wait_until_below(self, size: int) -> None:
-        """Wait until no more than `size` bytes are buffered; nothing lingers meanwhile."""
+        """Waits until at most `size` bytes are buffered; no batch lingers meanwhile."""
         if self._accumulator.buffered > size:
             self.stop_lingering()
         while self._accumulator.buffered > size:
@@ -299,30 +304,30 @@ class RecordAppender:
             await self._sender.completed.wait()
 
     async def _append_when_first(
-        self, place: AppendTicket, record: ProducerRecord
+        self, ticket: AppendTicket, record: ProducerRecord
     ) -> tuple[Batch, int]:
         """Appends a record when it is the call's turn.
 
         Raises EncodeError, and what `_wait_until_ready` raises.
         """
-        found = self._append_now(await self._wait_until_ready(place, record.partition), record)
+        found = self._append_now(await self._wait_until_ready(ticket, record.partition), record)
         if found is None:
-            raise EncodeError(f"topic {place.topic!r} has no partition {record.partition!r}")
+            raise EncodeError(f"topic {ticket.topic!r} has no partition {record.partition!r}")
         return found
 
     def _append_now(
-        self, way_in: TopicAppender, record: ProducerRecord
+        self, appender: TopicAppender, record: ProducerRecord
     ) -> tuple[Batch, int] | None:
-        """Put a record into the open batch of its partition; returns the batch and the position.
+        """Appends a record to the open batch of its partition; returns the batch and the position.
 
-        None where the topic has no such partition, as far as it is known. What could not be
-        written is refused here, so that it does not spoil a batch of others.
+        Returns None if the topic has no such partition, as far as it is known. Refuses values that
+        no record can hold here, so that they fail no batch with records of others.
         """
         value, key, headers, timestamp, partition = record
         if partition is not None:
             if not isinstance(partition, int) or isinstance(partition, bool):
                 raise EncodeError(f"partition {partition!r} of a record is no whole number")
-            if partition not in way_in.info.partitions:
+            if partition not in appender.info.partitions:
                 return None  # nothing has been read of it: headers may be an iterator
         if value is not None and type(value) is not bytes:
             value = checked_bytes("value", value)
@@ -331,17 +336,19 @@ class RecordAppender:
         if headers:
             headers = checked_headers(headers)
             if not self._accumulator.takes_headers:
-                raise headers_refused(way_in.info.name, headers)
+                raise headers_refused(appender.info.name, headers)
         timestamp = self._now_ms() if timestamp is None else checked_timestamp(timestamp)
         if partition is None:
-            partition = way_in.choose(key)
-        return self._accumulator.add(way_in.info.name, partition, key, value, headers, timestamp)
+            partition = appender.choose(key)
+        return self._accumulator.add(appender.info.name, partition, key, value, headers, timestamp)
 
 
-async def _or_given_back(
+async def _or_delivery_error(
     waiting: Awaitable[T], topic: str, left: Callable[[], list[ProducerRecord]]
 ) -> T:
-    """What `pending` returns. Raises DeliveryError with the records that are left when it fails."""
+    """Returns what `waiting` returns. Raises DeliveryError with the records that are left if it
+    fails.
+    """
     try:
         return await waiting
     except EncodeError:

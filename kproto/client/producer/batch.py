@@ -1,4 +1,4 @@
-"""`Batch`: records that travel together to one partition, and what has become of each."""
+"""Defines a batch of records of one partition, and the outcome of each of its records."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ __all__ = [
 
 
 class Ack(NamedTuple):
-    """Where a record was stored. `offset` is -1 when the broker had it already and did not say;
-    `timestamp` in ms, the broker's where the topic has log append time.
+    """Where a record was stored. `offset` is -1 if the broker had it already and did not send the
+    offset; `timestamp` is in ms, the broker's if the topic has log append time.
     """
 
     topic: str
@@ -34,17 +34,17 @@ class Ack(NamedTuple):
 
 
 class Batch:
-    """Its records are `content`, each encoded when it was given.
+    """A batch; `content` holds its records, encoded when they were appended.
 
-    `future` is done when the batch is acknowledged, then with None, or has failed for good, then
-    with the error that ended the attempts. Who waits for one record has a future of his own among
-    the `waiters`, done with it: he may be cancelled, and the others of the batch go on. Of records
-    that nobody may be waiting for, `deliveries` keep the outcome. `created` and `ready_at` (when it
-    need not wait for more records) are in seconds of the client's clock. `data` is the batch as it
-    is sent: the same bytes in every attempt, with `identity` and `sequence` in them as long as it
-    `has_sequence`, because the broker may know it by them. `ordinal` counts the batches of a
-    partition in the order of their first send; -1 before it. A batch that was
-    too large for the broker has `parts`, which are sent in its place.
+    `future` is done with None when the batch is acked, or with the error when it has failed for
+    good. Each caller that waits for one record has a future of its own among the `waiters`, so that
+    cancelling one does not affect the others. `deliveries` keep the outcomes of records that no
+    caller may be waiting for. `created` and `ready_at`, when the batch stops waiting for more
+    records, are in seconds of the client's clock. `data` is the batch as it is sent: the same bytes
+    in every attempt, with `identity` and `sequence` in them as long as it `has_sequence`, because
+    the broker may know it by them. `ordinal` counts the batches of a partition in the order of
+    their first send; -1 before it. A batch that was too large for the broker has `parts`, which are
+    sent in its place.
     """
 
     __slots__ = (
@@ -102,29 +102,31 @@ class Batch:
 
     @property
     def keeps_sequence(self) -> bool:
-        """True for a part of what may be stored whole: a new number could store it twice."""
+        """True for a part of a batch that may be stored whole: a new sequence could store
+        it twice.
+        """
         return self.parent is not None and self.maybe_stored
 
     def clear_sequence(self) -> None:
-        """Let it be numbered anew: no broker has stored it."""
+        """Removes the sequence: no broker has stored the batch."""
         self.has_sequence = False
         self.maybe_stored = False
         self.data = None
 
     @property
     def count(self) -> int:
-        """How many records it holds."""
+        """Returns how many records it holds."""
         return self.content.count
 
     def forget_records(self) -> None:
-        """Keep no more of the records than their acknowledgements say: the timestamps."""
+        """Drops the records, except the timestamps, which the acks need."""
         self.content.forget()
         self._read_again = []
 
     def build(self, compression: str, magic: int = MAGIC_OF_BATCHES) -> None:
-        """Make the bytes that go out, unless they are there.
+        """Encodes the batch for sending, unless that is done.
 
-        A message set of a `magic` before 2 has no number. Raises MissingCodecError; for a message
+        A message set of a `magic` before 2 has no sequence. Raises MissingCodecError; for a message
         set EncodeError, for records with headers, and ConfigurationError, for zstd.
         """
         if self.data is not None and self.magic == magic:
@@ -144,7 +146,7 @@ class Batch:
             )
 
     def split(self, new_future: Callable[[], asyncio.Future[KprotoError | None]]) -> list[Batch]:
-        """Two batches of half the records each, under the numbers that these had."""
+        """Returns two batches with half the records each, under the sequences of these records."""
         records = self._records()
         half = (len(records) + 1) // 2
         for first, some in ((0, records[:half]), (half, records[half:])):
@@ -172,7 +174,7 @@ class Batch:
         return self.parts
 
     def _part(self, position: int) -> tuple[Batch, int]:
-        """The batch that a record travelled in, and its position there."""
+        """Returns the part that holds a record, and its position there."""
         batch = self
         while batch.parts:
             first = batch.parts[0].count
@@ -183,7 +185,7 @@ class Batch:
         return batch, position
 
     def failures(self) -> Iterator[int]:
-        """The positions of the records that were not acknowledged. Asked once `future` is done."""
+        """Yields the positions of the records that failed, once `future` is done."""
         if self.parts:
             first, second = self.parts
             yield from first.failures()
@@ -192,11 +194,11 @@ class Batch:
             yield from range(self.count)
 
     def failure(self, position: int) -> KprotoError | None:
-        """Why a record was not acknowledged; None when it was. Asked once `future` is done."""
+        """Returns why a record failed; None if it was acked. `future` must be done."""
         return self._part(position)[0].future.result()
 
     def ack(self, position: int) -> Ack:
-        """The acknowledgement of one record of the batch."""
+        """Returns the ack of one record."""
         if self.parts:
             part, within = self._part(position)
             return part.ack(within)
@@ -207,23 +209,23 @@ class Batch:
         return Ack(self.topic, self.partition, offset, timestamp)
 
     def record_at(self, position: int) -> ProducerRecord:
-        """One record of the batch as a user can send it again."""
+        """Returns one record as a user can send it again."""
         record = self._records()[position]
         return ProducerRecord(
             record.value, record.key, tuple(record.headers), record.timestamp, self.partition
         )
 
     def _records(self) -> list[Record]:
-        """The records as they were given: read again when somebody asks."""
+        """Decodes the records, once."""
         if len(self._read_again) != self.content.count:
             self._read_again = self.content.records()
         return self._read_again
 
 
 class Delivery:
-    """The outcome of one record that was given to `Producer.enqueue`: `ack = await delivery`.
+    """The outcome of a record of `Producer.enqueue`: `ack = await delivery`.
 
-    Raises DeliveryError, which holds the record. May be awaited more than once, and later.
+    Raises DeliveryError, which holds the record. May be awaited repeatedly, and later.
     """
 
     __slots__ = ("_batch", "_position", "is_retrieved")
@@ -235,12 +237,12 @@ class Delivery:
 
     @property
     def done(self) -> bool:
-        """True when the outcome is known."""
+        """True if the outcome is known."""
         return self._batch.future.done()
 
     @property
     def record(self) -> ProducerRecord:
-        """The record, as it can be sent again."""
+        """Returns the record, as it can be sent again."""
         return self._batch.record_at(self._position)
 
     def __await__(self) -> Generator[Any, None, Ack]:
@@ -259,7 +261,7 @@ class Delivery:
         return self._batch.ack(self._position)
 
     def failure(self) -> DeliveryError | None:
-        """The error of a delivery that is done and has failed."""
+        """Returns the error of a delivery that has failed."""
         batch = self._batch
         cause = batch.failure(self._position)
         if cause is None:
@@ -272,10 +274,10 @@ class Delivery:
 
 
 class BatchDelivery(Delivery):
-    """The outcome of a batch that was given to `Producer.send_batch`.
+    """The outcome of a batch of `Producer.send_batch`.
 
-    `await delivery` gives the `Ack` of its first record; the others stand behind it, in their
-    order. Raises DeliveryError, which holds the records that were not acknowledged.
+    `await delivery` returns the `Ack` of its first record; the others follow it in order. Raises
+    DeliveryError, which holds the records that failed.
     """
 
     __slots__ = ()
@@ -284,11 +286,11 @@ class BatchDelivery(Delivery):
         super().__init__(batch, 0)
 
     def failed(self) -> list[int]:
-        """Which records of the batch were not acknowledged, by their place; once it is done."""
+        """Returns the positions of the records that failed, once the outcome is known."""
         return list(self._batch.failures())
 
     def failure(self) -> DeliveryError | None:
-        """The error of a batch that is done and has failed, in part or as a whole."""
+        """Returns the error of a batch that has failed, in part or as a whole."""
         batch, failed = self._batch, self.failed()
         if not failed:
             return None

@@ -1,4 +1,4 @@
-"""`DeliveryError`: records that were not acknowledged, and why."""
+"""Defines `DeliveryError`: records that were not acked, and why."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ __all__ = ["DeliveryError"]
 
 
 class DeliveryError(KprotoError):
-    """Records that were not acknowledged. Nothing is lost: those of this call are in `records`.
+    """Records that were not acked. No record is lost: `records` holds those of the call.
 
-    Each says its partition and its timestamp, so that it can be sent again as it is. `topic`,
-    `partition` (-1 where none was chosen) and `cause` say where the first of them was to go, and
-    why it is not there.
-    Whether the broker has stored them is unknown after a time-out or a lost connection. One whose
-    `cause` is an AuthenticationError is one itself.
+    Each record has its partition and its timestamp, so that it can be sent again as it is. `topic`,
+    `partition` (-1 if none was chosen) and `cause` belong to the first of them. After a timeout or
+    a lost connection it is unknown whether the broker has stored them. An error whose `cause` is an
+    AuthenticationError is an AuthenticationError too.
     """
 
     def __new__(
         cls, topic: str, partition: int, records: Sequence[ProducerRecord], cause: KprotoError
     ) -> Self:
-        """An AuthenticationError where that is the cause, so that it is caught as one."""
+        """Returns an error that is an AuthenticationError too, if the cause is."""
         made: type[DeliveryError] = cls
         if cls is DeliveryError and isinstance(cause, AuthenticationError):
             made = UnauthenticatedDeliveryError
@@ -47,4 +46,4 @@ class DeliveryError(KprotoError):
 
 
 class UnauthenticatedDeliveryError(DeliveryError, AuthenticationError):
-    """Records that were not acknowledged, as client and broker did not take each other."""
+    """Records that were not acked, because client or broker refused the other's authentication."""

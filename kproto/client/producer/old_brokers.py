@@ -1,4 +1,4 @@
-"""What a producer may ask of brokers of an old release. Plain functions."""
+"""Checks what a producer requires against brokers of an old release. Plain functions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ TAKES_ZSTD: Final = 7
 
 
 def check_old_brokers(release: str | None, compression: str, idempotent: bool | None) -> bool:
-    """Whether a producer is idempotent, as it was asked for, or as its brokers can.
+    """Returns whether a producer is idempotent: as configured, or as its brokers can.
 
-    Raises ConfigurationError for what brokers of the `release` cannot do; None where that is not
-    known.
+    Raises ConfigurationError for settings that brokers of the `release` do not support; None is an
+    unknown release.
     """
     if release is None:
         return idempotent is not False
@@ -40,7 +40,7 @@ def check_old_brokers(release: str | None, compression: str, idempotent: bool | 
 
 
 def headers_refused(topic: str, headers: Headers) -> EncodeError:
-    """The error for a record with headers, which brokers before Kafka 0.11 cannot store."""
+    """Returns the error for a record with headers, which brokers before Kafka 0.11 cannot store."""
     names = ", ".join(repr(name) for name, _ in headers)
     return EncodeError(
         f"a record for topic {topic!r} has headers ({names}), and its brokers are older than Kafka "

@@ -1,6 +1,7 @@
-"""Which partition a record goes to: by the hash of its key, as Kafka's own clients do.
+"""Chooses the partition of a record by the hash of its key, as Kafka's own clients do.
 
-Records without a key go to one partition after the other, and only to those that have a leader.
+Records without a key stick to a partition for a batch (KIP-480), and use only partitions with a
+leader.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SEED = 0x9747B28C
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit MurmurHash2 of `data` with the seed of Kafka's Java client."""
+    """Returns the 32-bit MurmurHash2 of `data` with the seed of Kafka's Java client."""
     size = len(data)
     hashed = _SEED ^ size
     whole = size & ~3
@@ -44,7 +45,7 @@ def _positive_hash(key: bytes) -> int:
 
 
 def partition_of_key(key: bytes, partitions: Sequence[int]) -> int:
-    """The partition for `key` among all partitions of the topic, in ascending order."""
+    """Returns the partition of `key` among all partitions of the topic, in ascending order."""
     if len(partitions) == 1:
         return partitions[0]
     if len(key) > REMEMBERED_KEY_BYTES:
@@ -52,10 +53,11 @@ def partition_of_key(key: bytes, partitions: Sequence[int]) -> int:
     return partitions[_positive_hash(bytes(key)) % len(partitions)]
 
 
-def chooser(info: TopicInfo, turns: Mapping[str, int]) -> Callable[[bytes | None], int]:
-    """The function from a key to a partition of a topic.
+def chooser(info: TopicInfo, sticky_moves: Mapping[str, int]) -> Callable[[bytes | None], int]:
+    """Returns the function from a key to a partition of a topic.
 
-    `ordinals` says for each topic how often records without a key have moved on (KIP-480).
+    `sticky_moves` counts for each topic how often keyless records moved to the next partition
+    (KIP-480).
     """
     partitions = list(info.partitions)
     if len(partitions) == 1:
@@ -67,6 +69,6 @@ def chooser(info: TopicInfo, turns: Mapping[str, int]) -> Callable[[bytes | None
     def choose(key: bytes | None) -> int:
         if key is not None:
             return partition_of_key(key, partitions)
-        return led[turns.get(info.name, 0) % len(led)]
+        return led[sticky_moves.get(info.name, 0) % len(led)]
 
     return choose

@@ -1,7 +1,6 @@
-"""`Producer`: the face. Takes records, and tells what has become of them.
+"""Defines `Producer`: takes records, and returns their acks.
 
-How a record comes to the accumulator is `giving`'s, what waits where the accumulator's, sending
-the sender's.
+`appender` appends records to the accumulator, `accumulator` batches them, `sender` sends batches.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ __all__ = ["Producer"]
 
 
 class Producer:
-    """Sends records and waits for their acknowledgement by all in-sync replicas.
+    """Sends records, and waits for their acks by all in-sync replicas.
 
     Made by `Client.producer`; `settings` are its settings. Raises ConfigurationError for a setting
     that its client or its brokers rule out.
@@ -105,12 +104,14 @@ class Producer:
                 error.add_note(f"besides: {failure}")
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
-        """Refuse more calls, and send all that was given before. Failures belong to their calls.
+        """Refuses further calls, and sends all records of earlier ones. Failures are raised by
+        their calls.
 
-        Calls that still wait for metadata or room, or have more to give, have `delivery_timeout_ms`
-        to do so. What is not given or not acknowledged after `timeout_ms`, or when the close is
-        cancelled, is given up: its senders get a DeliveryError. Raises DeliveryError as `flush`
-        does. A block of `async with` that ends with an exception closes with `error_flush_ms`.
+        Calls that still wait for metadata or memory, or have more records, get
+        `delivery_timeout_ms` for that. Records that are not appended or not acked after
+        `timeout_ms`, or when the close is cancelled, fail: their calls raise DeliveryError. Raises
+        DeliveryError as `flush` does. An `async with` block that ends with an exception closes with
+        `error_flush_ms`.
         """
         _check_time_out(timeout_ms)
         self._view.home.check()
@@ -133,12 +134,12 @@ class Producer:
         self._raise_unretrieved()
 
     async def flush(self, *, timeout_ms: int | None = None) -> None:
-        """Wait until every record of the calls made so far is acknowledged or has failed.
+        """Waits until every record of all calls so far is acked or has failed.
 
-        Such a call counts to the last record of its list or iterator, also where it still waits
-        for metadata or room. Raises DeliveryError with the records of `enqueue` that failed and
-        whose delivery nobody has awaited; each is told once. Raises RequestTimeoutError after
-        `timeout_ms`; the calls go on, and what was given stays under way.
+        A call counts with all records of its list or iterator, even if it still waits for metadata
+        or memory. Raises DeliveryError with the failed records of `enqueue` whose delivery no
+        caller has awaited; each is reported once. Raises RequestTimeoutError after `timeout_ms`;
+        calls and records in flight continue.
         """
         _check_time_out(timeout_ms)
         self._view.home.check()
@@ -152,7 +153,7 @@ class Producer:
         self._raise_unretrieved()
 
     async def _within_timeout(self, timeout_ms: int | None, waiting: Awaitable[None]) -> bool:
-        """Wait, for no longer than that; True when what is waited for has come about."""
+        """Waits for at most that time; returns True if `waiting` has ended."""
         if timeout_ms is None:
             await waiting
             return True
@@ -168,14 +169,14 @@ class Producer:
         await self._batches_completed()
 
     async def _calls_done(self) -> None:
-        """Wait until those who wait now have given their records, or have failed to."""
+        """Waits until the calls that wait now have appended their records, or have failed."""
         places = self._appender.append_queues.tickets()
         if places:
             self._appender.stop_lingering()
             await asyncio.wait([place.left() for place in places])
 
     async def _batches_completed(self) -> None:
-        """Wait for the outcome of all that was given."""
+        """Waits for the outcome of all appended records."""
         if self._accumulator.incomplete:
             self._appender.stop_lingering()
             await asyncio.wait(set(self._accumulator.incomplete))
@@ -197,15 +198,15 @@ class Producer:
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Ack:
-        """Send one record and wait until it is acknowledged.
+        """Sends one record, and waits until it is acked.
 
-        `timestamp` in ms, now by default. Without `partition` the key decides, and without a key
-        the records of one batch go to a partition chosen in turn. Calls that run at the same time
-        share batches. When cancelled, the record may still be sent.
+        `timestamp` is in ms, now by default. Without `partition` the key decides; without a key the
+        records of one batch go to one partition, and later batches to the next. Concurrent calls
+        share batches. If the call is cancelled, the record may still be sent.
 
         Raises DeliveryError, which holds the record, also for a topic that the cluster does not
         have; EncodeError for a value that no record can hold, or a partition that the topic does
-        not have; ConfigurationError when it is called once the producer is closed.
+        not have; ConfigurationError once the producer is closed.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
         batch, position = await self._appender.append(topic, record, is_single=True)
@@ -230,10 +231,10 @@ class Producer:
         timestamp: int | None = None,
         partition: int | None = None,
     ) -> Delivery:
-        """Give one record and wait for no more than room for it; `await delivery` gives the `Ack`.
+        """Appends one record, and waits for memory only; `await delivery` returns the `Ack`.
 
-        A delivery that nobody awaits is told by the next `flush` or `close`, if it fails. Raises
-        what `send` raises, but for DeliveryError.
+        The next `flush` or `close` raises the failure of a delivery that no caller awaits. Raises
+        what `send` raises, except DeliveryError.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
         batch, position = await self._appender.append(topic, record)
@@ -251,15 +252,15 @@ class Producer:
         partition: int | None = None,
         **options: Any,
     ) -> Ack:
-        """Send an event as one record and wait until it is acknowledged.
+        """Sends an event as one record, and waits until it is acked.
 
-        The event says itself what record it is: `event.to_kafka_record(mode, **options)`. For
-        those of `kproto_cloudevents` the options are `to_kafka`'s: `key`, `key_mapper`,
-        `headers`, `event_format`, `repeat_attributes`, `message_format`. An event that was read
-        from a record goes out as the same record, with its key.
+        The event makes the record: `event.to_kafka_record(mode, **options)`. For events of
+        `kproto_cloudevents` the options are those of `to_kafka`: `key`, `key_mapper`, `headers`,
+        `event_format`, `repeat_attributes`, `message_format`. An event that was read from a record
+        is sent as the same record, with its key.
 
-        Raises what the event raises when it cannot be written, EncodeError for what is no event,
-        and else what `send` raises.
+        Raises what the event raises if it cannot be written, EncodeError for an object that is no
+        event, and what `send` raises.
         """
         key, value, headers = record_of_event(event, mode, options)
         return await self.send(
@@ -276,12 +277,12 @@ class Producer:
         partition: int | None = None,
         **options: Any,
     ) -> Acks:
-        """Send many events, each as `send_event` does; waits until all are acknowledged.
+        """Sends many events as `send_event` does; waits until all are acked.
 
-        Of a list or another collection nothing is sent where one of them cannot be written. Of an
-        iterator, which is read as the records go out, what stands before that one is sent.
+        If an event of a list or another collection cannot be written, nothing is sent. An iterator
+        is read while records are sent: the events before that one are sent.
 
-        Raises what `send_event` raises for one that cannot be written, and else what `send_many`
+        Raises what `send_event` raises for an event that cannot be written, and what `send_many`
         raises.
         """
         if hasattr(events, "to_kafka_record"):
@@ -295,18 +296,17 @@ class Producer:
         )
 
     async def send_many(self, topic: str, values: Iterable[bytes | ProducerRecord | None]) -> Acks:
-        """Send many records; waits until all are acknowledged.
+        """Sends many records; waits until all are acked.
 
-        An element is a value, or a `ProducerRecord` with key, headers and the like. Records of
-        one partition keep their order; what later calls give to the topic comes behind the last
-        of them. What stands before an element that no record can hold, or before a failure of
-        `values` itself, is sent and waited for; when cancelled, what was given already may still
-        be sent.
+        An element is a value, or a `ProducerRecord` with key, headers and so on. Records of one
+        partition keep their order; records of later calls to the topic follow the last of them.
+        Records before an element that no record can hold, or before an exception of `values`
+        itself, are sent and waited for; if the call is cancelled, appended records may still be
+        sent.
 
-        Raises DeliveryError, which holds every record that was taken and not acknowledged, and
-        else what `send` raises; an EncodeError says which element it is about. Once some have
-        failed, or the producer has closed, no more are taken: those of a list are in the error, an
-        iterator still has them.
+        Raises DeliveryError, which holds every record that was taken and not acked, and what `send`
+        raises; an EncodeError names its element. Once a record has failed, or the producer has
+        closed, no more are taken: the error holds the rest of a list, an iterator keeps it.
         """
         if isinstance(values, ProducerRecord):
             raise EncodeError("values is one record: give a list of them, or use send")
@@ -327,15 +327,15 @@ class Producer:
     async def send_batch(
         self, topic: str, partition: int, records: EncodedRecords
     ) -> BatchDelivery:
-        """Give a batch of records that are encoded already, for who encodes many at once.
+        """Appends a batch of records that are encoded already, for callers that encode many at
+        once.
 
-        Waits for no more than room for it; `await delivery` gives the `Ack` of its first record.
-        The batch is compressed, numbered and sent as any other, behind what was given to its
-        partition before. A delivery that nobody awaits is told by the next `flush` or `close`, if
-        it fails.
+        Waits for memory only; `await delivery` returns the `Ack` of its first record. The batch is
+        compressed, numbered and sent as any other, behind the earlier records of its partition. The
+        next `flush` or `close` raises the failure of a delivery that no caller awaits.
 
         Raises what `enqueue` raises; EncodeError also for a partition that the topic does not have,
-        and ConfigurationError where a hook wants to see each record, or for brokers before 0.11.
+        and ConfigurationError if a hook needs each record, or for brokers before 0.11.
         """
         if records.count < 1 or not records.data:
             raise EncodeError("a batch wants one record at least")
@@ -349,9 +349,9 @@ class Producer:
     async def _outcome(
         self, topic: str, acks: Acks, left: list[ProducerRecord]
     ) -> DeliveryError | None:
-        """Wait for the outcome of all records; returns what went wrong with them, if anything.
+        """Waits for the outcome of all records; returns the error of those that failed, if any.
 
-        The error then has those that were not given, too.
+        The error holds the records that were not appended, too.
         """
         batches = acks.batches()
         if batches:

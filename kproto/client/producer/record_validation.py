@@ -1,11 +1,11 @@
-"""What a record to be sent may be, and what it takes. Knows no topic and no batch."""
+"""Validates the records of a user. Knows no topic and no batch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from ...records import LAST_TIMESTAMP
+from ...records import MAX_TIMESTAMP_MS
 from ...wire.buffers import octets_of_record
 from ...wire.errors import EncodeError
 from ..producer_record import Headers, ProducerRecord
@@ -27,16 +27,16 @@ CompressionName: TypeAlias = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 
 def as_record(value: bytes | ProducerRecord | None) -> ProducerRecord:
-    """An element of `send_many` as a record."""
+    """Returns an element of `send_many` as a record."""
     return value if isinstance(value, ProducerRecord) else ProducerRecord(value)
 
 
 class EncodedRecords(NamedTuple):
-    """The records of one batch, encoded already: `count` of them stand in `data`, uncompressed.
+    """The records of one batch, encoded already: `count` records in `data`, uncompressed.
 
-    They are as records of magic 2 stand in a batch (KIP-98): offset deltas 0, 1, 2 …, timestamp
-    deltas 0. `timestamp` is that of all of them, in ms; now by default. The bytes are not looked
-    at: what is broken in them the broker may refuse, or whoever reads it.
+    The bytes are those of records in a batch of magic 2 (KIP-98): offset deltas 0, 1, 2 …,
+    timestamp deltas 0. `timestamp` is that of all of them, in ms; now by default. The bytes are not
+    validated: the broker may refuse broken ones, or a consumer.
     """
 
     data: bytes
@@ -45,12 +45,12 @@ class EncodedRecords(NamedTuple):
 
 
 class SupportsKafkaRecord(Protocol):
-    """Something that can say what record it is: an event of `kproto_cloudevents`, or your own."""
+    """An object that makes a record: an event of `kproto_cloudevents`, or your own."""
 
     def to_kafka_record(
         self, mode: Literal["binary", "structured"] | None = None, **options: Any
     ) -> tuple[bytes | None, bytes | None, Headers]:
-        """Key, value and headers of the record."""
+        """Returns key, value and headers of the record."""
         ...
 
 
@@ -59,7 +59,9 @@ def record_of_event(
     mode: Literal["binary", "structured"] | None,
     options: Mapping[str, Any],
 ) -> tuple[bytes | None, bytes | None, Headers]:
-    """Key, value and headers as the event says them. Raises EncodeError for what is no event."""
+    """Returns key, value and headers of an event. Raises EncodeError for an object that is no
+    event.
+    """
     if isinstance(event, type) or not callable(getattr(event, "to_kafka_record", None)):
         given = event.__name__ if isinstance(event, type) else type(event).__name__
         raise EncodeError(
@@ -70,7 +72,7 @@ def record_of_event(
 
 
 def checked_bytes(what: str, value: object) -> bytes:
-    """A copy of a bytes-like value, which its owner may change. Raises EncodeError."""
+    """Returns a copy of a bytes-like value, which its owner may change. Raises EncodeError."""
     try:
         return octets_of_record(value)
     except (TypeError, ValueError) as error:
@@ -78,14 +80,14 @@ def checked_bytes(what: str, value: object) -> bytes:
 
 
 def checked_timestamp(timestamp: object) -> int:
-    """The timestamp, a time in ms. Raises EncodeError."""
-    if type(timestamp) is not int or not 0 <= timestamp <= LAST_TIMESTAMP:
+    """Returns the timestamp, in ms. Raises EncodeError."""
+    if type(timestamp) is not int or not 0 <= timestamp <= MAX_TIMESTAMP_MS:
         raise EncodeError(f"timestamp {timestamp!r} of a record is no time in ms since 1970")
     return timestamp
 
 
 def checked_headers(headers: Headers) -> Headers:
-    """The headers as a tuple. Raises EncodeError."""
+    """Returns the headers as a tuple. Raises EncodeError."""
     try:
         found = tuple((name, value) for name, value in headers)
         for name, value in found:

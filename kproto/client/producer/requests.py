@@ -1,4 +1,4 @@
-"""Produce requests and responses as plain data: what is asked, and what the answer says."""
+"""Builds Produce requests, and reads their responses. Plain data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STORED: Final = frozenset({0, code_of("DUPLICATE_SEQUENCE_NUMBER")})
 def produce_request(
     batches: Sequence[Batch], ids: dict[str, Uuid], timeout_ms: int
 ) -> ProduceRequest:
-    """The request that appends `batches`, of which each is of another partition."""
+    """Returns the request that appends `batches`, each of another partition."""
     topics: dict[str, list[PartitionProduceData]] = {}
     for batch in batches:
         data = PartitionProduceData(index=batch.partition, records=batch.data)
@@ -54,10 +54,10 @@ def _produce_request(topic_data: list[TopicProduceData], timeout_ms: int) -> Pro
 
 
 class SingleProduce:
-    """The request that appends one batch, encoded but for the batch, in one version.
+    """The request that appends one batch, encoded in one version except for the batch.
 
-    What stands before the batch and behind it is the same for every batch of a partition, as long
-    as the id of its topic is. `ids` has that id by the topic's name.
+    The bytes around the batch are the same for every batch of a partition, as long as its topic id
+    is. `ids` maps the topic's name to that id.
     """
 
     __slots__ = ("_before", "_behind", "_write", "ids", "topic_id", "version")
@@ -86,7 +86,9 @@ class SingleProduce:
         self._behind = empty[at + len(b"".join(length)) :]
 
     def pieces(self, records: bytes) -> list[bytes]:
-        """The request for a batch; joined, they are its bytes. Raises EncodeError."""
+        """Returns the request for a batch as pieces; joined, they are its bytes. Raises
+        EncodeError.
+        """
         pieces = [self._before]
         try:
             self._write(pieces.append, records)
@@ -99,14 +101,14 @@ class SingleProduce:
 
 
 def highest_produce_version(ids: Iterable[Uuid]) -> int:
-    """The version not to exceed: from 13 on topics are named by id alone (KIP-516)."""
+    """Returns the highest usable version: from 13 on Produce names topics by id only (KIP-516)."""
     return _BY_TOPIC_ID - 1 if ZERO_UUID in ids else _BY_TOPIC_ID
 
 
 def produced_partitions(
     response: ProduceResponse, ids: dict[str, Uuid]
 ) -> dict[tuple[str, int], PartitionProduceResponse]:
-    """The answer for each partition, by topic name and number."""
+    """Returns the part of the response for each partition, by topic name and number."""
     names = {topic_id: name for name, topic_id in ids.items() if topic_id != ZERO_UUID}
     return {
         (topic.name or names.get(topic.topic_id, ""), data.index): data
@@ -118,7 +120,9 @@ def produced_partitions(
 def produce_hints(
     answers: Mapping[TopicPartition, PartitionProduceResponse],
 ) -> list[LeaderHint]:
-    """Who leads the partitions whose batches were refused, where that is said (KIP-951)."""
+    """Returns the leaders of partitions whose batches were refused, if the response names them
+    (KIP-951).
+    """
     return [
         LeaderHint(*place, answer.current_leader.leader_id, answer.current_leader.leader_epoch)
         for place, answer in answers.items()
@@ -127,7 +131,7 @@ def produce_hints(
 
 
 def produce_error(answer: PartitionProduceResponse, batch: Batch) -> BrokerResponseError | None:
-    """What is wrong with a batch; None when the broker has it."""
+    """Returns the error of a batch; None if the broker has stored it."""
     if answer.error_code in _STORED:
         return None
     detail = f": {answer.error_message}" if answer.error_message else ""

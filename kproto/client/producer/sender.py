@@ -1,9 +1,9 @@
-"""Moves batches from the accumulator to the brokers and waits: all that is ready for one together.
+"""Sends the batches that the accumulator plans: in one request all that are ready for a broker.
 
-Looks at the accumulator's plan when something has changed or is due, and starts what the plan says.
-A single batch that nothing stands before goes at once. What an answer leads to is decided in the
-turn in which it comes; a task is needed only where a connection or room on it is waited for.
-Nothing runs while there is nothing to send.
+Looks at the plan when a record arrives, a response arrives, or a batch is due. A single batch that
+no other precedes is sent at once. A response is processed in the turn of the loop in which it
+arrives; a task runs only while a connection or a slot on it is waited for. Nothing runs while there
+is nothing to send.
 """
 
 from __future__ import annotations
@@ -75,16 +75,16 @@ class Sender:
         self._closed = False
 
     def wake(self) -> None:
-        """Look at the accumulator in the next turn of the loop.
+        """Runs the plan in the next turn of the loop.
 
-        Records that are given in this turn join the batch that is already open.
+        Records that are appended in this turn join the open batch.
         """
         if not self._is_woken and not self._closed:
             self._is_woken = True
             asyncio.get_running_loop().call_soon(self._run_once)
 
     async def close(self) -> None:
-        """Give up what is left, and wait until no task is."""
+        """Fails what is left, and waits until no task runs."""
         self._closed = True
         self._stop_timer()
         tasks = list(self._tasks)
@@ -97,7 +97,7 @@ class Sender:
             self.completed.set()
 
     def _run_once(self) -> None:
-        """Start what is due, and have the clock call again when more is."""
+        """Sends what is due, and sets the timer for what is due later."""
         self._is_woken = False
         if self._closed:
             return
@@ -110,7 +110,7 @@ class Sender:
             self.completed.set()
 
     def _schedule(self, moment: float) -> None:
-        """Wake at `moment`. A timer that is due before it stays: it wakes once more, no more."""
+        """Sets the timer to `moment`. An earlier timer stays: it costs one more look."""
         if moment == _NEVER or (self._timer is not None and self._timer_at <= moment):
             return
         self._stop_timer()
@@ -128,7 +128,7 @@ class Sender:
             self._timer = None
 
     def _send_ready(self) -> float:
-        """Start requests; returns when to look again."""
+        """Starts requests; returns when to look again."""
         if not self._accumulator.busy:
             return _NEVER
         now = self._view.clock.monotonic()
@@ -147,7 +147,9 @@ class Sender:
         return min(plan.next_at, plan.deadline, self._accumulator.next_at(plan.requests.values()))
 
     def _within_request_size(self, queues: Sequence[PartitionQueue]) -> Sequence[PartitionQueue]:
-        """As many as a request may hold, and one at least; the others go with the next."""
+        """Returns as many queues as fit into a request, at least one; the next request takes the
+        others.
+        """
         room = self._view.settings.max_request_bytes
         for count, queue in enumerate(queues):
             room -= queue.pending[0].content.size_in_bytes
@@ -167,7 +169,9 @@ class Sender:
     # What a plan asks for
 
     async def _refresh_leaders(self, queues: Sequence[PartitionQueue]) -> None:
-        """Ask for metadata; a queue that nobody leads then waits before it is asked for again."""
+        """Refreshes metadata; a queue without a leader waits for its backoff before the next
+        refresh.
+        """
         view = self._view
         try:
             found = await view.refresh({queue.topic for queue in queues})
@@ -181,7 +185,7 @@ class Sender:
             self._is_refreshing = False
 
     async def _init_producer_id(self) -> None:
-        """Ask for a producer id."""
+        """Requests a producer id (InitProducerId)."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
         try:
             connection = await self._view.connection_for(request)
@@ -210,9 +214,9 @@ class Sender:
     # Produce requests
 
     def send_immediately(self, batch: Batch) -> bool:
-        """Send a batch in this turn, if nothing stands before it and nothing is waited for.
+        """Sends a batch in this turn, if no batch precedes it and nothing has to be waited for.
 
-        False where it is to wait for the next look, with what else is given until then.
+        Returns False if the batch waits for the next run of the plan.
         """
         if self._is_woken or self._closed:
             return False
@@ -231,7 +235,7 @@ class Sender:
         return True
 
     def _send(self, node: int, queues: Sequence[PartitionQueue]) -> None:
-        """Send the next batch of each queue, in one request."""
+        """Sends the next batch of each queue, in one request."""
         self._in_flight[node] += 1
         left: dict[TopicPartition, Batch] = {}
         try:
@@ -258,7 +262,7 @@ class Sender:
                 raise
 
     def _build(self, left: dict[TopicPartition, Batch], magic: int) -> None:
-        """Make the bytes of batches, in a format that their broker takes."""
+        """Encodes batches in a format that their broker takes."""
         for place, batch in list(left.items()):
             try:
                 batch.build(self._compression, magic)
@@ -266,7 +270,7 @@ class Sender:
                 self._on_failure(left.pop(place), error)
 
     def _note_sent(self, left: dict[TopicPartition, Batch]) -> None:
-        """Tell the observer of batches that go out now."""
+        """Counts batches that are sent now."""
         for batch in left.values():
             self._view.observer.batch_sent(batch.count, len(batch.data or b""))
 
@@ -291,7 +295,7 @@ class Sender:
         )
 
     def _single_request(self, connection: BrokerConnection, batch: Batch) -> SingleProduce:
-        """The request for one batch, as it was encoded for the one before it."""
+        """Returns the request for one batch, encoded once per partition and topic id."""
         place = batch.topic, batch.partition
         info = self._view.cluster.topics.get(batch.topic)
         topic_id = ZERO_UUID if info is None else info.topic_id
@@ -310,7 +314,7 @@ class Sender:
         ids: dict[str, Uuid],
         outcome: Response | KprotoError,
     ) -> None:
-        """What came of a request that was posted."""
+        """Processes the outcome of a posted request."""
         fault: BaseException | None = None
         try:
             if isinstance(outcome, KprotoError):
@@ -324,7 +328,7 @@ class Sender:
             self._on_request_done(node, left, fault)
 
     async def _produce(self, node: int, left: dict[TopicPartition, Batch]) -> None:
-        """The same where a connection is to be opened, or has no room: in a task, which waits."""
+        """Sends a request from a task, which waits for a connection or a slot."""
         fault: BaseException | None = None
         try:
             connection = await self._view.connection_to(node)
@@ -345,7 +349,9 @@ class Sender:
             self._on_request_done(node, left, fault)
 
     def _drop_expired(self, left: dict[TopicPartition, Batch]) -> None:
-        """Leave out what had its time while a connection was waited for: it has no bytes more."""
+        """Removes batches that expired while a connection was waited for: they have no bytes any
+        more.
+        """
         for place, batch in list(left.items()):
             if batch.future.done():
                 self._on_failure(left.pop(place), RequestTimeoutError("it was not sent in time"))
@@ -353,7 +359,7 @@ class Sender:
     def _request(
         self, connection: BrokerConnection, left: dict[TopicPartition, Batch]
     ) -> tuple[ProduceRequest, dict[str, Uuid], int]:
-        """The request for these batches, the ids of their topics, and its version."""
+        """Returns the request for these batches, the ids of their topics, and its version."""
         topics = self._view.cluster.topics
         ids = {name: topics[name].topic_id if name in topics else ZERO_UUID for name, _ in left}
         version = connection.version_of(ProduceRequest, highest_produce_version(ids.values()))
@@ -366,7 +372,7 @@ class Sender:
         ids: dict[str, Uuid],
         response: Response,
     ) -> None:
-        """Tell the accumulator what a response says of each batch. Raises ProtocolError."""
+        """Passes the result for each batch to the accumulator. Raises ProtocolError."""
         assert isinstance(response, ProduceResponse)
         found = produced_partitions(response, ids)
         has_heard = False
@@ -392,7 +398,7 @@ class Sender:
     def _on_request_done(
         self, node: int, left: dict[TopicPartition, Batch], fault: BaseException | None
     ) -> None:
-        """A request is over; what is left of it came back by `fault`."""
+        """Ends a request; its remaining batches failed with `fault`."""
         self._in_flight[node] -= 1
         if fault is not None:
             cause = fault if isinstance(fault, KprotoError) else _given_up(fault)
@@ -407,7 +413,7 @@ class Sender:
             handler({"message": what, "exception": fault})
 
     def _leader_moved(self, place: TopicPartition, answer: PartitionProduceResponse) -> bool:
-        """True when who was asked names a leader, and another broker is known to lead by now."""
+        """True if the response names a leader, and another broker is known to be it by now."""
         cluster = self._view.cluster
         leader = cluster.leader(*place)
         asked = self._accumulator.queues[place].node

@@ -1,8 +1,8 @@
-"""Many records into their open batches in one pass: the fast way of `send_many`, without a wait.
+"""Appends many records to open batches in one pass: the fast path of `send_many`, without a wait.
 
-It takes what needs no thought: a value or a `ProducerRecord` of exact types, for a batch that is
-open and has room. At any other element it stops and hands that one back: to be refused in words,
-to open a batch, to ask for metadata. So each rule has its place on the careful way.
+Takes values and `ProducerRecord`s of exact types, for a batch that is open and has memory. Returns
+at any other element, which the slow path then validates, or for which it opens a batch or requests
+metadata. So each rule is written once, in the slow path.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from ...records import LAST_TIMESTAMP, REFUSALS, GrowingBatch
+from ...records import ENCODE_FAILURES, MAX_TIMESTAMP_MS, GrowingBatch
 from ..metadata.cluster import TopicInfo
 from .accumulator import Accumulator
 from .acks import Acks
@@ -27,7 +27,7 @@ _NOWHERE: Final = -1
 
 
 class AppendOutcome(Enum):
-    """Why a pass ended where no element ended it."""
+    """The reason for the end of a pass, if no element ended it."""
 
     PAUSE = "others are to have their turn"
     FULL = "there is no more room"
@@ -35,16 +35,16 @@ class AppendOutcome(Enum):
 
 
 class TopicAppender(NamedTuple):
-    """A topic as it is known, and the partition of a key."""
+    """A topic of the metadata, and the function from a key to its partition."""
 
     info: TopicInfo
     choose: Callable[[bytes | None], int]
 
 
 class Timing(NamedTuple):
-    """The time of day in ms, and the time in seconds by which a pass `ends_at`.
+    """The clocks of a pass, and the time in seconds at which it `ends_at`.
 
-    They are looked at once for `every` records: once for each of an iterator that takes its time.
+    The clocks are read once for `every` records: once for each of an iterator that may take time.
     """
 
     now_ms: Callable[[], int]
@@ -55,7 +55,7 @@ class Timing(NamedTuple):
 
 def take(
     values: Iterator[Any],
-    way_in: TopicAppender,
+    appender: TopicAppender,
     accumulator: Accumulator,
     buffer_bytes: int,
     timing: Timing,
@@ -66,9 +66,9 @@ def take(
     Returns an `AppendOutcome`, or the next element, which was not appended. What `values` raises
     is raised; what was appended before it stays appended.
     """
-    topic, limit = way_in.info.name, accumulator.batch_bytes
+    topic, limit = appender.info.name, accumulator.batch_bytes
     takes_headers = accumulator.takes_headers
-    choose, partitions = way_in.choose, way_in.info.partitions
+    choose, partitions = appender.choose, appender.info.partitions
     now_ms, monotonic, ends_at, every = timing
     keyless = choose(None)
     is_one = len(partitions) == 1
@@ -113,7 +113,7 @@ def take(
                     return given
                 if own_timestamp is None:
                     timestamp = now
-                elif type(own_timestamp) is int and 0 <= own_timestamp <= LAST_TIMESTAMP:
+                elif type(own_timestamp) is int and 0 <= own_timestamp <= MAX_TIMESTAMP_MS:
                     timestamp = own_timestamp
                 else:
                     return given
@@ -134,7 +134,7 @@ def take(
                 content, at = batch.content, partition
             try:
                 added = content.append(key, value, headers, timestamp, limit)
-            except REFUSALS:
+            except ENCODE_FAILURES:
                 return given
             if not added:
                 return given

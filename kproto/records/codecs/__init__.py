@@ -1,4 +1,4 @@
-"""Compressing and decompressing of the bytes of a batch or message; knows neither.
+"""Compresses and decompresses the bytes of a batch or message; knows neither of the two.
 
-`compression` has the table; each codec has a module, on top of `bounded`.
+`compression` has the table of codecs. Each codec has a module, which stands on `bounded`.
 """

@@ -1,9 +1,9 @@
-"""Decompressing with a bound on what comes out: what several codecs share.
+"""Decompresses with a bound on the size of the result; several codecs share this.
 
-Owns the ways to keep a library to that bound, of streams and of buffers, and how far data is
-trusted: what grows to much more than it is, is gone through once in a small buffer, and memory for
-the result is taken when it is known to be sound. Knows no codec, and no library but `cramjam`,
-which several of them take.
+Bounds libraries that decompress streams or whole buffers, and limits the memory that hostile data
+can claim: data that grows far beyond its own size is first decompressed once into a small buffer,
+and memory for the result is allocated only after the data proved valid. Knows no codec, and no
+library except `cramjam`, which several codecs use.
 """
 
 from __future__ import annotations
@@ -19,46 +19,46 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = [
-    "PIECE_BYTES",
-    "copied",
+    "CHUNK_BYTES",
+    "copy_into",
     "cramjam_for",
     "decompress_growing",
     "decompress_stream_into",
     "decompress_streams",
     "decompress_whole_into",
-    "room_of",
-    "too_large",
+    "sized_output",
+    "too_large_error",
     "trusted_bytes",
 ]
 
-#: What cramjam says where a buffer was too small for sound data: Rust's words.
+#: cramjam's error text when a buffer was too small for valid data; the words are Rust's.
 _BUFFER_IS_FULL: Final = "failed to write whole buffer"
 
-#: A result is made in one go if it is no larger than this, or that many times the data.
+#: A result of at most this size, or at most this many times the data, is allocated at once.
 _TRUSTED_BYTES: Final = 4_194_304
 _TRUSTED_TIMES: Final = 64
 
-#: Data that could come to this many times the bound is not decompressed for its size alone.
+#: Data whose largest possible result is above this many times the bound is not measured first.
 _MOST_MEASURED_TIMES: Final = 8
 
-#: What is decompressed at a time where the whole would be too much.
-PIECE_BYTES: Final = 131_072
+#: The bytes to decompress at a time when the whole result would be too much.
+CHUNK_BYTES: Final = 131_072
 
-#: What a stream gives at a time, behind the first `_TRUSTED_BYTES`.
-_STREAM_PIECE_BYTES: Final = 1_048_576
+#: The bytes that a stream returns at a time after the first `_TRUSTED_BYTES`.
+_STREAM_CHUNK_BYTES: Final = 1_048_576
 
-#: What a stream is given of the data: one behind another at first, and later at most.
+#: The bytes of data that a stream gets at a time: the least for a new stream, and the most later.
 _LEAST_GIVEN_BYTES: Final = 256
 _MOST_GIVEN_BYTES: Final = 65_536
 
 
-def too_large(limit: int) -> ValueError:
-    """The error of data that comes to more than `limit` bytes."""
+def too_large_error(limit: int) -> ValueError:
+    """Returns the error for data that decompresses to more than `limit` bytes."""
     return ValueError(f"decompresses to more than the bound of {limit} bytes")
 
 
 def cramjam_for(codec: str) -> Any:
-    """The package `cramjam`, for the codec of that name. Raises MissingCodecError."""
+    """Returns the package `cramjam`; raises MissingCodecError, which names `codec`, without it."""
     try:
         return import_module("cramjam")
     except ImportError:
@@ -68,59 +68,59 @@ def cramjam_for(codec: str) -> Any:
         ) from None
 
 
-def copied(data: bytes, room: memoryview) -> int | None:
-    """Put `data` at the start of `room`; its size in bytes, None if it does not fit."""
-    if len(data) > len(room):
+def copy_into(data: bytes, output: memoryview) -> int | None:
+    """Copies `data` to the start of `output`; returns its size in bytes, None if too large."""
+    if len(data) > len(output):
         return None
-    room[: len(data)] = data
+    output[: len(data)] = data
     return len(data)
 
 
 def trusted_bytes(given: int) -> int:
-    """How much `given` bytes may become before they are gone through for faults."""
+    """Returns the result size in bytes up to which `given` bytes of data are not checked first."""
     return max(_TRUSTED_BYTES, _TRUSTED_TIMES * given)
 
 
-def room_of(size: int) -> BytesIO:
-    """`size` bytes to be written over; `getvalue` gives the bytes without a copy."""
-    room = BytesIO()
+def sized_output(size: int) -> BytesIO:
+    """Returns a writable file of `size` bytes whose `getvalue` makes no copy."""
+    output = BytesIO()
     if size:
-        room.seek(size - 1)
-        room.write(b"\0")
-        room.seek(0)
-    return room
+        output.seek(size - 1)
+        output.write(b"\0")
+        output.seek(0)
+    return output
 
 
 def decompress_stream_into(
-    data: bytes, room: memoryview, begin: Callable[[], Any], broken: type[Exception]
+    data: bytes, output: memoryview, begin: Callable[[], Any], broken: type[Exception]
 ) -> int | None:
-    """Decompress streams into `room`, each with an object of `begin()`; None if that fails."""
-    if not data or not room:
+    """Decompresses streams into `output`, each with a new `begin()`; returns None on failure."""
+    if not data or not output:
         return None
-    size = len(room)
+    size = len(output)
     try:
         stream = begin()
-        piece = stream.decompress(data, min(size, _TRUSTED_BYTES))
+        chunk = stream.decompress(data, min(size, _TRUSTED_BYTES))
         if stream.eof and not stream.unused_data:
-            return copied(piece, room)
+            return copy_into(chunk, output)
         written = 0
-        for found in _pieces(data, begin, stream, piece):
+        for found in _chunks(data, begin, stream, chunk):
             start = written
             written += len(found)
             if written > size:
                 return None
-            room[start:written] = found
+            output[start:written] = found
     except (broken, _DataEndsError):
         return None
     return written
 
 
-def decompress_whole_into(cramjam: Any, codec: str, data: bytes, room: memoryview) -> int | None:
-    """Decompress with cramjam, which does not write past a buffer."""
-    if not data or not room:
+def decompress_whole_into(cramjam: Any, codec: str, data: bytes, output: memoryview) -> int | None:
+    """Decompresses with cramjam, which does not write past a buffer; returns None on failure."""
+    if not data or not output:
         return None
     try:
-        return int(getattr(cramjam, codec).decompress_into(data, room))
+        return int(getattr(cramjam, codec).decompress_into(data, output))
     except (cramjam.DecompressionError, OSError):
         return None
 
@@ -128,17 +128,17 @@ def decompress_whole_into(cramjam: Any, codec: str, data: bytes, room: memoryvie
 def decompress_streams(
     codec: str, data: bytes, limit: int, begin: Callable[[], Any], broken: type[Exception]
 ) -> bytes:
-    """Decompress streams that stand one behind the other, each with an object of `begin()`."""
+    """Decompresses streams that follow one another, each with an object of `begin()`."""
     if not data:
         raise ValueError(f"{codec}: no data")
-    if limit < 0:  # one more, the most that is asked for below, would be 0: no bound at all
-        raise too_large(limit)
+    if limit < 0:  # limit + 1, the maximum length below, would be 0, which means no bound
+        raise too_large_error(limit)
     try:
         stream = begin()
-        piece = stream.decompress(data, min(limit, _TRUSTED_BYTES) + 1)
-        if stream.eof and not stream.unused_data and len(piece) <= limit:
-            return bytes(piece)  # mostly it is all
-        return _all_pieces(data, limit, begin, stream, piece)
+        chunk = stream.decompress(data, min(limit, _TRUSTED_BYTES) + 1)
+        if stream.eof and not stream.unused_data and len(chunk) <= limit:
+            return bytes(chunk)  # mostly the whole result
+        return _all_chunks(data, limit, begin, stream, chunk)
     except broken as error:
         raise ValueError(f"{codec}: {error}") from None
     except _DataEndsError:
@@ -146,50 +146,51 @@ def decompress_streams(
 
 
 class _DataEndsError(Exception):
-    """The data ends before the stream does."""
+    """Raised when the data ends before the stream does."""
 
 
-def _all_pieces(
-    data: bytes, limit: int, begin: Callable[[], Any], stream: Any, piece: bytes
+def _all_chunks(
+    data: bytes, limit: int, begin: Callable[[], Any], stream: Any, chunk: bytes
 ) -> bytes:
-    """What the streams of `data` give, the first of which was given all and gave `piece`.
+    """Returns the result of all streams in `data`; the first got all data and returned `chunk`.
 
-    Where that is much beside the data, memory is taken for it when all was seen to be sound.
+    A result far larger than the data is allocated only after all of it proved valid.
     """
     trusted = trusted_bytes(len(data))
     size = 0
     kept = BytesIO()
-    for found in _pieces(data, begin, stream, piece):
+    for found in _chunks(data, begin, stream, chunk):
         size += len(found)
         if size > limit:
-            raise too_large(limit)
+            raise too_large_error(limit)
         if size <= trusted:
             kept.write(found)
-        elif kept.tell():  # from here on only counted
+        elif kept.tell():  # from here on the chunks are only counted
             kept = BytesIO()
     if size > trusted:
-        kept = room_of(size)
+        kept = sized_output(size)
         stream = begin()
-        piece = stream.decompress(data, _STREAM_PIECE_BYTES)
-        for found in _pieces(data, begin, stream, piece):
+        chunk = stream.decompress(data, _STREAM_CHUNK_BYTES)
+        for found in _chunks(data, begin, stream, chunk):
             kept.write(found)
     return kept.getvalue()
 
 
-def _pieces(data: bytes, begin: Callable[[], Any], stream: Any, piece: bytes) -> Iterator[bytes]:
-    """`piece`, which the first stream gave of all `data`, then what else it and later ones give.
+def _chunks(data: bytes, begin: Callable[[], Any], stream: Any, chunk: bytes) -> Iterator[bytes]:
+    """Yields `chunk`, which the first stream returned, then the rest of that and of later streams.
 
-    A later one gets a small part of the data, then larger ones: an object copies what lies behind
-    its stream, and with all of the rest each time, the work for many small streams would grow with
-    the square of their number. The same holds for zlib and the data that it has not come to.
+    A later stream gets a small part of the data, then larger ones. A decompressor copies the data
+    behind its stream, so that passing all remaining data each time would make the work for many
+    small streams quadratic. The same holds for zlib and its unconsumed tail.
     """
     given = data
     pos = 0
     step = _MOST_GIVEN_BYTES
     while True:
-        if piece:
-            yield piece
-        # zlib gives back what it has not come to; zstd keeps it, and gives on for no more data.
+        if chunk:
+            yield chunk
+        # zlib returns the data that it did not consume; zstd keeps it and continues with empty
+        # input.
         left = len(stream.unused_data) + len(getattr(stream, "unconsumed_tail", b""))
         pos += len(given) - left
         if stream.eof:
@@ -197,25 +198,25 @@ def _pieces(data: bytes, begin: Callable[[], Any], stream: Any, piece: bytes) ->
                 return
             stream = begin()
             step = _LEAST_GIVEN_BYTES
-        elif pos == len(data) and not piece:
+        elif pos == len(data) and not chunk:
             raise _DataEndsError
         given = data[pos : pos + step]
-        piece = stream.decompress(given, _STREAM_PIECE_BYTES)
+        chunk = stream.decompress(given, _STREAM_CHUNK_BYTES)
         step = min(2 * step, _MOST_GIVEN_BYTES)
 
 
 def decompress_growing(cramjam: Any, codec: str, data: bytes, limit: int, most: int) -> bytes:
-    """Decompress into a buffer that grows until the result fits.
+    """Decompresses into a buffer that grows until the result fits.
 
-    cramjam has no bound of its own, but does not write past a buffer, and says whether that was
-    full. If so there may be more, up to the smaller of `limit` and `most`, which data of that form
-    can stand for. So broken data takes some times the memory of what stands before the fault, or
-    none if it would be much beside the data.
+    cramjam has no bound of its own, but it does not write past a buffer and reports a full one.
+    The buffer then grows, up to the smaller of `limit` and `most`, the largest size that data in
+    this form can decompress to. Corrupt data thus takes a few times the memory of the bytes before
+    the fault, or none if the result would be far larger than the data.
     """
     if not data:
         raise ValueError(f"{codec}: no data")
     if limit < 0:
-        raise too_large(limit)
+        raise too_large_error(limit)
     could_be = most
     most = min(limit, most)
     size = min(most, max(65536, 4 * len(data)))
@@ -239,18 +240,18 @@ def _decompress_sized(cramjam: Any, codec: str, data: bytes, size: int) -> bytes
     if size <= _TRUSTED_BYTES:
         buffer = bytearray(size)
         written = decompress_into(data, buffer)
-        # A copy, then all of the buffer freed: cut to size, it would leave a hole in memory
+        # A copy, then the whole buffer is freed: a buffer cut to size would leave a hole in memory
         # that the next one does not fit into.
         return bytes(memoryview(buffer)[:written])
-    room = room_of(size)
-    with room.getbuffer() as buffer_of_room:
-        written = decompress_into(data, buffer_of_room)
-    room.truncate(written)
-    return room.getvalue()
+    output = sized_output(size)
+    with output.getbuffer() as output_buffer:
+        written = decompress_into(data, output_buffer)
+    output.truncate(written)
+    return output.getvalue()
 
 
 def _measured(cramjam: Any, codec: str, data: bytes, limit: int, otherwise: int) -> int:
-    """How much `data` decompresses to; `otherwise` where there is nothing to throw it into."""
+    """Returns the decompressed size of `data` in bytes; `otherwise` if there is no null device."""
     try:
         nowhere = cramjam.File(os.devnull)
     except OSError:
@@ -260,5 +261,5 @@ def _measured(cramjam: Any, codec: str, data: bytes, limit: int, otherwise: int)
     except (cramjam.DecompressionError, OSError) as error:
         raise ValueError(f"{codec}: {error}") from None
     if size > limit:
-        raise too_large(limit)
+        raise too_large_error(limit)
     return size

@@ -1,9 +1,8 @@
-"""The codecs that a batch may be compressed with, as a table.
+"""The table of compression codecs, with Kafka's ids, names and levels.
 
-Owns which codecs there are, under Kafka's numbers, names and levels; how each works is its own
-module's. Knows nothing of batches and records. gzip is in the standard library, and so is zstd from
-Python 3.14 on; the others come with `cramjam`, the extra `kproto[compression]`. So do two packages
-that are taken where they are installed since they are faster: `zlib-ng` and `zstandard`.
+Each codec's own module implements it. Knows nothing of batches and records. The standard library
+has gzip, and zstd from Python 3.14 on; `cramjam` (the extra `kproto[compression]`) has the others.
+Two more packages, `zlib-ng` and `zstandard`, are used if installed, because they are faster.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...wire.errors import ConfigurationError
 from . import gzip, lz4, snappy, zstd
-from .bounded import copied
+from .bounded import copy_into
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,21 +25,21 @@ __all__ = [
     "level_for",
 ]
 
-#: Most bytes that one batch may decompress to, unless the caller sets another bound. Kafka's
-#: brokers take batches of 1 MB by default; a hundredfold is generous even for repetitive JSON.
+#: The most bytes that one batch may decompress to, unless the caller sets another bound. Kafka's
+#: brokers accept batches of 1 MB by default; a hundredfold is generous even for repetitive JSON.
 MAX_DECOMPRESSED_BYTES: Final = 128 * 1024 * 1024
 
 
 class Codec(NamedTuple):
-    """One codec: Kafka's id and name, and its functions.
+    """Describes one codec: Kafka's id and name, and the functions that implement it.
 
-    `compress(data, level)` and `decompress(data, limit)` work on bytes; the latter raises
-    ValueError with a reason when the data is broken or comes to more than `limit` bytes.
-    `decompress_into(data, room)` writes to the start of `room`, never past its end, and returns
-    how many bytes; None, with anything in `room`, if it is too small, if the data is broken or out
-    of the ordinary: `decompress` then says what is the matter.
-    `levels` are the lowest and highest level that Kafka knows, None where there is none;
-    `default_level`, which is one too, is what None stands for.
+    `compress(data, level)` and `decompress(data, limit)` return bytes; `decompress` raises
+    ValueError with a reason if the data is corrupt or decompresses to more than `limit` bytes.
+    `decompress_into(data, output)` writes to the start of `output`, never past its end, and returns
+    the number of bytes. It returns None, and leaves anything in `output`, if `output` is too small
+    or the data is corrupt or unusual; `decompress` then tells the reason.
+    `levels` are the lowest and highest level that Kafka allows, None for a codec without levels;
+    `default_level` is the level for None.
     """
 
     id: int
@@ -53,14 +52,14 @@ class Codec(NamedTuple):
 
 
 def codec_for_id(codec_id: int) -> Codec:
-    """The codec with Kafka's number `codec_id`. Raises ValueError if there is none."""
+    """Returns the codec with Kafka's id `codec_id`. Raises ValueError for an unknown id."""
     if not 0 <= codec_id < len(CODECS):
         raise ValueError(f"unknown compression codec {codec_id}; known are 0 to {len(CODECS) - 1}")
     return CODECS[codec_id]
 
 
 def codec_for_name(name: str) -> Codec:
-    """The codec called `name`. Raises ConfigurationError if there is none."""
+    """Returns the codec called `name`. Raises ConfigurationError for an unknown name."""
     for codec in CODECS:
         if codec.name == name:
             return codec
@@ -69,7 +68,7 @@ def codec_for_name(name: str) -> Codec:
 
 
 def level_for(codec: Codec, level: int | None) -> int:
-    """The level to use; ConfigurationError if the codec has no such level."""
+    """Returns the level to use. Raises ConfigurationError for a level that the codec lacks."""
     if level is None:
         return codec.default_level
     if codec.levels is None:
@@ -90,8 +89,8 @@ def _decompress_none(data: bytes, limit: int) -> bytes:
     return data
 
 
-def _decompress_none_into(data: bytes, room: memoryview) -> int | None:
-    return copied(data, room)
+def _decompress_none_into(data: bytes, output: memoryview) -> int | None:
+    return copy_into(data, output)
 
 
 #: Kafka's codecs by id.
@@ -99,7 +98,7 @@ CODECS: Final = (
     Codec(0, "none", _compress_none, _decompress_none, _decompress_none_into),
     Codec(1, "gzip", gzip.compress, gzip.decompress, gzip.decompress_into, (1, 9), -1),
     Codec(2, "snappy", snappy.compress, snappy.decompress, snappy.decompress_into),
-    # Kafka's default is 9, for which its producers take the fast compressor, which is level 1 here.
+    # Kafka's default is 9, and its producers then use the fast compressor, which is level 1 here.
     # Above 12 nothing changes.
     Codec(3, "lz4", lz4.compress, lz4.decompress, lz4.decompress_into, (1, 17), 1),
     Codec(4, "zstd", zstd.compress, zstd.decompress, zstd.decompress_into, (-131072, 22), 3),

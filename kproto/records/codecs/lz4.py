@@ -1,7 +1,7 @@
-"""lz4 frames of independent blocks: Kafka's reader refuses linked ones.
+"""lz4 frames of independent blocks, because Kafka's reader refuses linked blocks.
 
-What Kafka wrote wrongly in the header of a frame is `lz4_frame`'s to know. What `compress`,
-`decompress` and `decompress_into` do, `compression.Codec` says.
+`lz4_frame` handles the wrong header checksum that Kafka once wrote. `compression.Codec` describes
+`compress`, `decompress` and `decompress_into`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def compress(data: bytes, level: int) -> bytes:
 
 
 def decompress(data: bytes, limit: int) -> bytes:
-    # A byte of lz4 stands for at most 255.
+    # One byte of lz4 decompresses to at most 255.
     return decompress_growing(cramjam_for("lz4"), "lz4", data, limit, 255 * len(data))
 
 
-def decompress_into(data: bytes, room: memoryview) -> int | None:
-    return decompress_whole_into(cramjam_for("lz4"), "lz4", data, room)
+def decompress_into(data: bytes, output: memoryview) -> int | None:
+    return decompress_whole_into(cramjam_for("lz4"), "lz4", data, output)

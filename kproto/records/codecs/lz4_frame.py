@@ -1,7 +1,7 @@
-"""The header of an lz4 frame, whose checksum Kafka wrote wrongly in messages of magic 0.
+"""Fixes the checksum in the header of an lz4 frame, which Kafka wrote wrongly for magic 0.
 
-Owns that one byte: right in record batches and in messages of magic 1, computed over four bytes
-too many in messages of magic 0, and there not looked at when they are read (KAFKA-3160). Knows
+The checksum byte is right in record batches and in messages of magic 1. In messages of magic 0 it
+covers four bytes too many, and Kafka does not verify it when it reads them (KAFKA-3160). Knows
 nothing of messages. Source: the lz4 frame format 1.6, "Frame Descriptor"; the xxHash
 specification, XXH32.
 """
@@ -27,18 +27,18 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def with_checksum_of_magic_0(frame: bytes) -> bytes:
-    """The frame with the header checksum that messages of magic 0 carry."""
+    """Returns the frame with the header checksum that messages of magic 0 carry."""
     return _with_checksum(frame, 0)
 
 
 def with_right_checksum(frame: bytes) -> bytes:
-    """The frame with the header checksum of the specification, whatever it had before."""
+    """Returns the frame with the header checksum that the lz4 specification demands."""
     return _with_checksum(frame, _MAGIC_BYTES)
 
 
 def _with_checksum(frame: bytes, checked_from: int) -> bytes:
     if len(frame) < _SHORTEST or not frame.startswith(_MAGIC):
-        return frame  # not a frame: whoever decompresses it says so
+        return frame  # not a frame: decompression will report it
     at = _SHORTEST - 1
     if frame[_MAGIC_BYTES] & _CONTENT_SIZE_FLAG:
         at += _CONTENT_SIZE_BYTES
@@ -47,7 +47,7 @@ def _with_checksum(frame: bytes, checked_from: int) -> bytes:
 
 
 def _xxh32_of_few(data: bytes) -> int:
-    """XXH32 with seed 0 of less than 16 bytes, which is all that a header has."""
+    """Computes XXH32 with seed 0 of fewer than 16 bytes, which is all that a header has."""
     state = _PRIME_5 + len(data)
     pos = 0
     while pos + 4 <= len(data):

@@ -1,6 +1,6 @@
-"""snappy with the framing of snappy-java, as Kafka's producers write it; raw is read too.
+"""snappy in snappy-java's framing, as Kafka's producers write it; raw snappy is read as well.
 
-What `compress`, `decompress` and `decompress_into` do, `compression.Codec` says.
+`compression.Codec` describes `compress`, `decompress` and `decompress_into`.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 from io import BytesIO
 from typing import Final
 
-from .bounded import cramjam_for, room_of, too_large
+from .bounded import cramjam_for, sized_output, too_large_error
 
 __all__ = ["compress", "decompress", "decompress_into"]
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
-#: What decompresses to most is a copy: three bytes for at most 64.
+#: The best ratio is that of a copy element: three bytes for at most 64.
 _MOST_PER_BYTE: Final = 22
-#: Up to here a block is decompressed to memory of cramjam's, and copied: that is faster.
+#: Up to this size a block is decompressed into cramjam's own memory and copied: that is faster.
 _COPIED_BYTES: Final = 1_048_576
 _XERIAL_BLOCK_BYTES: Final = 32768  # what snappy-java writes, and so every Kafka producer
 
@@ -38,7 +38,7 @@ def decompress(data: bytes, limit: int) -> bytes:
         raise ValueError("snappy: the data ends inside the header")
     whole = b""
     kept: BytesIO | None = None
-    room = limit
+    bytes_left = limit
     while pos < len(data):
         if data.startswith(_XERIAL_MAGIC, pos):  # streams may be joined; each has a header
             pos += len(_XERIAL_HEADER)
@@ -48,13 +48,13 @@ def decompress(data: bytes, limit: int) -> bytes:
         end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
         if end > len(data) or end < pos + 5:
             raise ValueError("snappy: a block's length does not fit the data")
-        piece = _decompress_block(data[pos + 4 : end], room, limit)
-        room -= len(piece)
+        piece = _decompress_block(data[pos + 4 : end], bytes_left, limit)
+        bytes_left -= len(piece)
         pos = end
         if kept is not None:
             kept.write(piece)
         elif not whole:
-            whole = piece  # mostly there is no other
+            whole = piece  # mostly the only one
         else:
             kept = BytesIO()
             kept.write(whole)
@@ -63,21 +63,21 @@ def decompress(data: bytes, limit: int) -> bytes:
     return whole if kept is None else kept.getvalue()
 
 
-def _decompress_block(block: bytes, room: int, limit: int) -> bytes:
+def _decompress_block(block: bytes, bytes_left: int, limit: int) -> bytes:
     cramjam = cramjam_for("snappy")
     size = 0  # the block starts with its decompressed length, an unsigned varint
     for index, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
             break
-    if size > room:
-        raise too_large(limit)
+    if size > bytes_left:
+        raise too_large_error(limit)
     if size > _MOST_PER_BYTE * len(block):
-        raise ValueError(f"snappy: a block of {len(block)} bytes cannot stand for {size}")
+        raise ValueError(f"snappy: a block of {len(block)} bytes cannot decompress to {size}")
     try:
         if size <= _COPIED_BYTES:
             return bytes(cramjam.snappy.decompress_raw(block))
-        whole = room_of(size)
+        whole = sized_output(size)
         with whole.getbuffer() as buffer:
             written = cramjam.snappy.decompress_raw_into(block, buffer)
         whole.truncate(written)
@@ -86,8 +86,8 @@ def _decompress_block(block: bytes, room: int, limit: int) -> bytes:
         raise ValueError(f"snappy: {error}") from None
 
 
-def decompress_into(data: bytes, room: memoryview) -> int | None:
-    """snappy-java's framing alone, of one stream, as producers write it."""
+def decompress_into(data: bytes, output: memoryview) -> int | None:
+    """Decompresses snappy-java's framing of one stream only, as producers write it."""
     cramjam = cramjam_for("snappy")
     if len(data) < len(_XERIAL_HEADER) or not data.startswith(_XERIAL_MAGIC):
         return None
@@ -98,7 +98,7 @@ def decompress_into(data: bytes, room: memoryview) -> int | None:
         if end > len(data) or end < pos + 5:  # such a length has another stream's magic, too
             return None
         try:
-            written += cramjam.snappy.decompress_raw_into(data[pos + 4 : end], room[written:])
+            written += cramjam.snappy.decompress_raw_into(data[pos + 4 : end], output[written:])
         except cramjam.DecompressionError:
             return None
         pos = end

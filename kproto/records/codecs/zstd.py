@@ -1,6 +1,6 @@
-"""zstd (RFC 8878): zstandard where it is installed, else of Python 3.14 on, else cramjam.
+"""zstd (RFC 8878) with `zstandard` if installed, else with Python 3.14's own, else with cramjam.
 
-What `compress`, `decompress` and `decompress_into` do, `compression.Codec` says.
+`compression.Codec` describes `compress`, `decompress` and `decompress_into`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from .bounded import (
-    PIECE_BYTES,
-    copied,
+    CHUNK_BYTES,
+    copy_into,
     cramjam_for,
     decompress_growing,
     decompress_stream_into,
     decompress_streams,
     decompress_whole_into,
-    too_large,
+    too_large_error,
     trusted_bytes,
 )
 from .zstd_frame import frames_in, with_small_window
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = ["compress", "decompress", "decompress_into"]
 
-#: Room for a result of unknown size; the allocator has as much at hand without asking the system.
-_FIRST_ROOM_BYTES: Final = 65536
+#: The output buffer for a result of unknown size; the allocator has that much without the system.
+_FIRST_OUTPUT_BYTES: Final = 65536
 
-#: What zstandard says where the room was too small for sound data; of anything else that it says
-#: `_measured` finds out what is the matter.
-_ROOM_IS_FULL: Final = "did not decompress full frame"
+#: zstandard's error text when the output buffer was too small for valid data; `_measured` finds
+#: the reason for any other error.
+_OUTPUT_IS_FULL: Final = "did not decompress full frame"
 
-#: A frame that says it becomes more than this many times itself must not refer back beyond 8 MiB.
+#: A frame that declares more than this many times its own size must not refer back beyond 8 MiB.
 _FAR_REFERENCE_TIMES: Final = 1000
 
 
@@ -43,7 +43,7 @@ _FAR_REFERENCE_TIMES: Final = 1000
 def zstd_of_standard_library() -> Any | None:
     try:
         return import_module("compression.zstd")
-    except ImportError:  # before Python 3.14, or built without; each new look takes long
+    except ImportError:  # before Python 3.14, or built without; hence the cache
         return None
 
 
@@ -55,9 +55,9 @@ def zstandard_package() -> Any | None:
         return None
 
 
-# zstandard's objects keep what zstd works with from one batch to the next. To make it anew, as the
-# other libraries do, takes longer than a batch of 16 KB does: with it such a batch is decompressed
-# in 0.4 of the time, and compressed in half. A thread must not share them with another.
+# A zstandard object keeps its working memory from one batch to the next. The other libraries make
+# it anew, which takes longer than a batch of 16 KB itself: with a kept object such a batch takes
+# 0.4 of the time to decompress, and half to compress. Threads must not share an object.
 _kept = threading.local()
 
 
@@ -79,9 +79,9 @@ def _decompressor(zstandard: Any) -> Any:
 
 
 def _content(zstandard: Any, data: bytes, frame: Frame, limit: int) -> bytes | None:
-    """What one frame in `data` decompresses to, by zstandard; None if that is over `limit` bytes.
+    """Returns the content of one frame in `data`, by zstandard; None above `limit` bytes.
 
-    Raises zstandard's error, or ValueError, on broken data. Room for `limit` bytes may be taken.
+    Raises zstandard's error, or ValueError, on corrupt data. May allocate `limit` bytes.
     """
     start, end, declared, frame_most = frame
     if declared is not None and declared > limit:
@@ -92,32 +92,33 @@ def _content(zstandard: Any, data: bytes, frame: Frame, limit: int) -> bytes | N
         return bytes(decompressor.decompress(part))
     most = min(frame_most, limit)
     if declared is None and most:
-        # Java's producers do not declare it: as much room as mostly is enough, else more.
-        room = min(most, max(_FIRST_ROOM_BYTES, 8 * len(part)))
+        # Java's producers do not declare the size: try a buffer that mostly suffices, then a larger
+        # one.
+        size = min(most, max(_FIRST_OUTPUT_BYTES, 8 * len(part)))
         while True:
             try:
-                return bytes(decompressor.decompress(part, room))
+                return bytes(decompressor.decompress(part, size))
             except zstandard.ZstdError as error:
-                if _ROOM_IS_FULL not in str(error) or room == frame_most:
+                if _OUTPUT_IS_FULL not in str(error) or size == frame_most:
                     break
-                if room == limit:
+                if size == limit:
                     return None
-                room = min(most, 8 * room)
-    size = _measured(zstandard, part, declared, frame_most, limit)
-    return None if size is None else _of_size(decompressor, part, size)
+                size = min(most, 8 * size)
+    measured = _measured(zstandard, part, declared, frame_most, limit)
+    return None if measured is None else _of_size(decompressor, part, measured)
 
 
 def _contents(zstandard: Any, data: bytes, frames: list[Frame], limit: int) -> bytes | None:
-    """What the frames decompress to; None if that is over `limit` bytes."""
+    """Returns the content of all frames; None above `limit` bytes."""
     contents = []
-    room = limit
+    bytes_left = limit
     for frame in frames:
-        content = _content(zstandard, data, frame, room)
+        content = _content(zstandard, data, frame, bytes_left)
         if content is None:
             return None
         contents.append(content)
-        room -= len(content)
-    return b"".join(contents)  # of one it makes no copy
+        bytes_left -= len(content)
+    return b"".join(contents)  # makes no copy of a single one
 
 
 def _of_size(decompressor: Any, part: bytes, size: int) -> bytes:
@@ -127,21 +128,21 @@ def _of_size(decompressor: Any, part: bytes, size: int) -> bytes:
 def _contents_measured(
     zstandard: Any, data: bytes, frames: list[Frame], limit: int
 ) -> bytes | None:
-    """What the frames decompress to, all gone through before memory is taken for any of it."""
+    """Returns the content of all frames; measures all of them before it allocates memory."""
     parts = []
-    room = limit
+    bytes_left = limit
     for start, end, declared, frame_most in frames:
         part = data[start:end]
-        size = _measured(zstandard, part, declared, frame_most, room)
+        size = _measured(zstandard, part, declared, frame_most, bytes_left)
         if size is None:
             return None
         parts.append((part, size))
-        room -= size
+        bytes_left -= size
     decompressor = _decompressor(zstandard)
     try:
         return b"".join([_of_size(decompressor, part, size) for part, size in parts])
     except zstandard.ZstdError as error:
-        if _ROOM_IS_FULL in str(error):  # the size of one could not be found out
+        if _OUTPUT_IS_FULL in str(error):  # the size of one frame could not be measured
             return None
         raise
 
@@ -149,21 +150,21 @@ def _contents_measured(
 def _measured(
     zstandard: Any, frame: bytes, declared: int | None, frame_most: int, limit: int
 ) -> int | None:
-    """How much a frame decompresses to, found out in a small buffer; None if over `limit` bytes.
+    """Returns the size of a frame's content, measured in a small buffer; None above `limit` bytes.
 
-    One that would need a larger window is read with a small one. Where that fails, the frame may
-    refer back further: then it is as much as it says at most, or `limit`.
+    A frame that declares a large window is read with a small one. If that fails, because the frame
+    refers back further, the result is the declared size, or `limit`.
     """
     if declared is not None and declared > limit:
         return None
     read = with_small_window(frame)
-    piece = bytearray(PIECE_BYTES)
+    chunk = bytearray(CHUNK_BYTES)
     most = min(frame_most, limit)
     size = 0
     try:
-        # Not the one that is kept: it would keep the window.
+        # A new decompressor, because the kept one would keep the window.
         with zstandard.ZstdDecompressor().stream_reader(read) as reader:
-            while count := reader.readinto(piece):
+            while count := reader.readinto(chunk):
                 size += count
                 if size > most:
                     break
@@ -189,7 +190,7 @@ def compress(data: bytes, level: int) -> bytes:
 def decompress(data: bytes, limit: int) -> bytes:
     frames = frames_in(data)
     if limit < 0:
-        raise too_large(limit)
+        raise too_large_error(limit)
     zstandard = zstandard_package()
     if zstandard is not None:
         trusted = trusted_bytes(len(data))
@@ -200,23 +201,23 @@ def decompress(data: bytes, limit: int) -> bytes:
         except zstandard.ZstdError as error:
             raise ValueError(f"zstd: {error}") from None
         if whole is None:
-            raise too_large(limit)
+            raise too_large_error(limit)
         return whole
     zstd = zstd_of_standard_library()
     if zstd is None:
         most = sum(frame_most for _, _, _, frame_most in frames)
         return decompress_growing(cramjam_for("zstd"), "zstd", data, limit, most)
-    # There may be several frames, one behind the other.
+    # There may be several frames that follow one another.
     return decompress_streams("zstd", data, limit, zstd.ZstdDecompressor, zstd.ZstdError)
 
 
-def decompress_into(data: bytes, room: memoryview) -> int | None:
+def decompress_into(data: bytes, output: memoryview) -> int | None:
     if zstandard_package() is not None:
         try:
-            return copied(decompress(data, len(room)), room)
+            return copy_into(decompress(data, len(output)), output)
         except ValueError:
             return None
     zstd = zstd_of_standard_library()
     if zstd is None:
-        return decompress_whole_into(cramjam_for("zstd"), "zstd", data, room)
-    return decompress_stream_into(data, room, zstd.ZstdDecompressor, zstd.ZstdError)
+        return decompress_whole_into(cramjam_for("zstd"), "zstd", data, output)
+    return decompress_stream_into(data, output, zstd.ZstdDecompressor, zstd.ZstdError)

@@ -1,8 +1,8 @@
-"""zstd frames in data: where each begins and ends, and how much it can stand for at most.
+"""Finds the zstd frames in data, and the most bytes that each can decompress to.
 
-Owns what the headers of frames and blocks say, which bounds the memory for a result before anything
-is decompressed; broken data announces nothing that it cannot hold. Knows no library. Source: RFC
-8878, section 3.1.
+Reads the headers of frames and blocks only, which bounds the memory for a result before anything
+is decompressed: corrupt data cannot announce more than its blocks can hold. Knows no library.
+Source: RFC 8878, section 3.1.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["Frame", "frames_in", "with_small_window"]
 
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _MAGIC_BYTES: Final = 4
-#: The magic of a skippable frame, but for its lowest four bits, as the first byte and the rest.
+#: The magic of a skippable frame without its lowest four bits, as the first byte and the rest.
 _SKIPPABLE_FIRST: Final = 0x50
 _SKIPPABLE_REST: Final = b"\x2a\x4d\x18"
 _SKIPPABLE_HEADER_BYTES: Final = 8
@@ -22,15 +22,15 @@ _SINGLE_SEGMENT_FLAG: Final = 0x20
 _CHECKSUM_FLAG: Final = 0x04
 _CHECKSUM_BYTES: Final = 4
 _DESCRIPTOR_AT: Final = 4
-#: The bits of a descriptor that a frame without its size keeps: the checksum's and dictionary's.
+#: The descriptor bits that a frame keeps when its size is removed: checksum and dictionary.
 _KEPT_FLAGS: Final = 0x07
 #: A window of 8 MiB, the most that RFC 8878 asks of every reader, and its byte in a header.
 _SMALL_WINDOW_BYTES: Final = 8_388_608
 _SMALL_WINDOW: Final = b"\x68"
-#: By the lowest two bits of the descriptor, and by its highest two.
+#: Indexed by the lowest two bits of the descriptor, and by its highest two.
 _DICTIONARY_ID_BYTES: Final = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES: Final = (0, 2, 4, 8)
-#: A size of two bytes begins to count here: smaller ones take one byte.
+#: A size of two bytes counts from here, because smaller sizes take one byte.
 _TWO_BYTES_FROM: Final = 256
 
 _BLOCK_HEADER_BYTES: Final = 3
@@ -41,15 +41,16 @@ _MAX_BLOCK_BYTES: Final = 131_072
 
 
 Frame: TypeAlias = "tuple[int, int, int | None, int]"
-"""Where a frame begins and ends, in bytes, the size that its header declares, None if it does not,
-and the most bytes that it can decompress to. A plain tuple: one is made for each batch."""
+"""Start and end of a frame in bytes, the size that its header declares (None if it declares none),
+and the most bytes that it can decompress to. A plain tuple, because each batch makes one.
+"""
 
 
 def frames_in(data: bytes) -> list[Frame]:
-    """The frames that `data` consists of, without those to be skipped.
+    """Returns the frames in `data`, without the skippable ones.
 
-    Raises ValueError, without a look into any block, where something else stands in `data`, where
-    it ends too early, or where a frame declares more or less than its blocks can stand for.
+    Raises ValueError, before it reads any block's content, if `data` has anything but frames, if it
+    ends too early, or if a frame declares more or less than its blocks can hold.
     """
     if not data:
         raise ValueError("zstd: no data")
@@ -130,10 +131,10 @@ def _frame_at(data: bytes, start: int) -> Frame:
 
 
 def with_small_window(frame: bytes) -> bytes:
-    """The frame as one of a window of 8 MiB and unknown size; itself if its window is no larger.
+    """Returns the frame with a window of 8 MiB and no declared size; unchanged if that is enough.
 
-    A reader of pieces keeps as much of the result as the window says: of a frame in one segment,
-    all of it. With this it can be read in pieces all the same, unless it refers back further.
+    A streaming reader keeps as much of the result as the window demands, which is all of it for a
+    frame in one segment. The changed frame can be streamed unless it refers back further.
     """
     descriptor = frame[_DESCRIPTOR_AT]
     blocks_at = _DESCRIPTOR_AT + 1

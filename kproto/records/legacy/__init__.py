@@ -1,4 +1,4 @@
-"""Message sets, the formats of magic 0 and 1, which were before record batches: read and built.
+"""Reads and builds message sets (magic 0 and 1), the formats before record batches.
 
-Stands on `magic2`: what a message set lacks has the same names, and a batch can become one.
+Stands on `magic2`: a message set offers the attributes of a batch, and a batch can become one.
 """

@@ -1,6 +1,6 @@
-"""The fixed part in front of a message of magic 0 or 1.
+"""The fixed-size header of a message of magic 0 or 1.
 
-Knows where each field stands and not what it is good for. Source: KIP-32 (timestamps); Kafka's
+Has the position of each field, and does not interpret it. Source: KIP-32 (timestamps); Kafka's
 documentation, "Old Message Format".
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
-from ..any_magic import LOG_OVERHEAD_BYTES, MIN_MESSAGE_BYTES
+from ..log_format import LOG_OVERHEAD_BYTES, MIN_MESSAGE_BYTES
 
-#: A message of a message set: offset, size, CRC, magic and attributes; from magic 1 on the
-#: timestamp; then key and value, each with its length (int32, -1 for null) in front.
+#: The header of a message: offset, size, CRC, magic, attributes; from magic 1 on the timestamp.
+#: Key and value follow, each after its length (int32, -1 for null).
 MESSAGE: Final = Struct(">qiIbb")
 MESSAGE_BYTES: Final = 18
 MESSAGE_TIMESTAMP: Final = Struct(">q")
@@ -20,11 +20,11 @@ MESSAGE_TIMESTAMP_BYTES: Final = 8
 MESSAGE_FIELD_LENGTH: Final = Struct(">i")
 MESSAGE_FIELD_LENGTH_BYTES: Final = 4
 
-#: What a message takes beside key and value, by magic.
+#: The size of a message without key and value, by magic.
 MESSAGE_OVERHEAD_BYTES: Final = (
     LOG_OVERHEAD_BYTES + MIN_MESSAGE_BYTES,
     LOG_OVERHEAD_BYTES + MIN_MESSAGE_BYTES + MESSAGE_TIMESTAMP_BYTES,
 )
 
-#: The CRC of a message covers everything from here.
+#: The CRC of a message covers everything from this position.
 MESSAGE_CRC_FROM: Final = 16

@@ -1,11 +1,11 @@
-"""Stored message sets (magic 0 and 1): the format before record batches.
+"""Reads stored message sets (magic 0 and 1), the format before record batches.
 
-Owns the layout of a message and of the wrapper message that holds compressed ones. Source:
-Kafka's documentation, "Old Message Format"; KIP-31 (relative offsets), KIP-32 (timestamps). What
-is read is what Kafka's own classes read, but for what no broker stores and is an error here: a
-length below -1 (there null); bytes behind the value, or a cut message at the end of a wrapper
-(there left out); a message of another magic than its wrapper; a wrong checksum inside a wrapper
-(there a client's choice).
+Owns the layout of a message and of the wrapper message that holds compressed ones. Source: Kafka's
+documentation, "Old Message Format"; KIP-31 (relative offsets), KIP-32 (timestamps). It reads the
+same message sets as Kafka's own classes, except for four faults that no broker stores and that are
+errors here: a length below -1 (Kafka reads null); bytes behind the value, or a cut message at the
+end of a wrapper (Kafka leaves them out); a message whose magic differs from its wrapper's; a wrong
+checksum inside a wrapper (Kafka leaves the check to the client).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from ...wire.errors import CorruptBatchError, MissingCodecError
-from .. import any_magic
-from ..any_magic import as_buffer, base_offset_at, bytes_left
+from .. import log_format
 from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
 from ..codecs.lz4_frame import with_right_checksum
+from ..log_format import as_buffer, base_offset_at, bytes_left
 from ..magic2.record_batch import RecordBatch
 from ..record import NO_HEADERS, Origin, Record
 from ..varints import int64
@@ -44,22 +44,23 @@ _UNKNOWN_COUNT: Final = -1
 class LegacyBatch(RecordBatch):
     """A view of one entry of a message set: a message, or a wrapper of compressed messages.
 
-    Has what `RecordBatch` has. What the format lacks is -1 or false. `base_offset` is the offset
-    that the entry carries: the message's, or in a wrapper that of the last message, since the
-    first is known only after decompression. `record_count` is 1, or in a wrapper -1: unknown.
+    Has the attributes of `RecordBatch`; those that the format lacks are -1 or False. `base_offset`
+    is the offset that the entry carries: that of the message, or in a wrapper that of the last
+    message inside, because the first is known only after decompression. `record_count` is 1, or
+    in a wrapper -1 (unknown).
     """
 
     __slots__ = ()
 
     def __init__(self, data: bytes | bytearray | memoryview, position: int = 0) -> None:
-        """Read the header of the message at `position`; `check` and `records` do the rest.
+        """Reads the header of the message at `position`; `check` and `records` read the rest.
 
-        Raises CorruptBatchError if no whole message of magic 0 or 1 stands there.
+        Raises CorruptBatchError if no complete message of magic 0 or 1 stands there.
         """
         data = self._data = as_buffer(data)
         self.position = position
         left = bytes_left(data, position)
-        if left < any_magic.LOG_OVERHEAD_BYTES + any_magic.MIN_MESSAGE_BYTES:
+        if left < log_format.LOG_OVERHEAD_BYTES + log_format.MIN_MESSAGE_BYTES:
             raise CorruptBatchError(
                 f"{left} bytes are too few for a message",
                 offset=position,
@@ -72,17 +73,17 @@ class LegacyBatch(RecordBatch):
             self.magic,
             self.attributes,
         ) = MESSAGE.unpack_from(data, position)
-        self.size_in_bytes = any_magic.LOG_OVERHEAD_BYTES + length
-        self.partition_leader_epoch = any_magic.NO_PARTITION_LEADER_EPOCH
+        self.size_in_bytes = log_format.LOG_OVERHEAD_BYTES + length
+        self.partition_leader_epoch = log_format.NO_PARTITION_LEADER_EPOCH
         self.last_offset_delta = 0
-        self.base_timestamp = self.max_timestamp = any_magic.NO_TIMESTAMP
-        self.producer_id = any_magic.NO_PRODUCER_ID
-        self.producer_epoch = any_magic.NO_PRODUCER_EPOCH
-        self.base_sequence = any_magic.NO_SEQUENCE
+        self.base_timestamp = self.max_timestamp = log_format.NO_TIMESTAMP
+        self.producer_id = log_format.NO_PRODUCER_ID
+        self.producer_epoch = log_format.NO_PRODUCER_EPOCH
+        self.base_sequence = log_format.NO_SEQUENCE
         self.record_count = _UNKNOWN_COUNT if self.is_wrapper else 1
         if self.magic not in (0, 1):
             raise self._corrupt(f"magic {self.magic} is not that of a message")
-        if length < any_magic.MIN_MESSAGE_BYTES + self.magic * MESSAGE_TIMESTAMP_BYTES:
+        if length < log_format.MIN_MESSAGE_BYTES + self.magic * MESSAGE_TIMESTAMP_BYTES:
             raise self._corrupt(f"message size {length} is too short for magic {self.magic}")
         if self.size_in_bytes > left:
             raise self._corrupt(
@@ -94,42 +95,42 @@ class LegacyBatch(RecordBatch):
 
     @property
     def is_wrapper(self) -> bool:
-        """Whether the value holds further messages, compressed."""
-        return bool(self.attributes & any_magic.CODEC_MASK)
+        """Returns whether the value holds compressed messages."""
+        return bool(self.attributes & log_format.COMPRESSION_CODEC_MASK)
 
     @property
     def compression(self) -> str:
-        """none, gzip, snappy or lz4. Raises CorruptBatchError for any other."""
+        """Returns none, gzip, snappy or lz4. Raises CorruptBatchError for any other codec."""
         return self._codec().name
 
     @property
     def timestamp_type(self) -> int:
-        """0 for create time, 1 for log append time, -1 for magic 0, which has no timestamps."""
+        """Returns 0 for create time, 1 for log append time, -1 for magic 0 (no timestamps)."""
         if self.magic == 0:
-            return any_magic.NO_TIMESTAMP_TYPE
-        if self.attributes & any_magic.LOG_APPEND_TIME_FLAG:
-            return any_magic.LOG_APPEND_TIME
-        return any_magic.CREATE_TIME
+            return log_format.NO_TIMESTAMP_TYPE
+        if self.attributes & log_format.LOG_APPEND_TIME_FLAG:
+            return log_format.LOG_APPEND_TIME
+        return log_format.CREATE_TIME
 
     @property
     def is_transactional(self) -> bool:
-        """False: transactions came with magic 2."""
+        """Returns False: transactions came with magic 2."""
         return False
 
     @property
     def is_control(self) -> bool:
-        """False: control records came with magic 2."""
+        """Returns False: control records came with magic 2."""
         return False
 
     @property
     def delete_horizon(self) -> int | None:
-        """None: delete horizons came with magic 2."""
+        """Returns None: delete horizons came with magic 2."""
         return None
 
     def check(self) -> None:
-        """Verify the checksum of this message, and that its codec is one of message sets.
+        """Verifies the checksum of this message, and that message sets have its codec.
 
-        Raises CorruptBatchError. The checksums inside a wrapper are verified by `records`.
+        Raises CorruptBatchError. `records` verifies the checksums inside a wrapper.
         """
         end = self.position + self.size_in_bytes
         actual = crc32(self._data[self.position + MESSAGE_CRC_FROM : end])
@@ -147,7 +148,7 @@ class LegacyBatch(RecordBatch):
         topic: str = "",
         partition: int = -1,
     ) -> list[Record]:
-        """The message, or those inside the wrapper, as `RecordBatch.records` gives records.
+        """Returns the message, or the messages inside the wrapper, as `RecordBatch.records` does.
 
         Messages have no headers. Raises CorruptBatchError, MissingCodecError.
         """
@@ -175,15 +176,15 @@ class LegacyBatch(RecordBatch):
         from_offset: int | None = None,
         max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
     ) -> list[bytes | None]:
-        """The values of what `records` gives. Raises CorruptBatchError, MissingCodecError."""
+        """Returns the values of `records`. Raises CorruptBatchError, MissingCodecError."""
         records = self.records(
             from_offset=from_offset, max_decompressed_bytes=max_decompressed_bytes
         )
         return [record.value for record in records]
 
     def _adopt(self, records: list[Record], own_timestamps: bool) -> None:
-        """Give the messages of this wrapper their offsets and the wrapper's timestamp type."""
-        base = 0  # magic 0 has absolute offsets; some versions of librdkafka send wrappers with 0
+        """Sets the absolute offsets and the timestamp type of the messages in this wrapper."""
+        base = 0  # magic 0 has absolute offsets; some librdkafka versions send 0 as the wrapper's
         if self.magic == 1 and self.base_offset:
             last = records[-1].offset
             if self.base_offset < last:
@@ -191,7 +192,7 @@ class LegacyBatch(RecordBatch):
                     f"wrapper offset {self.base_offset} lies before {last}, the last message's"
                 )
             base = self.base_offset - last
-        log_append_time = self.timestamp_type == any_magic.LOG_APPEND_TIME
+        log_append_time = self.timestamp_type == log_format.LOG_APPEND_TIME
         origin = Origin(records[0].topic, records[0].partition, self.timestamp_type)
         for record in records:
             record.offset = int64(base + record.offset)
@@ -203,7 +204,7 @@ class LegacyBatch(RecordBatch):
 
     def _codec(self) -> Codec:
         try:
-            return message_codec(self.attributes & any_magic.CODEC_MASK)
+            return message_codec(self.attributes & log_format.COMPRESSION_CODEC_MASK)
         except ValueError as error:
             raise self._corrupt(str(error)) from None
 
@@ -216,7 +217,7 @@ class LegacyBatch(RecordBatch):
 
 
 def message_codec(codec_id: int) -> Codec:
-    """The codec of a wrapper message. Raises ValueError for zstd and for numbers without one."""
+    """Returns the codec of a wrapper message. Raises ValueError for zstd and for unknown ids."""
     codec = codec_for_id(codec_id)
     if codec.id == _ZSTD:
         raise ValueError("zstd, which came with magic 2, cannot stand in a message set")
@@ -226,7 +227,7 @@ def message_codec(codec_id: int) -> Codec:
 def _unwrapped(
     magic: int, codec: Codec, value: bytes | None, limit: int, topic: str, partition: int
 ) -> list[Record]:
-    """The messages in the value of a wrapper, with their own offsets. Raises ValueError."""
+    """Returns the messages in the value of a wrapper, with relative offsets. Raises ValueError."""
     if value is None:
         raise ValueError("the compressed value is null")
     if magic == 0 and codec.id == _LZ4:
@@ -248,19 +249,19 @@ def _unwrapped(
 
 
 def _end_of_message(data: bytes, pos: int, wrapper_magic: int) -> int:
-    """Where the message at `pos` ends, after its size, magic, codec and checksum were checked."""
+    """Returns the end of the message at `pos`; checks its size, magic, codec and checksum."""
     left = len(data) - pos
-    if left < any_magic.LOG_OVERHEAD_BYTES + any_magic.MIN_MESSAGE_BYTES:
+    if left < log_format.LOG_OVERHEAD_BYTES + log_format.MIN_MESSAGE_BYTES:
         raise ValueError(f"{left} bytes are too few for it")
     _, size, crc, magic, attributes = MESSAGE.unpack_from(data, pos)
-    end: int = pos + any_magic.LOG_OVERHEAD_BYTES + size
+    end: int = pos + log_format.LOG_OVERHEAD_BYTES + size
     if magic != wrapper_magic:
         raise ValueError(f"magic {magic} is not {wrapper_magic}, the wrapper's")
-    if size < any_magic.MIN_MESSAGE_BYTES + magic * MESSAGE_TIMESTAMP_BYTES:
+    if size < log_format.MIN_MESSAGE_BYTES + magic * MESSAGE_TIMESTAMP_BYTES:
         raise ValueError(f"size {size} is too short for magic {magic}")
     if end > len(data):
-        raise ValueError(f"size {size}, but {left - any_magic.LOG_OVERHEAD_BYTES} bytes are left")
-    if attributes & any_magic.CODEC_MASK:
+        raise ValueError(f"size {size}, but {left - log_format.LOG_OVERHEAD_BYTES} bytes are left")
+    if attributes & log_format.COMPRESSION_CODEC_MASK:
         raise ValueError("it is compressed again")
     actual = crc32(data[pos + MESSAGE_CRC_FROM : end])
     if actual != crc:
@@ -269,19 +270,19 @@ def _end_of_message(data: bytes, pos: int, wrapper_magic: int) -> int:
 
 
 def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Record:
-    """The message in `data[pos:end]`, whose header was checked. Raises ValueError."""
+    """Returns the message in `data[pos:end]`, whose header is checked. Raises ValueError."""
     offset, _, _, magic, attributes = MESSAGE.unpack_from(data, pos)
     pos += MESSAGE_BYTES
     record = Record.__new__(Record)
     record.offset = offset
-    record.timestamp = any_magic.NO_TIMESTAMP
-    timestamp_type = any_magic.NO_TIMESTAMP_TYPE
+    record.timestamp = log_format.NO_TIMESTAMP
+    timestamp_type = log_format.NO_TIMESTAMP_TYPE
     if magic == 1:
         (record.timestamp,) = MESSAGE_TIMESTAMP.unpack_from(data, pos)
         timestamp_type = (
-            any_magic.LOG_APPEND_TIME
-            if attributes & any_magic.LOG_APPEND_TIME_FLAG
-            else any_magic.CREATE_TIME
+            log_format.LOG_APPEND_TIME
+            if attributes & log_format.LOG_APPEND_TIME_FLAG
+            else log_format.CREATE_TIME
         )
         pos += MESSAGE_TIMESTAMP_BYTES
     record.key, pos = _field(data, pos, end, "key")
@@ -294,10 +295,10 @@ def _message(data: bytes, pos: int, end: int, topic: str, partition: int) -> Rec
 
 
 def _field(data: bytes, pos: int, end: int, name: str) -> tuple[bytes | None, int]:
-    """The key or value at `pos`, and where it ends. Raises ValueError."""
+    """Returns the key or value at `pos`, and the position behind it. Raises ValueError."""
     start = pos + MESSAGE_FIELD_LENGTH_BYTES
     if start > end:
-        raise ValueError(f"{name}: no room is left for its length")
+        raise ValueError(f"{name}: no bytes are left for its length")
     (length,) = MESSAGE_FIELD_LENGTH.unpack_from(data, pos)
     if length == -1:
         return None, start

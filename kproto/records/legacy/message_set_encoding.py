@@ -1,8 +1,7 @@
-"""Building message sets (magic 0 and 1), from new records and from record batches.
+"""Builds message sets (magic 0 and 1) from new records and from record batches.
 
-Owns the writing of messages and of the wrapper around compressed ones. Source: Kafka's
-documentation, "Old Message Format"; KIP-31, KIP-32. A message has no headers, and one of magic 0
-no timestamp.
+Writes messages and the wrapper around compressed ones. Source: Kafka's documentation, "Old Message
+Format"; KIP-31, KIP-32. A message has no headers, and a message of magic 0 has no timestamp.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from zlib import crc32
 
 from ...wire.buffers import octets_of_record
 from ...wire.errors import ConfigurationError, EncodeError
-from .. import any_magic
+from .. import log_format
 from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_name, level_for
 from ..codecs.lz4_frame import with_checksum_of_magic_0
 from ..magic2.record_batch import check_batch
 from ..new_record import (
+    ENCODE_FAILURES,
     MAX_BATCH_BYTES,
     MAX_INT32,
     MAX_INT64,
-    REFUSALS,
     check_max_bytes,
-    explain_refusal,
+    check_new_record,
 )
 from .message_header import MESSAGE_OVERHEAD_BYTES
 
@@ -62,11 +61,11 @@ def encode_message_set(
     log_append_time: int | None = None,
     base_offset: int = 0,
 ) -> bytes:
-    """One message set of all `records`, each (key, value, no headers, timestamp in ms).
+    """Returns one message set of all `records`, each (key, value, no headers, timestamp in ms).
 
-    Compressed, they stand in one wrapper message. Magic 0 has no place for the timestamp, and
-    leaves it out. With `log_append_time` (ms) they carry that instead, as from a broker. Raises
-    EncodeError for a record with headers, and as `encode_batch` does.
+    With compression the messages stand in one wrapper message. Magic 0 drops the timestamps. With
+    `log_append_time` (ms) all messages carry that time instead, as if a broker had stored them.
+    Raises EncodeError for a record with headers, and the errors of `encode_batch`.
     """
     builder = MessageSetBuilder(
         magic=magic,
@@ -81,10 +80,9 @@ def encode_message_set(
 
 
 class MessageSetBuilder:
-    """A message set that grows record by record, up to `max_bytes` before compression.
+    """Builds a message set record by record, up to `max_bytes` before compression.
 
-    `len(builder)` is the number of records, `size_in_bytes` the exact size that `build` would
-    give uncompressed.
+    `len(builder)` is the number of records, `size_in_bytes` the exact size of the uncompressed set.
     """
 
     __slots__ = (
@@ -134,9 +132,9 @@ class MessageSetBuilder:
         self.clear()
 
     def clear(self) -> None:
-        """Drop all records; the settings stay."""
+        """Drops all records and keeps the settings."""
         self._messages = []
-        self._max_timestamp = any_magic.NO_TIMESTAMP
+        self._max_timestamp = log_format.NO_TIMESTAMP
         self.size_in_bytes = 0
 
     def __len__(self) -> int:
@@ -150,23 +148,23 @@ class MessageSetBuilder:
         *,
         timestamp: SupportsIndex,
     ) -> bool:
-        """Add a record with `timestamp` in ms; False, and nothing added, if it does not fit.
+        """Adds a record with `timestamp` in ms; returns False if it does not fit.
 
-        What an empty builder refuses can never fit. Raises EncodeError for headers, and for a
-        value of a wrong type.
+        A record that an empty builder refuses can never fit. Raises EncodeError for headers, and
+        for a value of a wrong type.
         """
-        record: Any = (key, value, headers, timestamp)  # looked at by `extend` alone
+        record: Any = (key, value, headers, timestamp)  # `extend` checks it
         return self.extend((record,)) is None
 
     def extend(self, records: Iterable[NewRecord], *, first_index: int = 0) -> NewRecord | None:
-        """Add records until one does not fit: that one is returned, and None when all did.
+        """Adds records until one does not fit, and returns that one; returns None if all fit.
 
-        An iterator has then given out nothing beyond the returned record. Raises EncodeError for
-        headers and for a value of a wrong type, naming the record by its place in `records` plus
+        Consumes nothing of an iterator beyond the returned record. Raises EncodeError for headers
+        and for a value of a wrong type, naming the record by its index in `records` plus
         `first_index`; the records before it have been added.
         """
         index = first_index
-        given: Iterable[Any] = records  # what callers give is known when it has been looked at
+        given: Iterable[Any] = records  # callers may pass any type; it is checked below
         record: Any = _NO_RECORD
         try:
             for record in given:
@@ -181,9 +179,9 @@ class MessageSetBuilder:
                     refused: NewRecord = record
                     return refused
                 index += 1
-        except REFUSALS:
+        except ENCODE_FAILURES:
             if record is not _NO_RECORD:
-                explain_refusal(index, record)
+                check_new_record(index, record)
             raise
         return None
 
@@ -192,7 +190,7 @@ class MessageSetBuilder:
             key = octets_of_record(key)
         if value is not None:
             value = octets_of_record(value)
-        if not any_magic.NO_TIMESTAMP <= timestamp <= MAX_INT64:
+        if not log_format.NO_TIMESTAMP <= timestamp <= MAX_INT64:
             raise ValueError("timestamp out of range")
         size = MESSAGE_OVERHEAD_BYTES[self.magic] + len(key or b"") + len(value or b"")
         if self.size_in_bytes + size > self.max_bytes:
@@ -201,16 +199,16 @@ class MessageSetBuilder:
         attributes = 0
         if self._log_append_time is not None:
             timestamp = self._log_append_time
-            attributes = any_magic.LOG_APPEND_TIME_FLAG
+            attributes = log_format.LOG_APPEND_TIME_FLAG
         self._messages.append(_encode_message(self.magic, attributes, timestamp, key, value))
         self.size_in_bytes += size
         return True
 
     def build(self, *, base_offset: int = 0) -> bytes:
-        """The message set as bytes, checksums included; the builder stays as it is.
+        """Returns the message set as bytes with checksums; the builder keeps its records.
 
-        Raises EncodeError if there is no record or an offset is out of its range,
-        MissingCodecError when the codec is not installed.
+        Raises EncodeError if there is no record or an offset is out of range, MissingCodecError if
+        the codec is not installed.
         """
         if not self._messages:
             raise EncodeError("a message set needs at least one record")
@@ -240,12 +238,12 @@ def down_convert(
     from_offset: int = 0,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> bytes:
-    """The batch as a message set of `magic`, for a client that reads no later format.
+    """Returns the batch as a message set of `magic`, for a client that reads no later format.
 
-    As Kafka up to 3.9 does it: headers are lost; a control batch gives nothing; one of this magic
-    or an earlier stays as it is; the codec stays; records before `from_offset` are left out where
-    nothing is compressed. Raises EncodeError for zstd, ConfigurationError for another magic than
-    0 and 1, CorruptBatchError, MissingCodecError.
+    Converts like Kafka up to 3.9: headers are lost; a control batch becomes nothing; a batch of
+    this magic or an earlier one stays unchanged; the codec stays; records before `from_offset` are
+    left out if nothing is compressed. Raises EncodeError for zstd, ConfigurationError for any magic
+    except 0 and 1, CorruptBatchError, MissingCodecError.
     """
     _check_magic(magic)
     check_batch(batch)
@@ -265,9 +263,9 @@ def down_convert(
         return b""
     log_append_time = None
     attributes = 0
-    if batch.timestamp_type == any_magic.LOG_APPEND_TIME:
+    if batch.timestamp_type == log_format.LOG_APPEND_TIME:
         log_append_time = batch.max_timestamp
-        attributes = any_magic.LOG_APPEND_TIME_FLAG
+        attributes = log_format.LOG_APPEND_TIME_FLAG
     messages = [
         _encode_message(magic, attributes, record.timestamp, record.key, record.value)
         for record in records
@@ -278,7 +276,7 @@ def down_convert(
         magic,
         codec,
         codec.default_level,
-        max(any_magic.NO_TIMESTAMP, max(record.timestamp for record in records)),
+        max(log_format.NO_TIMESTAMP, max(record.timestamp for record in records)),
         log_append_time,
     )
 
@@ -295,9 +293,9 @@ def _check_magic(magic: object) -> None:
 def _encode_message(
     magic: int, attributes: int, timestamp: int, key: bytes | None, value: bytes | None
 ) -> bytes:
-    """One message without the offset in front of it."""
+    """Encodes one message without its offset."""
     if magic == 0:
-        head = _MAGIC_0.pack(0, attributes & any_magic.CODEC_MASK)
+        head = _MAGIC_0.pack(0, attributes & log_format.COMPRESSION_CODEC_MASK)
     else:
         head = _MAGIC_1.pack(1, attributes, timestamp)
     body = b"".join(
@@ -321,7 +319,7 @@ def _join(
     max_timestamp: int,
     log_append_time: int | None,
 ) -> bytes:
-    """The messages with their offsets in front; compressed, inside a wrapper message."""
+    """Joins the messages with their offsets; with compression, inside a wrapper message."""
     # Inside a wrapper of magic 1 offsets count from the first message (KIP-31).
     base = offsets[0] if codec.id and magic == 1 else 0
     parts: list[bytes] = []
@@ -337,7 +335,7 @@ def _join(
     attributes = codec.id
     timestamp = max_timestamp
     if log_append_time is not None:
-        attributes |= any_magic.LOG_APPEND_TIME_FLAG
+        attributes |= log_format.LOG_APPEND_TIME_FLAG
         timestamp = log_append_time
     wrapper = _encode_message(magic, attributes, timestamp, None, packed)
     return _OFFSET.pack(offsets[-1]) + wrapper

@@ -1,4 +1,4 @@
-"""Record batches, the format of magic 2: read, checked, built, passed on. KIP-98.
+"""Reads, checks, builds and forwards record batches (magic 2). KIP-98.
 
 Knows the codecs and `Record`, and nothing of message sets.
 """

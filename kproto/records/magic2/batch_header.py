@@ -1,7 +1,7 @@
-"""The fixed part in front of a record batch (magic 2), and its attribute bits.
+"""The fixed-size header of a record batch (magic 2), and its attribute bits.
 
-Knows where each field stands and what may be written there, and not what it is good for. Source:
-KIP-98, KIP-534 (the delete horizon); Kafka's documentation, "Record Batch".
+Has the position and the range of each field, and does not interpret it. Source: KIP-98, KIP-534
+(the delete horizon); Kafka's documentation, "Record Batch".
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Final
 
 from ...wire.checks import check_whole_number
-from ..any_magic import LOG_OVERHEAD_BYTES, NO_PARTITION_LEADER_EPOCH
+from ..log_format import LOG_OVERHEAD_BYTES, NO_PARTITION_LEADER_EPOCH
 from ..new_record import MAX_INT32, MAX_INT64
 from .crc import crc32c
 
@@ -19,34 +19,34 @@ from .crc import crc32c
 HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_BYTES: Final = 61
 
-#: The same in two parts: up to the CRC, and what the CRC covers.
+#: The same in two parts: the fields up to the CRC, and the fields that the CRC covers.
 HEADER_TO_CRC: Final = Struct(">qiibI")
 HEADER_FROM_ATTRIBUTES: Final = Struct(">hiqqqhii")
 
-#: The CRC covers everything from here; base offset and leader epoch may change without it.
+#: The CRC covers everything from this position; base offset and leader epoch may change without it.
 CRC_FROM: Final = 21
 
-#: base offset, batch length, partition leader epoch: what stands before the magic
-STAMP: Final = Struct(">qii")
+#: base offset, batch length, partition leader epoch: the fields before the magic
+HEADER_TO_LEADER_EPOCH: Final = Struct(">qii")
 
-#: Fields that a broker writes into a batch, and where they are.
+#: The fields that a broker writes into a batch, and their positions.
 CRC: Final = Struct(">I")
 ATTRIBUTES: Final = Struct(">h")
 MAX_TIMESTAMP: Final = Struct(">q")
-CRC_AT: Final = 17
-ATTRIBUTES_AT: Final = 21
-MAX_TIMESTAMP_AT: Final = 35
+CRC_OFFSET: Final = 17
+ATTRIBUTES_OFFSET: Final = 21
+MAX_TIMESTAMP_OFFSET: Final = 35
 
-#: Beside the bits that every magic has (`any_magic`).
+#: The attribute bits of magic 2 only; `log_format` has the bits that every magic has.
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
 
 #: The smallest record: length, attributes, timestamp delta, offset delta, key, value and header
-#: count, one byte each. A record count above the bytes left divided by this cannot be right.
+#: count, one byte each. More records than the bytes left divided by this cannot be right.
 MIN_RECORD_BYTES: Final = 7
 
-#: The least and most of fields that are set from outside; -1 is Kafka's "none".
+#: The range of each field that callers set; -1 is Kafka's "none".
 BOUNDS: Final = {
     "partition_leader_epoch": (-1, MAX_INT32),
     "last_offset_delta": (0, MAX_INT32),
@@ -61,14 +61,14 @@ BOUNDS: Final = {
 
 
 def check_field(name: str, value: object) -> None:
-    """Refuse what cannot stand in the field of that name. Raises ConfigurationError."""
+    """Checks that the field called `name` can hold `value`. Raises ConfigurationError."""
     least, most = BOUNDS[name]
     if type(value) is not int or not least <= value <= most:
         check_whole_number(name, value, least, most)
 
 
-def check_place(base_offset: object, last_offset_delta: int, leader_epoch: object) -> None:
-    """Refuse a place that no log has: offsets end at 2^63 - 1. Raises ConfigurationError."""
+def check_offsets(base_offset: object, last_offset_delta: int, leader_epoch: object) -> None:
+    """Checks that the offsets end at 2^63 - 1 or before. Raises ConfigurationError."""
     most = MAX_INT64 - last_offset_delta
     if type(base_offset) is not int or not 0 <= base_offset <= most:
         check_whole_number("base_offset", base_offset, 0, most)
@@ -89,7 +89,7 @@ def pack_batch(
     base_offset: int = 0,
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
-    """The whole batch whose records are `payload`, as they go out: compressed, if they are.
+    """Returns the batch with the encoded (and possibly compressed) records in `payload`.
 
     Raises struct.error for a number that does not fit its field.
     """

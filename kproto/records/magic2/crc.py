@@ -1,7 +1,7 @@
 """CRC-32C (Castagnoli), the checksum of record batches, in pure Python by folding.
 
-Owns the checksum alone; knows nothing of batches. `crc32c` is the fastest implementation at
-hand: the `google_crc32c` or `crc32c` package where one is installed, `crc32c_pure` otherwise.
+Knows nothing of batches. `crc32c` is the fastest implementation that can be imported: the package
+`google_crc32c` or `crc32c` if installed, else `crc32c_pure`.
 
 How folding works. Read little-endian, the message is one big integer whose lowest bit is the
 polynomial's highest power (CRC-32C is a reflected CRC). A sparse multiple of the polynomial,
@@ -41,10 +41,10 @@ LADDER: Final[tuple[tuple[int, ...], ...]] = (
     (563, 109, 58, 53, 31),
     (310, 33, 32, 30, 24, 22, 20),
 )
-"""Exponents of sparse multiples of the polynomial, highest first; `+ 1` is understood."""
+"""Exponents of sparse multiples of the polynomial, highest first; `+ 1` is implied."""
 
 _CHUNK_BYTES: Final = 131072
-# Twice the top rung. Longer messages go chunk by chunk, which keeps the integers in the
+# Twice the top rung. Longer messages are folded chunk by chunk, which keeps the integers in the
 # processor's cache and the cost linear.
 
 _TAIL_BYTES: Final = 40
@@ -53,7 +53,7 @@ _ALL_ONES: Final = 0xFFFFFFFF
 
 
 def _byte_tables(count: int) -> tuple[list[int], ...]:
-    """One table a byte position, first to last: what a byte there adds to the checksum."""
+    """Returns one table per byte position: the checksum contribution of each byte value there."""
     reflected = int(f"{POLYNOMIAL & _ALL_ONES:032b}"[::-1], 2)
     last: list[int] = []
     for byte in range(256):
@@ -75,10 +75,10 @@ _MASKS: Final = {rung[0]: (1 << (rung[0] - rung[1])) - 1 for rung in LADDER}
 
 @lru_cache(maxsize=1024)
 def _plan(size: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
-    """The steps that shrink a message of `size` bytes to the tail: (bits taken, mask, shifts).
+    """Returns the steps that fold `size` bytes down to the tail: (bits taken, mask, shifts).
 
-    A rung takes whole steps while they fit. Where its multiple is not too large it then takes
-    the part of a step that lands on x^n exactly, if enough bits go with it to be worth it.
+    A rung takes whole steps while they fit. If its multiple is not too large, it then takes a
+    partial step that lands exactly on x^n, provided that enough bits are left to be worth it.
     """
     bits = size * 8
     steps = []
@@ -95,7 +95,7 @@ def _plan(size: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
 
 
 def crc32c_pure(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
-    """CRC-32C of `data`, any bytes-like object; `crc` is the checksum of what stood before it."""
+    """Returns CRC-32C of bytes-like `data`; `crc` is the checksum of the bytes before it."""
     if not isinstance(data, bytes | bytearray):
         data = octets(data)  # its items may be of any size and shape
     if len(data) <= _CHUNK_BYTES:
@@ -118,11 +118,11 @@ def _fold(data: bytes | bytearray | memoryview, crc: int) -> int:
                 message ^= low << shift
     else:
         bits = size * 8
-        if size < 4:  # the register is wider than the message: what sticks out stays as it is
+        if size < 4:  # the register is wider than the message: its upper bits stay
             crc ^= message >> bits
             message &= (1 << bits) - 1
         message <<= _TAIL_BITS - bits
-    # Forty lookups written out: a loop over them takes half as long again.
+    # Forty lookups written out, because a loop over them takes half as long again.
     # fmt: off
     (t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13, t14, t15, t16, t17, t18, t19,
      t20, t21, t22, t23, t24, t25, t26, t27, t28, t29, t30, t31, t32, t33, t34, t35, t36, t37,
@@ -142,15 +142,15 @@ def _fold(data: bytes | bytearray | memoryview, crc: int) -> int:
 
 
 class Checksum(Protocol):
-    """What every implementation of the checksum looks like."""
+    """The signature of every implementation of the checksum."""
 
     def __call__(self, data: bytes | bytearray | memoryview, crc: int = 0) -> int:
-        """CRC-32C of `data`; `crc` is the checksum of what stood before it."""
+        """Returns CRC-32C of `data`; `crc` is the checksum of the bytes before it."""
         ...
 
 
 def _choose() -> tuple[str, Checksum]:
-    """The fastest CRC-32C that can be imported, and the name of the package it comes from."""
+    """Returns the fastest CRC-32C that can be imported, with the name of its package first."""
     try:
         google = import_module("google_crc32c")
     except ImportError:

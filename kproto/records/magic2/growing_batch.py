@@ -1,8 +1,8 @@
-"""A batch (magic 2) whose records are encoded as they are given, for who fills many at once.
+"""A batch (magic 2) that encodes each record when a producer appends it.
 
-Owns what is in such a batch until it goes out, and again when somebody asks what it was.
-`BatchBuilder` beside it writes whatever a batch may have, this one what a producer
-sends: offsets without gaps, create time.
+Keeps the encoded records until the batch is sent, and decodes them again for an error report.
+`BatchBuilder` writes every feature of a batch; this class writes what a producer sends: offsets
+without gaps, create time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from .. import any_magic
+from .. import log_format
 from ..codecs.compression import codec_for_name
 from ..record import NO_HEADERS
 from ..varints import VARINTS, encode_varint
@@ -28,11 +28,10 @@ __all__ = ["GrowingBatch"]
 
 
 class GrowingBatch:
-    """The records of one batch, at offsets 0, 1, 2 …, each encoded once, when it is given.
+    """Holds the records of one batch at offsets 0, 1, 2 …, each encoded once, on append.
 
-    `parts` joined are the records as they stand in the batch; `count` says how many they are,
-    `size_in_bytes` how large the batch is before compression. The next record begins with `head`
-    if it has the `timestamp`, in ms.
+    `parts` joined are the encoded records; `count` is their number, `size_in_bytes` the size of the
+    uncompressed batch. The next record begins with the bytes `head` if it has the `timestamp` (ms).
     """
 
     __slots__ = (
@@ -51,16 +50,16 @@ class GrowingBatch:
         self.size_in_bytes = batch_header.HEADER_BYTES
         self.head = b""
         self.timestamp: object = NO_TIMESTAMP_YET
-        # Timestamps repeat: from which record on which one holds.
+        # Timestamps repeat: the index of the first record of each timestamp.
         self._stamped_from: list[int] = []
         self._stamps: list[int] = []
 
     @classmethod
     def of_encoded(cls, data: bytes, count: int, timestamp: int) -> GrowingBatch:
-        """A batch of `count` records that stand in `data` already, all with one `timestamp` in ms.
+        """Returns a batch of the `count` encoded records in `data`, all with one `timestamp` in ms.
 
-        They are as records of magic 2 stand in a batch, uncompressed: offset deltas 0, 1, 2 …,
-        timestamp deltas 0. That is not looked at here.
+        The records must be uncompressed records of magic 2 with offset deltas 0, 1, 2 … and
+        timestamp deltas 0. This is not checked.
         """
         batch = cls()
         batch.stamp(timestamp)
@@ -70,14 +69,14 @@ class GrowingBatch:
         return batch
 
     def stamp(self, timestamp: int) -> None:
-        """Let records have `timestamp` from here on, in ms. Raises ValueError."""
+        """Sets the `timestamp` (ms) of the records that follow. Raises ValueError."""
         stamps, stamped_from = self._stamps, self._stamped_from
         delta = timestamp - stamps[0] if self.count else 0
         if 0 < delta < len(VARINTS):
             head = b"\x00" + VARINTS[delta]
         else:
             head = encode_head(timestamp, delta)
-        if stamps and stamped_from[-1] == self.count:  # no record has the last one
+        if stamps and stamped_from[-1] == self.count:  # no record has the latest one
             stamps.pop()
             stamped_from.pop()
         self.head = head
@@ -93,16 +92,17 @@ class GrowingBatch:
         timestamp: int,
         limit: int,
     ) -> int:
-        """Add a record; returns by how many bytes the batch grew.
+        """Appends a record; returns by how many bytes the batch grew.
 
-        0, and nothing is added, if it would come to more than `limit`; the first always fits.
-        Raises one of `REFUSALS` for what no record can hold, and adds nothing then.
+        Returns 0, and appends nothing, if the batch would exceed `limit` bytes; the first record
+        always fits. Raises one of `ENCODE_FAILURES` for a value that no record can hold, and
+        appends nothing.
         """
         if timestamp != self.timestamp:
             self.stamp(timestamp)
         count = self.count
         try:
-            # What most records are, in place; an IndexError is a length beyond the table.
+            # Most records are encoded here; an IndexError means a length beyond the table.
             if headers or type(value) is not bytes:
                 body = encode_record(self.head, VARINTS[count], key, value, headers)
             elif key is None:
@@ -142,17 +142,17 @@ class GrowingBatch:
         self,
         *,
         compression: str = "none",
-        producer_id: int = any_magic.NO_PRODUCER_ID,
-        producer_epoch: int = any_magic.NO_PRODUCER_EPOCH,
-        base_sequence: int = any_magic.NO_SEQUENCE,
+        producer_id: int = log_format.NO_PRODUCER_ID,
+        producer_epoch: int = log_format.NO_PRODUCER_EPOCH,
+        base_sequence: int = log_format.NO_SEQUENCE,
     ) -> bytes:
-        """The batch as bytes, checksum included. It wants one record at least.
+        """Returns the batch as bytes with its checksum; it needs at least one record.
 
-        Raises MissingCodecError when the codec is not installed.
+        Raises MissingCodecError if the codec is not installed.
         """
         codec = codec_for_name(compression)
         payload = b"".join(self.parts)
-        self.parts[:] = (payload,)  # joined once; a batch that goes again may have another header
+        self.parts[:] = (payload,)  # joined once; a retry may write another header
         count = self.count
         return batch_header.pack_batch(
             codec.compress(payload, codec.default_level),
@@ -168,18 +168,18 @@ class GrowingBatch:
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp of the records, in ms. It wants one record at least."""
+        """Returns the largest timestamp of the records, in ms; it needs at least one record."""
         unused = self._stamped_from[-1] == self.count
         return max(self._stamps[:-1] if unused else self._stamps)
 
     def records(self) -> list[Record]:
-        """The records, read again from what was encoded, headers too; at offsets 0, 1, 2 …"""
+        """Returns the records, decoded again with their headers; offsets 0, 1, 2 …"""
         return RecordBatch(self.build()).records(eager_headers=True)
 
     def timestamp_of(self, position: int) -> int:
-        """The timestamp of one record, in ms; known also when the records are forgotten."""
+        """Returns the timestamp of one record in ms, even after `forget`."""
         return self._stamps[bisect_right(self._stamped_from, position) - 1]
 
     def forget(self) -> None:
-        """Keep no more of the records than how many they were, and their timestamps."""
+        """Drops the encoded records and keeps their number and timestamps."""
         self.parts.clear()

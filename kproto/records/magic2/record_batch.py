@@ -1,8 +1,8 @@
-"""Stored record batches (magic 2): checking, reading and re-stamping them.
+"""Stored record batches (magic 2): checking, reading and re-stamping them. KIP-98, KIP-534.
 
-Owns what the header says; where each field of it stands is `batch_header`'s to know, where batches
-stand in the bytes of a fetch is `walk`'s. The records inside are `decoding`'s, their compression is
-`codecs`'s. Format: KIP-98, KIP-534.
+Reads the fields of the header, whose positions `batch_header` has. `memory_records` finds the
+batches in the bytes of a fetch, `record_decoding` reads the records inside a batch, and `codecs`
+decompresses them.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 from ...wire.errors import ConfigurationError, CorruptBatchError, EncodeError, MissingCodecError
-from .. import any_magic
-from ..any_magic import as_buffer, base_offset_at, bytes_left
+from .. import log_format
 from ..codecs.bounded import trusted_bytes
 from ..codecs.compression import MAX_DECOMPRESSED_BYTES, codec_for_id
+from ..log_format import as_buffer, base_offset_at, bytes_left
 from ..record import decode_headers_of
 from . import batch_header
 from .crc import crc32c
-from .decoding import RecordReader, check_records
-from .values import decode_values
+from .record_decoding import RecordReader, check_records
+from .value_decoding import decode_values
 
 if TYPE_CHECKING:
     from ..record import Record
 
 __all__ = ["BatchReader", "RecordBatch", "check_batch", "restamp"]
 
-#: Where records are this large and came of much less, they are checked before their bytes are
-#: copied. Of small ones the objects take more than the bytes, sound or not.
+#: Records this large on average, decompressed from far fewer bytes, are checked before their bytes
+#: are copied. Objects of smaller records take more memory than their bytes, valid or not.
 _LARGE_RECORD_BYTES: Final = 1024
 
 
 class RecordBatch:
-    """A view of one stored batch; the bytes stay where they are.
+    """A view of one stored batch; its bytes are not copied.
 
-    Header fields under Kafka's names. `position` is where the batch starts in the buffer it was
-    read from, `size_in_bytes` its whole length. Timestamps are ms since the epoch, -1 for none.
+    Has the header fields under Kafka's names. `position` is the start of the batch in the buffer,
+    `size_in_bytes` its whole length. Timestamps are ms since the epoch, -1 for none.
     """
 
     __slots__ = (
@@ -73,9 +73,9 @@ class RecordBatch:
     _data: bytes
 
     def __init__(self, data: bytes | bytearray | memoryview, position: int = 0) -> None:
-        """Read the header of the batch at `position`; `check` and `records` do the rest.
+        """Reads the header of the batch at `position`; `check` and `records` read the rest.
 
-        Raises CorruptBatchError if no whole batch of magic 2 stands there.
+        Raises CorruptBatchError if no complete batch of magic 2 stands there.
         """
         data = self._data = as_buffer(data)
         self.position = position
@@ -101,7 +101,7 @@ class RecordBatch:
             self.base_sequence,
             self.record_count,
         ) = batch_header.HEADER.unpack_from(data, position)
-        self.size_in_bytes = any_magic.LOG_OVERHEAD_BYTES + length
+        self.size_in_bytes = log_format.LOG_OVERHEAD_BYTES + length
         if self.magic != 2:
             raise self._corrupt(f"unknown magic {self.magic}")
         if self.size_in_bytes < batch_header.HEADER_BYTES:
@@ -113,53 +113,53 @@ class RecordBatch:
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record, or of the last one there was before compaction."""
+        """Returns the offset of the last record, or of the last record before compaction."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        """Where to go on reading: past this batch, also when its last records are gone."""
+        """Returns the offset behind this batch, even if compaction removed its last records."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
     def compression(self) -> str:
-        """none, gzip, snappy, lz4 or zstd. Raises CorruptBatchError for an unknown codec."""
+        """Returns none, gzip, snappy, lz4 or zstd. Raises CorruptBatchError for another codec."""
         try:
-            return codec_for_id(self.attributes & any_magic.CODEC_MASK).name
+            return codec_for_id(self.attributes & log_format.COMPRESSION_CODEC_MASK).name
         except ValueError as error:
             raise self._corrupt(str(error)) from None
 
     @property
     def timestamp_type(self) -> int:
-        """0 for create time, 1 for log append time."""
-        if self.attributes & any_magic.LOG_APPEND_TIME_FLAG:
-            return any_magic.LOG_APPEND_TIME
-        return any_magic.CREATE_TIME
+        """Returns 0 for create time, 1 for log append time."""
+        if self.attributes & log_format.LOG_APPEND_TIME_FLAG:
+            return log_format.LOG_APPEND_TIME
+        return log_format.CREATE_TIME
 
     @property
     def is_transactional(self) -> bool:
-        """Whether the batch belongs to a transaction."""
+        """Returns whether the batch belongs to a transaction."""
         return bool(self.attributes & batch_header.TRANSACTIONAL_FLAG)
 
     @property
     def is_control(self) -> bool:
-        """Whether the records are for brokers and clients, such as commit and abort markers."""
+        """Returns whether this is a control batch, such as a commit or abort marker."""
         return bool(self.attributes & batch_header.CONTROL_FLAG)
 
     @property
     def delete_horizon(self) -> int | None:
-        """When (ms) tombstones and markers may go; `base_timestamp` then holds it. KIP-534."""
+        """Returns the time (ms) from which tombstones and markers may be removed. KIP-534."""
         if self.attributes & batch_header.DELETE_HORIZON_FLAG:
             return self.base_timestamp
         return None
 
     @property
     def raw(self) -> bytes:
-        """The bytes of the whole batch, to be passed on as they are."""
+        """Returns the bytes of the whole batch, to forward them unchanged."""
         return self._data[self.position : self.position + self.size_in_bytes]
 
     def check(self) -> None:
-        """Verify the checksum, and what the header says of codec, count and offsets.
+        """Verifies the checksum, and the codec, record count and offsets in the header.
 
         Raises CorruptBatchError.
         """
@@ -183,15 +183,14 @@ class RecordBatch:
         topic: str = "",
         partition: int = -1,
     ) -> list[Record]:
-        """Decode the records; with `from_offset` those from there on.
+        """Returns the records, those from `from_offset` on if it is set.
 
-        `topic` and `partition` say where the batch was read; each record carries them. With
-        `own_timestamps` each has the one that stands in it, also under a log append time.
+        Each record carries `topic` and `partition`. With `own_timestamps` each has its own
+        timestamp, even if the batch has a log append time.
 
-        Does not verify the checksum: `check` does. A record's headers are decoded, and a fault
-        in them is found, when they are first asked for, or here with `eager_headers`: then those
-        of all records, as for every other field. Raises CorruptBatchError, MissingCodecError when
-        the codec is not installed.
+        Does not verify the checksum: `check` does. Headers are decoded, and faults in them found,
+        at the first access to `Record.headers`, or here with `eager_headers`. Raises
+        CorruptBatchError for any other fault, MissingCodecError if the codec is not installed.
         """
         reader = self._record_reader(own_timestamps, max_decompressed_bytes, topic, partition)
         try:
@@ -216,9 +215,10 @@ class RecordBatch:
         topic: str = "",
         partition: int = -1,
     ) -> BatchReader:
-        """What gives the records some at a time; options and errors are those of `records`.
+        """Returns a reader that decodes some records at a time; takes the options of `records`.
 
-        A fault in a record is found when it is read. Not for a message of magic 0 or 1.
+        Raises the errors of `records`, those of a corrupt record when it is read. Not for a message
+        of magic 0 or 1.
         """
         reader = self._record_reader(own_timestamps, max_decompressed_bytes, topic, partition)
         return BatchReader(self, reader, from_offset)
@@ -229,10 +229,9 @@ class RecordBatch:
         from_offset: int | None = None,
         max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
     ) -> list[bytes | None]:
-        """The values alone of what `records` would give, in two thirds of the time.
+        """Returns the values that `records` would return, in two thirds of the time.
 
-        What else stands in a record is checked as there, and left out. Raises CorruptBatchError,
-        MissingCodecError.
+        Checks the other fields as `records` does. Raises CorruptBatchError, MissingCodecError.
         """
         inside = from_offset is not None and from_offset > self.base_offset
         if not inside and not self.base_offset >> 61:
@@ -245,7 +244,7 @@ class RecordBatch:
                 raise self._corrupt(str(error)) from None
             if values is not None:
                 return values
-        # Offsets must be known.
+        # The offsets are needed.
         records = self.records(
             from_offset=from_offset, max_decompressed_bytes=max_decompressed_bytes
         )
@@ -254,7 +253,7 @@ class RecordBatch:
     def _record_reader(
         self, own_timestamps: bool, max_decompressed_bytes: int, topic: str, partition: int
     ) -> RecordReader:
-        log_append_time = self.attributes & any_magic.LOG_APPEND_TIME_FLAG and not own_timestamps
+        log_append_time = self.attributes & log_format.LOG_APPEND_TIME_FLAG and not own_timestamps
         try:
             data, start, limit = self._opened(max_decompressed_bytes)
             return RecordReader(
@@ -275,11 +274,11 @@ class RecordBatch:
             raise self._corrupt(str(error)) from None
 
     def _opened(self, max_decompressed_bytes: int) -> tuple[bytes, int, int]:
-        """The bytes in which the records stand, where they begin and end. Raises ValueError."""
+        """Returns the decompressed records, their start and their end. Raises ValueError."""
         data = self._data
         start = self.position + batch_header.HEADER_BYTES
         limit = self.position + self.size_in_bytes
-        codec = codec_for_id(self.attributes & any_magic.CODEC_MASK)
+        codec = codec_for_id(self.attributes & log_format.COMPRESSION_CODEC_MASK)
         if codec.id and (self.record_count or start != limit):
             trusted = trusted_bytes(limit - start)
             data = codec.decompress(data[start:limit], max_decompressed_bytes)
@@ -302,7 +301,7 @@ class RecordBatch:
 
 
 class BatchReader:
-    """The records of one batch, some at a time; made by `RecordBatch.reader`."""
+    """Decodes the records of one batch, some at a time; `RecordBatch.reader` makes it."""
 
     __slots__ = ("_batch", "_from_offset", "_reader")
 
@@ -313,13 +312,13 @@ class BatchReader:
 
     @property
     def left(self) -> int:
-        """How many records have not been read."""
+        """Returns how many records have not been read."""
         return self._reader.left
 
     def read(self, most: int) -> list[Record]:
-        """The next `most` records, or all that are left; those that are wanted of them.
+        """Returns the wanted records among the next `most` (or all that are left).
 
-        Raises CorruptBatchError; the reader is then of no more use.
+        Raises CorruptBatchError; the reader cannot continue after that.
         """
         try:
             records = self._reader.read(most)
@@ -340,13 +339,13 @@ def restamp(
     partition_leader_epoch: int | None = None,
     log_append_time: int | None = None,
 ) -> bytes:
-    """The batch's bytes with another base offset, as a broker stores what it was sent.
+    """Returns the batch with another base offset, as a broker stores a produced batch.
 
-    With `partition_leader_epoch` and `log_append_time` (ms) set, those too. Records are neither
-    decompressed nor encoded again; the checksum covers none of this but the log append time. With
-    that it is computed anew, over whatever stands there: `check` the batch before.
-    Raises EncodeError for a message of magic 0 or 1, which has no such fields, for what is no
-    batch, and for a number that does not fit its field.
+    Also sets `partition_leader_epoch` and `log_append_time` (ms) if given. Neither decompresses nor
+    encodes the records. The checksum covers the log append time only; setting that computes the
+    checksum anew over the bytes as they are, so `check` the batch before. Raises EncodeError for a
+    message of magic 0 or 1 (which has no such fields), for anything that is not a batch, and for a
+    number that does not fit its field.
     """
     check_batch(batch)
     if batch.magic != 2:
@@ -356,31 +355,33 @@ def restamp(
     if partition_leader_epoch is None:
         partition_leader_epoch = batch.partition_leader_epoch
     try:
-        batch_header.check_place(base_offset, batch.last_offset_delta, partition_leader_epoch)
+        batch_header.check_offsets(base_offset, batch.last_offset_delta, partition_leader_epoch)
         if log_append_time is not None:
             batch_header.check_field("log_append_time", log_append_time)
     except ConfigurationError as error:
         raise EncodeError(f"a stamp is out of its range: {error}") from None
     stored = bytearray(batch.raw)
-    length = batch.size_in_bytes - any_magic.LOG_OVERHEAD_BYTES
+    length = batch.size_in_bytes - log_format.LOG_OVERHEAD_BYTES
     try:
-        batch_header.STAMP.pack_into(stored, 0, base_offset, length, partition_leader_epoch)
+        batch_header.HEADER_TO_LEADER_EPOCH.pack_into(
+            stored, 0, base_offset, length, partition_leader_epoch
+        )
         if log_append_time is not None:
             batch_header.MAX_TIMESTAMP.pack_into(
-                stored, batch_header.MAX_TIMESTAMP_AT, log_append_time
+                stored, batch_header.MAX_TIMESTAMP_OFFSET, log_append_time
             )
     except struct.error as error:
         raise EncodeError(f"a stamp is out of its range: {error}") from None
     if log_append_time is not None:
-        attributes = batch.attributes | any_magic.LOG_APPEND_TIME_FLAG
-        batch_header.ATTRIBUTES.pack_into(stored, batch_header.ATTRIBUTES_AT, attributes)
+        attributes = batch.attributes | log_format.LOG_APPEND_TIME_FLAG
+        batch_header.ATTRIBUTES.pack_into(stored, batch_header.ATTRIBUTES_OFFSET, attributes)
         crc = crc32c(bytes(memoryview(stored)[batch_header.CRC_FROM :]))
-        batch_header.CRC.pack_into(stored, batch_header.CRC_AT, crc)
+        batch_header.CRC.pack_into(stored, batch_header.CRC_OFFSET, crc)
     return bytes(stored)
 
 
 def check_batch(batch: object) -> None:
-    """Refuse what is no batch, such as the bytes of one. Raises EncodeError."""
+    """Raises EncodeError for anything that is not a batch, such as the bytes of a batch."""
     if not isinstance(batch, RecordBatch):
         raise EncodeError(
             f"a RecordBatch is wanted, as read_batches gives them, not {type(batch).__name__}"

@@ -1,7 +1,7 @@
-"""One record to bytes (magic 2): keys, values, headers. KIP-98.
+"""Encodes one record (magic 2): key, value, headers. KIP-98.
 
-Writes straight on: what Python refuses is raised as it is (`new_record.REFUSALS`), and who knows
-the record says which field of it was wrong. Knows nothing of batches.
+Checks no type itself: Python's own error (one of `new_record.ENCODE_FAILURES`) passes through, and
+the caller names the field at fault with `new_record.check_new_record`. Knows nothing of batches.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...wire.buffers import octets_of_record
-from .. import any_magic
+from .. import log_format
 from ..new_record import MAX_INT64
 from ..record import NO_HEADERS
 from ..varints import VARINTS, encode_varint
@@ -21,27 +21,27 @@ __all__ = ["NO_TIMESTAMP_YET", "NULL", "encode_head", "encode_record"]
 
 #: The length of a null key or value.
 NULL: Final = encode_varint(-1)
-#: What stands for a timestamp before there is one; unequal to whatever a caller may give.
+#: The timestamp before the first one is set; unequal to any timestamp that a caller may give.
 NO_TIMESTAMP_YET: Final = float("nan")
 
-# Header names of one topic are few. Kept for each: what stands before a value of 0, 1, 2 … bytes,
-# that is the name's length, the name, the value's length.
+# A topic has few header names. The cache has, by name, the bytes in front of a value of 0, 1, 2 …
+# bytes: the name's length, the name, the value's length.
 _MAX_HEADER_NAMES: Final = 256
 _MAX_PREFIX_SIZE: Final = 128
 _header_prefixes: Final[dict[str, list[bytes]]] = {}
 
 
 def encode_head(timestamp: int, delta: int) -> bytes:
-    """What starts every record with this timestamp: attributes and timestamp delta."""
-    if not any_magic.NO_TIMESTAMP <= timestamp <= MAX_INT64:
+    """Returns the first bytes of records with this timestamp: attributes and timestamp delta."""
+    if not log_format.NO_TIMESTAMP <= timestamp <= MAX_INT64:
         raise ValueError("timestamp out of range")
     if delta > MAX_INT64:
-        delta -= 1 << 64  # goes round, as in Kafka's classes, and back again when it is read
+        delta -= 1 << 64  # overflows like a Java long, and back when it is read
     return b"\x00" + encode_varint(delta)
 
 
 def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, headers: Any) -> bytes:
-    """One record without the length in front of it; `head` is attributes and timestamp delta."""
+    """Encodes one record without its length; `head` is attributes and timestamp delta."""
     if key is None:
         key = b""
         key_length = NULL
@@ -86,7 +86,7 @@ def encode_record(head: bytes, offset_delta: bytes, key: Any, value: Any, header
 
 
 def _encode_header_name(name: Any) -> bytes:
-    """The name as it stands in a header; keeps it for the next one, with the shorter lengths."""
+    """Encodes a header's name, and caches it with the lengths of short values."""
     if not isinstance(name, str):
         raise TypeError("header name is not str")
     utf8 = name.encode()

@@ -1,8 +1,8 @@
-"""The bytes of a fetch response as Arrow columns: of records, or of the CloudEvents in them.
+"""Decodes the record batches of a Fetch response into Arrow columns: records, or CloudEvents.
 
-`arrow_batches` is the way in, and the way leads down: `sections` finds the batches, `chunks` reads
-their fields with `lockstep`, `arrow_records` or `arrow_events` makes Arrow of them. Knows no Spark,
-no client and no socket.
+`arrow_batches` is the entry point. `batch_sections` finds and decompresses the batches, `chunks`
+reads their fields with `field_reader`, and `arrow_records` or `arrow_events` builds the Arrow
+arrays. Imports neither Spark nor the client, and opens no socket.
 """
 
 from .arrow_events import EVENT_SCHEMA, events_as_arrow

@@ -1,11 +1,9 @@
-"""The memory that compressed batches are decompressed into, one batch behind the other.
+"""Reuses the memory that compressed batches are decompressed into, one batch after the other.
 
-Owns that memory and when it may be written again: fresh memory for each fetch response costs more
-in page faults and copies than most codecs do. What stands in it is `batches`' and `columnar`'s to
-know.
+New memory for each fetch response would cost more in page faults and copies than most codecs do.
 
-Columns look at the memory through memoryviews, and a bytearray that is looked at refuses to be
-resized. So Python itself says whether somebody may still read there; nothing is counted here.
+Columns refer to the memory through memoryviews, and Python refuses to resize a bytearray with an
+exported view. So a resize tells whether the memory is still in use, without reference counts here.
 """
 
 from __future__ import annotations
@@ -18,8 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_SPARE_ARENAS", "Arena"]
 
-# How many buffers a process keeps to write into again, each at most as large as a chunk of columns.
-# Two, since a reader mostly still holds one chunk while it asks for the next.
+# The most buffers that a process keeps for reuse, each at most as large as a chunk of columns. Two,
+# because a reader usually still has one chunk while the next one is decoded.
 MAX_SPARE_ARENAS: Final = 2
 
 _LEAST_BYTES: Final = 1 << 16
@@ -28,7 +26,7 @@ _spare: deque[bytearray] = deque(maxlen=MAX_SPARE_ARENAS)
 
 
 class Arena:
-    """A buffer that is filled from its start, and grows up to `capacity` bytes as it must."""
+    """A buffer that is filled from its start, and grows on demand up to `capacity` bytes."""
 
     __slots__ = ("buffer", "capacity", "used")
 
@@ -38,10 +36,10 @@ class Arena:
         self.buffer = _spare_buffer()
 
     def decompress(self, codec: Codec, data: bytes, limit: int) -> bool:
-        """Decompress behind what stands there, and say whether it was done; `used` tells the end.
+        """Appends decompressed data, and returns whether that succeeded; `used` is the new end.
 
-        False if the result does not fit, comes to more than `limit` bytes, or the data is
-        anything out of the ordinary. `codec.decompress` then has the bound and the errors.
+        Returns False if the result does not fit, exceeds `limit` bytes, or the data is unusual;
+        `codec.decompress` then checks the limit and raises the errors.
 
         Raises MissingCodecError.
         """
@@ -59,7 +57,7 @@ class Arena:
             self.buffer.extend(bytes(larger - size))
 
     def add(self, data: bytes) -> bool:
-        """Copy `data` behind what stands there, and say whether it fits."""
+        """Appends `data`, and returns whether it fits."""
         end = self.used + len(data)
         if end > self.capacity:
             return False
@@ -70,20 +68,20 @@ class Arena:
         return True
 
     def restart(self) -> None:
-        """Begin anew: in the same memory, or in other if somebody still reads in this."""
+        """Empties the arena: reuses its memory, or takes other memory if a view still exists."""
         self.close()
         self.used = 0
         self.buffer = _spare_buffer()
 
     def close(self) -> None:
-        """Leave the memory to the next arena."""
+        """Returns the memory for the next arena."""
         if self.buffer:
             _spare.append(self.buffer)
         self.buffer = bytearray()
 
 
 def _spare_buffer() -> bytearray:
-    """One that nobody looks at; an empty one if there is none."""
+    """Returns a buffer without exported views; an empty one if there is none."""
     for _ in range(MAX_SPARE_ARENAS):
         try:
             buffer = _spare.popleft()
@@ -91,7 +89,7 @@ def _spare_buffer() -> bytearray:
             break
         try:
             buffer.append(buffer.pop())
-        except BufferError:  # somebody looks at it
+        except BufferError:  # a view of it still exists
             _spare.append(buffer)
         else:
             return buffer

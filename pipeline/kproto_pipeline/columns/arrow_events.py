@@ -1,12 +1,12 @@
-"""The columns of CloudEvents, as Arrow arrays straight from the headers of a chunk of records.
+"""Converts a chunk of records with CloudEvents to Arrow columns, one for each attribute.
 
-Owns the columns of an event and the fast way to them: each attribute's header values become one
-Arrow column, which `event_checks` looks at as a whole. Whatever that way does not prove right
-(structured mode, a null or repeated header, unusual characters, a broken attribute) goes record by
-record through `kproto_cloudevents`, whose verdict counts. So both ways agree: the fast one takes
-only what the binding would read the same.
+The fast path turns the header values of an attribute into one Arrow column, which `event_checks`
+checks as a whole. Records that it cannot prove valid (structured mode, a null or repeated header,
+unusual characters, an invalid attribute) take the slow path, one by one through
+`kproto_cloudevents`, which decides. Both agree: the fast path accepts only records that the binding
+would read the same.
 
-Knows nothing of sockets or Spark.
+Knows neither sockets nor Spark.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from kproto_cloudevents import CloudEvent, CloudEventError, from_kafka
 from kproto_cloudevents.values.types import canonical
 
+from .arrow_numpy import boolean_array, integer_values, number_array
 from .arrow_records import RECORD_SCHEMA, binary_array, record_array
 from .event_checks import CHECKS, check_plain_text
-from .plain_arrays import numbers, truths, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EVENT_SCHEMA", "events_as_arrow"]
 
-#: Attributes first, then the data, then the record that carried the event. `error` says why a
-#: record is no event; then `value` and `headers` hold the record as it was and the attributes are
-#: null. `time` is the instant, to the microsecond; the text as written stands in the headers.
+#: The attributes, the data, then the record. `error` says why a record is no event; in that case
+#: `value` and `headers` are the record's, and the attributes are null. `time` is a timestamp in
+#: microseconds; its original text is in the headers.
 EVENT_SCHEMA: Final[pa.Schema] = pa.schema(
     [
         ("specversion", pa.string()),
@@ -53,11 +53,11 @@ EVENT_SCHEMA: Final[pa.Schema] = pa.schema(
     ]
 )
 
-# A chunk with more different header names than this goes through the binding record by record:
-# names are few in any real topic, and each costs one pass over all headers.
+# A chunk with more distinct header names takes the slow path: real topics have few names, and each
+# costs one pass over all headers.
 _MAX_HEADER_NAMES: Final = 128
 
-# What is the record's own in every row.
+# The columns that are the record's own in every row.
 _RECORD_NAMES: Final = frozenset(RECORD_SCHEMA.names) - {"value", "headers"}
 
 _CONTENT_TYPE: Final = "content-type"
@@ -65,7 +65,7 @@ _PREFIX: Final = "ce_"
 _CORE: Final = ("specversion", "id", "source", "type", "subject", "time", "dataschema")
 _REQUIRED: Final = ("specversion", "id", "source", "type")
 
-# What the headers say: the row of the header for each record, -1 where it has none.
+# Attribute -> for each record the index of its header; -1 for none.
 _Picked = dict[str, "Int64s"]
 
 
@@ -77,7 +77,7 @@ def events_as_arrow(
     schema: pa.Schema = EVENT_SCHEMA,
     all_headers: bool = False,
 ) -> pa.RecordBatch:
-    """The columns that `schema` names (of `EVENT_SCHEMA`, in any order), a row a record.
+    """Returns the columns that `schema` names (of `EVENT_SCHEMA`, in any order), a row a record.
 
     `headers` is null for a record that is an event, unless `all_headers`.
 
@@ -111,7 +111,7 @@ def events_as_arrow(
 def _headers(
     columns: RecordColumns, buffer: pa.Buffer, error: pa.Array, all_headers: bool
 ) -> pa.Array:
-    """The headers column; costs next to nothing when no record needs it."""
+    """Returns the headers column, which is all null and cheap if no record needs it."""
     if not all_headers and error.null_count == len(error):
         return pa.nulls(len(error), EVENT_SCHEMA.field("headers").type)
     headers = record_array("headers", columns, buffer, "", 0)
@@ -119,25 +119,25 @@ def _headers(
 
 
 def _rows_of_headers(columns: RecordColumns) -> Int64s:
-    """For each header the row of its record."""
+    """Returns the row of each header's record."""
     return np.repeat(np.arange(len(columns)), np.diff(columns.header_offsets))
 
 
 def _attribute_headers(columns: RecordColumns, buffer: pa.Buffer) -> tuple[_Picked, Int64s, Bools]:
-    """Which header holds which attribute, which are extensions, and the regular records.
+    """Returns the header of each attribute, the headers of extensions, and the regular records.
 
-    A record is regular so far if it has each required attribute, none twice or null, and no
-    header that looks like an attribute but has an unusual name.
+    A record is regular so far if it has each required attribute, none twice or null, and no header
+    that looks like an attribute but has an unusual name.
     """
     count = len(columns)
     rows = _rows_of_headers(columns)
     regular = np.ones(count, dtype=np.bool_)
     encoded = binary_array(buffer, columns.header_keys).dictionary_encode()
-    codes = values_of(encoded.indices)
+    codes = integer_values(encoded.indices)
     try:
         header_names = encoded.dictionary.cast(pa.string()).to_pylist()
     except pa.ArrowInvalid:
-        raise columns.not_utf8() from None
+        raise columns.header_key_error() from None
     nothing = np.empty(0, dtype=np.int64)
     if len(header_names) > _MAX_HEADER_NAMES:
         return {}, nothing, np.zeros(count, dtype=np.bool_)
@@ -167,14 +167,14 @@ def _attribute_headers(columns: RecordColumns, buffer: pa.Buffer) -> tuple[_Pick
 
 
 def _attribute_of(header: str) -> str | None:
-    """The attribute that a header carries: None for no attribute, "" for one to look at closely."""
+    """Returns the attribute of a header; None for no attribute, "" for one for the slow path."""
     if header == _CONTENT_TYPE:
         return "datacontenttype"
     if not header.startswith(_PREFIX):
         return None
     name = header.removeprefix(_PREFIX)
     usual = name.isascii() and name.isalnum() and name.islower() and not name[0].isdigit()
-    # 20: the binding warns of longer names, so it shall see them.
+    # At most 20 characters: the binding warns about longer names.
     return name if usual and len(name) <= 20 and name not in ("data", "datacontenttype") else ""
 
 
@@ -188,20 +188,20 @@ def _event_arrays(
     extensions: Int64s,
     regular: Bools,
 ) -> dict[str, pa.Array]:
-    """The event's columns for the regular records alone."""
-    everyone = bool(regular.all())
-    mask = truths(regular)
+    """Returns the event columns of the regular records."""
+    all_regular = bool(regular.all())
+    mask = boolean_array(regular)
     kept = np.flatnonzero(regular)
     arrays: dict[str, pa.Array] = {}
     for name in (*_CORE, "datacontenttype"):
         if name not in values:
             arrays[name] = pa.nulls(len(kept), EVENT_SCHEMA.field(name).type)
             continue
-        array = values[name] if everyone else values[name].filter(mask)
+        array = values[name] if all_regular else values[name].filter(mask)
         text = array.cast(pa.string())
         arrays[name] = text.cast(EVENT_SCHEMA.field(name).type) if name == "time" else text
     arrays["extensions"] = _extension_maps(columns, buffer, extensions, regular)
-    arrays["data"] = binary_array(buffer, columns.values, None if everyone else kept)
+    arrays["data"] = binary_array(buffer, columns.values, None if all_regular else kept)
     arrays["error"] = pa.nulls(len(kept), pa.string())
     arrays["value"] = pa.nulls(len(kept), pa.binary())
     return arrays
@@ -210,7 +210,7 @@ def _event_arrays(
 def _extension_maps(
     columns: RecordColumns, buffer: pa.Buffer, extensions: Int64s, regular: Bools
 ) -> pa.Array:
-    """Each regular record's extensions by name, in the order of its headers."""
+    """Returns the extensions of each regular record by name, in the order of its headers."""
     rows = _rows_of_headers(columns)[extensions]
     wanted = regular[rows]
     counts = np.bincount(rows[wanted], minlength=len(columns))[regular]
@@ -220,20 +220,20 @@ def _extension_maps(
     keys = binary_array(buffer, columns.header_keys, header).cast(pa.string())
     values = binary_array(buffer, columns.header_values, header).cast(pa.string())
     return pa.MapArray.from_arrays(
-        numbers(offsets), pc.utf8_slice_codeunits(keys, len(_PREFIX)), values
+        number_array(offsets), pc.utf8_slice_codeunits(keys, len(_PREFIX)), values
     )
 
 
 def _with_irregular(
     events: Mapping[str, pa.Array], columns: RecordColumns, regular: Bools
 ) -> dict[str, pa.Array]:
-    """The columns of all records: the regular ones, and the others read one by one."""
+    """Returns the columns of all records: the regular ones, and the others read one by one."""
     irregular = np.flatnonzero(~regular)
     with warnings.catch_warnings():
-        # What the specification advises against is no fault of the reader.
+        # Warnings are for writers: the specification only advises against these events.
         warnings.simplefilter("ignore")
         read = [_read_event(columns, int(row)) for row in irregular]
-    order = numbers(np.argsort(np.concatenate((np.flatnonzero(regular), irregular))))
+    order = number_array(np.argsort(np.concatenate((np.flatnonzero(regular), irregular))))
     merged = {}
     for name, array in events.items():
         others = pa.array([event.get(name) for event in read], type=EVENT_SCHEMA.field(name).type)
@@ -242,7 +242,7 @@ def _with_irregular(
 
 
 def _read_event(columns: RecordColumns, row: int) -> dict[str, Any]:
-    """One record through the binding: its event columns, or `error` and the value."""
+    """Reads one record with the binding: returns its event columns, or `error` and `value`."""
     value = columns.value(row)
     try:
         outcome = from_kafka(columns.key(row), value, columns.headers(row))
@@ -254,11 +254,11 @@ def _read_event(columns: RecordColumns, row: int) -> dict[str, Any]:
 
 
 def _event_row(event: CloudEvent) -> dict[str, Any]:
-    """An event's columns. Raises CloudEventError for data that its charset cannot express."""
+    """Returns an event's columns. Raises CloudEventError if the charset cannot encode its data."""
     try:
         time = None if event.time is None else event.time.datetime.astimezone(UTC)
     except (CloudEventError, OverflowError):
-        time = None  # a right time that a datetime cannot hold
+        time = None  # a valid time that datetime cannot represent
     return {
         "specversion": event.specversion,
         "id": event.id,

@@ -1,10 +1,9 @@
-"""The columns of Spark's JVM connector for Kafka, as Arrow arrays.
+"""Converts record columns to Arrow arrays, with the columns of Spark's JVM connector for Kafka.
 
-Owns their names and Arrow types, and the way from record columns to them. Keys, values and headers
-stay where they are in the buffer: an Arrow array is laid over it with interleaved offsets (start,
-end, start, end, …) and only then compacted with `take`.
+Keys, values and headers stay in the buffer: an Arrow array with interleaved offsets (start, end,
+start, end, …) is created over it, and then compacted with `take`.
 
-Knows nothing of batches, sockets, Spark or CloudEvents.
+Knows neither batches, sockets, Spark nor CloudEvents.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from .plain_arrays import numbers, repeated, truths
+from .arrow_numpy import boolean_array, number_array, repeated_text
 
 if TYPE_CHECKING:
     from .record_columns import ByteRanges, Int32s, Int64s, RecordColumns
@@ -50,9 +49,9 @@ _MAX_KEPT_BYTES: Final = 1 << 20
 def records_as_arrow(
     columns: RecordColumns, *, topic: str, partition: int, schema: pa.Schema = RECORD_SCHEMA
 ) -> pa.RecordBatch:
-    """The columns that `schema` names (of `RECORD_SCHEMA`, in any order), a row a record.
+    """Returns the columns that `schema` names (of `RECORD_SCHEMA`, in any order), a row a record.
 
-    Columns that are not asked for cost nothing.
+    Other columns cost nothing.
 
     Raises:
         CorruptBatchError: a header key is not UTF-8.
@@ -65,7 +64,7 @@ def records_as_arrow(
 def record_array(
     name: str, columns: RecordColumns, buffer: pa.Buffer, topic: str, partition: int
 ) -> pa.Array:
-    """One column by its name. Raises CorruptBatchError as `records_as_arrow` does."""
+    """Returns one column by its name. Raises CorruptBatchError as `records_as_arrow`."""
     count = len(columns)
     match name:
         case "key":
@@ -73,15 +72,15 @@ def record_array(
         case "value":
             return binary_array(buffer, columns.values)
         case "topic":
-            return repeated(topic, count)
+            return repeated_text(topic, count)
         case "partition":
-            return numbers(np.full(count, partition, dtype=np.int32))
+            return number_array(np.full(count, partition, dtype=np.int32))
         case "offset":
-            return numbers(columns.offsets)
+            return number_array(columns.offsets)
         case "timestamp":
             return _timestamp_array(columns.timestamps)
         case "timestampType":
-            return numbers(columns.timestamp_types)
+            return number_array(columns.timestamp_types)
         case "headers":
             return _headers_array(columns, buffer)
         case _:
@@ -89,31 +88,31 @@ def record_array(
 
 
 def binary_array(buffer: pa.Buffer, ranges: ByteRanges, rows: Int64s | None = None) -> pa.Array:
-    """The byte strings of `ranges` as a compact Arrow binary array.
+    """Returns the byte strings of `ranges` as a compact Arrow binary array.
 
-    `rows` picks and orders rows; -1 in it gives null.
+    `rows` selects and orders rows; -1 gives null.
     """
     count = len(ranges)
     if count == 0:
         return pa.nulls(0 if rows is None else len(rows), pa.binary())
-    # Even elements are the wanted bytes, odd ones what lies between two of them.
+    # Even elements are the byte strings, odd ones the bytes between two of them.
     bounds = np.ascontiguousarray(ranges.bounds)
     spread = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), buffer])
     if rows is None:
-        return spread.take(numbers(_even_numbers(count), null=ranges.null))
+        return spread.take(number_array(_even_numbers(count), null=ranges.null))
     null = rows < 0
     if ranges.null is not None:
         null |= ranges.null[rows]
-    return spread.take(numbers(rows * 2, null=null))
+    return spread.take(number_array(rows * 2, null=null))
 
 
 _first_even_numbers: Int32s = np.arange(0, 0, 2, dtype=np.int32)
 
 
 def _even_numbers(count: int) -> Int32s:
-    """0, 2, 4, …; kept, up to a megabyte of them, as fresh memory costs more than to fill it."""
+    """Returns 0, 2, 4, …; cached up to a megabyte, as new memory costs more than filling it."""
     global _first_even_numbers
-    numbers = _first_even_numbers  # another thread may replace them meanwhile, by fewer
+    numbers = _first_even_numbers  # another thread may replace it meanwhile by a shorter one
     if count > len(numbers):
         numbers = np.arange(0, 2 * count, 2, dtype=np.int32)
         if numbers.nbytes <= _MAX_KEPT_BYTES:
@@ -122,7 +121,7 @@ def _even_numbers(count: int) -> Int32s:
 
 
 def _headers_array(columns: RecordColumns, buffer: pa.Buffer) -> pa.Array:
-    """A list of key and value for each record; null, as from the connector, where it has none.
+    """Returns a list of key and value for each record; null for none, as in the connector.
 
     Raises:
         CorruptBatchError: a header key is not UTF-8.
@@ -132,12 +131,15 @@ def _headers_array(columns: RecordColumns, buffer: pa.Buffer) -> pa.Array:
     offsets = columns.header_offsets.astype(np.int32)
     none = offsets[1:] == offsets[:-1]
     return pa.ListArray.from_arrays(
-        numbers(offsets), entries, type=_HEADERS_TYPE, mask=truths(none) if none.any() else None
+        number_array(offsets),
+        entries,
+        type=_HEADERS_TYPE,
+        mask=boolean_array(none) if none.any() else None,
     )
 
 
 def _header_arrays(columns: RecordColumns, buffer: pa.Buffer) -> tuple[pa.Array, pa.Array]:
-    """All header keys (string) and header values (binary), in row order.
+    """Returns all header keys (string) and header values (binary), in row order.
 
     Raises:
         CorruptBatchError: a header key is not UTF-8.
@@ -146,16 +148,16 @@ def _header_arrays(columns: RecordColumns, buffer: pa.Buffer) -> tuple[pa.Array,
     try:
         names = keys.cast(pa.string())
     except pa.ArrowInvalid:
-        raise columns.not_utf8() from None
+        raise columns.header_key_error() from None
     return names, binary_array(buffer, columns.header_values)
 
 
 def _timestamp_array(timestamps: Int64s) -> pa.Array:
-    """Milliseconds as Arrow timestamps in microseconds, UTC.
+    """Converts milliseconds to Arrow timestamps in microseconds, UTC.
 
-    One that microseconds in 64 bits cannot hold (about 292,000 years) becomes null.
+    A timestamp beyond 64 bits of microseconds (about 292,000 years) becomes null.
     """
     beyond = (timestamps > _MAX_TIMESTAMP_MS) | (timestamps < -_MAX_TIMESTAMP_MS)
     mask = beyond if beyond.any() else None
     micros = np.where(beyond, 0, timestamps) * 1000
-    return numbers(micros, RECORD_SCHEMA.field("timestamp").type, null=mask)
+    return number_array(micros, RECORD_SCHEMA.field("timestamp").type, null=mask)

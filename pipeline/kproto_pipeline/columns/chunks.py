@@ -1,13 +1,12 @@
-"""Record batches to columns: many batches at a time, without a loop over fields.
+"""Decodes record batches into columns, many batches at a time, without a Python loop over fields.
 
-Owns the way from the `records` bytes of a fetch response to chunks of columns, and which batch is
-named when one is broken. Where the records of each batch stand, and which batches are read
-together, is `sections`' to know; how the fields of many records are read at once is `lockstep`'s;
-how columns become Arrow arrays `arrow_records`' and `arrow_events`'.
+Turns the `records` bytes of a Fetch response into chunks of columns, and names the batch that is
+corrupt. `batch_sections` finds the records of each batch and groups the batches that are decoded
+together, `field_reader` reads the fields of many records at once, `arrow_records` and
+`arrow_events` turn columns into Arrow arrays.
 
-Messages of magic 0 and 1, which few brokers still hold, go through the record decoder.
-
-Knows nothing of sockets, of Spark or of CloudEvents.
+The record decoder of `kproto.records` reads messages of magic 0 and 1, which few brokers still
+hold. Knows neither sockets, Spark nor CloudEvents.
 """
 
 from __future__ import annotations
@@ -19,26 +18,26 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kproto.records import LOG_APPEND_TIME, MAX_DECOMPRESSED_BYTES
-from kproto.records.any_magic import as_buffer
+from kproto.records.log_format import as_buffer
 from kproto.wire.errors import CorruptBatchError
 
-from .lockstep import FieldReader, header_ranges, record_ends
-from .record_columns import ByteRanges, RecordColumns, message_columns
-from .sections import MAX_CHUNK_BYTES, BatchGroup, section_groups
+from .batch_sections import MAX_CHUNK_BYTES, BatchGroup, section_groups
+from .field_reader import FieldReader, header_ranges, record_ends
+from .record_columns import ByteRanges, RecordColumns, message_set_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from kproto.stored.aborted import AbortedTransactions
+    from kproto.stored.aborted_transactions import AbortedTransactions
 
+    from .batch_sections import BatchSection
     from .record_columns import Int32s, Int64s
-    from .sections import BatchSection
 
 __all__ = ["column_chunks"]
 
-# Places in a buffer are int32, as Arrow's are.
+# Offsets in a buffer are int32, as in Arrow.
 _MAX_BUFFER_BYTES: Final = 2**31 - 1
-# The most that glibc looks at (DEFAULT_MMAP_THRESHOLD_MAX), less what it puts around a block.
+# glibc's largest threshold (DEFAULT_MMAP_THRESHOLD_MAX), less the overhead of a block.
 _LARGEST_KEPT_BYTES: Final = (32 << 20) - (1 << 16)
 
 
@@ -51,23 +50,22 @@ def column_chunks(
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
     aborted: AbortedTransactions | None = None,
 ) -> Iterator[RecordColumns]:
-    """The data records of a fetch response with `start <= offset < end`, as columns.
+    """Yields the data records of a fetch response with `start <= offset < end`, as columns.
 
-    Control batches are left out, as is a last batch that was cut short. Usually one chunk comes
-    out; more where decompressed batches pass `chunk_bytes`, and where batches and message sets
-    (magic 0 and 1, which the record decoder reads one by one) take turns. Chunks before a broken
-    batch are yielded before it raises. A batch may decompress to `max_decompressed_bytes`.
+    Skips control batches and an incomplete last batch. Usually yields one chunk; more if
+    decompressed batches exceed `chunk_bytes`, and if batches alternate with message sets (magic 0
+    and 1, which the record decoder reads one by one). Yields the chunks before a corrupt batch
+    before it raises. A batch may decompress to `max_decompressed_bytes`.
 
-    Batches of `aborted` transactions are checked and left out, where it is given.
+    With `aborted`, checks and skips the batches of aborted transactions.
 
-    Batches wholly before `start` are checked and passed over; what stands behind a batch that
-    reaches `end` is not looked at. Header keys that are not UTF-8 are found when somebody asks
-    for them, as `Record.headers` finds them; every other fault of a record is found here, also
-    in one that is not wanted.
+    Checks and skips batches that end before `start`; ignores bytes after a batch that reaches
+    `end`. A header key that is not UTF-8 is an error only when it is read, as in `Record.headers`;
+    every other fault of a record is an error here, even outside of the requested offsets.
 
     Raises:
-        CorruptBatchError: a batch or a record in it is broken, the offsets of a batch do not rise
-            above those before it, or it stands in more bytes than Arrow's 32-bit offsets reach.
+        CorruptBatchError: a batch or a record in it is corrupt, the offsets of a batch do not rise
+            above those before it, or a batch exceeds Arrow's 32-bit offsets.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     _keep_freed_memory()
@@ -84,17 +82,16 @@ def column_chunks(
             if isinstance(group, BatchGroup):
                 yield from _group_columns(group, start, end, max_decompressed_bytes)
             else:
-                yield message_columns(group)
+                yield message_set_columns(group)
 
 
 @cache
 def _keep_freed_memory() -> None:
-    """Make glibc keep freed blocks of this size for the next; once a process.
+    """Makes glibc keep freed blocks of this size for reuse; once a process.
 
-    It gives blocks of some hundred kilobytes back to the system unless a larger one was freed
-    before (mallopt(3), M_MMAP_THRESHOLD), and to get fresh pages for the arrays of each chunk takes
-    a sixth of the time. The block is not touched, so that it costs microseconds. Elsewhere this
-    does nothing.
+    glibc returns blocks of some hundred kilobytes to the system unless a larger block was freed
+    before (mallopt(3), M_MMAP_THRESHOLD); new pages for the arrays of each chunk take a sixth of
+    the time. The block is never written, so it costs microseconds. No effect without glibc.
     """
     bytearray(_LARGEST_KEPT_BYTES)
 
@@ -102,7 +99,7 @@ def _keep_freed_memory() -> None:
 def _group_columns(
     group: BatchGroup, start: int, end: int | None, max_decompressed_bytes: int
 ) -> Iterator[RecordColumns]:
-    """The wanted records of a group, if it has any; of one with a broken batch those before it."""
+    """Yields the requested records of a group; if a batch is corrupt, those before it."""
     try:
         columns = _section_columns(group.buffer, group.sections, start, end)
     except CorruptBatchError:
@@ -110,7 +107,7 @@ def _group_columns(
             try:
                 columns = _section_columns(group.buffer, [section], start, end)
             except CorruptBatchError as error:
-                # The record decoder knows better what is wrong where.
+                # The record decoder has a more precise error.
                 section.batch.records(
                     eager_headers=True, max_decompressed_bytes=max_decompressed_bytes
                 )
@@ -125,7 +122,7 @@ def _group_columns(
 def _section_columns(
     buffer: bytes | memoryview, sections: Sequence[BatchSection], start: int, end: int | None
 ) -> RecordColumns:
-    """All records of the sections, field by field. Raises CorruptBatchError, without a place."""
+    """Decodes the records of the sections by field. Raises CorruptBatchError, without an offset."""
     _require(len(buffer) <= _MAX_BUFFER_BYTES, "2 GiB at a time are the most; pass less at once")
     found = [section.batch for section in sections]
     starts = [section.start for section in sections]
@@ -133,7 +130,7 @@ def _section_columns(
     ends = record_ends(buffer, starts, [section.end for section in sections], record_counts)
     counts = np.array(record_counts, dtype=np.int64)
 
-    # A record begins where the one before it ends; the first of a section where that begins.
+    # A record starts at the end of the one before; the first one at the start of its section.
     begins = np.empty_like(ends)
     begins[1:] = ends[:-1]
     firsts = np.cumsum(counts) - counts
@@ -144,19 +141,19 @@ def _section_columns(
     length = reader.varints()
     _require(length.min(initial=0) >= 0, "a record has a negative length")
     length += reader.position
-    _require(np.array_equal(length, ends), "a record's length is broken")
+    _require(np.array_equal(length, ends), "a record's length is wrong")
     reader.skip(1)  # attributes: none are defined
     timestamps = reader.varlongs()
     offsets = reader.varints()
     offsets += np.repeat(np.array([batch.base_offset for batch in found], dtype=np.int64), counts)
-    types = _stamp(timestamps, sections, counts)
+    types = _resolve_timestamps(timestamps, sections, counts)
 
     rows = len(offsets)
     keys, values = np.empty((rows, 2), dtype=np.int32), np.empty((rows, 2), dtype=np.int32)
     null_keys, null_values = reader.byte_strings(keys), reader.byte_strings(values)
     header_offsets = np.zeros(rows + 1, dtype=np.int64)
     header_counts = reader.varints()
-    # A header takes two bytes at least: the counts are checked before anything is allocated.
+    # A header takes at least two bytes: check the counts before allocating.
     fits = header_counts.min(initial=0) >= 0 and int(header_counts.sum()) * 2 <= len(buffer)
     _require(fits, "a record's header count does not fit")
     np.cumsum(header_counts, out=header_offsets[1:])
@@ -173,24 +170,26 @@ def _section_columns(
         header_offsets=header_offsets,
         header_keys=header_keys,
         header_values=header_values,
-        places=[
+        batches=[
             (first, batch.position, batch.base_offset)
             for first, batch in zip(firsts.tolist(), found, strict=True)
         ],
     )
-    # All records of a batch are checked, wanted or not.
+    # All records of a batch were checked, requested or not.
     wanted = offsets >= start
     if end is not None:
         wanted &= offsets < end
-    return columns if wanted.all() else columns.where(wanted)
+    return columns if wanted.all() else columns.filter(wanted)
 
 
-def _stamp(timestamps: Int64s, sections: Sequence[BatchSection], counts: Int64s) -> Int32s:
-    """Make timestamps of deltas, in place; returns the timestamp types."""
+def _resolve_timestamps(
+    timestamps: Int64s, sections: Sequence[BatchSection], counts: Int64s
+) -> Int32s:
+    """Converts deltas to timestamps, in place; returns the timestamp types."""
     by_broker = np.array([section.log_append_time for section in sections], dtype=np.bool_)
     types = np.zeros(len(timestamps), dtype=np.int32)
     if by_broker.any():
-        # The broker's timestamp stands in the batch's maximum alone.
+        # A log append time is the batch's max_timestamp.
         types += np.repeat(by_broker, counts)
         timestamps[types == LOG_APPEND_TIME] = 0
     bases = np.array([section.timestamp for section in sections], dtype=np.int64)

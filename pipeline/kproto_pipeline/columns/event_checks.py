@@ -1,10 +1,10 @@
-"""Which values of an attribute are right without doubt, a whole column of them at once.
+"""Checks the values of an attribute, a whole column at once, for the fast path of CloudEvents.
 
-Owns the table of checks by attribute. An attribute is checked once for each different value, or
-with one vectorized test. A check is True for the values that the binding would surely take, and
-for nulls; a False says nothing but that `kproto_cloudevents` must look at the record itself.
+A check runs once for each distinct value, or as one vectorized test. It is True for values that the
+binding accepts for certain, and for nulls; False means that `kproto_cloudevents` has to read the
+record.
 
-Knows nothing of records: it sees Arrow binary arrays alone.
+Works on Arrow binary arrays: knows no records.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from kproto_cloudevents.values.media_type import parse_media_type
-from kproto_cloudevents.versions.tables import V1_0
+from kproto_cloudevents.versions.version_tables import V1_0
 
-from .plain_arrays import lengths, nulls_of, truths_of, values_of
+from .arrow_numpy import boolean_values, integer_values, lengths, null_mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ __all__ = ["CHECKS", "check_plain_text"]
 
 
 def check_plain_text(array: pa.Array) -> Bools:
-    """Text of one character or more, all of them printable ASCII."""
+    """Checks for text of at least one character, all printable ASCII."""
     data = array.buffers()[2]
     filled: Bools = lengths(array, null=1) > 0
     if data is None or data.size == 0:
@@ -40,11 +40,11 @@ def check_plain_text(array: pa.Array) -> Bools:
 
 
 def _matches(array: pa.Array, pattern: str) -> Bools:
-    return truths_of(pc.match_substring_regex(array, pattern), null=True)
+    return boolean_values(pc.match_substring_regex(array, pattern), null=True)
 
 
-# RFC 3339 without what needs a closer look: leap seconds, more than six digits of a second,
-# the years before 1000 and after 8999, and the 29th of February.
+# RFC 3339 without the cases for the slow path: leap seconds, more than six digits of a second,
+# years before 1000 and after 8999, and February 29.
 _USUAL_TIME: Final = (
     r"\A[1-8][0-9]{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"
     r"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
@@ -58,12 +58,12 @@ def _check_time(array: pa.Array) -> Bools:
 
 
 def _check_each_value(is_right: Callable[[str], bool]) -> Callable[[pa.Array], Bools]:
-    """A check that runs once for each different value: sources and types are few."""
+    """Returns a check that runs once for each distinct value: sources and types are few."""
 
     def check(array: pa.Array) -> Bools:
         encoded = array.dictionary_encode()
         right = [_is_text(raw, is_right) for raw in encoded.dictionary.to_pylist()]
-        codes, missing = values_of(encoded.indices), nulls_of(encoded.indices)
+        codes, missing = integer_values(encoded.indices), null_mask(encoded.indices)
         if missing is not None:
             codes = np.where(missing, len(right), codes)
         by_row: Bools = np.array([*right, True], dtype=np.bool_)[codes]
@@ -85,7 +85,7 @@ def _obeys(attribute: str) -> Callable[[pa.Array], Bools]:
 
 
 def _is_binary_mode(content_type: str) -> bool:
-    """A right media type that does not say structured mode."""
+    """Returns whether a media type is valid and not one of structured mode."""
     media_type = parse_media_type(content_type)
     return (
         media_type is not None

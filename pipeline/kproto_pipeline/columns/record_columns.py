@@ -1,7 +1,6 @@
-"""The columns of records: one array a field, over the buffer that their bytes stand in.
+"""Holds records as columns: one array a field, with positions in the buffer of their bytes.
 
-Owns the form alone, and how records that are at hand one by one take it. How columns come out of
-the bytes of batches is `chunks`' to know.
+`chunks` decodes batches into columns; `message_set_columns` converts records of message sets.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ __all__ = [
     "Int32s",
     "Int64s",
     "RecordColumns",
-    "message_columns",
+    "message_set_columns",
 ]
 
 Int64s: TypeAlias = "NDArray[np.int64]"
@@ -44,9 +43,8 @@ BytePairs: TypeAlias = "NDArray[np.uint16]"
 class ByteRanges:
     """One byte string a row, as positions in a shared buffer; ascending, never overlapping.
 
-    `bounds` has two columns, where the bytes begin and where they end: one behind the other they
-    are the offsets of an Arrow array. `null` marks rows that have no bytes at all (their range is
-    empty); None means no row is null.
+    `bounds` has two columns, start and end of the bytes: flattened, they are the offsets of an
+    Arrow array. `null` marks null rows (their range is empty); None means no row is null.
     """
 
     bounds: Int32s
@@ -55,13 +53,13 @@ class ByteRanges:
     def __len__(self) -> int:
         return len(self.bounds)
 
-    def where(self, wanted: Bools) -> ByteRanges:
-        """The rows for which `wanted` is true."""
+    def filter(self, wanted: Bools) -> ByteRanges:
+        """Returns the rows for which `wanted` is true."""
         null = None if self.null is None else self.null[wanted]
         return ByteRanges(self.bounds[wanted], null)
 
     def at(self, buffer: bytes | memoryview, row: int) -> bytes | None:
-        """The bytes of one row."""
+        """Returns the bytes of one row."""
         if self.null is not None and self.null[row]:
             return None
         start, end = self.bounds[row].tolist()
@@ -76,7 +74,7 @@ class RecordColumns:
 
     Row r's headers are the rows `header_offsets[r]` to `header_offsets[r + 1]` of
     `header_keys` and `header_values`. All ranges point into `buffer`, which is a memoryview if
-    batches were compressed: as long as it lives, its memory is not used again.
+    batches were compressed: its memory is not reused while the view exists.
     """
 
     buffer: bytes | memoryview
@@ -88,14 +86,14 @@ class RecordColumns:
     header_offsets: Int64s
     header_keys: ByteRanges
     header_values: ByteRanges
-    #: For each batch of magic 2 its first row, where it begins in what was read, its base offset.
-    places: Sequence[tuple[int, int, int]] = ()
+    #: For each batch of magic 2: its first row, its position in the response, its base offset.
+    batches: Sequence[tuple[int, int, int]] = ()
 
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def where(self, wanted: Bools) -> RecordColumns:
-        """The records for which `wanted` is true."""
+    def filter(self, wanted: Bools) -> RecordColumns:
+        """Returns the records for which `wanted` is true."""
         counts = np.diff(self.header_offsets)
         headers = np.repeat(wanted, counts)
         header_offsets = np.zeros(int(wanted.sum()) + 1, dtype=np.int64)
@@ -106,27 +104,27 @@ class RecordColumns:
             offsets=self.offsets[wanted],
             timestamps=self.timestamps[wanted],
             timestamp_types=self.timestamp_types[wanted],
-            keys=self.keys.where(wanted),
-            values=self.values.where(wanted),
+            keys=self.keys.filter(wanted),
+            values=self.values.filter(wanted),
             header_offsets=header_offsets,
-            header_keys=self.header_keys.where(headers),
-            header_values=self.header_values.where(headers),
-            places=[
+            header_keys=self.header_keys.filter(headers),
+            header_values=self.header_values.filter(headers),
+            batches=[
                 (int(rows_before[first]), position, base_offset)
-                for first, position, base_offset in self.places
+                for first, position, base_offset in self.batches
             ],
         )
 
     def key(self, row: int) -> bytes | None:
-        """The key of one record."""
+        """Returns the key of one record."""
         return self.keys.at(self.buffer, row)
 
     def value(self, row: int) -> bytes | None:
-        """The value of one record."""
+        """Returns the value of one record."""
         return self.values.at(self.buffer, row)
 
     def headers(self, row: int) -> list[tuple[str, bytes | None]]:
-        """The headers of one record, in their order.
+        """Returns the headers of one record, in their order.
 
         Raises:
             CorruptBatchError: a header key is not UTF-8.
@@ -138,7 +136,7 @@ class RecordColumns:
             try:
                 name = key.decode()
             except UnicodeDecodeError:
-                _, position, base_offset = self._place(row)
+                _, position, base_offset = self._batch_of(row)
                 raise CorruptBatchError(
                     f"headers of the record at offset {self.offsets[row]}: name is not UTF-8",
                     offset=position,
@@ -147,8 +145,8 @@ class RecordColumns:
             found.append((name, self.header_values.at(self.buffer, header)))
         return found
 
-    def not_utf8(self) -> CorruptBatchError:
-        """An error for header keys of which one is not UTF-8, that names the first such record."""
+    def header_key_error(self) -> CorruptBatchError:
+        """Returns the error of the first record with a header key that is not UTF-8."""
         try:
             for row in range(len(self)):
                 self.headers(row)
@@ -157,20 +155,20 @@ class RecordColumns:
         return CorruptBatchError("a header name is not UTF-8")
 
     def before(self, error: CorruptBatchError) -> RecordColumns:
-        """The records of the batches that stand before the one that `error` names."""
-        first = (row for row, position, _ in self.places if position == error.offset)
-        return self.where(np.arange(len(self)) < next(first, 0))
+        """Returns the records of the batches before the one that `error` names."""
+        first = (row for row, position, _ in self.batches if position == error.offset)
+        return self.filter(np.arange(len(self)) < next(first, 0))
 
-    def _place(self, row: int) -> tuple[int, int | None, int | None]:
-        """The last of `places` that begins at the row or before: that of its batch."""
-        number = bisect_right(self.places, row, key=itemgetter(0))
-        return self.places[number - 1] if number else (0, None, None)
+    def _batch_of(self, row: int) -> tuple[int, int | None, int | None]:
+        """Returns the entry of `batches` for the batch of a row."""
+        number = bisect_right(self.batches, row, key=itemgetter(0))
+        return self.batches[number - 1] if number else (0, None, None)
 
 
-def message_columns(records: Sequence[Record]) -> RecordColumns:
-    """The columns of records without headers, as those of message sets are.
+def message_set_columns(records: Sequence[Record]) -> RecordColumns:
+    """Returns the columns of records without headers, such as those of message sets.
 
-    Their keys and values are copied into one buffer.
+    Copies their keys and values into one buffer.
     """
     parts: list[bytes] = []
     for record in records:

@@ -1,8 +1,7 @@
-"""A fetch response as Arrow record batches: the way into this room.
+"""Decodes a fetch response into Arrow record batches: bytes to column chunks to Arrow.
 
-Owns the order alone: bytes, chunks of columns, Arrow. Usually a response becomes one record batch;
-more where `column_chunks` says so. What the columns are, the caller chooses: those of
-`arrow_records` or of `arrow_events`.
+Usually a response becomes one record batch; `column_chunks` has the exceptions. The caller chooses
+the columns: those of `arrow_records` or of `arrow_events`.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from kproto.wire.errors import CorruptBatchError
 
+from .batch_sections import MAX_CHUNK_BYTES
 from .chunks import column_chunks
-from .sections import MAX_CHUNK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import pyarrow as pa
 
-    from kproto.stored.aborted import AbortedTransactions
+    from kproto.stored.aborted_transactions import AbortedTransactions
 
     from .record_columns import RecordColumns
 
@@ -35,33 +34,33 @@ def arrow_batches(
     chunk_bytes: int = MAX_CHUNK_BYTES,
     aborted: AbortedTransactions | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The data records of a fetch response with `start <= offset < end`, a row a record.
+    """Yields the data records of a fetch response with `start <= offset < end`, a row a record.
 
-    Those of `aborted` transactions are left out, where it is given.
+    With `aborted`, leaves out the records of aborted transactions.
 
-    `convert` is `records_as_arrow` or `events_as_arrow` with all but the columns filled in. A
-    record batch is of up to `chunk_bytes` of records. The good Kafka batches in front of a broken
-    one are given out before that raises.
+    `convert` is `records_as_arrow` or `events_as_arrow` with all arguments except the columns. A
+    record batch has up to `chunk_bytes` of records. Yields the valid Kafka batches before a corrupt
+    one before it raises.
 
     Raises:
-        CorruptBatchError: as `column_chunks`, and where a header key is not UTF-8.
+        CorruptBatchError: as `column_chunks`, and for a header key that is not UTF-8.
         MissingCodecError: a batch is compressed with a codec that is not installed.
     """
     for columns in column_chunks(
         fetched, start=start, end=end, chunk_bytes=chunk_bytes, aborted=aborted
     ):
-        yield from _converted(columns, convert)
+        yield from _convert_chunk(columns, convert)
 
 
-def _converted(
+def _convert_chunk(
     columns: RecordColumns, convert: Callable[[RecordColumns], pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The columns in Arrow; where that finds a broken header key, the batches before its own."""
+    """Converts columns to Arrow; if a header key is corrupt, yields the batches before it."""
     try:
-        made = convert(columns)
+        converted = convert(columns)
     except CorruptBatchError as error:
-        good = columns.before(error)
-        if len(good):
-            yield convert(good)
+        valid = columns.before(error)
+        if len(valid):
+            yield convert(valid)
         raise
-    yield made
+    yield converted

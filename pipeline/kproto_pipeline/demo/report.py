@@ -1,6 +1,6 @@
-"""What the demo tells at its end: every count beside what it must be, a table, a chart.
+"""Prints the demo's report: every count beside its expected value, and a table; draws the chart.
 
-Owns the words and the picture. Knows no broker and asks Spark for nothing.
+Knows no broker, and runs no Spark job.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
     from ..job import JobCounts
     from .flights import Expected
 
-__all__ = ["Check", "Pace", "all_checks", "draw_delay_by_hour", "print_report"]
+__all__ = ["Check", "StageRate", "all_checks", "draw_delay_by_hour", "print_report"]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One count that must be what it should be."""
+    """A count beside its expected value."""
 
-    what: str
+    name: str
     expected: int
     found: int
 
     def __str__(self) -> str:
         verdict = "ok" if self.expected == self.found else f"WRONG, must be {self.expected:,}"
-        return f"  {self.what:<28} {self.found:>9,}  {verdict}"
+        return f"  {self.name:<28} {self.found:>9,}  {verdict}"
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """How long a stage took, and with how many events; None where it has none."""
+class StageRate:
+    """The duration of a stage, and its number of events; None if it has no events."""
 
-    what: str
+    name: str
     seconds: float
     events: int | None
 
     def __str__(self) -> str:
-        line = f"{self.what:<16}  {self.seconds:>7.1f}"
+        line = f"{self.name:<16}  {self.seconds:>7.1f}"
         if not self.events or not self.seconds:
             return line
         return f"{line}  {self.events / self.seconds:>10,.0f}"
@@ -51,7 +51,7 @@ class Pace:
 def all_checks(
     expected: Expected, published: int, counts: JobCounts, carriers: Sequence[Row]
 ) -> list[Check]:
-    """Every count of every stage beside what it must be."""
+    """Returns every count of every stage beside its expected value."""
     return [
         Check("published", expected.records, published),
         Check("read by Spark", published, counts.read),
@@ -63,8 +63,10 @@ def all_checks(
     ]
 
 
-def print_report(checks: Sequence[Check], carriers: Sequence[Row], paces: Sequence[Pace]) -> None:
-    """Counts, the table of carriers and how fast each stage was."""
+def print_report(
+    checks: Sequence[Check], carriers: Sequence[Row], rates: Sequence[StageRate]
+) -> None:
+    """Prints counts, the table of carriers, and the rate of each stage."""
     print("\ncounts")
     for check in checks:
         print(check)
@@ -73,12 +75,12 @@ def print_report(checks: Sequence[Check], carriers: Sequence[Row], paces: Sequen
         delay = "–" if row["delay"] is None else f"{row['delay']:.1f} min"
         print(f"{row['carrier']:<7}  {row['scheduled']:>9,}  {row['departures']:>10,}  {delay:>20}")
     print(f"\n{'stage':<16}  seconds    events/s")
-    for pace in paces:
-        print(pace)
+    for rate in rates:
+        print(rate)
 
 
 def draw_delay_by_hour(rows: Sequence[Row], path: Path) -> None:
-    """A PNG with the mean departure delay by scheduled hour."""
+    """Writes a PNG with the mean departure delay by scheduled hour."""
     import matplotlib as mpl
 
     mpl.use("Agg")  # no display is needed
@@ -93,10 +95,10 @@ def draw_delay_by_hour(rows: Sequence[Row], path: Path) -> None:
     axes.set_xticks(hours)
     axes.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}-writing")
+    unfinished = path.with_name(f".{path.name}-writing")
     try:
-        figure.savefig(aside, dpi=150, format="png")
-        aside.replace(path)
+        figure.savefig(unfinished, dpi=150, format="png")
+        unfinished.replace(path)
     finally:
-        aside.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         plt.close(figure)

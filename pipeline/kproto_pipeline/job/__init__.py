@@ -1,7 +1,6 @@
-"""The job: topics of CloudEvents to a lake, with counts that must agree.
+"""The job: writes topics of CloudEvents to a lake, and compares the counts of every stage.
 
-The public face; everything is loaded when it is first asked for, so that settings can be read where
-Spark is not installed.
+The public names; each module is imported at first use, so that settings can be read without Spark.
 """
 
 from __future__ import annotations
@@ -17,21 +16,21 @@ if TYPE_CHECKING:
         OutputExistsError,
         SettingError,
     )
-    from .manifests import JobCounts
+    from .job_run import RunResult, run
+    from .manifest import JobCounts
     from .parquet_job import run_job
-    from .runs import RunResult, run
     from .settings import JobSettings
 
-_HOMES = {
+_MODULES = {
     "CountMismatchError": "errors",
-    "JobCounts": "manifests",
+    "JobCounts": "manifest",
     "JobSettings": "settings",
     "OutputBusyError": "errors",
     "OutputDamagedError": "errors",
     "OutputExistsError": "errors",
-    "RunResult": "runs",
+    "RunResult": "job_run",
     "SettingError": "errors",
-    "run": "runs",
+    "run": "job_run",
     "run_job": "parquet_job",
 }
 
@@ -50,7 +49,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{home}", __name__), name)
+    return getattr(import_module(f".{module}", __name__), name)

@@ -1,8 +1,7 @@
-"""The command `kproto-pipeline`: `run` a job, or `check` its file.
+"""The command `kproto-pipeline`: `run` a job, or `check` its settings.
 
-Owns the words of the command line. What it says is put into the shape of a file, so that there is
-one place that says what is right. 0 is success, 1 an error that was said in one line, 2 wrong
-arguments, 130 an interrupt.
+Merges the arguments into the content of the settings file, so that `settings_file` alone validates.
+Exit codes: 0 success, 1 an error, printed in one line, 2 wrong arguments, 130 an interrupt.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from kproto.version import __version__
 from kproto.wire.errors import ConfigurationError, KprotoError
 
-from .interrupts import INTERRUPTED, as_process, ending_signals_interrupt
+from .interrupts import INTERRUPTED, run_as_process, signals_as_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,20 +49,20 @@ The same without a file:
 """
 
 _RUN: Final = (
-    "Take topics of CloudEvents to a lake. once: everything, into a new output; incremental: on "
-    "from where the last run ended; stream: until it is stopped. What was killed is run again."
+    "Write topics of CloudEvents to a lake. once: everything, into a new output; incremental: from "
+    "where the last run ended; stream: until stopped. After a kill, start the job again."
 )
 
 
 def process() -> NoReturn:
-    """Be the command, and end with its exit code."""
-    as_process(main)
+    """Runs the command, and exits with its exit code."""
+    run_as_process(main)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Runs the command; returns the exit code."""
     options = _parser().parse_args(arguments)
-    with ending_signals_interrupt():
+    with signals_as_interrupts():
         try:
             settings = settings_from(options)
             if options.command == "check":
@@ -85,12 +84,12 @@ def _parser() -> argparse.ArgumentParser:
     }
     parser = argparse.ArgumentParser(
         prog="kproto-pipeline",
-        description="Topics of CloudEvents to a lake, by Spark.",
+        description="Write topics of CloudEvents to a lake, by Spark.",
         **described,
     )
     parser.add_argument("--version", action="version", version=f"kproto-pipeline {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, what in (("run", _RUN), ("check", "Say whether settings are right; start nothing.")):
+    for name, what in (("run", _RUN), ("check", "Check settings; start nothing.")):
         command = commands.add_parser(
             name, help=what.partition(".")[0], description=what, **described
         )
@@ -99,7 +98,10 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--output", metavar="PATH", help="output.path")
         command.add_argument("--format", help="output.format: parquet, or any that Spark knows")
         command.add_argument(
-            "--overwrite", action="store_true", default=None, help="replace what is there (once)"
+            "--overwrite",
+            action="store_true",
+            default=None,
+            help="replace an existing output (once)",
         )
         for section, help_ in (
             ("source", "an option of the data source"),
@@ -119,20 +121,20 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def settings_from(options: argparse.Namespace) -> JobSettings:
-    """The settings of a command line: those of its file, and over them what else it says.
+    """Returns the settings of a command line: arguments override keys of the file.
 
     Raises:
-        SettingError: naming the file and the key.
+        SettingError: a setting is wrong; the message names the file and the key.
     """
     check_installed()
-    from .settings_file import COMMAND_LINE, read_settings, settings_of
+    from .settings_file import COMMAND_LINE, parse_settings, read_settings
 
     content: dict[str, Any] = {} if options.file is None else read_settings(options.file)
 
     def put(section: str, key: str, value: object) -> None:
         if section:
             folder = content.setdefault(section, {})
-            if isinstance(folder, dict):  # else it is told what is wrong there
+            if isinstance(folder, dict):  # otherwise `parse_settings` raises
                 folder[key] = value
         else:
             content[key] = value
@@ -156,19 +158,19 @@ def settings_from(options: argparse.Namespace) -> JobSettings:
             content.setdefault("output", {}).setdefault("options", {})[key] = value
         else:
             put(section, key, _toml_value(value))
-    return settings_of(content, file=str(options.file or COMMAND_LINE))
+    return parse_settings(content, file=str(options.file or COMMAND_LINE))
 
 
 def _pair(option: str, text: str) -> tuple[str, str]:
     name, found, value = text.partition("=")
     if not found or not name:
-        # The text may be a secret that was to follow a name.
+        # No text in the message: it may be a secret whose name was forgotten.
         raise ConfigurationError(f"{option} must be NAME=VALUE")
     return name, value
 
 
 def _toml_value(text: str) -> object:
-    """A value as TOML has it; what is none is text."""
+    """Parses a TOML value; text that is no TOML value stays text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -176,7 +178,7 @@ def _toml_value(text: str) -> object:
 
 
 def check_installed() -> None:
-    """Raise ConfigurationError unless the packages of the extra are there."""
+    """Raises ConfigurationError unless the packages of the extra are installed."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
         raise ConfigurationError(
@@ -187,11 +189,11 @@ def check_installed() -> None:
 def _run(settings: JobSettings) -> int:
     from pyspark.errors import PySparkException
 
-    from .running_command import run_command
+    from .command_run import run_command
 
     try:
         return run_command(settings)
     except PySparkException as error:
-        # Spark's own words, which hold those of the data source.
+        # Spark's message contains the data source's.
         print(f"kproto-pipeline: error: {error}", file=sys.stderr)
         return 1

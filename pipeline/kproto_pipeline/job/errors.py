@@ -1,4 +1,4 @@
-"""What can be wrong with a job: its settings, its output, its counts. Knows no Spark."""
+"""The errors of a job: of its settings, its output, its counts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = [
 
 
 class SettingError(ConfigurationError):
-    """A setting of a job that is unknown, missing or wrong; the message names it and its file."""
+    """A setting of a job is unknown, missing or wrong; the message names it and its file."""
 
 
 class CountMismatchError(KprotoError):
-    """Records were lost or made up between two stages; nothing was put in the output's place."""
+    """Two stages counted different numbers of records; nothing was published."""
 
 
 class OutputExistsError(KprotoError):
-    """The output path is taken and may not be replaced."""
+    """The output path exists and must not be replaced."""
 
 
 class OutputBusyError(KprotoError):
@@ -30,4 +30,4 @@ class OutputBusyError(KprotoError):
 
 
 class OutputDamagedError(KprotoError):
-    """The output holds what no run has left there; nothing was changed."""
+    """The output contains files that no run leaves there; nothing was changed."""

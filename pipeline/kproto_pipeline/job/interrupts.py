@@ -1,7 +1,7 @@
-"""Being interrupted: Ctrl-C, and the signals by which a terminal or a service ends a program.
+"""Handles interrupts: Ctrl-C, and the signals by which a terminal or a service ends a program.
 
-The first is a KeyboardInterrupt in the main thread; those behind it, while a program ends by it,
-do nothing. Owns when it may come. Knows nothing of what is interrupted.
+The first signal raises KeyboardInterrupt in the main thread; later ones, while the program ends, do
+nothing. Blocks can defer an interrupt.
 """
 
 from __future__ import annotations
@@ -20,123 +20,127 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INTERRUPTED",
-    "as_process",
-    "ending_signals_interrupt",
-    "entered",
-    "in_own_thread",
-    "run_in_own_thread",
+    "enter_uninterrupted",
+    "run_as_process",
+    "run_coroutine_in_thread",
+    "run_in_thread",
+    "signals_as_interrupts",
     "uninterrupted",
 ]
 
 T = TypeVar("T")
 
-#: The exit code of a program that was interrupted, as shells have it.
+#: The exit code of an interrupted program, as in shells.
 INTERRUPTED: Final = 128 + signal.SIGINT
 
-#: How often it is looked whether an interrupt has come.
+#: The interval of checking for a deferred interrupt, in seconds.
 _LOOK_S: Final = 0.1
 
-#: Those that end a program, where the system has them.
-_ENDING: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+#: The signals that end a program, if the system has them.
+_END_SIGNALS: Final = [
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
 
 
-class _First:
-    """A handler of signals: raises KeyboardInterrupt for the first that comes."""
+class _FirstSignalHandler:
+    """A signal handler that raises KeyboardInterrupt for the first signal."""
 
     def __init__(self) -> None:
-        self.came = False
+        self.arrived = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if not self.came:
-            self.came = True
+        if not self.arrived:
+            self.arrived = True
             raise KeyboardInterrupt
 
 
 @contextmanager
-def ending_signals_interrupt() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP interrupt as Ctrl-C does, unless they are ignored; once.
+def signals_as_interrupts() -> Iterator[None]:
+    """Makes SIGTERM and SIGHUP interrupt as Ctrl-C does, unless they are ignored; once.
 
-    What comes behind the first does nothing: whatever is tidied up then comes to its end.
+    Signals after the first do nothing, so that cleanup completes.
     """
-    with _first_interrupts():
+    with _first_signal_interrupts():
         yield
 
 
-def as_process(main: Callable[[], int]) -> NoReturn:
-    """Run `main` as what this process is for, and end the process with the exit code it returns.
+def run_as_process(main: Callable[[], int]) -> NoReturn:
+    """Runs `main`, and exits the process with the exit code that it returns.
 
-    What comes behind an interrupt does nothing then, up to the last moment of the process.
+    After an interrupt, signals do nothing until the process has ended.
     """
-    with _first_interrupts() as behind:
+    with _first_signal_interrupts() as previous:
         code = main()
         if code == INTERRUPTED:
-            behind.update(dict.fromkeys(behind, signal.SIG_IGN))
+            previous.update(dict.fromkeys(previous, signal.SIG_IGN))
     sys.exit(code)
 
 
 @contextmanager
-def _first_interrupts() -> Iterator[dict[int, Any]]:
-    """Gives the handlers of signals that will be there again at the end."""
-    handler = _First()
+def _first_signal_interrupts() -> Iterator[dict[int, Any]]:
+    """Yields the previous signal handlers, which are restored at the end of the block."""
+    handler = _FirstSignalHandler()
     before: dict[int, Any] = {
-        number: was
-        for number in (signal.SIGINT, *_ENDING)
-        if (was := signal.getsignal(number)) in (signal.SIG_DFL, signal.default_int_handler)
+        number: handler_before
+        for number in (signal.SIGINT, *_END_SIGNALS)
+        if (handler_before := signal.getsignal(number))
+        in (signal.SIG_DFL, signal.default_int_handler)
     }
     for number in before:
         signal.signal(number, handler)
     try:
         yield before
     finally:
-        for number, was in before.items():
-            signal.signal(number, was)
+        for number, handler_before in before.items():
+            signal.signal(number, handler_before)
 
 
 @contextmanager
 def uninterrupted() -> Iterator[Sequence[int]]:
-    """Let what is within come to its end; an interrupt that came meanwhile is raised behind it.
+    """Defers interrupts until the block has ended, and raises them then.
 
-    Gives the signals that came so far.
+    Yields the signals that have arrived so far.
     """
-    came: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_ENDING)}
-    ours = [
+    arrived: list[int] = []
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_END_SIGNALS)}
+    interrupting = [
         number
-        for number, was in before.items()
-        if was is signal.default_int_handler or isinstance(was, _First)
+        for number, handler_before in before.items()
+        if handler_before is signal.default_int_handler
+        or isinstance(handler_before, _FirstSignalHandler)
     ]
-    for number in ours:
-        signal.signal(number, lambda number, frame: came.append(number))
+    for number in interrupting:
+        signal.signal(number, lambda number, frame: arrived.append(number))
     try:
-        yield came
+        yield arrived
     finally:
-        for number in ours:
+        for number in interrupting:
             signal.signal(number, before[number])
-    for number in came[:1]:
+    for number in arrived[:1]:
         signal.raise_signal(number)
 
 
-def entered(closing: ExitStack, context: AbstractContextManager[T]) -> T:
-    """What is begun, which `closing` is sure to end: no interrupt comes between."""
+def enter_uninterrupted(closing: ExitStack, context: AbstractContextManager[T]) -> T:
+    """Enters a context on an exit stack, with no interrupt between entering and registering it."""
     with uninterrupted():
         return closing.enter_context(context)
 
 
-def in_own_thread(work: Callable[[], T], give_up: Callable[[], object]) -> T:
-    """What `work` returns; no interrupt reaches it.
+def run_in_thread(work: Callable[[], T], cancel_work: Callable[[], object]) -> T:
+    """Runs `work` in a thread of its own, where no interrupt reaches it, and returns its result.
 
-    After one, `give_up` is called again and again until `work` has ended; then it is raised.
+    After an interrupt, calls `cancel_work` repeatedly until `work` has ended, and raises it then.
     """
-    with uninterrupted() as came, ThreadPoolExecutor(1) as threads:
+    with uninterrupted() as arrived, ThreadPoolExecutor(1) as threads:
         working = threads.submit(work)
         while not wait([working], timeout=_LOOK_S).done:
-            if came:
-                give_up()
+            if arrived:
+                cancel_work()
     return working.result()
 
 
-def run_in_own_thread(coroutine: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run`, but that a second interrupt does not cut short what the first one cancels."""
+def run_coroutine_in_thread(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs `asyncio.run` in a thread, so that a second interrupt does not abort a cancellation."""
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[T]]] = []
 
     async def run() -> T:
@@ -147,7 +151,7 @@ def run_in_own_thread(coroutine: Coroutine[Any, Any, T]) -> T:
     def cancel_once() -> None:
         if running:
             loop, task = running.pop()
-            with suppress(RuntimeError):  # the loop is closed: it has ended
+            with suppress(RuntimeError):  # the loop is closed, so the task has ended
                 loop.call_soon_threadsafe(task.cancel)
 
-    return in_own_thread(lambda: asyncio.run(run()), cancel_once)
+    return run_in_thread(lambda: asyncio.run(run()), cancel_once)

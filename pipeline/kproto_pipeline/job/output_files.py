@@ -1,7 +1,7 @@
-"""Files and folders through Hadoop's API: a local file system, HDFS or an object store.
+"""Reads, writes and renames files through Hadoop's API: local files, HDFS or an object store.
 
-Owns how a folder comes into a place, and what each file system promises of that. Knows nothing of
-what is in it. Paths are text, as Spark takes them.
+Knows which file systems rename a folder atomically, and nothing of the content. Paths are strings,
+as Spark takes them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["OutputFiles"]
 
-#: The file systems that move a folder in one step, by the scheme of their addresses. Any other is
-#: taken for an object store, where each object is copied.
+#: The schemes of file systems that rename a folder atomically. Any other is treated as an object
+#: store, which copies each object.
 ATOMIC: Final = frozenset({"file", "hdfs", "viewfs", "abfs", "abfss"})
 
 
 class OutputFiles:
-    """One folder, and what stands in it and beside it."""
+    """An output folder, its content, and its siblings."""
 
     def __init__(self, spark: SparkSession, output: str) -> None:
         context = spark.sparkContext
@@ -41,52 +41,52 @@ class OutputFiles:
 
     @property
     def atomic(self) -> bool:
-        """Whether a folder is moved in one step, so that no reader sees a part of it."""
+        """Whether a folder is renamed atomically, so that no reader sees a part of it."""
         return self.scheme in ATOMIC
 
     @property
     def local(self) -> Path | None:
-        """The folder on this machine; None where it is elsewhere."""
+        """The path of a local folder; None on any other file system."""
         return Path(self._output.toUri().getPath()) if self.scheme == "file" else None
 
     def exists(self, path: str) -> bool:
-        """Whether anything stands at the path."""
+        """Returns whether the path exists."""
         return bool(self._system.exists(self._hadoop.Path(path)))
 
     def names(self, path: str) -> list[str]:
-        """What stands in a folder, in order; nothing if it is not there."""
+        """Returns the names in a folder, sorted; none if it does not exist."""
         if not self.exists(path):
             return []
         entries = self._system.listStatus(self._hadoop.Path(path))
         return sorted(str(entry.getPath().getName()) for entry in entries)
 
     def holds_data(self, path: str) -> bool:
-        """True when the directory has an entry besides Spark's own marks."""
+        """Returns whether a folder has files other than Spark's markers."""
         return any(not name.startswith(("_", ".")) for name in self.names(path))
 
-    def below(self, *names: str) -> str:
-        """A path in the output."""
+    def child_path(self, *names: str) -> str:
+        """Returns a path in the output folder."""
         return "/".join((self.root, *names))
 
-    def beside(self, purpose: str) -> str:
-        """A fresh path beside the output, hidden from readers of the folder around it."""
-        return f"{self._parent()}/{self._aside(purpose)}{uuid.uuid4().hex}"
+    def new_sibling(self, purpose: str) -> str:
+        """Returns a new path next to the output, hidden from readers of the parent folder."""
+        return f"{self._parent()}/{self._sibling_prefix(purpose)}{uuid.uuid4().hex}"
 
-    def left_beside(self, purpose: str) -> list[str]:
-        """What earlier runs have left at such paths."""
-        parent, prefix = self._parent(), self._aside(purpose)
+    def leftover_siblings(self, purpose: str) -> list[str]:
+        """Returns the paths of `new_sibling` that earlier runs left."""
+        parent, prefix = self._parent(), self._sibling_prefix(purpose)
         return [f"{parent}/{name}" for name in self.names(parent) if name.startswith(prefix)]
 
-    def make(self, path: str) -> None:
-        """A folder, and those above it; one that is there is no error."""
+    def make_folder(self, path: str) -> None:
+        """Creates a folder and its parents, if they do not exist."""
         self._system.mkdirs(self._hadoop.Path(path))
 
     def delete(self, path: str) -> None:
-        """Remove a directory and all below it; one that is not there is no error."""
+        """Deletes a folder and its content, if it exists."""
         self._system.delete(self._hadoop.Path(path), True)
 
     def read(self, path: str) -> str:
-        """The text of a file. Raises OSError."""
+        """Reads the text of a file. Raises OSError."""
         if self.local is not None:
             return Path(self._path(path)).read_text(encoding="utf-8")
         stream = self._system.open(self._hadoop.Path(path))
@@ -96,7 +96,7 @@ class OutputFiles:
             stream.close()
 
     def write(self, path: str, text: str) -> None:
-        """A new file. It is there as a whole where the file system is an object store."""
+        """Writes a new file. In an object store it appears as a whole."""
         if self.local is not None:
             with Path(self._path(path)).open("x", encoding="utf-8") as file:
                 file.write(text)
@@ -108,20 +108,20 @@ class OutputFiles:
             stream.close()
 
     def move(self, source: str, target: str) -> None:
-        """Move a folder to a place where nothing is.
+        """Renames a folder to a path that does not exist.
 
         Raises:
-            OutputBusyError: something is there.
-            OSError: the file system does not move it.
+            OutputBusyError: the path exists.
+            OSError: the file system does not rename the folder.
         """
         taken = OutputBusyError(
-            f"{target} came into being while this run was at work: another run writes to the same "
-            "output; end one of them, and start this one again"
+            f"{target} appeared during this run: another run writes to the same output; end one "
+            "of them, and start this one again"
         )
         if self.exists(target):
             raise taken
         if self.local is not None:
-            # Hadoop would put the folder into one that is there; this refuses it.
+            # Hadoop would move the folder into an existing one; `os.rename` raises.
             try:
                 os.rename(self._path(source), self._path(target))  # noqa: PTH104
             except OSError as error:
@@ -133,40 +133,40 @@ class OutputFiles:
             raise OSError(f"{source} could not be moved to {target}")
 
     def _move_once(self, source: str, target: str, taken: OutputBusyError) -> None:
-        """By the call that refuses a target that is there, even if it has just come."""
+        """Renames by the call that fails if the target exists, even if it has just appeared."""
         from py4j.protocol import Py4JJavaError
 
         files = self._hadoop.FileContext.getFileContext(self._system.getUri(), self._configuration)
-        never_over = self._gateway.new_array(getattr(self._hadoop, "Options$Rename"), 0)
+        no_overwrite = self._gateway.new_array(getattr(self._hadoop, "Options$Rename"), 0)
         try:
-            files.rename(self._hadoop.Path(source), self._hadoop.Path(target), never_over)
+            files.rename(self._hadoop.Path(source), self._hadoop.Path(target), no_overwrite)
         except Py4JJavaError as error:
             if "FileAlreadyExists" in str(error.java_exception):
                 raise taken from None
             raise
 
-    def replace(self, aside: str) -> None:
-        """Move a finished directory to the output's place; what stood there goes last."""
+    def replace(self, staging: str) -> None:
+        """Renames a finished folder to the output path, and then deletes the previous output."""
         old = None
         if self.exists(self.root):
-            old = self.beside("replaced")
+            old = self.new_sibling("replaced")
             self.move(self.root, old)
-        self.move(aside, self.root)
+        self.move(staging, self.root)
         if old is not None:
             self.delete(old)
 
     def restore(self) -> None:
-        """Where a run was killed within `replace`: what stood in the place stands again."""
+        """Restores the previous output after a run was killed in `replace`."""
         if self.exists(self.root):
             return
-        left = self.left_beside("replaced")
+        left = self.leftover_siblings("replaced")
         if left:
             self.move(left[-1], self.root)
 
     def _parent(self) -> str:
         return str(self._output.getParent())
 
-    def _aside(self, purpose: str) -> str:
+    def _sibling_prefix(self, purpose: str) -> str:
         return f".{self._output.getName()}-{purpose}-"
 
     def _path(self, path: str) -> str:

@@ -1,10 +1,10 @@
-"""One topic of CloudEvents to Parquet, as a call: the job with all its settings by default."""
+"""Writes a topic of CloudEvents to Parquet: a job with default settings, as one call."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .runs import run
+from .job_run import run
 from .settings import JobSettings, Output
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from .manifests import JobCounts
+    from .manifest import JobCounts
 
 __all__ = ["run_job"]
 
@@ -20,13 +20,13 @@ __all__ = ["run_job"]
 def run_job(
     spark: SparkSession, options: Mapping[str, str], output: str, *, overwrite: bool = False
 ) -> JobCounts:
-    """Read the topic that `options` (those of the data source) name; write Parquet to `output`.
+    """Reads the topic that `options` (those of the data source) select; writes Parquet to `output`.
 
     The output is a folder of one increment, partitioned by `status` and event `type`; a run in the
-    mode `incremental` can go on from it.
+    mode `incremental` can continue from it.
 
     Raises:
-        CountMismatchError: rows in and rows out do not agree.
+        CountMismatchError: the numbers of records read and rows written differ.
         OutputExistsError: `output` exists and `overwrite` is not set.
         OutputBusyError: another run writes to `output`.
     """

@@ -1,7 +1,7 @@
-"""How far a run is, in words: read, rate, lag of each topic, time left; and what it has done.
+"""Tracks the progress of a run: offsets read, rate, lag by topic, time left; and formats it.
 
-Plain data and text: asks nobody, knows no clock and no terminal. Times are seconds of any clock
-that only goes forward.
+Works on plain data: sends no request, knows neither clock nor terminal. Times are seconds of a
+monotonic clock.
 """
 
 from __future__ import annotations
@@ -10,120 +10,124 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from .manifests import JobCounts
+from .manifest import JobCounts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .manifests import Manifest
-    from .positions import Plan
+    from .increment_plan import ReadPlan
+    from .manifest import Manifest
 
-__all__ = ["Progress", "bars", "summary"]
+__all__ = ["Progress", "bar_chart", "summary"]
 
 _WIDTH: Final = 20
-#: The rate is that of the last so many looks, so that a change shows.
-_LOOKS: Final = 50
-#: More topics or bars than these are summed up.
-_TOLD: Final = 3
+#: The number of samples that the rate is computed from, so that a change shows.
+_SAMPLES: Final = 50
+#: The most topics, and bars, that are shown; others are summed up.
+_SHOWN_TOPICS: Final = 3
 _BARS: Final = 12
 
 
 @dataclass
 class Progress:
-    """What is known of a run. Offsets are counted; a compacted log may have fewer records."""
+    """The progress of a run, counted in offsets; a compacted log may have fewer records."""
 
     counts: JobCounts = field(default_factory=JobCounts)
     increments: int = 0
     number: int | None = None
-    part: float = 0.0
-    #: By topic: the sum of the next offsets of its partitions, in the logs and in the output.
+    fraction: float = 0.0
+    #: By topic: the sum over its partitions of the latest offset, and of the job's position.
     ends: dict[str, int] = field(default_factory=dict)
-    done: dict[str, int] = field(default_factory=dict)
+    positions: dict[str, int] = field(default_factory=dict)
     _sizes: dict[str, int] = field(default_factory=dict)
-    _looks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_LOOKS))
+    _samples: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
     _read: int = 0
 
-    def begin(self, number: int, plan: Plan, now: float) -> None:
-        """An increment begins."""
-        self.number, self.part = number, 0.0
-        self._sizes, self.done = {}, {}
+    def on_increment_started(self, number: int, plan: ReadPlan, now: float) -> None:
+        """Records that an increment started."""
+        self.number, self.fraction = number, 0.0
+        self._sizes, self.positions = {}, {}
         for each in plan.ranges:
             self._sizes[each.topic] = self._sizes.get(each.topic, 0) + each.size
-            self.done[each.topic] = self.done.get(each.topic, 0) + each.start
-        self.ends = {t: max(self.ends.get(t, 0), d + self._sizes[t]) for t, d in self.done.items()}
-        if not self._looks:
-            self._looks.append((now, 0))
+            self.positions[each.topic] = self.positions.get(each.topic, 0) + each.start
+        self.ends = {
+            t: max(self.ends.get(t, 0), d + self._sizes[t]) for t, d in self.positions.items()
+        }
+        if not self._samples:
+            self._samples.append((now, 0))
 
-    def look(self, part: float, now: float) -> None:
-        """Tasks have come so far; `part` is between 0 and 1."""
-        self.part = max(self.part, min(part, 1.0))
-        self._looks.append((now, self._offsets()))
+    def sample(self, fraction: float, now: float) -> None:
+        """Records the finished fraction of the tasks, from 0 to 1, and a sample for the rate."""
+        self.fraction = max(self.fraction, min(fraction, 1.0))
+        self._samples.append((now, self._offsets()))
 
-    def made(self, manifest: Manifest, now: float) -> None:
-        """An increment was published."""
+    def on_increment_published(self, manifest: Manifest, now: float) -> None:
+        """Records that an increment was published."""
         self._read += sum(each.size for each in manifest.ranges)
         self.counts += manifest.counts
         self.increments += 1
-        self.number, self.part, self._sizes = None, 0.0, {}
-        self.done = {}
+        self.number, self.fraction, self._sizes = None, 0.0, {}
+        self.positions = {}
         for each in manifest.ranges:
-            self.done[each.topic] = self.done.get(each.topic, 0) + each.end
-        self._looks.append((now, self._offsets()))
+            self.positions[each.topic] = self.positions.get(each.topic, 0) + each.end
+        self._samples.append((now, self._offsets()))
 
     @property
     def lag(self) -> dict[str, int]:
-        """Offsets of each topic that are there and not read."""
+        """The lag of each topic, in offsets."""
         return {
             topic: max(
-                0, end - self.done.get(topic, 0) - round(self._sizes.get(topic, 0) * self.part)
+                0,
+                end
+                - self.positions.get(topic, 0)
+                - round(self._sizes.get(topic, 0) * self.fraction),
             )
             for topic, end in self.ends.items()
         }
 
     @property
     def rate(self) -> float | None:
-        """Offsets a second, of late."""
-        if len(self._looks) < 2:
+        """Offsets a second over the last samples; None before the second sample."""
+        if len(self._samples) < 2:
             return None
-        (began, first), (now, last) = self._looks[0], self._looks[-1]
+        (began, first), (now, last) = self._samples[0], self._samples[-1]
         return (last - first) / (now - began) if now > began else None
 
     def line(self) -> str:
-        """One line for a terminal."""
+        """Returns one line for a terminal."""
         lag = self.lag
         parts = []
         if self.number is not None:
-            bar = "█" * round(self.part * _WIDTH)
-            parts.append(f"increment {self.number} {bar:·<{_WIDTH}} {self.part:4.0%}")
+            bar = "█" * round(self.fraction * _WIDTH)
+            parts.append(f"increment {self.number} {bar:·<{_WIDTH}} {self.fraction:4.0%}")
         else:
             parts.append(f"{self.increments} increments, waiting")
         parts.append(f"{self._offsets():,} read")
         rate, behind = self.rate, sum(lag.values())
         if rate:
             parts.append(f"{rate:,.0f}/s")
-        parts.append(f"behind {told_lag(lag)}")
+        parts.append(f"behind {format_lag(lag)}")
         if rate and behind:
             parts.append(f"about {behind / rate:,.0f} s left")
         return "  ".join(parts)
 
-    def _under_way(self, topic: str) -> int:
-        return round(self._sizes.get(topic, 0) * self.part)
-
     def _offsets(self) -> int:
-        return self._read + round(sum(self._sizes.values()) * self.part)
+        return self._read + round(sum(self._sizes.values()) * self.fraction)
 
 
-def told_lag(lag: Mapping[str, int]) -> str:
-    """The lag of the topics that are farthest behind, and of all others together."""
+def format_lag(lag: Mapping[str, int]) -> str:
+    """Formats the lag of the topics with the largest lag, and the sum of the others."""
     order = sorted(lag, key=lambda topic: (-lag[topic], topic))
-    told = [f"{topic} {lag[topic]:,}" for topic in order[:_TOLD]]
-    if len(order) > _TOLD:
-        told.append(f"{len(order) - _TOLD} others {sum(lag[t] for t in order[_TOLD:]):,}")
-    return ", ".join(told) or "nothing"
+    shown = [f"{topic} {lag[topic]:,}" for topic in order[:_SHOWN_TOPICS]]
+    if len(order) > _SHOWN_TOPICS:
+        shown.append(
+            f"{len(order) - _SHOWN_TOPICS} others {sum(lag[t] for t in order[_SHOWN_TOPICS:]):,}"
+        )
+    return ", ".join(shown) or "nothing"
 
 
-def told_increment(manifest: Manifest, seconds: float) -> str:
-    """One line for a log."""
+def format_increment(manifest: Manifest, seconds: float) -> str:
+    """Formats an increment as one line for a log."""
     counts = manifest.counts
     return (
         f"increment {manifest.increment}: {counts.read:,} read, {counts.valid:,} valid, "
@@ -133,15 +137,15 @@ def told_increment(manifest: Manifest, seconds: float) -> str:
 
 
 def summary(counts: JobCounts, increments: int, seconds: Mapping[str, float]) -> list[str]:
-    """The counts of every stage, and how long it took."""
+    """Returns the lines of a summary: the count and the duration of each stage."""
     lines = [f"{name:<22} {getattr(counts, name):>13,}" for name in JobCounts.__slots__]
     lines.append(f"{'increments':<22} {increments:>13,}")
     lines += [f"{what:<22} {took:>11.1f} s" for what, took in seconds.items()]
     return lines
 
 
-def bars(title: str, rows: Sequence[tuple[str, int]]) -> list[str]:
-    """A chart of text: the longest bars, and the rest as one."""
+def bar_chart(title: str, rows: Sequence[tuple[str, int]]) -> list[str]:
+    """Returns the lines of a text chart: the longest bars, and the sum of the others."""
     rows = sorted(rows, key=lambda row: -row[1])
     shown = list(rows[:_BARS])
     if len(rows) > _BARS:

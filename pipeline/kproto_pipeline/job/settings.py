@@ -1,6 +1,6 @@
-"""The settings of a job, as plain data: what is read, what becomes of it, how much at once.
+"""The settings of a job, as plain data, with the default of each and its reason.
 
-Every limit stands here by name, with its default and the reason. Reads no file and knows no Spark.
+Reads no file and starts no Spark.
 """
 
 from __future__ import annotations
@@ -9,23 +9,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from ..spark.options.option_table import ReadOptions, parse_read_options
+
 __all__ = ["FILE_FORMATS", "MODES", "DeadLetters", "JobSettings", "Mode", "Output"]
 
 Mode: TypeAlias = Literal["once", "incremental", "stream"]
 
 MODES: Final[tuple[Mode, ...]] = ("once", "incremental", "stream")
 
-#: Spark's formats that are files in a folder. All others are written to, row by row, by whoever
-#: keeps them, and cannot be put into place by a move.
+#: Spark's formats that are files in a folder. Other formats write to a system of their own, so that
+#: no rename can publish their rows.
 FILE_FORMATS: Final = frozenset({"parquet", "orc", "json", "csv", "xml", "avro"})
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where the events go.
+    """Where the job writes the events.
 
-    `path` is a folder, or what the format takes for a path; None where its `options` say it all.
-    `state` is the folder in which a format that is no files keeps where the job stands.
+    `path` is a folder, or what the format takes as a path; None if its `options` are enough.
+    `state` is the folder for the manifests of a format that does not write files.
     """
 
     path: str | None
@@ -39,13 +41,13 @@ class Output:
 
     @property
     def is_files(self) -> bool:
-        """Whether the format is files in a folder."""
+        """Returns whether the format writes files in a folder."""
         return self.format.lower() in FILE_FORMATS
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """A folder of their own for records that are no right events."""
+    """The folder for records that are no valid CloudEvents."""
 
     path: str
     format: str = "parquet"
@@ -53,23 +55,33 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """Everything that a job needs to know."""
+    """The settings of a job: what it reads, where it writes, how much at once.
+
+    Raises:
+        OptionError: an option in `source` is unknown, missing or wrong.
+    """
 
     # Options of the data source, secrets among them.
     source: Mapping[str, str] = field(repr=False)
     output: Output
     mode: Mode = "once"
-    # None: dead letters stand among the events, with the status `invalid`.
+    # None: invalid records are written among the events, with the status `invalid`.
     dead_letters: DeadLetters | None = None
-    # How far apart, by the time of their records, two events of one source and id may be and still
-    # count as the same. A day: producers repeat within minutes, people within hours, and what was
-    # written in this time is looked at again in every increment. 0: within an increment alone.
+    # The longest time between the timestamps of two records whose events, of one source and id,
+    # are duplicates. A day: producers repeat within minutes, people within hours, and each
+    # increment reads again what was written in this time. 0: within an increment alone.
     window_s: float = 86_400.0
-    # How long a stream waits from the beginning of one increment to that of the next. A minute:
-    # each is a folder with a file or more of its own, and a day has 1,440 of them then.
+    # The time from the start of one increment of a stream to the start of the next. A minute: an
+    # increment is a folder with at least one file, and a day has 1,440 of them.
     interval_s: float = 60.0
-    # Offsets in one increment. Ten million: some minutes of two cores, which are the most that a
-    # kill undoes. A read of everything, `once`, is one increment however long it is.
+    # The most offsets of one increment. Ten million: some minutes of two cores, which is the most
+    # that a kill undoes. In the mode `once` all offsets are one increment.
     max_records: int | None = 10_000_000
-    # Conf of the session.
+    # Conf of the Spark session.
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: `source`, parsed.
+    read_options: ReadOptions = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        options = parse_read_options({**self.source, "cloudEvents": "true"})
+        object.__setattr__(self, "read_options", options)

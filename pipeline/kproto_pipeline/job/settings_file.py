@@ -1,8 +1,7 @@
-"""The file of a job, `pipeline.toml`: its sections and keys, and errors that name them.
+"""Parses a job's file, `pipeline.toml`, into `JobSettings`, by one table of sections and keys.
 
-Owns the table of keys. Reads TOML into `JobSettings`; starts nothing. An error names the file and
-the key, and the nearest key where one is unknown; the value of an option of the data source, the
-writer or Spark never stands in it.
+An error names the file and the key, and for an unknown key the nearest; it never contains the value
+of an option of the data source, the writer or Spark. Starts nothing.
 """
 
 from __future__ import annotations
@@ -14,106 +13,104 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kproto.schema.nearest import nearest
-from kproto.wire.errors import ConfigurationError
+from kproto.schema.unknown_names import nearest
 
 from ..columns import EVENT_SCHEMA
-from ..spark.options.read_options import parse_read_options
+from ..spark.options.errors import OptionError
+from ..spark.options.option_table import names_that_set
 from .errors import SettingError
 from .settings import FILE_FORMATS, MODES, DeadLetters, JobSettings, Output
 
-__all__ = ["COMMAND_LINE", "read_settings", "settings_of"]
+__all__ = ["COMMAND_LINE", "parse_settings", "read_settings"]
 
-#: What stands for the name of a file in errors about what the command line said.
+#: Takes the place of the file name in errors about arguments.
 COMMAND_LINE: Final = "command line"
 
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 _DURATION: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(second|minute|hour|day|week)s?\s*")
 
-#: The columns that an output can have.
+#: The columns of an output.
 COLUMNS: Final = (*EVENT_SCHEMA.names, "status")
 
 
-class _Wrong(Exception):  # noqa: N818 - never leaves this module
-    """What a value must be."""
+class _WrongValueError(Exception):
+    """A wrong value; the text says what it must be."""
 
 
-def _text(value: object) -> str:
+def _parse_text(value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise _Wrong("a text")
+        raise _WrongValueError("a text")
     return value
 
 
-def _flag(value: object) -> bool:
+def _parse_flag(value: object) -> bool:
     if not isinstance(value, bool):
-        raise _Wrong("true or false")
+        raise _WrongValueError("true or false")
     return value
 
 
-def _mode(value: object) -> str:
+def _parse_mode(value: object) -> str:
     if value not in MODES:
-        raise _Wrong(f"one of {', '.join(MODES)}")
+        raise _WrongValueError(f"one of {', '.join(MODES)}")
     return str(value)
 
 
-def _columns(value: object) -> tuple[str, ...]:
+def _parse_columns(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or any(name not in COLUMNS for name in value):
-        raise _Wrong(f"a list of columns, each one of {', '.join(COLUMNS)}")
+        raise _WrongValueError(f"a list of columns, each one of {', '.join(COLUMNS)}")
     if len(set(value)) != len(value):
-        raise _Wrong("a list of columns, each of them once")
+        raise _WrongValueError("a list of columns, each of them once")
     return tuple(value)
 
 
-def _duration(value: object) -> float:
+def _parse_duration(value: object) -> float:
     found = _DURATION.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise _Wrong('a duration such as "10 seconds", "1 day" or "0 seconds"')
+        raise _WrongValueError('a duration such as "10 seconds", "1 day" or "0 seconds"')
     return float(found[1]) * _SECONDS[found[2]]
 
 
-def _count(value: object) -> int:
+def _parse_count(value: object) -> int:
     if type(value) is not int or value < 1:
-        raise _Wrong("a whole number from 1 on")
+        raise _WrongValueError("a whole number from 1 on")
     return value
 
 
-# Section -> key -> (field of the settings, how its value is read). "" is what stands before the
-# first section.
+# Section -> key -> (field of the settings, parser of its value). "" is the part before the first
+# section.
 _KEYS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[object], Any]]]]] = {
-    "": {"mode": ("mode", _mode)},
+    "": {"mode": ("mode", _parse_mode)},
     "output": {
-        "path": ("path", _text),
-        "format": ("format", _text),
-        "partition_by": ("partition_by", _columns),
-        "overwrite": ("overwrite", _flag),
-        "columns": ("columns", _columns),
-        "state": ("state", _text),
+        "path": ("path", _parse_text),
+        "format": ("format", _parse_text),
+        "partition_by": ("partition_by", _parse_columns),
+        "overwrite": ("overwrite", _parse_flag),
+        "columns": ("columns", _parse_columns),
+        "state": ("state", _parse_text),
     },
-    "dead_letters": {"path": ("path", _text), "format": ("format", _text)},
-    "duplicates": {"window": ("window_s", _duration)},
-    "trigger": {"interval": ("interval_s", _duration)},
-    "limits": {"max_records": ("max_records", _count)},
+    "dead_letters": {"path": ("path", _parse_text), "format": ("format", _parse_text)},
+    "duplicates": {"window": ("window_s", _parse_duration)},
+    "trigger": {"interval": ("interval_s", _parse_duration)},
+    "limits": {"max_records": ("max_records", _parse_count)},
 }
 
-# Sections whose keys are options of somebody else: any name.
-_OPTIONS: Final = ("source", "output.options", "spark")
+# Sections whose keys are options of the data source, the writer or Spark: any name.
+_OPTION_SECTIONS: Final = ("source", "output.options", "spark")
 
-_SECTIONS: Final = (*(name for name in _KEYS if name), *_OPTIONS)
+_SECTIONS: Final = (*(name for name in _KEYS if name), *_OPTION_SECTIONS)
 
-#: Options of the data source that say what the job itself decides, by the modes that refuse them.
-_NOT_IN: Final[Mapping[str, tuple[str, ...]]] = {
+#: The modes that refuse an option of the data source, as the job sets it; names in lower case.
+_REFUSED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "cloudevents": MODES,
-    "endingoffsets": ("incremental", "stream"),
-    "endingtimestamp": ("incremental", "stream"),
-    "endingoffsetsbytimestamp": ("incremental", "stream"),
+    **{name.lower(): ("incremental", "stream") for name in names_that_set("ending_offsets")},
 }
 
 
 def read_settings(path: Path) -> dict[str, Any]:
-    """The content of a file, as TOML has it; `settings_of` says whether it is right.
+    """Reads a TOML file; `parse_settings` validates its content.
 
     Raises:
-        SettingError: it cannot be read.
+        SettingError: the file cannot be read, or is no TOML.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -123,12 +120,11 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise SettingError(f"{path} is no TOML: {error}") from None
 
 
-def settings_of(content: Mapping[str, Any], *, file: str) -> JobSettings:
-    """The settings that a file's content means; `file` is its name, for errors.
+def parse_settings(content: Mapping[str, Any], *, file: str) -> JobSettings:
+    """Parses the content of a file; `file` is its name, for errors.
 
     Raises:
-        SettingError: naming the file and the key.
-        OptionError: naming the option of the data source.
+        SettingError: a setting or an option is wrong; the message names the file and the key.
     """
     sections, options = _sections(content, file)
     fields: dict[str, dict[str, Any]] = {}
@@ -143,22 +139,28 @@ def settings_of(content: Mapping[str, Any], *, file: str) -> JobSettings:
             name, read = known[key]
             try:
                 fields[section][name] = read(value)
-            except _Wrong as wrong:
+            except _WrongValueError as wrong:
                 raise SettingError(f"{file}: {place} is {value!r}; it must be {wrong}") from None
-    settings = JobSettings(
-        source=options["source"],
-        output=Output(
-            **{"path": None, **fields.get("output", {})}, options=options["output.options"]
-        ),
-        dead_letters=_dead_letters(fields.get("dead_letters"), file),
-        spark=options["spark"],
-        **fields[""],
-        **{
-            k: v
-            for name in ("duplicates", "trigger", "limits")
-            for k, v in fields.get(name, {}).items()
-        },
-    )
+    top = fields[""]
+    _check_source(options["source"], top.get("mode", MODES[0]), file)
+    given = {
+        key: value
+        for name in ("duplicates", "trigger", "limits")
+        for key, value in fields.get(name, {}).items()
+    }
+    try:
+        settings = JobSettings(
+            source=options["source"],
+            output=Output(
+                **{"path": None, **fields.get("output", {})}, options=options["output.options"]
+            ),
+            dead_letters=_dead_letters(fields.get("dead_letters"), file),
+            spark=options["spark"],
+            **top,
+            **given,
+        )
+    except OptionError as error:
+        raise SettingError(f"{file}: [source]: {error}") from None
     _check(settings, file)
     return settings
 
@@ -166,19 +168,19 @@ def settings_of(content: Mapping[str, Any], *, file: str) -> JobSettings:
 def _sections(
     content: Mapping[str, Any], file: str
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, dict[str, str]]]:
-    """The sections with keys of ours, and those with options of others."""
+    """Splits the content into sections of the job's keys, and sections of options."""
     sections: dict[str, Mapping[str, Any]] = {"": {}}
-    options: dict[str, dict[str, str]] = {name: {} for name in _OPTIONS}
+    options: dict[str, dict[str, str]] = {name: {} for name in _OPTION_SECTIONS}
     top: dict[str, Any] = {}
     for name, value in content.items():
-        if name not in _KEYS and name not in _OPTIONS:
+        if name not in _KEYS and name not in _OPTION_SECTIONS:
             if isinstance(value, dict):
                 raise SettingError(f"{file}: there is no section [{name}]{_hint(name, _SECTIONS)}")
             top[name] = value
         elif not isinstance(value, dict):
             raise SettingError(f"{file}: {name} is {value!r}; it must be a section, [{name}]")
-        elif name in _OPTIONS:
-            options[name] = dict(_flat(value, name, file))
+        elif name in _OPTION_SECTIONS:
+            options[name] = dict(_flattened(value, name, file))
         else:
             sections[name] = dict(value)
     output = sections.get("output", {})
@@ -186,15 +188,15 @@ def _sections(
         given = output.pop("options")  # type: ignore[attr-defined]
         if not isinstance(given, dict):
             raise SettingError(f"{file}: output.options must be a section, [output.options]")
-        options["output.options"] = dict(_flat(given, "output.options", file))
+        options["output.options"] = dict(_flattened(given, "output.options", file))
     sections[""] = {**sections[""], **top}
     return sections, options
 
 
-def _flat(given: Mapping[str, Any], section: str, file: str, before: str = "") -> Any:
-    """Names with dots in them, which TOML takes for sections within sections, as they were meant.
+def _flattened(given: Mapping[str, Any], section: str, file: str, before: str = "") -> Any:
+    """Yields options by their dotted names, which TOML parses as nested sections.
 
-    `{env = "NAME"}` stands for what an environment variable holds, so that no file need hold it.
+    `{env = "NAME"}` is replaced by the environment variable, so that no file has to hold a secret.
     """
     for key, value in given.items():
         name = f"{before}{key}"
@@ -207,7 +209,7 @@ def _flat(given: Mapping[str, Any], section: str, file: str, before: str = "") -
                 )
             yield name, os.environ[variable]
         elif isinstance(value, dict):
-            yield from _flat(value, section, file, f"{name}.")
+            yield from _flattened(value, section, file, f"{name}.")
         elif isinstance(value, bool):
             yield name, str(value).lower()
         elif isinstance(value, str | int | float):
@@ -227,17 +229,17 @@ def _dead_letters(fields: Mapping[str, Any] | None, file: str) -> DeadLetters | 
     return DeadLetters(**fields)
 
 
-def _check(settings: JobSettings, file: str) -> None:
-    """What no single key can be asked."""
-    for name in settings.source:
-        if settings.mode in _NOT_IN.get(name.lower(), ()):
+def _check_source(source: Mapping[str, str], mode: str, file: str) -> None:
+    """Raises SettingError for an option of the data source that the job sets itself."""
+    for name in source:
+        if mode in _REFUSED_IN.get(name.lower(), ()):
             raise SettingError(
-                f"{file}: source.{name} has no place in the mode {settings.mode}; the job sets it"
+                f"{file}: source.{name} has no place in the mode {mode}; the job sets it"
             )
-    try:
-        parse_read_options({**settings.source, "cloudEvents": "true"})
-    except ConfigurationError as error:
-        raise SettingError(f"{file}: [source]: {error}") from None
+
+
+def _check(settings: JobSettings, file: str) -> None:
+    """Raises SettingError for settings that contradict each other."""
     for name in settings.spark:
         if not name.startswith("spark."):
             raise SettingError(f"{file}: spark.{name} must begin with spark., as Spark's conf does")
@@ -254,8 +256,8 @@ def _output_problem(settings: JobSettings) -> str | None:
         return f"output.state has no place beside the format {output.format}, which keeps it itself"
     if not output.is_files and settings.mode != "once" and output.state is None:
         return (
-            f"output.state is missing; the format {output.format} cannot keep where the job "
-            "stands: name a folder for that"
+            f"output.state is missing; the format {output.format} cannot store the positions of "
+            "the job: name a folder for them"
         )
     if output.overwrite and settings.mode != "once":
         return f"output.overwrite has no place in the mode {settings.mode}, which adds to what is"
@@ -268,8 +270,8 @@ def _output_problem(settings: JobSettings) -> str | None:
     }  # fmt: skip
     if not needed <= kept:
         return (
-            f"output.columns must have {', '.join(sorted(needed - kept))}: by them the job counts "
-            "what it has written, and finds duplicates"
+            f"output.columns must have {', '.join(sorted(needed - kept))}: the job counts rows by "
+            "them, and finds duplicates"
         )
     if letters is not None and letters.format.lower() not in FILE_FORMATS:
         return (

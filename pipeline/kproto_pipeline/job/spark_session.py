@@ -1,4 +1,4 @@
-"""A Spark for a program of ours: begun and ended so that an interrupt leaves nothing behind."""
+"""Starts and stops a Spark session, so that an interrupt leaves no Java process running."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .interrupts import in_own_thread, uninterrupted
+from .interrupts import run_in_thread, uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
-__all__ = ["spark_session", "spark_work"]
+__all__ = ["run_spark_work", "spark_session"]
 
 T = TypeVar("T")
 
-#: How long Java may take to end after Spark has stopped.
-_PATIENCE_S: Final = 20.0
+#: How long Java may take to end after Spark has stopped, in seconds.
+_JAVA_EXIT_TIMEOUT_S: Final = 20.0
 
-#: What holds unless the conf says otherwise: quiet, without a web page, times of events as UTC.
-_QUIET: Final = {
+#: Defaults of every session: no web page, errors only, timestamps in UTC.
+_DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
 }
 
-#: Of a Spark of this machine's own, besides. Its 200 shuffle partitions are made for a cluster.
-_LOCAL: Final = {
+#: Defaults of a local session. Spark's own 200 shuffle partitions suit a cluster.
+_LOCAL_DEFAULTS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
@@ -41,35 +41,35 @@ _LOCAL: Final = {
 
 @contextmanager
 def spark_session(name: str, conf: Mapping[str, str]) -> Iterator[SparkSession]:
-    """A Spark with this conf; all cores of this machine, unless it names another master.
+    """Yields a Spark session with this conf, and stops it after the block.
 
-    So does `spark-submit`, which names it by the environment.
+    The master is all cores of this machine, unless the conf or `spark-submit` names another.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # PySpark warns of pandas versions, here and in its workers; no pandas is used.
+    # PySpark warns about pandas versions, here and in its workers; kproto does not use pandas.
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     os.environ.setdefault("PYTHONWARNINGS", "ignore::FutureWarning")
-    # In a thread: an interrupt that finds Java half begun would leave it behind. PySpark's own
-    # answer to Ctrl-C, a call in the midst of another, is set up in the main thread alone.
+    # In a thread: an interrupt during the start of Java would leave it running. PySpark's own
+    # handler of Ctrl-C, set in the main thread only, calls Java in the middle of another call.
     started: list[SparkSession] = []
     try:
-        in_own_thread(lambda: started.append(_started(name, conf)), lambda: None)
+        run_in_thread(lambda: started.append(_start(name, conf)), lambda: None)
         yield started[0]
     finally:
         with uninterrupted():
             for spark in started:
-                _end(spark)
+                _stop(spark)
 
 
-def _started(name: str, conf: Mapping[str, str]) -> SparkSession:
+def _start(name: str, conf: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which has a conf of its own
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # spark-submit has a conf of its own
     master = conf.get("spark.master", "" if submitted else "local[*]")
-    defaults = dict(_QUIET)
+    defaults = dict(_DEFAULTS)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        defaults |= _LOCAL
+        defaults |= _LOCAL_DEFAULTS
     if master:
         defaults["spark.master"] = master
     builder = SparkSession.builder.appName(name)
@@ -78,36 +78,36 @@ def _started(name: str, conf: Mapping[str, str]) -> SparkSession:
     return builder.getOrCreate()
 
 
-def _end(spark: SparkSession) -> None:
-    """Stop Spark, and wait for its Java: it holds this program's output until it has ended."""
+def _stop(spark: SparkSession) -> None:
+    """Stops Spark, and waits for its Java process, which has this program's stdout open."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
     java = getattr(gateway, "proc", None)
     spark.stop()
     if gateway is None or java is None:
-        return  # it was there before us
+        return  # the session existed before
     gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
     java.stdin.close()
     try:
-        java.wait(_PATIENCE_S)
+        java.wait(_JAVA_EXIT_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         java.kill()
         java.wait()
 
 
-def spark_work(
-    spark: SparkSession, work: Callable[[], T], give_up: Callable[[], object] = lambda: None
+def run_spark_work(
+    spark: SparkSession, work: Callable[[], T], cancel_work: Callable[[], object] = lambda: None
 ) -> T:
-    """What `work` returns. An interrupt cancels Spark's jobs, and is raised when `work` has ended.
+    """Runs `work`, and returns its result. An interrupt cancels Spark's jobs, and is raised after.
 
-    It never finds this program in the midst of a call to Java. `give_up` is called by it, too.
+    The interrupt never aborts a call to Java. It also calls `cancel_work`.
     """
 
     def cancel() -> None:
-        give_up()
-        spark.sparkContext.setLogLevel("OFF")  # each job would tell how it was cancelled
+        cancel_work()
+        spark.sparkContext.setLogLevel("OFF")  # otherwise each cancelled job logs an error
         spark.sparkContext.cancelAllJobs()
 
-    return in_own_thread(work, cancel)
+    return run_in_thread(work, cancel)

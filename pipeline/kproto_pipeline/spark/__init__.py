@@ -1,1 +1,1 @@
-"""The Spark data source `kproto`: its options, what it plans, and what one task reads."""
+"""The Spark data source `kproto`: its options, its readers of batches and streams, its sink."""

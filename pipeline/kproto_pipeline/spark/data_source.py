@@ -1,6 +1,6 @@
-"""The Spark data source `kproto`: topics as DataFrames, column by column, and back.
+"""The Spark data source `kproto`: reads topics into DataFrames, and writes DataFrames to topics.
 
-Owns what Spark asks first: the name, the columns, a reader or a writer, of batches and of streams.
+Spark asks it for its name, its columns, and a reader or a writer, of a batch or of a stream.
 
     register(spark)
     flights = (
@@ -24,79 +24,91 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from ..columns import EVENT_SCHEMA, RECORD_SCHEMA
 from .options.errors import OptionError
-from .options.read_options import parse_columns, parse_read_options
-from .options.write_options import parse_write_options
-from .reading.filters import reader_for
-from .redaction import hide_secrets
-from .releases import as_arrow_schema
+from .options.option_table import parse_any_read, parse_write_options
+from .pyspark_versions import as_arrow_schema
+from .reading.batch_reader import KprotoReader
+from .reading.filter_pushdown import FilterPushdownReader, filters_are_pushed
+from .redaction import set_redaction_patterns
+from .sink.sink_rows import check_columns
+from .sink.writers import KprotoStreamWriter, KprotoWriter
 from .streaming.stream_reader import KprotoStreamReader
-from .writing.rows import check_columns
-from .writing.writers import KprotoStreamWriter, KprotoWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from .options.write_options import WriteOptions
-    from .reading.range_reader import KprotoReader
+    from .options.option_table import ReadOptions, WriteOptions
 
 __all__ = ["KprotoDataSource", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make `spark.read.format("kproto")` known to a session.
+    """Registers `format("kproto")` in a session, and extends its redaction patterns.
 
     On a local master without PYSPARK_PYTHON, workers get this process's interpreter. Spark would
-    take the first `python3` on the PATH, which need not have this package. The session is told
-    what it must hide of our options, besides what it hides already (`redaction`).
+    take the first `python3` on the PATH, which need not have this package.
     """
     if "PYSPARK_PYTHON" not in os.environ:
         context = getattr(spark, "_sc", None)  # a Spark Connect session has none
         if context is not None and context.master.startswith("local"):
             context.pythonExec = sys.executable
-    hide_secrets(spark)
+    set_redaction_patterns(spark)
     try:
         spark.dataSource.register(KprotoDataSource)
     except AnalysisException as error:
-        # PySpark 4.0 and 4.1 refuse the name of a source that they have found by themselves: ours.
+        # PySpark 4.0 and 4.1 refuse to register a source that they have discovered by themselves.
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
 
 
 class KprotoDataSource(DataSource):
-    """Kafka topics; options as in `read_options`.
+    """Kafka topics as a Spark data source; `option_table` has its options.
 
     The columns are those of Spark's JVM connector (`headers` with `includeHeaders`), or with
     `cloudEvents` those of `EVENT_SCHEMA`. A schema given to `spark.read.schema(…)` may name any
     of them in any order; the others are then not decoded at all.
     """
 
+    _parsed: ReadOptions | None = None
+
     @classmethod
     def name(cls) -> str:
         return "kproto"
 
     def schema(self) -> StructType:
-        return from_arrow_schema(_offered(self.options))
+        return from_arrow_schema(_columns(self._read_options()))
 
     def reader(self, schema: StructType) -> KprotoReader:
-        options = parse_read_options(self.options)
-        return reader_for(options, _checked_schema(schema, _offered(self.options)))
+        options = self._read_options().for_batch()
+        reader = FilterPushdownReader if filters_are_pushed() else KprotoReader
+        return reader(options, _checked_schema(schema, _columns(options)))
 
     def streamReader(self, schema: StructType) -> KprotoStreamReader:  # noqa: N802 - Spark's name
-        options = parse_read_options(self.options, streaming=True)
-        return KprotoStreamReader(options, _checked_schema(schema, _offered(self.options)))
+        options = self._read_options().for_stream()
+        return KprotoStreamReader(options, _checked_schema(schema, _columns(options)))
 
     def writer(self, schema: StructType, overwrite: bool) -> KprotoWriter:
-        return KprotoWriter(*self._writing(schema, overwrite))
+        return KprotoWriter(*self._write_options(schema, overwrite))
 
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: StructType, overwrite: bool
     ) -> KprotoStreamWriter:
-        return KprotoStreamWriter(*self._writing(schema, overwrite))
+        return KprotoStreamWriter(*self._write_options(schema, overwrite))
 
-    def _writing(self, schema: StructType, overwrite: bool) -> tuple[WriteOptions, pa.Schema]:
+    def _read_options(self) -> ReadOptions:
+        """Returns the parsed options of a read.
+
+        Spark pickles the data source after `schema`, and asks for the reader in another process:
+        the parsed options go along, so that the text is parsed once.
+
+        Raises:
+            OptionError: an option is unknown, missing or wrong.
+        """
+        if self._parsed is None:
+            self._parsed = parse_any_read(self.options)
+        return self._parsed
+
+    def _write_options(self, schema: StructType, overwrite: bool) -> tuple[WriteOptions, pa.Schema]:
         options = parse_write_options(self.options)
         if overwrite:
             raise OptionError(
@@ -112,24 +124,23 @@ class KprotoDataSource(DataSource):
         return "KprotoDataSource()"
 
 
-def _offered(options: Mapping[str, str]) -> pa.Schema:
-    """The columns that a read with these options has, a batch or a stream."""
-    include_headers, cloud_events = parse_columns(options)
-    if cloud_events:
+def _columns(options: ReadOptions) -> pa.Schema:
+    """Returns the columns that a read with these options offers."""
+    if options.cloud_events:
         return EVENT_SCHEMA
-    if include_headers:
+    if options.include_headers:
         return RECORD_SCHEMA
     return RECORD_SCHEMA.remove(RECORD_SCHEMA.get_field_index("headers"))
 
 
 def _checked_schema(schema: StructType, offered: pa.Schema) -> pa.Schema:
-    """The schema that Spark asks for, in Arrow's terms.
+    """Returns the schema that Spark asks for as an Arrow schema.
 
     Raises:
-        OptionError: it names a column that is not there, twice, or with another type.
+        OptionError: the schema names a column that does not exist, twice, or with another type.
     """
-    for place, name in enumerate(schema.names):
-        if name in schema.names[:place]:
+    for index, name in enumerate(schema.names):
+        if name in schema.names[:index]:
             raise OptionError(f"the schema names column {name!r} twice; name each once")
     wanted = as_arrow_schema(schema)
     for field in wanted:

@@ -1,8 +1,8 @@
-"""What Spark must not print of the options of a source or a sink, in its own words.
+"""Extends Spark's redaction patterns by the secrets in the options of the source and the sink.
 
-Owns the patterns, and how a session is told. Spark hides by itself what looks like a password, a
-secret or a token. A private key that stands in an option does not look like one, and a server of
-Spark Connect keeps each request as text; both are shown in plans, pages and event logs.
+Spark itself redacts options whose names look like a password, a secret or a token. A private key in
+an option has another name, and a Spark Connect server keeps each request as text; without these
+patterns plans, web pages and event logs would show both.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["PATTERNS", "hide_secrets", "with_pattern"]
+__all__ = ["PATTERNS", "add_pattern", "set_redaction_patterns"]
 
-#: What is hidden, by the setting of Spark that says so: options of a plan, matched by name or
-#: value; and in the text of a request to Connect an option with its value.
+#: Spark setting -> pattern: options of a plan, matched by name or value; and an option with its
+#: value in the text of a request to Connect.
 PATTERNS: Final[Mapping[str, str]] = {
     "spark.sql.redaction.options.regex": r"(?i:^kafka\.(?:sasl|ssl)\.)|PRIVATE KEY-----",
     "spark.sql.redaction.string.regex": (
@@ -26,19 +26,19 @@ PATTERNS: Final[Mapping[str, str]] = {
     ),
 }
 
-#: What Spark hides in options where nobody has said anything; a setting replaces it.
+#: Spark's defaults, which a setting would replace.
 _DEFAULTS: Final[Mapping[str, str]] = {"spark.sql.redaction.options.regex": "(?i)url"}
 
 
-def hide_secrets(spark: SparkSession) -> None:
-    """Have this session hide the secrets of our options, besides what it hides already."""
+def set_redaction_patterns(spark: SparkSession) -> None:
+    """Adds the patterns to those that the session has."""
     for name, pattern in PATTERNS.items():
-        said = spark.conf.get(name, None) or _DEFAULTS.get(name, "")
-        spark.conf.set(name, with_pattern(said, pattern))
+        current = spark.conf.get(name, None) or _DEFAULTS.get(name, "")
+        spark.conf.set(name, add_pattern(current, pattern))
 
 
-def with_pattern(said: str, pattern: str) -> str:
-    """A pattern that matches what `said` does, and `pattern`; as it was if that is in it."""
-    if pattern in said:
-        return said
-    return f"(?:{said})|(?:{pattern})" if said else pattern
+def add_pattern(current: str, pattern: str) -> str:
+    """Returns a pattern that matches `current` or `pattern`; `current` if that contains it."""
+    if pattern in current:
+        return current
+    return f"(?:{current})|(?:{pattern})" if current else pattern

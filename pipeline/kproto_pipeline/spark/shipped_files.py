@@ -1,7 +1,7 @@
-"""Files that a property names, where Spark has shipped them: `--files`, `spark.files`, `addFile`.
+"""Resolves files that a property names to the folder of files that Spark ships to this process.
 
-Owns where such a file is found. Each worker has its own folder, so that a name alone says enough
-everywhere; a path from the root is taken as it is. Reads no file.
+Spark ships files by `--files`, `spark.files` and `addFile`. Each worker has a folder of its own, so
+a name without a path works everywhere; an absolute path stays as it is. Reads no file.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pyspark import SparkFiles
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["found_here"]
+__all__ = ["resolve_shipped_files"]
 
-#: How the names of properties end whose values are the names of files, Java's and librdkafka's.
-_NAMES_A_FILE: Final = ".location"
+#: The end of the names of properties whose value is a file, Java's and librdkafka's.
+_FILE_SUFFIX: Final = ".location"
 
 
-def found_here(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties, with the full path of each file that lies where Spark ships files to.
+def resolve_shipped_files(properties: Mapping[str, str]) -> dict[str, str]:
+    """Returns the properties, with the full path of each file that Spark has shipped.
 
-    A file that lies in the working directory comes first, as without Spark.
+    A file in the working directory has precedence, as without Spark.
     """
     return {
-        name: _path(value) if name.endswith(_NAMES_A_FILE) else value
+        name: _path(value) if name.endswith(_FILE_SUFFIX) else value
         for name, value in properties.items()
     }
 
@@ -34,14 +34,14 @@ def found_here(properties: Mapping[str, str]) -> dict[str, str]:
 def _path(value: str) -> str:
     if Path(value).is_absolute() or Path(value).exists():
         return value
-    shipped = _shipped_to()
+    shipped = _shipped_folder()
     if shipped is None or not (shipped / value).is_file():
         return value
     return str(shipped / value)
 
 
-def _shipped_to() -> Path | None:
-    """Spark's folder for files of this process; None where no Spark runs."""
+def _shipped_folder() -> Path | None:
+    """Returns Spark's folder for the files of this process; None outside of Spark."""
     if SparkFiles._is_running_on_worker or SparkFiles._sc is not None:
         return Path(SparkFiles.getRootDirectory())
     return None

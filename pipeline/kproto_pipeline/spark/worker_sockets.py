@@ -1,13 +1,12 @@
-"""The connection between a worker's Python and its JVM, which need not wait before it sends.
+"""Disables delays on the TCP connection between a worker's Python and its JVM.
 
-Both ends of it write in several small pieces, by TCP with Nagle's algorithm: the second piece goes
-out when the first is acknowledged, and an acknowledgement takes its time, 40 ms on Linux. That is
-once for what a task is to do, and once for its rows: most of what a small micro-batch takes. Only
-Spark's sockets of the Unix domain (`spark.python.unix.domain.socket.enabled`, from PySpark 4.1)
-have none of it.
+Both ends write several small segments over TCP with Nagle's algorithm: the second segment waits for
+the acknowledgement of the first, which Linux delays by 40 ms. That happens once for the task and
+once for its rows, and is most of the time of a small micro-batch. Spark's Unix domain sockets
+(`spark.python.unix.domain.socket.enabled`, from PySpark 4.1) are not affected.
 
-What is unpickled in a worker is the first of ours that runs there, before the task is read to its
-end: so it is there that the connection is told.
+Unpickling a reader or writer is the first code of kproto that runs in a worker, before the task has
+been read completely: so `__setstate__` sets the socket options.
 """
 
 from __future__ import annotations
@@ -21,37 +20,37 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["ForWorkers", "send_at_once"]
+__all__ = ["WorkerSocketTuning", "disable_socket_delays"]
 
-#: The open files of this process, where the system tells them there: on Linux.
-_OPEN: Final = Path("/proc/self/fd")
+#: The open files of this process, on Linux.
+_OPEN_FILES: Final = Path("/proc/self/fd")
 
 
-class ForWorkers:
-    """What is pickled for a worker: where it arrives, the connection to the JVM is told."""
+class WorkerSocketTuning:
+    """A base of objects that are pickled for a worker: unpickling sets its socket options."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if "pyspark.worker" in sys.modules:
-            send_at_once()
+            disable_socket_delays()
 
 
-def send_at_once() -> None:
-    """Let the connections of this process that end on this machine neither collect nor delay.
+def disable_socket_delays() -> None:
+    """Sets TCP_NODELAY and TCP_QUICKACK on the connections of this process to this machine.
 
-    What was received is acknowledged now, as are the next few segments; what is written goes out at
-    once, from now on. Nothing where the system tells no open files.
+    Received segments are acknowledged at once, as are the next few; writes are sent at once from
+    now on. Does nothing on systems without `/proc/self/fd`.
     """
     with suppress(OSError):
-        for opened in _OPEN.iterdir():
-            with suppress(OSError, ValueError):  # it was closed meanwhile
-                _tell(int(opened.name))
+        for file in _OPEN_FILES.iterdir():
+            with suppress(OSError, ValueError):  # the file was closed meanwhile
+                _set_options(int(file.name))
 
 
-def _tell(descriptor: int) -> None:
+def _set_options(descriptor: int) -> None:
     if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
         return
-    # A descriptor of its own: closing it leaves the connection as it is.
+    # A duplicated descriptor: closing it does not close the connection.
     with socket.socket(fileno=os.dup(descriptor)) as connection:
         if (
             connection.family in {socket.AF_INET, socket.AF_INET6}

@@ -1,8 +1,8 @@
 """librdkafka's mock cluster, whose leaders move by order: `BROKERS TOPIC PARTITIONS`.
 
 Prints the bootstrap servers, then carries out what it reads, a line each, and answers "ok" or the
-error: `move PARTITION NODE`, `down NODE`, `up NODE`, `refuse KEY TIMES CODE`. Python's face of
-librdkafka has none of this, so the library itself is called.
+error: `move PARTITION NODE`, `down NODE`, `up NODE`, `delay NODE MS` (of each answer), `refuse KEY
+TIMES CODE`. The Python package has none of this, so the script calls the C library itself.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ ORDERS: dict[str, Callable[..., object]] = {
     "move": lambda at, node: rd.rd_kafka_mock_partition_set_leader(cluster, topic, at, node),
     "down": lambda node: rd.rd_kafka_mock_broker_set_down(cluster, node),
     "up": lambda node: rd.rd_kafka_mock_broker_set_up(cluster, node),
+    "delay": lambda node, ms: rd.rd_kafka_mock_broker_set_rtt(cluster, node, ms),
     "refuse": refuse,
 }
 

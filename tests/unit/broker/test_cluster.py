@@ -102,7 +102,7 @@ async def test_nothing_is_lost_or_doubled_while_nodes_stop_and_start() -> None:
         assert cluster.leader_epoch("t", 0) >= 3
 
 
-async def test_a_stopped_node_keeps_its_port_and_takes_nobody_in() -> None:
+async def test_stopped_node_keeps_port_and_rejects_clients() -> None:
     async with Cluster(brokers=2) as cluster:
         address = cluster.broker(1).bootstrap
         assert can_connect(address)
@@ -119,7 +119,7 @@ async def test_a_stopped_node_keeps_its_port_and_takes_nobody_in() -> None:
     assert not can_connect(address)
 
 
-async def test_a_node_starts_only_within_the_life_of_its_cluster() -> None:
+async def test_node_starts_only_while_cluster_listens() -> None:
     cluster = Cluster(brokers=2)
     with pytest.raises(ConfigurationError, match="the cluster does not listen"):
         await cluster.start_broker(1)
@@ -137,10 +137,10 @@ async def test_a_node_starts_only_within_the_life_of_its_cluster() -> None:
         assert can_connect(cluster.broker(2).bootstrap)
 
 
-async def test_a_port_that_somebody_took_is_an_error_and_asked_for_again(
+async def test_taken_port_raises_and_is_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kproto.broker.node.reserve", lambda host, port: None)
+    monkeypatch.setattr("kproto.broker.node.reserve_port", lambda host, port: None)
     async with Cluster(brokers=2) as cluster:
         address = cluster.broker(2).bootstrap
         await cluster.stop_broker(2)
@@ -153,7 +153,7 @@ async def test_a_port_that_somebody_took_is_an_error_and_asked_for_again(
         assert can_connect(address)
 
 
-async def test_a_fetch_that_waits_hears_that_the_leader_moved() -> None:
+async def test_waiting_fetch_is_answered_when_leader_moves() -> None:
     async with Cluster() as cluster, Client(cluster.bootstrap) as client:
         topic = cluster.create_topic("t")
         wanted = FetchPartition(partition=0, partition_max_bytes=1 << 20)
@@ -264,14 +264,14 @@ async def test_nodes_of_an_old_release() -> None:
     ("brokers", "racks", "expected"),
     [(0, None, "brokers is 0"), (2, ("a",), "racks is"), (1, "a", "racks is")],
 )
-def test_clusters_that_cannot_be(
+def test_invalid_cluster_settings_raise(
     brokers: int, racks: tuple[str, ...] | str | None, expected: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=expected):
         Cluster(brokers, racks=racks)
 
 
-def test_one_release_is_named() -> None:
+def test_conflicting_releases_raise() -> None:
     with pytest.raises(ConfigurationError, match=r"release is '2.8', and in settings '3.9.2'"):
         Cluster(release="2.8", settings=BrokerSettings(release="3.9.2"))
     assert Cluster(release="2.8", settings=BrokerSettings(release="2.8")).nodes == (1, 2, 3)
@@ -280,7 +280,7 @@ def test_one_release_is_named() -> None:
 async def test_a_broker_is_a_cluster_of_one_node() -> None:
     async with Broker() as broker:
         topic = broker.create_topic("t")
-        assert topic.partition(0).led.replicas == (1,)
+        assert topic.partition(0).leader_and_isr.replicas == (1,)
         assert (broker.leader("t"), broker.leader_epoch("t"), broker.in_sync("t")) == (1, 0, (1,))
         assert broker.truncate("t", 0, 0) == 0
         assert broker.leader_epoch("t") == 1
@@ -288,12 +288,12 @@ async def test_a_broker_is_a_cluster_of_one_node() -> None:
             broker.create_topic("u", replication_factor=2)
 
 
-async def test_coordinators_are_there_however_few_partitions_a_topic_may_have() -> None:
+async def test_coordinators_exist_under_small_max_partitions() -> None:
     async with Cluster(2, settings=BrokerSettings(max_partitions=10)) as cluster:
         assert {cluster.coordinator(f"g{number}") for number in range(30)} == {1, 2}
 
 
-async def test_where_all_are_stopped_nobody_coordinates() -> None:
+async def test_no_coordinator_if_all_brokers_are_stopped() -> None:
     async with Cluster(2) as cluster:
         for node in cluster.nodes:
             await cluster.stop_broker(node)

@@ -9,12 +9,12 @@ import pytest
 
 from kproto import BrokerResponseError, ConfigurationError
 from kproto.broker import BrokerSettings
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context
 from kproto.broker.coordinators import CoordinatorType
-from kproto.broker.decisions import Decision, Wait
 from kproto.broker.handlers import KAFKA_APIS
-from kproto.broker.registry import by_key
+from kproto.broker.listeners import Endpoint
+from kproto.broker.registry import Decision, DelayedResponse, by_key
 from kproto.messages.base import Request
 from kproto.messages.describe_cluster_request import DescribeClusterRequest
 from kproto.messages.describe_cluster_response import DescribeClusterResponse
@@ -59,7 +59,7 @@ def asked(state: ClusterState, node: int, request: Request[Any], version: int) -
 
 
 def leaders(state: ClusterState) -> list[int]:
-    return [partition.led.leader for partition in state.topics.named("t").partitions]
+    return [partition.leader_and_isr.leader for partition in state.topics.named("t").partitions]
 
 
 def epochs(state: ClusterState) -> list[int]:
@@ -67,7 +67,9 @@ def epochs(state: ClusterState) -> list[int]:
 
 
 def in_sync(state: ClusterState) -> list[set[int]]:
-    return [set(partition.led.in_sync) for partition in state.topics.named("t").partitions]
+    return [
+        set(partition.leader_and_isr.in_sync) for partition in state.topics.named("t").partitions
+    ]
 
 
 def produced(state: ClusterState, node: int, version: int = 9, acks: int = -1) -> ProduceResponse:
@@ -96,7 +98,7 @@ def test_a_stop_moves_leaders_and_a_start_does_not_move_them_back() -> None:
     assert in_sync(state) == [{1, 2, 3}] * 3
 
 
-def test_nobody_leads_while_the_last_one_of_the_isr_is_away() -> None:
+def test_no_leader_while_last_in_sync_replica_is_stopped() -> None:
     state = cluster()
     for node in (1, 2, 3):
         state.stop(node)
@@ -140,7 +142,7 @@ def test_the_controller_is_alive() -> None:
     assert state.controller_id == 2
 
 
-def test_one_line_for_each_change(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_change_is_one_log_line(caplog: pytest.LogCaptureFixture) -> None:
     state = cluster()
     with caplog.at_level(logging.INFO, "kproto.broker"):
         state.stop(1)
@@ -157,43 +159,47 @@ def test_one_line_for_each_change(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_each_node_measures_what_is_taken_of_it() -> None:
+def test_each_node_measures_quotas_itself() -> None:
     state = cluster()
     entity = (("user", "alice"),)
-    state.metering.table.set(entity, "producer_byte_rate", 10.0)
-    assert state.metering_of(1).produced("alice", "c", 1_000, TIMESTAMP) > 0
-    assert state.metering_of(2).produced("alice", "c", 1, TIMESTAMP) == 0
+    state.quota_manager.table.set(entity, "producer_byte_rate", 10.0)
+    assert state.quota_manager_of(1).record_produce("alice", "c", 1_000, TIMESTAMP) > 0
+    assert state.quota_manager_of(2).record_produce("alice", "c", 1, TIMESTAMP) == 0
 
 
 # Topics
 
 
-def test_replicas_are_three_unless_somebody_says_otherwise() -> None:
+def test_default_replication_factor_is_three() -> None:
     state = cluster()
-    replicas = [partition.led.replicas for partition in state.topics.named("t").partitions]
+    replicas = [
+        partition.leader_and_isr.replicas for partition in state.topics.named("t").partitions
+    ]
     assert replicas == [(1, 2, 3), (2, 3, 1), (3, 1, 2)]
     state = cluster(settings=BrokerSettings(default_replication_factor=1))
-    replicas = [partition.led.replicas for partition in state.topics.named("t").partitions]
+    replicas = [
+        partition.leader_and_isr.replicas for partition in state.topics.named("t").partitions
+    ]
     assert replicas == [(1,), (2,), (3,)]
     (one,) = cluster(None).topics.named("t").partitions[:1]
-    assert one.led.replicas == (1,)
+    assert one.leader_and_isr.replicas == (1,)
 
 
 def test_replicas_outlive_a_rack() -> None:
     state = cluster("a", "a", "b", "b")
     topic = state.plan_topic("u", 4, 2)
     for partition in topic.partitions:
-        assert len({node <= 2 for node in partition.led.replicas}) == 2
-    assert [partition.led.leader for partition in topic.partitions] == [1, 3, 2, 4]
+        assert len({node <= 2 for node in partition.leader_and_isr.replicas}) == 2
+    assert [partition.leader_and_isr.leader for partition in topic.partitions] == [1, 3, 2, 4]
 
 
 def test_a_topic_made_while_a_node_is_stopped() -> None:
     state = cluster()
     state.stop(2)
     first, second = state.plan_topic("u", 2, 3).partitions
-    assert (first.led.replicas, first.led.in_sync) == ((1, 3, 2), (1, 3))
-    assert (second.led.leader, second.led.in_sync) == (3, (3, 1))
-    assert {part.led.replicas for part in state.plan_topic("v", 2, 2).partitions} == {
+    assert (first.leader_and_isr.replicas, first.leader_and_isr.in_sync) == ((1, 3, 2), (1, 3))
+    assert (second.leader_and_isr.leader, second.leader_and_isr.in_sync) == (3, (3, 1))
+    assert {part.leader_and_isr.replicas for part in state.plan_topic("v", 2, 2).partitions} == {
         (1, 3),
         (3, 1),
     }
@@ -208,7 +214,7 @@ def test_a_topic_made_while_a_node_is_stopped() -> None:
 # Leaders
 
 
-def test_a_leader_that_is_chosen() -> None:
+def test_move_leader_elects_the_given_replica() -> None:
     state = cluster()
     state.move_leader("t", 0, 2)
     state.move_leader("t", 0, 2)
@@ -228,17 +234,17 @@ def test_a_fetch_that_waits_is_answered_when_the_leader_moves() -> None:
     )
     woken: list[None] = []
     wait = asked(state, 1, request, 12)
-    assert isinstance(wait, Wait)
-    for watched in wait.wake:
+    assert isinstance(wait, DelayedResponse)
+    for watched in wait.watched:
         watched.watchers.add(lambda: woken.append(None))
     state.move_leader("t", 0, 2)
     assert woken
-    answer = wait.then(False)
+    answer = wait.try_complete(False)
     assert isinstance(answer, FetchResponse)
     assert error_code(answer.responses[0].partitions[0].error_code).name == "FENCED_LEADER_EPOCH"
 
 
-def test_who_writes_to_another_node_is_told_the_leader() -> None:
+def test_produce_to_other_node_names_the_leader() -> None:
     state = cluster("a", "b", "c")
     state.move_leader("t", 0, 2)
     answer = produced(state, 1, version=10)
@@ -252,7 +258,7 @@ def test_who_writes_to_another_node_is_told_the_leader() -> None:
     assert code_of_produced(produced(state, 2, version=10)) == "NONE"
 
 
-def test_who_writes_where_nobody_leads() -> None:
+def test_produce_without_leader_fails() -> None:
     state = cluster()
     for node in (1, 2, 3):
         state.stop(node)
@@ -275,7 +281,9 @@ def test_who_writes_where_nobody_leads() -> None:
         ("9", -1, [3], "NOT_ENOUGH_REPLICAS"),
     ],
 )
-def test_enough_replicas(least: str, acks: int, away: list[int], expected: str) -> None:
+def test_acks_all_needs_min_insync_replicas(
+    least: str, acks: int, away: list[int], expected: str
+) -> None:
     state = cluster()
     state.topics.remove(state.topics.named("t"))
     state.topics.add(state.plan_topic("t", 1, configs={"min.insync.replicas": least}))
@@ -343,7 +351,7 @@ def test_describe_cluster(version: int) -> None:
 @pytest.mark.parametrize(
     ("endpoint_type", "name"), [(2, "MISMATCHED_ENDPOINT_TYPE"), (7, "UNSUPPORTED_ENDPOINT_TYPE")]
 )
-def test_describe_cluster_of_what_is_no_broker(endpoint_type: int, name: str) -> None:
+def test_describe_cluster_of_controllers_is_rejected(endpoint_type: int, name: str) -> None:
     answer = asked(cluster(), 1, DescribeClusterRequest(endpoint_type=endpoint_type), 1)
     assert isinstance(answer, DescribeClusterResponse)
     assert error_code(answer.error_code).name == name
@@ -418,7 +426,7 @@ def end_of(
 
 
 @pytest.mark.parametrize("version", OffsetForLeaderEpochRequest.VALID_VERSIONS)
-def test_where_epochs_end(version: int) -> None:
+def test_offset_for_leader_epoch(version: int) -> None:
     state = cluster()
     produced(state, 1)
     state.move_leader("t", 0, 2)
@@ -433,7 +441,7 @@ def test_where_epochs_end(version: int) -> None:
     assert end_of(state, 3, 0, current=3)[0] == "UNKNOWN_LEADER_EPOCH"
 
 
-def test_a_log_that_lost_its_end() -> None:
+def test_offset_for_leader_epoch_after_truncation() -> None:
     state = cluster()
     for _ in range(3):
         produced(state, 1)

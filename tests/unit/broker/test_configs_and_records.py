@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kproto.broker import BrokerSettings
-from kproto.broker.config_table import _TOPIC, broker_entries
+from kproto.broker.config_entries import _TOPIC, broker_entries
 from kproto.broker.topic_configs import DEFAULTS
 from kproto.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kproto.messages.delete_records_request import (
@@ -136,7 +136,7 @@ def test_the_settings_of_a_broker(version: int) -> None:
         (99, "x", "INVALID_REQUEST"),
     ],
 )
-def test_what_has_no_settings(
+def test_resources_without_configs(
     connection: RawConnection, kind: int, name: str, expected: str
 ) -> None:
     found = describe(connection, 4, kind, name)
@@ -183,7 +183,7 @@ def test_the_settings_of_a_group() -> None:
         assert (other.value, other.config_source) == ("50000", 4)
 
 
-def test_a_resource_of_no_type_spoils_the_request(connection: RawConnection) -> None:
+def test_unknown_resource_type_fails_the_request(connection: RawConnection) -> None:
     wanted = [
         DescribeConfigsResource(resource_type=kind, resource_name="1", configuration_keys=None)
         for kind in (BROKER, 3)
@@ -265,7 +265,7 @@ def test_records_of_compacted_topics(
     assert error == expected
 
 
-def test_a_reader_with_a_session_hears_of_the_new_start(
+def test_fetch_session_returns_new_log_start(
     broker: ThreadedBroker, connection: RawConnection
 ) -> None:
     filled(broker, retention_ms="-1")

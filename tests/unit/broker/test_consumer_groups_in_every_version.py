@@ -85,12 +85,12 @@ def test_consumer_group_heartbeat(connection: RawConnection, version: int, topic
     assert error(connection.exchange(beat(2), version)) == "UNKNOWN_MEMBER_ID"
 
 
-def test_who_makes_up_the_id(connection: RawConnection) -> None:
+def test_member_id_is_generated_by_version(connection: RawConnection) -> None:
     assert len(join(connection, 0, member_id="").member_id) == 22
     assert error(connection.exchange(first(""), 1)) == "INVALID_REQUEST"
 
 
-def test_expressions_come_with_v1(connection: RawConnection) -> None:
+def test_regex_subscription_needs_v1(connection: RawConnection) -> None:
     join(connection, 1, subscribed_topic_names=None, subscribed_topic_regex="t|u")
     told: Any = connection.exchange(beat(1), 1)
     assert [list(it.partitions) for it in told.assignment.topic_partitions] == [[0, 1]]
@@ -125,7 +125,9 @@ def test_consumer_group_describe(connection: RawConnection, version: int) -> Non
 
 
 @pytest.mark.parametrize("version", DescribeGroupsRequest.VALID_VERSIONS)
-def test_for_describe_groups_there_is_none(connection: RawConnection, version: int) -> None:
+def test_describe_groups_does_not_find_consumer_groups(
+    connection: RawConnection, version: int
+) -> None:
     join(connection)
     request = DescribeGroupsRequest(groups=["g"])
     (group,) = connection.exchange(request, version).groups
@@ -155,7 +157,7 @@ def test_list_groups(
     assert listed == [("g", "consumer", "Stable", "consumer")] * found
 
 
-def test_groups_with_members_stay(connection: RawConnection) -> None:
+def test_groups_with_members_are_not_deleted(connection: RawConnection) -> None:
     join(connection)
     delete = DeleteGroupsRequest(groups_names=["g"])
     (result,) = connection.exchange(delete, 2).results
@@ -175,7 +177,7 @@ def commit(epoch: int, version: int) -> OffsetCommitRequest:
 
 
 @pytest.mark.parametrize("version", range(1, 10))
-def test_commits_say_the_epoch_since_v9(connection: RawConnection, version: int) -> None:
+def test_commits_have_member_epoch_since_v9(connection: RawConnection, version: int) -> None:
     join(connection)
     answer = connection.exchange(commit(2, version), version)
     code = error(answer.topics[0].partitions[0])
@@ -183,7 +185,7 @@ def test_commits_say_the_epoch_since_v9(connection: RawConnection, version: int)
 
 
 @pytest.mark.parametrize("version", range(8, 11))
-def test_fetches_may_say_the_epoch_since_v9(connection: RawConnection, version: int) -> None:
+def test_offset_fetches_have_member_epoch_since_v9(connection: RawConnection, version: int) -> None:
     join(connection)
     connection.exchange(commit(2, 9), 9)
     wanted = OffsetFetchRequestGroup(group_id="g", topics=None)
@@ -195,7 +197,7 @@ def test_fetches_may_say_the_epoch_since_v9(connection: RawConnection, version: 
         assert error(group) == "STALE_MEMBER_EPOCH"
 
 
-def test_offsets_of_topics_that_are_read_stay(connection: RawConnection) -> None:
+def test_offsets_of_subscribed_topics_are_not_deleted(connection: RawConnection) -> None:
     join(connection)
     partition = OffsetDeleteRequestPartition(partition_index=0)
     topics = [OffsetDeleteRequestTopic(name="t", partitions=[partition])]
@@ -237,7 +239,7 @@ def test_a_member_of_the_classic_protocol_joins_at_once(connection: RawConnectio
         ),
     ],
 )
-def test_where_the_protocol_is_enabled(settings: BrokerSettings, answered: str) -> None:
+def test_consumer_protocol_can_be_disabled(settings: BrokerSettings, answered: str) -> None:
     with threaded_broker(settings) as broker, RawConnection(broker.bootstrap) as connection:
         connection.exchange(FindCoordinatorRequest(key="g"), 0)
         assert error(connection.exchange(first(), 0)) == answered
@@ -245,7 +247,7 @@ def test_where_the_protocol_is_enabled(settings: BrokerSettings, answered: str) 
         assert error(group) == answered
 
 
-def test_a_coordinator_that_moves_takes_its_groups_along() -> None:
+def test_groups_move_with_their_coordinator() -> None:
     with threaded_cluster(2) as cluster:
         cluster.call(lambda it: it.create_topic("t", partitions=2))
         old, where = coordinator(cluster)

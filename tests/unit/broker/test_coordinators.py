@@ -6,14 +6,14 @@ import pytest
 
 from kproto import BrokerResponseError
 from kproto.broker.coordinators import (
-    Coordinators,
     CoordinatorType,
+    InternalTopicCoordinators,
     check_share_key,
     java_hash,
     partition_of,
 )
-from kproto.broker.elections import after_stop
-from kproto.broker.leadership import NO_LEADER, Leadership
+from kproto.broker.leader_and_isr import NO_LEADER, LeaderAndIsr
+from kproto.broker.leader_election import after_broker_stop
 
 
 @pytest.mark.parametrize(
@@ -40,18 +40,18 @@ def test_the_partition_is_not_negative() -> None:
 def test_internal_topics_are_placed_once_each_and_led_as_others() -> None:
     placed: list[int] = []
 
-    def place(count: int) -> list[Leadership]:
+    def place(count: int) -> list[LeaderAndIsr]:
         placed.append(count)
-        return [Leadership((1, 2), 1, (1, 2)) for _ in range(count)]
+        return [LeaderAndIsr((1, 2), 1, (1, 2)) for _ in range(count)]
 
-    coordinators = Coordinators(place)
+    coordinators = InternalTopicCoordinators(place)
     assert [coordinators.of(CoordinatorType.SHARE, key) for key in "abc"] == [1, 1, 1]
     assert placed == [50]
-    coordinators.change(lambda led: after_stop(led, 1, {2}))
+    coordinators.change(lambda leader_and_isr: after_broker_stop(leader_and_isr, 1, {2}))
     assert coordinators.of(CoordinatorType.SHARE, "a") == 2
     assert coordinators.of(CoordinatorType.TRANSACTION, "a") == 1
     assert placed == [50, 50]
-    coordinators.change(lambda led: after_stop(led, 2, set()))
+    coordinators.change(lambda leader_and_isr: after_broker_stop(leader_and_isr, 2, set()))
     assert coordinators.of(CoordinatorType.SHARE, "a") == NO_LEADER
 
 

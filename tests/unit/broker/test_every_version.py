@@ -33,7 +33,7 @@ from tests.support.raw_connection import RawConnection
 APIS = by_key(handlers.KAFKA_APIS)
 
 
-def test_every_handler_module_is_named_by_its_api_and_says_what_it_does() -> None:
+def test_handler_modules_are_named_and_documented() -> None:
     modules = [
         module for module in iter_modules(handlers.__path__) if module.name.startswith("api_")
     ]
@@ -105,7 +105,7 @@ def test_api_versions(connection: RawConnection, version: int) -> None:
     }
 
 
-def test_unstable_versions_are_offered_when_asked_for() -> None:
+def test_unstable_versions_are_listed_if_enabled() -> None:
     with (
         threaded_broker(BrokerSettings(unstable_versions=True)) as broker,
         RawConnection(broker.bootstrap) as connection,
@@ -223,7 +223,7 @@ def test_metadata_by_id(broker: ThreadedBroker, connection: RawConnection, versi
 
 
 @pytest.mark.parametrize("version", [0, 4, 13])
-def test_metadata_creates_topics_where_that_is_switched_on(version: int) -> None:
+def test_metadata_creates_topics_if_enabled(version: int) -> None:
     with (
         threaded_broker(BrokerSettings(auto_create_topics=True, num_partitions=3)) as broker,
         RawConnection(broker.bootstrap) as connection,

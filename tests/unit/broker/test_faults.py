@@ -44,7 +44,7 @@ def test_a_control_answers_so_many_times(broker: ThreadedBroker, connection: Raw
     assert topics == [1, 1, 0]
 
 
-def test_passing_does_not_count(broker: ThreadedBroker, connection: RawConnection) -> None:
+def test_passed_requests_do_not_count(broker: ThreadedBroker, connection: RawConnection) -> None:
     outcomes: list[Outcome] = [None, MetadataResponse(controller_id=77), None]
 
     def every_second(request: ReceivedRequest) -> Outcome:
@@ -63,7 +63,7 @@ def test_a_control_closes_the_connection(broker: ThreadedBroker, connection: Raw
         assert another.exchange(ASK, 1).controller_id == 1
 
 
-def test_controls_are_asked_in_order_and_a_delay_goes_on_to_the_next() -> None:
+def test_controls_are_called_in_order_and_delay_continues() -> None:
     answer = MetadataResponse(controller_id=77)
 
     def script(it: Broker) -> None:
@@ -115,7 +115,7 @@ def returns_a_class(request: ReceivedRequest) -> Any:
         (returns_a_class, "a control function returned <class"),
     ],
 )
-def test_a_control_that_fails_ends_the_connection_is_named_and_counts(
+def test_failing_control_closes_connection_is_logged_and_counts(
     function: Any,
     fault: str,
     broker: ThreadedBroker,
@@ -134,7 +134,7 @@ def test_a_control_that_fails_ends_the_connection_is_named_and_counts(
 
 
 @pytest.mark.parametrize("ms", [-1, "x", 1.5, None, True])
-def test_a_delay_that_is_no_time(ms: Any) -> None:
+def test_invalid_delay_raises(ms: Any) -> None:
     with pytest.raises(ConfigurationError, match="ms of a Delay is"):
         Delay(ms)
 
@@ -167,7 +167,7 @@ async def test_an_answer_that_is_lost_after_the_append_does_not_store_twice() ->
         assert [record.value for record in broker.records("t")] == [b"once"]
 
 
-async def test_our_client_says_that_the_connection_was_closed() -> None:
+async def test_client_reports_closed_connection() -> None:
     async with Broker() as broker, Client(broker.bootstrap) as client:
         broker.control(lambda _: Close(), request=FetchRequest)
         with pytest.raises(BrokerConnectionError):

@@ -8,10 +8,10 @@ import pytest
 
 from kproto import BrokerResponseError
 from kproto.broker.fetch_sessions import (
-    FetchRound,
-    FetchSessions,
-    RoundAnswer,
-    Sought,
+    CachedPartition,
+    FetchContext,
+    FetchContextResponse,
+    FetchSessionCache,
     next_epoch,
 )
 from kproto.messages.fetch_request import (
@@ -37,9 +37,9 @@ def counting() -> Iterator[int]:
         yield number
 
 
-def sessions(slots: int = 10, eviction_ms: int = 2 * MINUTE) -> FetchSessions:
+def sessions(slots: int = 10, eviction_ms: int = 2 * MINUTE) -> FetchSessionCache:
     numbers = counting()
-    return FetchSessions(slots, eviction_ms, new_id=lambda: next(numbers))
+    return FetchSessionCache(slots, eviction_ms, new_id=lambda: next(numbers))
 
 
 def asks(
@@ -58,7 +58,7 @@ def asks(
     )
 
 
-def found(turn: FetchRound, **fields: object) -> list[tuple[Sought, PartitionData]]:
+def found(turn: FetchContext, **fields: object) -> list[tuple[CachedPartition, PartitionData]]:
     """The same of each partition that is sought."""
     said = {"high_watermark": 5, "log_start_offset": 0, "records": b"", **fields}
     return [
@@ -67,12 +67,12 @@ def found(turn: FetchRound, **fields: object) -> list[tuple[Sought, PartitionDat
     ]
 
 
-def indexes(answer: RoundAnswer) -> list[int]:
+def indexes(answer: FetchContextResponse) -> list[int]:
     return [data.partition_index for _, data in answer.partitions]
 
 
-def begun(its: FetchSessions, *partitions: int, now_ms: int = 0) -> int:
-    turn = its.open_round(asks(0, 0, *partitions), by_id=False, now_ms=now_ms)
+def begun(its: FetchSessionCache, *partitions: int, now_ms: int = 0) -> int:
+    turn = its.new_context(asks(0, 0, *partitions), by_id=False, now_ms=now_ms)
     return turn.answer(found(turn), now_ms).session_id
 
 
@@ -87,9 +87,9 @@ def test_epochs_begin_again_at_1() -> None:
     assert next_epoch(2**31 - 1) == 1
 
 
-def test_a_session_answers_what_is_new() -> None:
+def test_incremental_fetch_returns_changed_partitions() -> None:
     its = sessions()
-    full = its.open_round(asks(0, 0, 0, 1, 2), by_id=False, now_ms=0)
+    full = its.new_context(asks(0, 0, 0, 1, 2), by_id=False, now_ms=0)
     answer = full.answer(found(full), 0)
     assert (answer.error, answer.session_id, indexes(answer)) == (None, 1, [0, 1, 2])
     news: list[dict[str, object]] = [
@@ -104,20 +104,20 @@ def test_a_session_answers_what_is_new() -> None:
         {"high_watermark": 6, "log_start_offset": 2},
         {"high_watermark": 6, "log_start_offset": 2, "diverging_epoch": EpochEndOffset(epoch=1)},
     ]
-    told = []
+    mark_sent = []
     for epoch, fields in enumerate(news, 1):
-        turn = its.open_round(asks(1, epoch), by_id=False, now_ms=0)
+        turn = its.new_context(asks(1, epoch), by_id=False, now_ms=0)
         assert [it.wanted.partition for it in turn.sought] == [0, 1, 2]
-        told.append(bool(indexes(turn.answer(found(turn, **fields), 0))))
-    assert told == [False, True, True, False, True, True, True, True, False, True]
+        mark_sent.append(bool(indexes(turn.answer(found(turn, **fields), 0))))
+    assert mark_sent == [False, True, True, False, True, True, True, True, False, True]
 
 
-def test_who_got_records_is_last_next_time() -> None:
+def test_partition_with_records_moves_to_the_end() -> None:
     its = sessions()
     begun(its, 0, 1, 2)
     orders = []
     for epoch in range(1, 5):
-        turn = its.open_round(asks(1, epoch), by_id=False, now_ms=0)
+        turn = its.new_context(asks(1, epoch), by_id=False, now_ms=0)
         orders.append([it.wanted.partition for it in turn.sought])
         read = found(turn)
         read[0][1].records = b"x"
@@ -125,13 +125,13 @@ def test_who_got_records_is_last_next_time() -> None:
     assert orders == [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]
 
 
-def test_what_the_client_changes_is_kept() -> None:
+def test_session_keeps_changes_of_client() -> None:
     its = sessions()
     begun(its, 0, 1)
-    turn = its.open_round(asks(1, 1, 1, 5, offset=9, forget=(0,)), by_id=False, now_ms=0)
+    turn = its.new_context(asks(1, 1, 1, 5, offset=9, forget=(0,)), by_id=False, now_ms=0)
     assert [(it.wanted.partition, it.wanted.fetch_offset) for it in turn.sought] == [(1, 9), (5, 9)]
     assert indexes(turn.answer(found(turn), 0)) == [5], "of the new one nothing was told"
-    turn = its.open_round(asks(1, 2), by_id=False, now_ms=0)
+    turn = its.new_context(asks(1, 2), by_id=False, now_ms=0)
     assert [it.wanted.fetch_offset for it in turn.sought] == [9, 9]
 
 
@@ -145,15 +145,15 @@ def test_what_the_client_changes_is_kept() -> None:
         (1, 1, True, "FETCH_SESSION_TOPIC_ID_ERROR"),
     ],
 )
-def test_what_is_refused_changes_nothing(
+def test_rejected_request_does_not_change_session(
     session_id: int, epoch: int, by_id: bool, error: str
 ) -> None:
     its = sessions()
     begun(its, 0)
     with pytest.raises(BrokerResponseError) as refused:
-        its.open_round(asks(session_id, epoch, 7), by_id=by_id, now_ms=0)
+        its.new_context(asks(session_id, epoch, 7), by_id=by_id, now_ms=0)
     assert refused.value.name == error
-    turn = its.open_round(asks(1, 1), by_id=False, now_ms=0)
+    turn = its.new_context(asks(1, 1), by_id=False, now_ms=0)
     assert [it.wanted.partition for it in turn.sought] == [0]
 
 
@@ -161,93 +161,93 @@ def test_what_is_refused_changes_nothing(
 def test_a_full_fetch_ends_the_session_it_names(epoch: int) -> None:
     its = sessions()
     begun(its, 0)
-    turn = its.open_round(asks(1, epoch, 0), by_id=False, now_ms=0)
+    turn = its.new_context(asks(1, epoch, 0), by_id=False, now_ms=0)
     assert len(its) == 0
     assert turn.answer(found(turn), 0).session_id == (2 if epoch == 0 else 0)
 
 
-def test_a_session_without_partitions_is_over() -> None:
+def test_session_without_partitions_is_closed() -> None:
     its = sessions()
     begun(its, 0)
-    turn = its.open_round(asks(1, 1, forget=(0,)), by_id=False, now_ms=0)
+    turn = its.new_context(asks(1, 1, forget=(0,)), by_id=False, now_ms=0)
     answer = turn.answer(found(turn), 0)
     assert (answer.session_id, indexes(answer), len(its)) == (0, [], 0)
 
 
-def test_an_answer_that_another_request_overtook() -> None:
+def test_overtaken_response_is_invalid_session_epoch() -> None:
     its = sessions()
     begun(its, 0)
-    slow = its.open_round(asks(1, 1), by_id=False, now_ms=0)
-    its.open_round(asks(1, 2), by_id=False, now_ms=0)
+    slow = its.new_context(asks(1, 1), by_id=False, now_ms=0)
+    its.new_context(asks(1, 2), by_id=False, now_ms=0)
     answer = slow.answer(found(slow, records=b"x"), 0)
     assert (answer.error, answer.session_id) == ("INVALID_FETCH_SESSION_EPOCH", 1)
     assert answer.partitions == []
 
 
-def test_there_are_only_so_many() -> None:
+def test_cache_has_limited_slots() -> None:
     its = sessions(slots=2)
     assert [begun(its, 0, 1), begun(its, 0), begun(its, 0, 1, 2)] == [1, 2, 0], "none is old"
     assert len(its) == 2
 
 
-def test_the_one_that_nobody_uses_gives_way() -> None:
+def test_least_recently_used_session_is_evicted() -> None:
     its = sessions(slots=2)
     begun(its, 0, 1, 2)
     begun(its, 0, 1)
-    its.open_round(asks(1, 1), by_id=False, now_ms=2 * MINUTE)
+    its.new_context(asks(1, 1), by_id=False, now_ms=2 * MINUTE)
     assert begun(its, 0, now_ms=2 * MINUTE) == 0
     assert begun(its, 0, now_ms=2 * MINUTE + 1) == 3, "smaller, but in use"
-    its.open_round(asks(1, 2), by_id=False, now_ms=2 * MINUTE + 1)
+    its.new_context(asks(1, 2), by_id=False, now_ms=2 * MINUTE + 1)
     with pytest.raises(BrokerResponseError, match="no fetch session 2"):
-        its.open_round(asks(2, 1), by_id=False, now_ms=2 * MINUTE + 1)
+        its.new_context(asks(2, 1), by_id=False, now_ms=2 * MINUTE + 1)
 
 
-def test_a_smaller_one_that_is_old_gives_way_to_a_larger() -> None:
+def test_smaller_old_session_is_evicted_for_larger() -> None:
     its = sessions(slots=2)
     begun(its, 0, 1)
     begun(its, 0)
     for session_id in (1, 2):
-        its.open_round(asks(session_id, 1), by_id=False, now_ms=3 * MINUTE)
+        its.new_context(asks(session_id, 1), by_id=False, now_ms=3 * MINUTE)
     assert begun(its, 0, now_ms=3 * MINUTE) == 0, "it is not larger"
     assert begun(its, 0, 1, now_ms=3 * MINUTE) == 3
     assert begun(its, 0, 1, 2, now_ms=3 * MINUTE) == 4
     assert begun(its, 0, 1, 2, 3, now_ms=3 * MINUTE) == 0, "both are new"
 
 
-def test_without_a_place_there_are_none() -> None:
+def test_no_session_without_slots() -> None:
     assert begun(sessions(slots=0), 0) == 0
 
 
-def test_what_is_not_sent_is_told_again() -> None:
+def test_throttled_partitions_are_returned_again() -> None:
     its = sessions()
     begun(its, 0, 1)
     request = asks(1, 1)
-    turn = its.open_round(request, by_id=False, now_ms=0)
+    turn = its.new_context(request, by_id=False, now_ms=0)
     answer = turn.answer(found(turn, high_watermark=8), 0)
     topic = FetchableTopicResponse(topic="t", partitions=[data for _, data in answer.partitions])
     response = FetchResponse(session_id=1, responses=[topic])
-    assert its.not_sent(request, response) == 1
-    turn = its.open_round(asks(1, 2), by_id=False, now_ms=0)
+    assert its.on_throttled(request, response) == 1
+    turn = its.new_context(asks(1, 2), by_id=False, now_ms=0)
     assert indexes(turn.answer(found(turn, high_watermark=8), 0)) == [0, 1]
 
 
-def test_a_session_of_which_the_client_does_not_hear_is_none() -> None:
+def test_session_of_throttled_response_is_discarded() -> None:
     its = sessions()
     request = asks(0, 0, 0)
-    turn = its.open_round(request, by_id=False, now_ms=0)
+    turn = its.new_context(request, by_id=False, now_ms=0)
     answer = turn.answer(found(turn), 0)
-    assert its.not_sent(request, FetchResponse(session_id=answer.session_id)) == 0
+    assert its.on_throttled(request, FetchResponse(session_id=answer.session_id)) == 0
     assert len(its) == 0
 
 
 def test_ids_are_positive_and_differ() -> None:
-    its = FetchSessions()
+    its = FetchSessionCache()
     ids = {begun(its, 0) for _ in range(100)}
     assert len(ids) == 100
     assert all(1 <= session_id < 2**31 for session_id in ids)
 
 
-def test_an_id_that_is_taken_is_not_given_again() -> None:
+def test_used_session_id_is_not_generated_again() -> None:
     given = iter([7, 7, 7, 8])
-    its = FetchSessions(new_id=lambda: next(given))
+    its = FetchSessionCache(new_id=lambda: next(given))
     assert [begun(its, 0), begun(its, 0)] == [7, 8]

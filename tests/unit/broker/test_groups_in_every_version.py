@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kproto.broker import BrokerSettings
-from kproto.broker.groups import Moment
+from kproto.broker.groups import ClockReading
 from kproto.messages.delete_groups_request import DeleteGroupsRequest
 from kproto.messages.describe_groups_request import DescribeGroupsRequest
 from kproto.messages.find_coordinator_request import FindCoordinatorRequest
@@ -109,7 +109,7 @@ def test_join_group_of_two_members(
 
 def _members(broker: Any) -> list[str]:
     """The member ids of group g."""
-    group = broker._cluster.groups.find("g", Moment(0, 0))
+    group = broker._cluster.groups.find("g", ClockReading(0, 0))
     return list(group.members)
 
 
@@ -295,7 +295,7 @@ def test_delete_groups(connection: RawConnection, version: int) -> None:
     assert connection.exchange(ListGroupsRequest(), 0).groups == []
 
 
-def test_a_client_that_has_no_name() -> None:
+def test_member_id_without_client_id() -> None:
     with threaded_broker() as broker, RawConnection(broker.bootstrap, None) as connection:
         connection.exchange(FindCoordinatorRequest(key="g"), 0)
         answer = connection.exchange(join_request(), 4)
@@ -316,7 +316,7 @@ def test_the_limits_are_settings() -> None:
 
 @pytest.mark.parametrize("version", JoinGroupRequest.VALID_VERSIONS)
 @pytest.mark.parametrize("instance_id", [None, "i" * 32_767])
-def test_a_member_whose_id_would_be_too_long(
+def test_overlong_member_id_is_unknown_server_error(
     version: int, instance_id: str | None, broker: ThreadedBroker
 ) -> None:
     if instance_id is not None and version < 5:
@@ -329,16 +329,14 @@ def test_a_member_whose_id_would_be_too_long(
 
 @pytest.mark.parametrize("version", DescribeGroupsRequest.VALID_VERSIONS)
 @pytest.mark.parametrize("name", ["g" * 32_767, "\0" * 32_767])
-def test_a_group_with_the_longest_name_is_not_there(
-    version: int, name: str, connection: RawConnection
-) -> None:
+def test_longest_group_id_is_not_found(version: int, name: str, connection: RawConnection) -> None:
     (group,) = connection.exchange(DescribeGroupsRequest(groups=[name]), version).groups
     assert (group.group_id, group.group_state) == (name, "Dead")
     assert bool(group.error_message) == (version >= 6)
 
 
 @pytest.mark.parametrize("version", FindCoordinatorRequest.VALID_VERSIONS)
-def test_a_key_of_the_longest_that_nobody_may_look_for(version: int) -> None:
+def test_longest_unauthorized_key_is_rejected(version: int) -> None:
     name = "\0" * 32_767
     with (
         threaded_broker(BrokerSettings(authorizer=True)) as broker,

@@ -15,7 +15,7 @@ KINDS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_listener_is_of_one_of_kafkas_kinds(kind: str) -> None:
+def test_listener_has_security_protocol(kind: str) -> None:
     assert of_kind(kind).security_protocol == kind
 
 
@@ -33,7 +33,7 @@ def test_a_listener_is_of_one_of_kafkas_kinds(kind: str) -> None:
         (lambda: Listener(host="0.0.0.0"), "name one with advertised_host"),
     ],
 )
-def test_what_cannot_work_is_said(make: Callable[[], Any], fault: str) -> None:
+def test_invalid_listener_raises(make: Callable[[], Any], fault: str) -> None:
     with pytest.raises(ConfigurationError, match=fault):
         make()
 
@@ -53,7 +53,7 @@ def test_what_cannot_work_is_said(make: Callable[[], Any], fault: str) -> None:
         ({"tls_handshake_timeout_ms": 0}, "tls_handshake_timeout_ms is 0"),
     ],
 )
-def test_settings_that_do_not_fit_are_said(settings: dict[str, Any], fault: str) -> None:
+def test_conflicting_listener_settings_raise(settings: dict[str, Any], fault: str) -> None:
     with pytest.raises(ConfigurationError, match=fault) as caught:
         BrokerSettings(**settings)
     assert "se\0cret" not in str(caught.value)
@@ -70,7 +70,7 @@ def test_no_secret_is_in_a_repr() -> None:
     assert hash(settings) == hash(settings)
 
 
-def test_without_listeners_there_is_the_one_of_host_and_port() -> None:
+def test_default_listener_uses_host_and_port() -> None:
     (listener,) = BrokerSettings(port=9093, advertised_host="kafka").all_listeners
     assert listener == Listener(port=9093, advertised_host="kafka")
 
@@ -87,7 +87,7 @@ async def test_each_listener_has_an_address() -> None:
         broker.bootstrap_of("SSL")
 
 
-async def test_a_broker_that_cannot_have_one_address_has_none() -> None:
+async def test_broker_without_one_address_does_not_start() -> None:
     async with Broker() as other:
         port = int(other.bootstrap.rpartition(":")[2])
         broker = Broker(

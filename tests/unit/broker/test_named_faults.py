@@ -19,7 +19,7 @@ from kproto.broker import (
     Throttled,
 )
 from kproto.broker.faults import Refuse
-from kproto.broker.faults.refusing import _PLACES, rest_of
+from kproto.broker.faults.error_responses import _PLACES, split_refused
 from kproto.messages import API_KEYS
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.base import Request
@@ -94,7 +94,7 @@ def test_slow_and_throttled() -> None:
         assert connection.receive().throttle_time_ms == 0  # type: ignore[attr-defined]
 
 
-def test_a_throttled_fetch_comes_without_records_and_without_a_session(
+def test_throttled_fetch_has_no_records_and_no_session(
     topics: ThreadedBroker, connection: RawConnection
 ) -> None:
     connection.exchange(produce(0), 9)
@@ -131,7 +131,9 @@ def test_a_frame_is_cut(
 
 
 @pytest.mark.parametrize(("fault", "written"), [(LoseAnswer(), 1), (SilentConnection(), 0)])
-def test_a_connection_falls_silent(fault: Any, written: int, topics: ThreadedBroker) -> None:
+def test_silenced_connection_answers_nothing(
+    fault: Any, written: int, topics: ThreadedBroker
+) -> None:
     topics.call(lambda it: it.control(fault, request=ProduceRequest, times=1))
     with RawConnection(topics.bootstrap) as connection:
         connection.send(produce(0), 9)
@@ -184,7 +186,7 @@ def test_an_error_for_some_partitions(topics: ThreadedBroker, connection: RawCon
     assert names(it.error_code for it in read.partitions) == ["NONE", "NONE"]
 
 
-def test_a_topic_is_meant_by_its_name_where_a_request_says_its_id(
+def test_topic_id_is_matched_by_topic_name(
     topics: ThreadedBroker, connection: RawConnection
 ) -> None:
     control = topics.call(lambda it: it.control(ErrorCode(NOT_LEADER, times=2, topics={"t": [1]})))
@@ -261,7 +263,7 @@ def test_a_fetch_session_of_which_a_partition_fails(
     assert heard == [[(1, NOT_LEADER)], [(1, "NONE")], []]
 
 
-def test_who_leads_stands_beside_the_error(broker: ThreadedBroker) -> None:
+def test_injected_leader_error_names_leader(broker: ThreadedBroker) -> None:
     broker.call(lambda it: (it.create_topic("t"), it.control(ErrorCode(NOT_LEADER))))
     wanted = FetchPartition(partition_max_bytes=9)
     topic = FetchTopic(topic_id=broker.topic_id("t"), partitions=[wanted])
@@ -320,8 +322,10 @@ OLD_GROUP = OffsetFetchRequest(
         (GROUPS, 8, "groups.error_code"),
     ],
 )
-def test_where_a_code_stands(request_: Request[Any], version: int, path: str) -> None:
-    rest, answer = rest_of(request_, version, Refuse(15))
+def test_error_code_is_set_where_the_api_has_it(
+    request_: Request[Any], version: int, path: str
+) -> None:
+    rest, answer = split_refused(request_, version, Refuse(15))
     assert rest is None
     found: Any = answer
     *lists, last = path.split(".")
@@ -332,7 +336,7 @@ def test_where_a_code_stands(request_: Request[Any], version: int, path: str) ->
     assert again.encode(version) == answer.encode(version)
 
 
-def test_every_row_names_what_there_is() -> None:
+def test_every_row_names_existing_fields() -> None:
     import kproto.messages
 
     for key, places in _PLACES.items():
@@ -349,7 +353,7 @@ def test_every_row_names_what_there_is() -> None:
             assert "error_code" in answered
 
 
-def test_an_api_without_a_place_is_named(broker: ThreadedBroker) -> None:
+def test_api_without_error_code_raises(broker: ThreadedBroker) -> None:
     from kproto.messages.alter_client_quotas_request import AlterClientQuotasRequest
 
     control = broker.call(lambda it: it.control(ErrorCode(NOT_LEADER)))
@@ -360,7 +364,7 @@ def test_an_api_without_a_place_is_named(broker: ThreadedBroker) -> None:
 
 @pytest.mark.parametrize("meant", [["t"], {"t": [1]}, None])
 @pytest.mark.parametrize("version", [12, 13])
-def test_a_topic_that_is_told_by_id_is_meant_by_its_name(
+def test_metadata_by_id_is_matched_by_topic_name(
     version: int, meant: Any, topics: ThreadedBroker, connection: RawConnection
 ) -> None:
     control = topics.call(lambda it: it.control(ErrorCode(6, topics=meant), request=ProduceRequest))
@@ -384,7 +388,7 @@ def test_a_topic_that_is_told_by_id_is_meant_by_its_name(
     assert ends(topics) == [1 + (meant == {"t": [1]}), 1]
 
 
-def test_a_topic_that_is_deleted_by_id_is_meant_by_its_name(
+def test_delete_by_id_is_matched_by_topic_name(
     topics: ThreadedBroker, connection: RawConnection
 ) -> None:
     topics.call(lambda it: it.control(ErrorCode("POLICY_VIOLATION", topics=["t"])))
@@ -398,9 +402,7 @@ def test_a_topic_that_is_deleted_by_id_is_meant_by_its_name(
     assert topics.call(lambda it: list(it.topics)) == ["t"]
 
 
-def test_a_refusal_of_a_function_that_concerns_nothing_passes(
-    topics: ThreadedBroker, connection: RawConnection
-) -> None:
+def test_refusal_of_absent_topic_passes(topics: ThreadedBroker, connection: RawConnection) -> None:
     control = topics.call(lambda it: it.control(lambda _: Refuse(6, {"t": (1,)}), times=1))
     assert names(
         [connection.exchange(produce(0), 9).responses[0].partition_responses[0].error_code]
@@ -432,12 +434,12 @@ def test_a_refusal_of_a_function_that_concerns_nothing_passes(
         (lambda: CutFrame(-1), "after_bytes of a Cut"),
     ],
 )
-def test_a_fault_that_cannot_be(make: Any, message: str) -> None:
+def test_invalid_fault_raises(make: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make()
 
 
-def test_how_often_may_stand_in_the_fault_or_beside_it() -> None:
+def test_times_is_set_in_fault_or_control() -> None:
     broker = Broker()
     assert broker.control(ErrorCode(6)).times == 1
     assert broker.control(ErrorCode(6, times=None)).times is None

@@ -28,7 +28,7 @@ from kproto.messages.offset_fetch_request import (
     OffsetFetchRequestTopics,
 )
 from kproto.protocol.error_codes import error_code
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 from kproto.wire.uuid import ZERO_UUID
 from tests.support.embedded import UNKNOWN_TOPIC_ID, ThreadedBroker
 from tests.support.raw_connection import RawConnection
@@ -139,7 +139,7 @@ def test_offset_commit(broker: ThreadedBroker, connection: RawConnection, versio
 
 
 @pytest.mark.parametrize("version", [1])
-def test_a_commit_of_another_time(
+def test_commit_has_own_timestamp(
     broker: ThreadedBroker, connection: RawConnection, version: int
 ) -> None:
     now_ms = SYSTEM_CLOCK.now_ms()
@@ -153,7 +153,7 @@ def test_a_commit_of_another_time(
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_a_commit_that_says_how_long_it_counts(
+def test_commit_has_own_retention(
     broker: ThreadedBroker, connection: RawConnection, version: int
 ) -> None:
     before_ms = SYSTEM_CLOCK.now_ms()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from kproto import Client, ClientSettings
 from kproto.broker import Broker, BrokerSettings
 from kproto.broker.context import ANONYMOUS, Context
-from kproto.broker.decisions import Wait
 from kproto.broker.handlers import KAFKA_APIS
-from kproto.broker.registry import by_key, handles, served
+from kproto.broker.registry import DelayedResponse, by_key, handles, served_apis
 from kproto.messages.heartbeat_request import HeartbeatRequest
 from kproto.messages.heartbeat_response import HeartbeatResponse
 from kproto.messages.init_producer_id_request import InitProducerIdRequest
@@ -22,10 +21,12 @@ seen: list[Context] = []
 
 
 @handles(HeartbeatRequest, versions=range(1, 3))
-def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> Wait:
+def heartbeat(context: Context, request: HeartbeatRequest, version: int) -> DelayedResponse:
     seen.append(context)
     answer = HeartbeatResponse(throttle_time_ms=request.generation_id + version)
-    return Wait(until=context.deadline(5), wake=(), then=lambda time_is_over: answer)
+    return DelayedResponse(
+        deadline=context.deadline(5), watched=(), try_complete=lambda time_is_over: answer
+    )
 
 
 @handles(MetadataRequest, versions=range(14))
@@ -47,7 +48,7 @@ async def test_an_api_of_a_test() -> None:
     assert context.versions[HeartbeatRequest.API_KEY] == range(1, 3)
 
 
-def test_a_client_may_call_itself_otherwise() -> None:
+def test_client_id_may_change_between_requests() -> None:
     seen.clear()
     with (
         threaded_broker(apis=[heartbeat]) as broker,
@@ -69,5 +70,5 @@ def test_the_later_of_two_counts() -> None:
 
 def test_unstable_versions_are_left_out_unless_asked_for() -> None:
     key = InitProducerIdRequest.API_KEY
-    assert served(KAFKA_APIS, BrokerSettings())[key].versions == range(6)
-    assert served(KAFKA_APIS, BrokerSettings(unstable_versions=True))[key].versions == range(7)
+    assert served_apis(KAFKA_APIS, BrokerSettings())[key].versions == range(6)
+    assert served_apis(KAFKA_APIS, BrokerSettings(unstable_versions=True))[key].versions == range(7)

@@ -9,8 +9,8 @@ import pytest
 from kproto import ConfigurationError
 from kproto.broker import BrokerSettings
 from kproto.broker.handlers import KAFKA_APIS
-from kproto.broker.registry import by_key, served
-from kproto.broker.releases import listed_versions, taken_versions
+from kproto.broker.registry import by_key, served_apis
+from kproto.broker.releases import advertised_versions, supported_versions
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.base import Request
 from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -30,7 +30,7 @@ ASK = MetadataRequest(topics=[])
 def taken(release: Any, **settings: Any) -> dict[int, range]:
     return {
         key: api.versions
-        for key, api in served(KAFKA_APIS, BrokerSettings(release=release, **settings)).items()
+        for key, api in served_apis(KAFKA_APIS, BrokerSettings(release=release, **settings)).items()
     }
 
 
@@ -65,7 +65,7 @@ def test_without_a_release_all_are_taken() -> None:
 
 
 @pytest.mark.parametrize("release", releases())
-def test_every_release_can_be_had(release: str) -> None:
+def test_every_release_is_supported(release: str) -> None:
     its = taken(release)
     assert {0, 1, 2, 3} <= set(its), "what every broker answers"
     assert (18 in its) == (not release.startswith(("0.8", "0.9")))
@@ -78,15 +78,15 @@ def test_a_release_by_its_beginning() -> None:
     assert newest_release("1") == "1.1.1"
 
 
-def test_ranges_of_ones_own() -> None:
+def test_custom_version_ranges() -> None:
     own = {0: range(2, 5), 1: range(100), 99: range(1)}
     assert taken(own) == {0: range(2, 5), 1: range(19)}
-    assert listed_versions(own, taken(own))[0] == range(2, 5)
+    assert advertised_versions(own, taken(own))[0] == range(2, 5)
 
 
-def test_what_was_answered_beside_zookeeper_alone() -> None:
-    assert 38 in taken_versions("2.8"), "delegation tokens"
-    assert 4 not in taken_versions("3.9.2"), "LeaderAndIsr"
+def test_zookeeper_only_versions_are_left_out() -> None:
+    assert 38 in supported_versions("2.8"), "delegation tokens"
+    assert 4 not in supported_versions("3.9.2"), "LeaderAndIsr"
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_was_answered_beside_zookeeper_alone() -> None:
         ({0: range(0, 4, 2)}, "release: the versions of api key 0 are"),
     ],
 )
-def test_a_release_that_there_is_none_of(release: Any, message: str) -> None:
+def test_unknown_release_raises(release: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         BrokerSettings(release=release)
 

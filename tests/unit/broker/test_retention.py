@@ -25,7 +25,7 @@ from kproto.messages.produce_response import ProduceResponse
 from kproto.protocol.error_codes import error_code
 from kproto.records import encode_batch
 from kproto.testing.clock import ManualClock
-from tests.unit.broker.test_decisions import context, decided, produce_request
+from tests.unit.broker.test_handlers import context, decided, produce_request
 from tests.unit.client.scripted_broker import quick
 
 HOUR_MS = 3_600_000
@@ -37,7 +37,7 @@ async def starts(client: Client, topic: str) -> tuple[int, int]:
     return earliest, (await client.list_offsets({part: "latest"}))[part]
 
 
-async def test_records_go_when_their_time_is_over() -> None:
+async def test_records_expire_by_retention_ms() -> None:
     clock = ManualClock()
     async with Broker(clock=clock) as broker, Client(broker.bootstrap) as client:
         broker.create_topic("t", configs={"retention.ms": str(HOUR_MS)})
@@ -61,7 +61,7 @@ async def test_records_go_when_their_time_is_over() -> None:
             assert await starts(client, "t") == (2, 3)
 
 
-async def test_a_fetch_alone_finds_what_is_too_old() -> None:
+async def test_fetch_applies_retention() -> None:
     clock = ManualClock()
     async with Broker(clock=clock) as broker, Client(broker.bootstrap) as client:
         broker.create_topic("t", configs={"retention.ms": "1000"})
@@ -72,7 +72,7 @@ async def test_a_fetch_alone_finds_what_is_too_old() -> None:
             await client.fetch("t", 0, 0)
 
 
-async def test_a_log_keeps_to_its_bytes() -> None:
+async def test_retention_bytes_limits_log() -> None:
     async with Broker() as broker, Client(broker.bootstrap) as client:
         broker.create_topic("t", configs={"retention.bytes": "50000"})
         log = broker.topics["t"].partitions[0].log
@@ -85,7 +85,7 @@ async def test_a_log_keeps_to_its_bytes() -> None:
         assert [record.offset for record in records] == [45, 46, 47, 48, 49]
 
 
-async def test_a_compacted_topic_is_not_cut() -> None:
+async def test_compacted_topic_has_no_retention() -> None:
     clock = ManualClock()
     configs = {"cleanup.policy": "compact", "retention.bytes": "1", "retention.ms": "1"}
     async with Broker(clock=clock) as broker, Client(broker.bootstrap) as client:
@@ -106,7 +106,7 @@ async def produced(client: Client, topic: str, value: bytes, now_ms: int | None 
     return error_code(answer.responses[0].partition_responses[0].error_code).name
 
 
-async def test_what_all_logs_hold_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
+async def test_max_stored_bytes_limits_all_logs(caplog: pytest.LogCaptureFixture) -> None:
     settings = BrokerSettings(max_stored_bytes=100_000)
     async with Broker(settings) as broker, Client(broker.bootstrap) as client:
         broker.create_topic("a")
@@ -121,7 +121,7 @@ async def test_what_all_logs_hold_is_bounded(caplog: pytest.LogCaptureFixture) -
         assert (broker.end_offset("a"), broker.end_offset("b")) == (9, 1)
 
 
-async def test_a_producer_goes_on_when_there_is_room() -> None:
+async def test_producer_continues_after_room_is_freed() -> None:
     async with Broker(BrokerSettings(max_stored_bytes=30_000)) as broker:
         broker.create_topic("a")
         broker.create_topic("b")
@@ -144,7 +144,7 @@ async def test_a_producer_goes_on_when_there_is_room() -> None:
             assert (await sending).offset == 0
 
 
-async def test_a_producer_that_gives_up_says_why() -> None:
+async def test_failed_producer_reports_storage_error() -> None:
     async with Broker(BrokerSettings(max_stored_bytes=10_000)) as broker:
         broker.create_topic("a")
         short = quick(topic_timeout_ms=5_000, delivery_timeout_ms=300)
@@ -153,7 +153,7 @@ async def test_a_producer_that_gives_up_says_why() -> None:
                 await producer.send("a", bytes(10_000))
 
 
-async def test_what_is_too_old_makes_room_before_a_produce_is_refused() -> None:
+async def test_expired_records_free_room_for_produce() -> None:
     clock = ManualClock()
     settings = BrokerSettings(max_stored_bytes=50_000)
     async with Broker(settings, clock=clock) as broker, Client(broker.bootstrap) as client:
@@ -169,7 +169,7 @@ async def test_what_is_too_old_makes_room_before_a_produce_is_refused() -> None:
 @pytest.mark.parametrize(
     ("version", "expected"), [(3, "NOT_LEADER_OR_FOLLOWER"), (4, "KAFKA_STORAGE_ERROR")]
 )
-def test_old_clients_are_told_what_they_know(version: int, expected: str) -> None:
+def test_old_clients_get_known_error_code(version: int, expected: str) -> None:
     """KAFKA_STORAGE_ERROR came with Produce v4; before, Kafka says that it is not the leader."""
     where = context(settings=BrokerSettings(max_stored_bytes=1))
     answer = decided(where, produce_request(), version)

@@ -66,7 +66,7 @@ def test_api_versions_in_an_unknown_version_is_answered_in_v0(
 @pytest.mark.parametrize(
     ("api_key", "version"), [(UNKNOWN_API, 0), (-5, 0), (3, 14), (3, -1), (22, 6), (24, 0)]
 )
-def test_anything_else_unsupported_closes_the_connection(
+def test_other_unsupported_versions_close_the_connection(
     broker: ThreadedBroker, connection: RawConnection, api_key: int, version: int
 ) -> None:
     connection.send_bytes(frame(HEADER.pack(api_key, version, 1, -1), bytes(20)))
@@ -323,7 +323,7 @@ async def test_closing_ends_every_connection_and_leaves_no_task() -> None:
             await writer.wait_closed()
 
 
-async def test_clients_that_come_while_the_broker_closes() -> None:
+async def test_connections_during_close_are_closed() -> None:
     before = asyncio.all_tasks()
     for turns in range(6):
         broker = Broker()
@@ -353,7 +353,7 @@ def no_descriptor_left() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-async def test_too_many_open_files_are_waited_out(
+async def test_accepting_resumes_after_too_many_open_files(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The listener stays readable meanwhile, and must not keep the loop busy."""
@@ -370,7 +370,7 @@ async def test_too_many_open_files_are_waited_out(
             await until(lambda: broker.connections == 1)
 
 
-async def test_closing_while_files_are_short(
+async def test_close_succeeds_with_too_many_open_files(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The next attempt, for which the time has not come, is called off."""

@@ -65,7 +65,7 @@ def test_wrong_settings_are_named(wrong: dict[str, Any]) -> None:
     assert "secret'" not in str(raised.value), "no password is shown"
 
 
-def test_members_have_time_for_a_heartbeat() -> None:
+def test_heartbeat_interval_must_be_below_session_timeout() -> None:
     with pytest.raises(ConfigurationError, match="before its first heartbeat"):
         BrokerSettings(
             group_consumer_min_session_timeout_ms=1, group_consumer_session_timeout_ms=5_000

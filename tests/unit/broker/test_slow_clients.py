@@ -60,7 +60,7 @@ async def test_reading_stops_while_too_much_is_queued() -> None:
         await writer.wait_closed()
 
 
-async def test_sizes_that_clients_announce_take_no_memory() -> None:
+async def test_announced_frame_sizes_take_no_memory() -> None:
     async with Broker() as broker:
         tracemalloc.start()
         try:
@@ -115,7 +115,7 @@ async def slow_client(broker: Broker, seen: list[int]) -> socket.socket:
     return slow
 
 
-async def test_work_stops_while_a_client_does_not_take_its_answers() -> None:
+async def test_processing_pauses_while_client_does_not_read() -> None:
     seen: list[int] = []
     async with Broker(BrokerSettings(max_unsent_bytes=50_000)) as broker:
         with await slow_client(broker, seen):
@@ -123,7 +123,7 @@ async def test_work_stops_while_a_client_does_not_take_its_answers() -> None:
             assert 0 < len(seen) < 50, "45 MB of answers are not piled up in memory"
 
 
-async def test_a_client_that_takes_nothing_is_idle_too() -> None:
+async def test_client_that_reads_nothing_is_idle() -> None:
     seen: list[int] = []
     clock = ManualClock(TIMESTAMP)
     async with Broker(BrokerSettings(max_unsent_bytes=50_000), clock=clock) as broker:
@@ -136,7 +136,7 @@ async def test_a_client_that_takes_nothing_is_idle_too() -> None:
     assert len(seen) < 50
 
 
-async def test_a_broken_frame_of_a_client_that_takes_nothing() -> None:
+async def test_broken_frame_of_client_that_reads_nothing_closes() -> None:
     seen: list[int] = []
     clock = ManualClock(TIMESTAMP)
     async with Broker(BrokerSettings(max_unsent_bytes=100_000_000), clock=clock) as broker:
@@ -170,7 +170,7 @@ async def test_idle_connections_are_closed() -> None:
         assert broker.connections == 0
 
 
-async def test_who_waits_for_an_answer_is_not_idle() -> None:
+async def test_waiting_client_is_not_idle() -> None:
     clock = ManualClock()
     async with Broker(clock=clock) as broker:
         broker.create_topic("t")

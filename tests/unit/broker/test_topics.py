@@ -8,7 +8,8 @@ import pytest
 
 from kproto import BrokerResponseError
 from kproto.broker import BrokerSettings
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
+from kproto.broker.listeners import Endpoint
 from kproto.broker.topic_configs import TopicConfig
 from kproto.broker.topics import Topic, check_topic_name
 
@@ -56,7 +57,7 @@ def test_a_deleted_topic_is_gone_by_name_and_by_id() -> None:
     assert name_of_error(lambda: state.topics.with_id(topic.topic_id)) == "UNKNOWN_TOPIC_ID"
 
 
-def test_settings_that_act() -> None:
+def test_configs_take_effect() -> None:
     config = TopicConfig(
         {
             "max.message.bytes": "5",
@@ -94,7 +95,7 @@ def test_settings_that_act() -> None:
         ("min.cleanable.dirty.ratio", "half"),
     ],
 )
-def test_settings_that_cannot_be(setting: str, value: str | None) -> None:
+def test_invalid_topic_configs_raise(setting: str, value: str | None) -> None:
     assert name_of_error(lambda: TopicConfig({setting: value}, 1000)) == "INVALID_CONFIG"
 
 
@@ -130,7 +131,7 @@ def test_other_settings_are_kept_and_shown() -> None:
         (3, 4, "NOT_LEADER_OR_FOLLOWER"),
     ],
 )
-def test_who_may_be_asked_and_with_which_epoch(node: int, epoch: int, code: str | None) -> None:
+def test_leader_and_epoch_are_checked(node: int, epoch: int, code: str | None) -> None:
     topic = Topic("t", [(1, 2)], TopicConfig({}, 1_000))
     topic.partition(0).log.epochs.begin(3, 0)
     if code is None:

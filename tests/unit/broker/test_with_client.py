@@ -87,7 +87,7 @@ async def test_a_consumer_that_waits_gets_what_comes() -> None:
         assert await asyncio.wait_for(reading, 60) == b"now"
 
 
-async def test_what_a_client_is_told() -> None:
+async def test_client_sees_cluster_metadata() -> None:
     async with Broker() as broker, Client(broker.bootstrap) as client:
         await client.create_topics("t")
         with pytest.raises(BrokerResponseError, match="TOPIC_ALREADY_EXISTS"):
@@ -118,7 +118,7 @@ async def test_deleted_records_are_out_of_range() -> None:
         assert [record.value for record in broker.records("t")] == [b"3", b"4"]
 
 
-async def test_the_public_face_refuses_what_a_client_is_refused() -> None:
+async def test_broker_methods_raise_client_errors() -> None:
     broker = Broker()
     with pytest.raises(ConfigurationError, match="does not listen"):
         _ = broker.bootstrap
@@ -137,7 +137,7 @@ async def test_the_public_face_refuses_what_a_client_is_refused() -> None:
     assert list(broker.topics) == ["t"]
 
 
-async def test_a_port_that_is_taken() -> None:
+async def test_used_port_raises() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         broker = Broker(port=taken.getsockname()[1])
         with pytest.raises(BrokerConnectionError, match="cannot listen"):

@@ -30,6 +30,7 @@ def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_every_release_beside_the_first_and_the_last(capsys: pytest.CaptureFixture[str]) -> None:
     releases = study.releases()
     for release in releases:

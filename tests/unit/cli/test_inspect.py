@@ -119,6 +119,7 @@ def test_header_is_mentioned_for_requests_and_responses_only(
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive
 def test_every_version_of_every_message_can_be_shown(capsys: pytest.CaptureFixture[str]) -> None:
     for name, spec in union().items():
         for version in {spec.valid_versions.lowest, spec.valid_versions.highest}:
@@ -185,7 +186,7 @@ def test_a_reader_that_goes_away_is_no_error(command: list[str]) -> None:
 
 
 def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (ROOT / "docs" / "study.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "study.md").read_text()
     examples = re.findall(
         r"^    \$ kproto (.*)\n((?:(?:    .*)?\n)+?)(?=\n?\S|\Z)", page, re.MULTILINE
     )

@@ -361,9 +361,9 @@ def the_first_record(scene: Scene) -> Awaitable[object]:
     return first(scene.iterate(aiter(scene.consume())))
 
 
-@row("BatchIteration.__anext__")
+@row("RecordListIteration.__anext__")
 def the_first_records(scene: Scene) -> Awaitable[object]:
-    iteration = scene.consume().batches()
+    iteration = scene.consume().record_lists()
     return first(scene.iterate(iteration, lambda fetched: len(fetched.records)))
 
 
@@ -391,7 +391,7 @@ def all_records(scene: Scene) -> Awaitable[object]:
 
 for _kind, _iterate in {
     "RecordIteration": aiter,
-    "BatchIteration": kproto.Consumer.batches,
+    "RecordListIteration": kproto.Consumer.record_lists,
     "ValueIteration": kproto.Consumer.values,
     "RawBatchIteration": kproto.Consumer.raw_batches,
 }.items():

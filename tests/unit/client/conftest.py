@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.async_limits import limit_async_tests
+from tests.support.selection import below
 
 HERE = Path(__file__).parent
 
@@ -16,7 +17,7 @@ LONGEST_S = 120.0
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Limit the tests of this folder."""
-    limit_async_tests([item for item in items if item.path.is_relative_to(HERE)], LONGEST_S)
+    limit_async_tests(below(items, HERE), LONGEST_S)
 
 
 @pytest.fixture(autouse=True)

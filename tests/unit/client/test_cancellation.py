@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.client.fetch.fetch_buffer import (
-    BatchIteration,
+from kproto.client.consumer.record_stream import (
     RawBatchIteration,
     RecordIteration,
+    RecordListIteration,
     ValueIteration,
 )
 from kproto.client.network.connection import BrokerConnection
@@ -36,7 +36,7 @@ PUBLIC = (
     kproto.Producer,
     kproto.Consumer,
     RecordIteration,
-    BatchIteration,
+    RecordListIteration,
     ValueIteration,
     RawBatchIteration,
     BrokerConnection,

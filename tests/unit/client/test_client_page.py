@@ -1,4 +1,7 @@
-"""docs/client.md says what the settings are; its program runs in tests/unit/test_pages.py."""
+"""The pages tell each setting, error and route of the client.
+
+Their programs run in tests/unit/test_pages.py.
+"""
 
 from __future__ import annotations
 
@@ -11,32 +14,35 @@ from kproto.client.metadata.fan_out import SPLITS
 from kproto.client.metadata.routing import ROUTES
 from kproto.client.producer.settings import ProducerSettings
 from tests.support.pages import page_text
+from tools.docs.settings import settings_table
 
-PAGE = page_text("docs/client.md")
+ERRORS = page_text("docs/reference/errors.md")
+REQUESTS = page_text("docs/how-to/requests.md")
 
 
-def rows(heading: str) -> dict[str, str]:
-    """The defaults by name, of the table whose first column has that heading."""
-    table = PAGE[PAGE.index(f"| {heading} |") :].partition("\n\n")[0]
-    return dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", table, re.MULTILINE))
+def rows(of: str) -> dict[str, str]:
+    """The defaults by name, of a table of settings."""
+    table = settings_table(of).replace("\\|", "or")
+    return {
+        name: default.strip('"').replace(",", "")
+        for name, default in re.findall(
+            r"^\| `(\w+)` \| [^|]* \| `([^|]*)` \|", table, re.MULTILINE
+        )
+    }
 
 
 def test_every_setting_of_the_client_with_its_default() -> None:
     wanted = {field.name: str(field.default) for field in dataclasses.fields(ClientSettings)}
-    assert rows("setting") == wanted
+    assert rows("client") == wanted
 
 
 def test_every_setting_of_a_producer_with_its_default() -> None:
     wanted = {field.name: str(field.default) for field in dataclasses.fields(ProducerSettings)}
-    told = {
-        name: default.strip("`").replace(",", "")
-        for name, default in rows("setting of `client.producer`").items()
-    }
-    assert told == wanted
+    assert rows("producer") == wanted
 
 
 def test_every_error() -> None:
-    table = PAGE[PAGE.index("| error |") :].partition("\n\n")[0]
+    table = ERRORS[ERRORS.index("| error |") :].partition("\n\n")[0]
     told = set(re.findall(r"`(\w+Error)`", table))
     public = {name for name in kproto.__all__ if name.endswith("Error")}
     assert told == public - {"KprotoError"}
@@ -44,7 +50,7 @@ def test_every_error() -> None:
 
 def cells(heading: str) -> list[list[str]]:
     """The rows of a table, by its first heading; a bar within a cell is escaped."""
-    table = PAGE[PAGE.index(f"| {heading} |") :].partition("\n\n")[0]
+    table = REQUESTS[REQUESTS.index(f"| {heading} |") :].partition("\n\n")[0]
     rows_of_table = table.replace("\\|", "\0").splitlines()[2:]
     return [
         [cell.strip().replace("\0", "|") for cell in row.strip("| ").split("|")]
@@ -55,7 +61,7 @@ def cells(heading: str) -> list[list[str]]:
 def test_who_answers_which_request() -> None:
     told = {
         (f"{name}Request", who)
-        for who, names in cells("who answers")
+        for who, names in cells("answered by")
         for name in re.findall(r"`(\w+)`", names)
     }
     assert told == {(name, route.value) for name, route in ROUTES.items()}

@@ -2,7 +2,7 @@
 
     python -m tests.unit.cloudevents.normative
 
-writes docs/cloudevents-conformance.md from normative.toml, which stands beside this file.
+writes docs/evidence/cloudevents.md from normative.toml, which stands beside this file.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE.parents[2] / "docs" / "cloudevents-conformance.md"
+PAGE = HERE.parents[2] / "docs" / "evidence" / "cloudevents.md"
 
 OPENING = """# CloudEvents: the normative statements
 
-What the specifications demand of a library, in our own words, and the tests that hold
-`kproto_cloudevents` to it. The tests stand in `tests/unit/cloudevents/`. Statements to people
-(unique ids, encrypted data, how to define an extension) and to authors of other specifications are
-left out. This page is made from `tests/unit/cloudevents/normative.toml`; change that, then run
-`python -m tests.unit.cloudevents.normative`.
+This page has the requirements of the specifications on a library, in our own words, and the tests
+that check them for `kproto_cloudevents`. The tests are in `tests/unit/cloudevents/`. Requirements
+on people (unique ids, encrypted data, how to define an extension) and on authors of other
+specifications are left out. To change this page, change
+`tests/unit/cloudevents/normative.toml` and run `python -m tests.unit.cloudevents.normative`.
 """
 
 

@@ -31,7 +31,7 @@ from kproto_cloudevents import (
     to_json,
     to_kafka,
 )
-from kproto_cloudevents.versions.tables import VERSIONS
+from kproto_cloudevents.versions.version_tables import VERSIONS
 
 pytestmark = pytest.mark.filterwarnings("ignore::kproto_cloudevents.CloudEventWarning")
 

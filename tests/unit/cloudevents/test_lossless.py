@@ -22,8 +22,8 @@ from kproto_cloudevents import (
     to_json,
     to_kafka,
 )
-from kproto_cloudevents.versions.rules import SpecVersion
-from kproto_cloudevents.versions.tables import ALL_VERSIONS
+from kproto_cloudevents.versions.spec_version import SpecVersion
+from kproto_cloudevents.versions.version_tables import ALL_VERSIONS
 
 from .samples import event_of
 

@@ -84,7 +84,12 @@ def test_another_name_of_a_module_gives_the_very_same_objects(alias: str, module
 def test_what_the_documentation_imports_is_there() -> None:
     imported = {
         (match[1], name.strip())
-        for page in ("README.md", "docs/cloudevents.md", "docs/pulsar.md", "docs/pipeline.md")
+        for page in (
+            "README.md",
+            "docs/how-to/cloudevents.md",
+            "docs/how-to/pulsar.md",
+            "docs/how-to/spark-read.md",
+        )
         for match in re.finditer(
             r"^ *from (kproto_cloudevents[\w.]*) import ([\w, ]+)", page_text(page), re.MULTILINE
         )
@@ -125,7 +130,7 @@ def test_any_module_may_be_imported_first() -> None:
 
 
 def test_the_first_program_of_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    opening = page_text("docs/cloudevents.md").partition("## Reading")[0]
+    opening = page_text("docs/how-to/cloudevents.md").partition("## Reading")[0]
     lines = [line[4:] for line in opening.splitlines() if not line or line.startswith("    ")]
     exec("\n".join(lines), {})
     assert capsys.readouterr().out == "order.placed {'total': 12}\n"

@@ -31,8 +31,8 @@ from kproto_cloudevents.pulsar import (
     pulsar_message,
     to_pulsar,
 )
-from kproto_cloudevents.versions.rules import SpecVersion
-from kproto_cloudevents.versions.tables import ALL_VERSIONS
+from kproto_cloudevents.versions.spec_version import SpecVersion
+from kproto_cloudevents.versions.version_tables import ALL_VERSIONS
 
 from .samples import EVENT
 from .test_lossless import BY_TYPE, EVERY_VERSION, FEW, JSON_VALUES, MAPS, PAYLOADS, attribute_texts

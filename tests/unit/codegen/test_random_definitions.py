@@ -13,11 +13,11 @@ from kproto_codegen.emit.package import generate
 from kproto_codegen.errors import DefinitionError
 from kproto_codegen.reading.parser import Definition, parse_definition
 from kproto_codegen.releases.release import Release, format_facts
-from kproto_codegen.rules.between import check_messages
+from kproto_codegen.rules.cross_message_rules import check_messages
 from kproto_codegen.rules.table import checked_spec
 from kproto_codegen.union.changes import release_changes
-from kproto_codegen.union.history import unite
 from kproto_codegen.union.merge import wire_form
+from kproto_codegen.union.release_union import unite
 
 from kproto.schema.layout import layout
 from kproto.schema.specs import MessageSpec

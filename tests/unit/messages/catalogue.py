@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
+from kproto_codegen.emit.kafka_messages import DATA_PATH
 
 from kproto import messages
 from kproto.messages.base import Message
@@ -13,15 +14,29 @@ from kproto.schema.definitions import union
 from kproto.schema.layout import LayoutField, StructLayout, layout
 from kproto.schema.naming import class_name
 
-__all__ = ["NAMES", "SOME_QUICK", "Place", "class_of", "places", "shape_of", "structs"]
+__all__ = [
+    "NAMES",
+    "SOME_EVERYDAY",
+    "SOME_QUICK",
+    "Place",
+    "class_of",
+    "places",
+    "shape_of",
+    "structs",
+]
 
 #: The names of all messages.
 NAMES = sorted(union())
 
 
+def _is_deep(name: str) -> bool:
+    """Returns whether the message is one of those with the most structs inside structs."""
+    return name.startswith("StreamsGroup")
+
+
 def _takes_long(index: int, name: str) -> bool:
-    """Seven of eight, and the messages with the most structs inside structs."""
-    return index % 8 != 0 or name.startswith("StreamsGroup")
+    """Returns True for seven of eight."""
+    return index % 8 != 0 or _is_deep(name)
 
 
 #: The same as parameters of a test that takes its time: a quick run has every eighth of them.
@@ -29,6 +44,21 @@ SOME_QUICK = [
     pytest.param(name, marks=pytest.mark.slow if _takes_long(index, name) else ())
     for index, name in enumerate(NAMES)
 ]
+
+
+def _is_everyday(index: int, name: str) -> bool:
+    """Returns True for messages of the data path and for every fourth of the rest."""
+    return name in DATA_PATH or (index % 4 == 0 and not _is_deep(name))
+
+
+def _marks(index: int, name: str) -> list[pytest.MarkDecorator]:
+    slow = [pytest.mark.slow] if _takes_long(index, name) else []
+    return slow if _is_everyday(index, name) else [*slow, pytest.mark.exhaustive]
+
+
+#: The same for a test that shows of each message what the generator does alike in all: `make test`
+#: has those of the data path and every fourth of the rest, `make exhaustive` all others.
+SOME_EVERYDAY = [pytest.param(name, marks=_marks(index, name)) for index, name in enumerate(NAMES)]
 
 
 def class_of(name: str) -> type[Message]:

@@ -32,7 +32,7 @@ from kproto.testing.instances import Fill, instance
 from kproto.wire.errors import EncodeError
 from kproto.wire.uuid import Uuid
 
-from .catalogue import SOME_QUICK, Place, class_of, places, shape_of
+from .catalogue import SOME_EVERYDAY, Place, class_of, places, shape_of
 
 
 class OddError(Exception):
@@ -162,7 +162,7 @@ def one_of_each_kind(message: Message, version: int) -> list[Place]:
     return list({place.kind: place for place in places(shape, message)}.values())
 
 
-@pytest.mark.parametrize("name", SOME_QUICK)
+@pytest.mark.parametrize("name", SOME_EVERYDAY)
 def test_any_object_in_any_field_is_written_or_refused(name: str) -> None:
     cls = class_of(name)
     version = cls.VALID_VERSIONS[-1]

@@ -21,10 +21,10 @@ from kproto.wire.limits import MAX_TAGGED_FIELDS
 from tests.support.pages import page_text
 from tests.support.selection import rest_slow
 
-from .catalogue import SOME_QUICK, class_of, shape_of
+from .catalogue import SOME_EVERYDAY, class_of, shape_of
 from .worst_shapes import shapes, tagged
 
-#: docs/messages.md promises it: no message takes more memory than this for each byte read.
+#: docs/how-to/messages.md promises it: no message takes more memory than this for each byte read.
 PROMISED = 100
 
 #: What a message takes before its first element: a few objects, and room that lists keep.
@@ -44,7 +44,7 @@ def peak(cls: type[Message], version: int, data: bytes) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("name", SOME_QUICK)
+@pytest.mark.parametrize("name", SOME_EVERYDAY)
 def test_memory_for_the_worst_elements_of_each_array(name: str) -> None:
     cls = class_of(name)
     version = cls.VALID_VERSIONS[-1]
@@ -158,7 +158,7 @@ def test_work_to_explain_is_in_proportion_to_that_of_reading(name: str) -> None:
         assert failing <= (1 + LINES) * reading + 1000, f"{shape.path}, {shape.variant}"
 
 
-@pytest.mark.parametrize("name", rest_slow(sorted(MEASURED), 2))
+@pytest.mark.parametrize("name", rest_slow(sorted(MEASURED), 2, 4))
 def test_to_explain_takes_no_more_memory_than_to_read(name: str) -> None:
     cls, version = class_of(name), MEASURED[name]
     fails(cls, version, b"")
@@ -222,7 +222,7 @@ def test_work_out_of_proportion_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_bound_is_the_one_that_the_documentation_promises() -> None:
-    text = page_text("docs/messages.md")
+    text = page_text("docs/how-to/messages.md")
     promised = re.search(r"at most (\d+) bytes of memory for each byte", " ".join(text.split()))
     assert promised is not None
     assert int(promised[1]) == PROMISED

@@ -14,9 +14,9 @@ from kproto.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from kproto.wire.alike import AlikeStructs
 from kproto.wire.errors import DecodeError
 from kproto.wire.tags import RawTaggedField
+from kproto.wire.uniform_structs import UniformStructs
 
 ARRAYS = ("replica_nodes", "isr_nodes", "offline_replicas")
 
@@ -190,7 +190,7 @@ def test_broken_bytes_are_refused_as_one_by_one(data: st.DataObject) -> None:
     )
     found = outcome(broken)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AlikeStructs, "of", lambda *_: None)
+        patch.setattr(UniformStructs, "of", lambda *_: None)
         assert outcome(broken) == found
 
 

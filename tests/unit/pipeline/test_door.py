@@ -1,4 +1,4 @@
-"""The module by which Spark finds the data source: it loads nothing of ours, and never raises."""
+"""The module by which Spark discovers the data source imports nothing else, and never raises."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ else:
 
 
 @pytest.mark.parametrize("program", [LOADS_NOTHING, GIVES_THE_REAL_ONE, SAYS_WHAT_LACKS])
-def test_the_door(program: str) -> None:
+def test_default_source(program: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )

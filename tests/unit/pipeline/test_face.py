@@ -1,4 +1,4 @@
-"""What can be imported from where, and what is not loaded before it is needed."""
+"""The packages import lazily."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ assert not [name for name in sys.modules if name.startswith(("kproto_pipeline.",
 
 
 def run(program: str) -> None:
-    """In an interpreter of its own, where nothing else has imported anything."""
+    """Runs a program in a new interpreter."""
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def test_columns_are_there_without_spark_and_client() -> None:
+def test_columns_import_neither_spark_nor_client() -> None:
     run(COLUMNS_ALONE)
 
 
-def test_the_package_itself_loads_nothing() -> None:
+def test_package_import_is_lazy() -> None:
     run(FACE_ALONE)

@@ -1,4 +1,4 @@
-"""The zip for clusters: our packages, and nothing that another Python could not load."""
+"""The zip for clusters has kproto's packages, and only files that any Python can load."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def run(package: Path, program: str, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_it_has_our_packages_in_pure_python(package: Path) -> None:
+def test_zip_has_all_packages_in_pure_python(package: Path) -> None:
     with zipfile.ZipFile(package) as archive:
         names = archive.namelist()
     assert {name.partition("/")[0] for name in names} == set(PACKAGES)
@@ -66,29 +66,29 @@ def test_it_has_our_packages_in_pure_python(package: Path) -> None:
     assert "kproto/schema/definitions.jsonl" in names
 
 
-def test_an_error_is_explained_from_inside_the_zip(package: Path) -> None:
-    """What explains it reads the definitions, which are no file of the system then."""
+def test_errors_are_explained_from_the_zip(package: Path) -> None:
+    """The explanation reads the message definitions, which are inside the zip."""
     run(package, EXPLAINS)
 
 
 @pytest.mark.slow
-def test_the_data_source_is_found_in_it(package: Path) -> None:
+def test_data_source_is_imported_from_the_zip(package: Path) -> None:
     run(package, IS_FOUND)
 
 
-def test_it_is_made_from_inside_itself_the_same(package: Path, tmp_path: Path) -> None:
+def test_zip_written_from_the_zip_is_equal(package: Path, tmp_path: Path) -> None:
     run(package, PACKS_ITSELF, str(tmp_path / "again.zip"))
     assert (tmp_path / "again.zip").read_bytes() == package.read_bytes()
 
 
-def test_what_cannot_be_written_leaves_what_was_there(
+def test_failed_write_keeps_the_existing_zip(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([str(tmp_path / "no folder" / "kproto.zip")]) == 1
     assert "was not written" in capsys.readouterr().err
 
 
-def test_a_name_that_spark_would_pass_over_is_refused(tmp_path: Path) -> None:
+def test_name_without_zip_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit):
         main([str(tmp_path / "kproto.whl")])
     assert not list(tmp_path.iterdir())

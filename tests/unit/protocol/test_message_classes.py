@@ -1,6 +1,6 @@
 """A user's own package of messages: on both sides of a connection, with client and broker.
 
-docs/protocol.md is run here as printed, with the package that docs/definitions.md makes.
+docs/how-to/protocol.md runs here as printed with the package that docs/how-to/definitions.md makes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from kproto.protocol.connection import (
     PendingRequests,
     ServerConnection,
     expects_response,
+    read_request,
 )
 from kproto.protocol.message_classes import KAFKA_MESSAGES, MessageClasses, response_of
-from kproto.protocol.received import read_request, read_response
+from kproto.protocol.received import read_response
 from kproto.wire.errors import ConfigurationError, EncodeError
 from tests.support.embedded import threaded_broker
 from tests.support.pages import blocks, page_text, run_program
@@ -36,7 +37,7 @@ from tests.unit.codegen.packages import generate, imported, write_definitions
 
 DEFINITIONS = re.findall(
     r"^`greetings/\w+\.json`\n\n```json\n(.*?)^```",
-    page_text("docs/definitions.md"),
+    page_text("docs/how-to/definitions.md"),
     re.MULTILINE | re.DOTALL,
 )
 
@@ -66,9 +67,9 @@ def definition(kind: str, api_key: int, name: str, versions: str = "0") -> dict[
 
 
 def test_the_page_runs_as_printed(hello: ModuleType) -> None:
-    programs = blocks(page_text("docs/protocol.md"), "python")
+    programs = blocks(page_text("docs/how-to/protocol.md"), "python")
     assert len(programs) == 4
-    run_program("".join(programs), "docs/protocol.md")
+    run_program("".join(programs), "docs/how-to/protocol.md")
 
 
 def test_the_classes_of_an_api_key(hello: ModuleType) -> None:

@@ -22,7 +22,13 @@ from kproto.messages import (
 )
 from kproto.messages.base import Request, Response
 from kproto.messages.describe_client_quotas_response import EntryData, ValueData
-from kproto.protocol.connection import ClientConnection, PendingRequest, PendingRequests
+from kproto.protocol.connection import (
+    ClientConnection,
+    PendingRequest,
+    PendingRequests,
+    ReceivedRequest,
+    read_request,
+)
 from kproto.protocol.framing import frame
 from kproto.protocol.headers import (
     encode_response_header,
@@ -33,12 +39,7 @@ from kproto.protocol.headers import (
     response_header,
     response_header_version,
 )
-from kproto.protocol.received import (
-    ReceivedRequest,
-    ReceivedResponse,
-    read_request,
-    read_response,
-)
+from kproto.protocol.received import ReceivedResponse, read_response
 from kproto.testing.instances import Fill, instance, instances
 from kproto.wire.errors import DecodeError, EncodeError, KprotoError
 from kproto.wire.tags import RawTaggedField

@@ -9,8 +9,8 @@ import pytest
 from kproto.schema.changes import ChangeKind, changes, compare, find_message, message_layout
 from kproto.schema.definitions import union
 from kproto.schema.layout import StructLayout, WireType, layout
-from kproto.schema.nearest import UnknownNameError
 from kproto.schema.release_table import ranges, releases
+from kproto.schema.unknown_names import UnknownNameError
 
 
 def told(message: str, older: int, newer: int) -> list[tuple[str, str, str]]:

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kproto.schema.definitions import union
-from kproto.schema.json_form import json_name
+from kproto.schema.json_converter import json_name
 from kproto.schema.layout import StructLayout, layout
 from kproto.schema.naming import class_name
 from kproto.testing.instances import Fill, instance
 from kproto.wire.errors import DecodeError
-from tests.unit.messages.catalogue import NAMES, SOME_QUICK, class_of
+from tests.unit.messages.catalogue import NAMES, SOME_EVERYDAY, class_of
 
 #: What stands in for a value: one of each kind, and the odd ones of each.
 VALUES: tuple[Any, ...] = (
@@ -75,7 +75,7 @@ def put(name: str, version: int, node: Any, place: tuple[Any, str, str], value: 
         owner[key] = held
 
 
-@pytest.mark.parametrize("name", SOME_QUICK)
+@pytest.mark.parametrize("name", SOME_EVERYDAY)
 def test_any_value_in_any_field_is_read_or_refused(name: str) -> None:
     cls = class_of(name)
     for version in sorted({cls.VALID_VERSIONS[0], cls.VALID_VERSIONS[-1]}):
@@ -90,7 +90,7 @@ def test_any_value_in_any_field_is_read_or_refused(name: str) -> None:
         assert node == before
 
 
-@pytest.mark.parametrize("name", SOME_QUICK)
+@pytest.mark.parametrize("name", SOME_EVERYDAY)
 def test_each_field_without_a_tag_must_be_there(name: str) -> None:
     cls = class_of(name)
     for version in cls.VALID_VERSIONS:

@@ -9,7 +9,7 @@ import pytest
 
 from kproto.schema.definitions import union
 from kproto.schema.kips import version_note, version_notes
-from kproto.schema.nearest import UnknownNameError
+from kproto.schema.unknown_names import UnknownNameError
 from tests.support.environment import ROOT
 
 MOST_USED = """

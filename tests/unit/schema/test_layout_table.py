@@ -11,7 +11,7 @@ from kproto.schema.definitions import union
 from kproto.schema.layout import FORMATS
 from kproto.schema.layout_table import LayoutRow, least_size, message_rows
 from kproto.schema.naming import attribute_name, class_name
-from kproto.schema.nearest import UnknownNameError
+from kproto.schema.unknown_names import UnknownNameError
 from kproto.wire.errors import EncodeError
 
 PAIRS = [(spec.name, version) for spec in union().values() for version in spec.valid_versions]

@@ -8,7 +8,6 @@ import pytest
 from kproto_codegen.releases.release import load_release
 
 from kproto.schema.definitions import union
-from kproto.schema.nearest import UnknownNameError
 from kproto.schema.release_table import (
     api_name,
     api_names,
@@ -17,6 +16,7 @@ from kproto.schema.release_table import (
     ranges,
     releases,
 )
+from kproto.schema.unknown_names import UnknownNameError
 from kproto.schema.versions import NO_VERSIONS, Versions
 from tests.support.environment import ROOT
 

@@ -12,8 +12,8 @@ from kproto.schema import study
 from kproto.schema.definitions import union
 from kproto.schema.glossary import load_glossary
 from kproto.schema.naming import attribute_name
-from kproto.schema.nearest import nearest
 from kproto.schema.specs import FieldSpec, MessageSpec
+from kproto.schema.unknown_names import nearest
 
 
 def paths(message: MessageSpec) -> Iterator[tuple[str, str, FieldSpec]]:

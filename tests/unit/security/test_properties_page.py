@@ -1,4 +1,4 @@
-"""docs/security-properties.md has the table of the data, and its examples work."""
+"""docs/reference/client-properties.md has the table of the data, and its examples work."""
 
 from __future__ import annotations
 

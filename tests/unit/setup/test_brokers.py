@@ -8,7 +8,7 @@ from typing import Self
 import pytest
 
 from tests.support import brokers
-from tests.support.availability import not_available
+from tests.support.availability import PREFIX, missing_lines, not_available, skip_untested
 from tests.support.brokers import Brokers, RunningKafka
 from tests.support.docker_kafka import DockerKafkaError, environment
 from tools.kafka import KafkaStartError
@@ -102,6 +102,28 @@ def test_a_failed_start_is_not_tried_again(
     with pytest.raises(KafkaStartError, match="out of memory"):
         running.get("4.4.0")
     assert happened == []
+
+
+def test_the_summary_has_a_line_for_each_reason_and_what_to_install() -> None:
+    java = "no Java 17 or newer: install a JDK"
+    reasons = [
+        f"Skipped: {PREFIX}Spark: {java}",
+        "Skipped: no IPv6 here",
+        f"Skipped: {PREFIX}a real Kafka 4.4.0: {java}",
+        f"Skipped: {PREFIX}kfake: go: no route\n\tto a proxy; install Go",
+        f"Skipped: {PREFIX}Spark: {java}",
+    ]
+    assert missing_lines(reasons) == [
+        f"3 skipped: Spark, a real Kafka 4.4.0: {java}",
+        "1 skipped: kfake: go: no route to a proxy; install Go",
+    ]
+    (long,) = missing_lines([f"{PREFIX}kfake: {'word ' * 1000}"])
+    assert len(long) < 400
+
+
+def test_what_to_install_stands_behind_the_reason() -> None:
+    with pytest.raises(pytest.skip.Exception, match="a broker: no Java; install a JDK"):
+        skip_untested("a broker", "no Java", "a JDK")
 
 
 def test_a_missing_part_skips_here_and_fails_under_ci(monkeypatch: pytest.MonkeyPatch) -> None:

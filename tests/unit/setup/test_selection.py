@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.selection import LONGEST, TOGETHER, claim, group_of, longest_first
+from tests.support.selection import (
+    LONGEST,
+    TOGETHER,
+    broker_files_without_group,
+    claim,
+    group_of,
+    longest_first,
+    shuffle,
+)
 
 ROOT = Path(__file__).parents[3]
 
@@ -32,8 +41,9 @@ def test_every_row_is_a_place_that_is_there() -> None:
 class Named:
     """Of an item, what is looked at."""
 
-    def __init__(self, nodeid: str) -> None:
+    def __init__(self, nodeid: str, *fixtures: str) -> None:
         self.nodeid = nodeid
+        self.fixturenames = fixtures
 
 
 def test_the_longest_groups_come_first_and_all_else_stays_in_order() -> None:
@@ -47,6 +57,40 @@ def test_the_longest_groups_come_first_and_all_else_stays_in_order() -> None:
     items: list[Any] = [Named(each) for each in ids]
     longest_first(items)
     assert [item.nodeid for item in items] == [ids[at] for at in (2, 4, 0, 1, 3)]
+
+
+def shuffled(ids: list[str], seed: int) -> list[str]:
+    items: list[Any] = [Named(each) for each in ids]
+    shuffle(items, seed)
+    return [item.nodeid for item in items]
+
+
+def test_shuffled_tests_stay_beside_those_of_their_file_and_files_beside_their_group() -> None:
+    files = [f"tests/{kind}/test_{name}.py" for kind in ("kafka", "spark") for name in "ab"]
+    files += [f"tests/unit/test_{name}.py" for name in "abcd"]
+    ids = [f"{file}::test_{number}" for file in files for number in range(5)]
+    orders = {tuple(shuffled(ids, seed)) for seed in range(5)}
+    assert len(orders) == 5
+    for order in orders:
+        assert sorted(order) == sorted(ids)
+        assert len(list(groupby(order, key=lambda it: it.partition("::")[0]))) == len(files)
+        assert len(list(groupby(order, key=group_of))) == 6
+        assert list(order) != sorted(order)
+
+
+def test_the_order_of_a_seed_is_the_same_in_every_process() -> None:
+    ids = [f"tests/unit/test_{name}.py::test_{number}" for name in "abc" for number in range(3)]
+    assert shuffled(ids, 3) == shuffled(list(reversed(ids)), 3)
+
+
+def test_files_that_share_a_broker_and_have_no_group_are_told() -> None:
+    items: list[Any] = [
+        Named("tests/kafka/test_client.py::test_a", "kafka_brokers"),
+        Named("tests/unit/wire/test_varints.py::test_b", "tmp_path"),
+        Named("tests/unit/proxy/test_proxy.py::test_c", "tmp_path", "secured"),
+        Named("tests/unit/proxy/test_proxy.py::test_d", "secured"),
+    ]
+    assert broker_files_without_group(items) == ["tests/unit/proxy/test_proxy.py"]
 
 
 def test_the_longest_are_groups_of_tests_that_share_servers() -> None:

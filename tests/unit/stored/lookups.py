@@ -12,7 +12,7 @@ def uuid_of(high: int, low: int) -> Uuid:
     return Uuid(high.to_bytes(8, "big") + low.to_bytes(8, "big"))
 
 
-def types_of(kind: str, module: str, suffix: str = "") -> dict[int | None, str]:
+def record_types_of(kind: str, module: str, suffix: str = "") -> dict[int | None, str]:
     return {
         spec.api_key: name.removesuffix(suffix)
         for name, spec in union().items()

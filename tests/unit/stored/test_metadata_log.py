@@ -25,7 +25,7 @@ from kproto.stored.metadata_log import (
 from kproto.testing.strategies import messages
 from kproto.wire.errors import ConfigurationError, DecodeError, EncodeError
 
-from .lookups import class_of, types_of, uuid_of
+from .lookups import class_of, record_types_of, uuid_of
 
 METADATA_RECORDS = [
     (
@@ -69,8 +69,8 @@ def test_metadata_records_are_framed_as_kafka_does(
 
 
 def test_the_table_holds_every_record_of_the_definitions() -> None:
-    assert METADATA_TOPICS["__cluster_metadata"] == types_of("metadata", "metadata")
-    assert METADATA_TOPICS["__remote_log_metadata"] == types_of("metadata", "storage")
+    assert METADATA_TOPICS["__cluster_metadata"] == record_types_of("metadata", "metadata")
+    assert METADATA_TOPICS["__remote_log_metadata"] == record_types_of("metadata", "storage")
 
 
 @given(st.data())

@@ -17,7 +17,7 @@ from kproto.messages import (
     OffsetCommitValue,
 )
 from kproto.messages.group_metadata_value import MemberMetadata
-from kproto.stored.coordinator import CoordinatorRecord
+from kproto.stored.coordinator_records import CoordinatorRecord
 from tools.storm.group_log import (
     Conversions,
     Written,

@@ -23,9 +23,10 @@ from kproto.messages import (
 )
 from kproto.messages.alter_user_scram_credentials_request import ScramCredentialUpsertion
 from kproto.messages.base import Message
+from kproto.protocol.connection import read_request
 from kproto.protocol.framing import FrameReader, frame
 from kproto.protocol.headers import encode_request_header, encode_response_header
-from kproto.protocol.received import read_request, read_response
+from kproto.protocol.received import read_response
 from kproto.schema.secrets import SECRETS
 from kproto.study import (
     Node,
@@ -204,8 +205,8 @@ def test_a_request_that_no_definition_knows(key: int, version: int) -> None:
 
 
 def test_a_refusal_of_api_versions_comes_in_the_form_of_v0() -> None:
-    refusal = ApiVersionsResponse(error_code=35)
-    data = frame(b"\0\0\0\7" + refusal.encode(0))
+    api_error = ApiVersionsResponse(error_code=35)
+    data = frame(b"\0\0\0\7" + api_error.encode(0))
     root = annotate_frame(data, ApiVersionsResponse, 4)
     assert faults(root) == []
     assert root.children[2].child("error_code").meaning == "UNSUPPORTED_VERSION"

@@ -17,7 +17,7 @@ from kproto.messages.produce_request import PartitionProduceData, TopicProduceDa
 from kproto.protocol.framing import frame
 from kproto.protocol.headers import encode_request_header, encode_response_header
 from kproto.records import encode_batch
-from kproto.stored.coordinator import COORDINATOR_TOPICS
+from kproto.stored.coordinator_records import COORDINATOR_TOPICS
 from kproto.stored.metadata_log import METADATA_TOPICS
 from kproto.study import (
     annotate,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kproto.study import read_bytes
 from kproto.wire.errors import ConfigurationError
+from tests.support.availability import skip_untested
 
 DATA = bytes(range(40, 96)) + bytes(80) + b"end"
 
@@ -122,7 +123,9 @@ def test_a_star_may_not_stand_for_too_much() -> None:
 def printed_by(command: str, data: bytes) -> bytes:
     name, *options = command.split()
     if shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed")
+        package = {"xxd": "xxd", "hexdump": "bsdextrautils", "od": "coreutils"}[name]
+        missing = f"{name} is not on the PATH"
+        skip_untested("hex dumps of other programs", missing, f"it (Debian: {package})")
     return subprocess.run([name, *options], input=data, capture_output=True, check=True).stdout
 
 

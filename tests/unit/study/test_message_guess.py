@@ -133,7 +133,7 @@ def test_responses_of_brokers_are_guessed(message: Message, version: int, part: 
 
 
 @pytest.mark.parametrize(
-    "name", rest_slow([name for name in NAMES if name.endswith("Request")][::6], 4)
+    "name", rest_slow([name for name in NAMES if name.endswith("Request")][::6], 4, 9)
 )
 def test_a_request_with_its_header_is_the_first_guess(name: str) -> None:
     cls = class_of(name)

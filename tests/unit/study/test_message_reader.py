@@ -14,7 +14,7 @@ from kproto.study import annotate, nodes
 from kproto.testing.instances import instances
 from kproto.testing.strategies import any_message
 from tests.support.environment import ROOT
-from tests.unit.messages.catalogue import SOME_QUICK, class_of
+from tests.unit.messages.catalogue import SOME_EVERYDAY, SOME_QUICK, class_of
 from tests.unit.messages.test_broken_bytes import mutations, truncations
 
 from .agreement import check_agreement, check_values, message_fault
@@ -42,7 +42,7 @@ def test_any_message(drawn: tuple[Message, int]) -> None:
     check_values(type(message), version, type(message).decode(data, version), root)
 
 
-@pytest.mark.parametrize("name", SOME_QUICK)
+@pytest.mark.parametrize("name", SOME_EVERYDAY)
 def test_broken_bytes_have_the_fault_that_decode_tells(name: str) -> None:
     cls = class_of(name)
     source = random.Random(name)

@@ -22,9 +22,8 @@ from kproto.messages.create_delegation_token_response import CreateDelegationTok
 from kproto.messages.envelope_request import EnvelopeRequest
 from kproto.messages.envelope_response import EnvelopeResponse
 from kproto.messages.metadata_request import MetadataRequest
-from kproto.protocol.connection import ClientConnection
+from kproto.protocol.connection import ClientConnection, read_request
 from kproto.protocol.framing import frame
-from kproto.protocol.received import read_request
 from kproto.proxy.event_log import event_as_text
 from kproto.study.conversations import Conversation, Event, Kind, Side
 from kproto.study.redaction import redact_frame, redacted_json

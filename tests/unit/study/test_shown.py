@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 
 import pytest
 
@@ -24,12 +25,13 @@ from kproto.testing.instances import Fill, instance
 from tests.support.pages import page_text
 from tests.unit.messages.catalogue import NAMES, class_of
 
-PAGE = page_text("docs/decode.md")
+PAGE = page_text("docs/how-to/decode.md")
 BATCH = encode_batch([(b"k", b"v", [("h", None)], 0)], compression="gzip")
 
 
+@cache
 def trees() -> list[Node]:
-    """Trees that between them have nodes of every kind."""
+    """Returns trees that between them have nodes of every kind."""
     sent = encode_request_header(MetadataRequest, 9, 7, "me")
     sent = frame(sent, MetadataRequest(topics=None).encode(9), b"behind")
     wrapped = encode_message_set([(b"k", b"v", (), 0)], magic=1, compression="gzip")
@@ -48,13 +50,10 @@ def trees() -> list[Node]:
     return made
 
 
-TREES = trees()
-
-
 def test_each_node_has_the_keys_of_the_page() -> None:
     keys = re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE)
     assert len(keys) == 14
-    for tree in TREES:
+    for tree in trees():
         waiting = [to_json(tree)]
         while waiting:
             node = waiting.pop()
@@ -65,12 +64,12 @@ def test_each_node_has_the_keys_of_the_page() -> None:
 def test_the_page_names_every_kind_and_no_other() -> None:
     section = PAGE.partition("The kinds are")[2].partition("\n\n")[0]
     told = set(re.findall(r"`([^`]+)`", section))
-    found = {node.kind for tree in TREES for node in nodes(tree)}
+    found = {node.kind for tree in trees() for node in nodes(tree)}
     assert found == told
 
 
 def test_json_of_any_value_is_json() -> None:
-    for tree in TREES:
+    for tree in trees():
         json.dumps(to_json(tree), allow_nan=False)
 
 

@@ -18,9 +18,13 @@ from kproto.messages import (
 )
 from kproto.messages.fetch_response import FetchableTopicResponse, PartitionData
 from kproto.records import Record, encode_batch
-from kproto.stored import control
-from kproto.stored.control import ControlRecord, decode_control_record, encode_control_record
-from kproto.stored.coordinator import (
+from kproto.stored import control_records
+from kproto.stored.control_records import (
+    ControlRecord,
+    decode_control_record,
+    encode_control_record,
+)
+from kproto.stored.coordinator_records import (
     COORDINATOR_TOPICS,
     CoordinatorRecord,
     decode_coordinator_record,
@@ -68,8 +72,12 @@ def control_nodes(key: bytes | None, value: bytes | None) -> tuple[Node, Node]:
 
 
 def test_the_table_of_control_records_is_that_of_stored() -> None:
-    assert {kind: name for kind, (name, _) in stored_records._CONTROL.items()} == control._CLASSES
-    assert {kind for kind, (_, own) in stored_records._CONTROL.items() if own} == control._MARKERS
+    assert {
+        kind: name for kind, (name, _) in stored_records._CONTROL.items()
+    } == control_records._CLASSES
+    assert {
+        kind for kind, (_, own) in stored_records._CONTROL.items() if own
+    } == control_records._MARKERS
 
 
 @settings(max_examples=60, deadline=None)
@@ -138,6 +146,23 @@ def test_a_control_batch() -> None:
     assert key_node.child("type").meaning == "ABORT"
     assert value_node.child("EndTxnMarker").child("coordinator_epoch").value == 5
     assert faults(key_node) == faults(value_node) == []
+
+
+@pytest.mark.parametrize("topic", ["", GROUPS, METADATA])
+def test_a_control_batch_is_shown_as_one_in_every_topic(topic: str) -> None:
+    """Key 00 00 00 01 would be a LegacyOffsetCommit as a record of a coordinator."""
+    commit = CoordinatorRecord(OffsetCommitKey(group="g", topic="t"), OffsetCommitValue(offset=42))
+    marker = encode_control_record(ControlRecord(1, EndTxnMarker(coordinator_epoch=5)))
+    assert marker[0].hex() == "00000001"
+    data = encode_batch([(*encode_coordinator_record(commit), (), 0)], is_transactional=True)
+    data += encode_batch([(*marker, (), 0)], is_control=True, is_transactional=True, base_offset=1)
+    first, control = annotate_records(data, records_of=topic).children
+    assert faults(control) == []
+    (record,) = control.child("records").children
+    assert record.child("key").child("type").meaning == "COMMIT"
+    assert record.child("value").child("EndTxnMarker").child("coordinator_epoch").value == 5
+    if topic == GROUPS:
+        assert faults(first) == []
 
 
 def test_the_topic_of_a_fetch_says_what_its_records_are() -> None:

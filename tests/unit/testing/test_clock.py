@@ -10,7 +10,7 @@ import pytest
 from kproto import Client
 from kproto.broker import Broker
 from kproto.clock import SYSTEM_CLOCK
-from kproto.testing.clock import ManualClock, MovedClock
+from kproto.testing.clock import ManualClock, SkewedClock
 
 
 async def test_time_stands_still_until_it_is_turned() -> None:
@@ -126,7 +126,7 @@ async def test_the_clock_of_the_machine() -> None:
 
 
 async def test_a_clock_that_goes_wrong_moves_the_time_of_day_alone() -> None:
-    clock = MovedClock(-5000)
+    clock = SkewedClock(-5000)
     before, moved, after = (each.now_ms() for each in (SYSTEM_CLOCK, clock, SYSTEM_CLOCK))
     assert before <= moved + 5000 <= after
     clock.move(3_605_000)

@@ -1,4 +1,4 @@
-"""docs/testing.md names what there is; its programs run in test_pages.py."""
+"""docs/how-to/testing.md names what there is; its programs run in test_pages.py."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.pages import blocks, page_text
 
 
 def test_the_strategies_are_tested_and_named() -> None:
-    page = page_text("docs/testing.md")
+    page = page_text("docs/how-to/testing.md")
     assert len(re.findall(r"^def test_", blocks(page, "python")[0], re.MULTILINE)) == 6
     for name in strategies.__all__:
         assert f"`{name}" in page

@@ -44,7 +44,7 @@ from kproto.testing.strategies import (
 )
 from kproto.wire.errors import ConfigurationError, EncodeError
 from kproto.wire.uuid import ZERO_UUID
-from tests.unit.messages.catalogue import SOME_QUICK
+from tests.unit.messages.catalogue import SOME_EVERYDAY
 
 #: What a caller without a type checker may pass.
 NO_STRATEGY: Any = None
@@ -77,7 +77,7 @@ def find(
     return hypothesis.find(values, lambda value: bool(wanted(value)), settings=bounded)
 
 
-@pytest.mark.parametrize("name", SOME_QUICK)
+@pytest.mark.parametrize("name", SOME_EVERYDAY)
 def test_every_message_comes_back_as_it_was_drawn(name: str) -> None:
     cls = class_of(name)
 
@@ -94,7 +94,7 @@ def test_every_message_comes_back_as_it_was_drawn(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("name", SOME_QUICK)
+@pytest.mark.parametrize("name", SOME_EVERYDAY)
 def test_every_message_is_refused_when_one_field_is_wrong(name: str) -> None:
     cls = class_of(name)
 

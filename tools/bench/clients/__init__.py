@@ -1,1 +1,1 @@
-"""One module a client, all with the same works, and what they share; `worker` runs one of them."""
+"""One module per client, all with the same works, and their shared code; `worker` runs one work."""

@@ -1,6 +1,6 @@
 """The works of the bench by confluent-kafka: librdkafka, with idempotence.
 
-Lists of `consume` are its fastest way to read, so every row that reads uses them.
+Lists from `consume` are its fastest way to read, so every row that reads uses them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .task import (
 
 
 class Deliveries:
-    """Counts records that were acknowledged."""
+    """Counts acknowledged records."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -48,7 +48,7 @@ def producer_of(task: Task, **settings: object) -> Any:
 
 
 def for_throughput(task: Task) -> Any:
-    """A producer that takes all records without making the caller wait, and is warm."""
+    """Returns a warm producer whose queue takes all records without blocking the caller."""
     producer = producer_of(
         task,
         **{
@@ -63,7 +63,7 @@ def for_throughput(task: Task) -> Any:
 
 
 def produce(task: Task) -> Measured:
-    """`produce` and `poll(0)` for each, and one `flush`."""
+    """Calls `produce` and `poll(0)` for each record, and `flush` once."""
     records = records_of_chunk(task)
     sizes = chunks(task.records)
     delivered = Deliveries()
@@ -80,7 +80,7 @@ def produce(task: Task) -> Measured:
 
 
 def produce_batch(task: Task) -> Measured:
-    """`produce_batch`, a list a call; it takes no headers."""
+    """Calls `produce_batch` with lists; it takes no headers."""
     made = [
         {"value": VALUE} if key is None else {"value": VALUE, "key": key}
         for key, _ in records_of_chunk(task)
@@ -102,8 +102,8 @@ def consumer_of(task: Task) -> Any:
     settings = {
         "bootstrap.servers": task.bootstrap,
         "group.id": "bench",
-        # By default it fetches nothing for a second once 100,000 messages wait, which one that
-        # reads as fast as this has read in a tenth of that.
+        # By default it stops fetching for a second once 100,000 messages wait, which a caller of
+        # this speed has read in a tenth of that.
         "fetch.queue.backoff.ms": 10,
     }
     consumer = Consumer(settings)
@@ -159,7 +159,7 @@ def values(task: Task) -> Measured:
 
 
 def send(task: Task) -> Measured:
-    """One after the other: `produce` and `flush`."""
+    """Sends one record after the other with `produce` and `flush`."""
     producer = producer_of(task, **{"linger.ms": 0})
     delivered = Deliveries()
     for _ in range(SENDS_TO_WARM):
@@ -178,7 +178,7 @@ def send(task: Task) -> Measured:
 
 
 def concurrent(task: Task) -> Measured:
-    """All handed over, then one `flush`, round after round."""
+    """Produces all records of a round, then flushes once, round after round."""
     made = keys(task.records)
     producer = producer_of(task)
     rounds = []

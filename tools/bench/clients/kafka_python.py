@@ -38,7 +38,7 @@ def consumer_of(task: Task) -> Any:
 
 
 def produce(task: Task) -> Measured:
-    """`send` for each, and `get` of each future of a chunk."""
+    """Calls `send` for each record, and `get` on each future of a chunk."""
     records = records_of_chunk(task)
     sizes = chunks(task.records)
     producer = producer_of(task, batch_size=BATCH_BYTES, linger_ms=5)
@@ -57,7 +57,7 @@ def produce(task: Task) -> Measured:
 
 
 def batches(task: Task) -> Measured:
-    """Lists of `poll`."""
+    """Reads lists from `poll`."""
     consumer = consumer_of(task)
     reading = Reading(task.records)
     is_done = False
@@ -93,7 +93,7 @@ def by_record(task: Task) -> Measured:
 
 
 def send(task: Task) -> Measured:
-    """One after the other."""
+    """Sends one record after the other."""
     producer = producer_of(task)
     for _ in range(SENDS_TO_WARM):
         producer.send(task.topic, VALUE).get(30)

@@ -21,7 +21,7 @@ WORKER_TIMEOUT_S: Final = 300
 
 
 def run_task(task: Task, byte_code: Path) -> dict[str, Any]:
-    """What a worker printed, or {"fault": its errors}. Its byte code is cached in that folder."""
+    """Returns the worker's result, or {"fault": its errors}; caches byte code in `byte_code`."""
     python = sys.executable if task.client == "kproto" else str(peers_python())
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(byte_code)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)

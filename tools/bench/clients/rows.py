@@ -1,4 +1,4 @@
-"""What the table of the client shows: its rows as data, and who does what in them."""
+"""The rows of the client table as data, and the work of each client in them."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
-#: In the order in which they run in the first turn; in the second the last begins.
+#: In the order of the first turn; the second turn runs in reverse.
 CLIENTS: Final = ("kproto", "confluent_kafka", "aiokafka", "kafka_python")
 
-#: Who is slow gets one in so many of the records that the user asked for.
+#: A slow client gets one in this many of the records that the user requested.
 SHARES: Final = {"aiokafka": 2, "kafka_python": 10}
 
-#: Records of a topic that is there to be started on.
+#: Records of the topic for the start-up rows.
 FEW: Final = 10
 
 SENDS: Final = 2_000
 CONCURRENT: Final = 10_000
 
-#: A turn measures times so often, as one process tells little of a time: where the system puts its
+#: How often a turn measures a time: one process tells little, because the system's placement of
 #: threads decides much.
 TIMES: Final = 7
 
 
 class Shown(Enum):
-    """A rate in thousand/s, where more is better; or a time, where less is."""
+    """A rate in thousand/s (more is better), or a time (less is better)."""
 
     RATE = "thousand/s"
     MICROSECONDS = "µs"
@@ -32,10 +32,10 @@ class Shown(Enum):
 
 
 class Row(NamedTuple):
-    """One row. `works` names by client what it does; who is not there has nothing to compare.
+    """One row. `works` has the work of each client; a client that is missing cannot be compared.
 
-    `reads`: of the topic that is filled once. `few`: its topic has few records to begin with.
-    `records` None is what the user asked for. `times`: how often a turn measures it.
+    `reads`: reads the topic that is filled once. `few`: its topic starts with few records.
+    `records` None is the number that the user requested. `times`: how often a turn measures it.
     """
 
     name: str
@@ -79,7 +79,7 @@ ROWS: Final = (
         _of(kproto="produce", confluent_kafka="produce_batch"),
         keyed=True,
     ),
-    Row("consume by batches(), key and value", Shown.RATE, _all("batches"), reads=True),
+    Row("consume by record_lists(), key and value", Shown.RATE, _all("batches"), reads=True),
     Row("consume by record, key and value", Shown.RATE, _all("by record"), reads=True),
     Row(
         "consume by record, key, value and six headers",
@@ -135,12 +135,12 @@ ROWS: Final = (
 
 
 def clients_of(row: Row, wanted: Sequence[str]) -> list[str]:
-    """Who of those wanted takes part."""
+    """Returns the requested clients that take part in a row."""
     return [client for client in wanted if client in row.works]
 
 
 def records_of(row: Row, client: str, records: int) -> int:
-    """How many records `client` sends or reads, where the user asked for `records`."""
+    """Returns how many records `client` sends or reads if the user requested `records`."""
     if row.records is not None:
         return row.records
     return records // SHARES.get(client, 1)

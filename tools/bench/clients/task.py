@@ -1,6 +1,6 @@
-"""What every client of the bench is told, sends and gives back. Knows no client.
+"""The tasks of the bench's clients, and the measuring code that they share. Knows no client.
 
-Imports the standard library alone: it runs under our interpreter and under that of the peers.
+Imports the standard library only: it runs under our interpreter and under that of the peers.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-#: A work takes a `Task` and returns a `Measured`, or a coroutine that does.
+#: A work takes a `Task` and returns a `Measured`, or a coroutine of one.
 Works: TypeAlias = dict[str, Callable[["Task"], Any]]
 
 VALUE: Final = b"v" * 100
 
-#: A batch of about a megabyte: what brokers take by default, and the same for every client.
+#: A batch of about a megabyte: the default maximum of brokers, and the same for every client.
 BATCH_BYTES: Final = 1_000_000
 
-#: Records that are made before the clock starts and given over and over. kproto's `send_many` gets
-#: them as one list, as a program would that has gathered so many; aiokafka and kafka-python wait
-#: for as many at once.
+#: Records that are built before the clock starts and sent over and over. kproto's `send_many` gets
+#: them as one list, like a program that has collected them; aiokafka and kafka-python await as many
+#: at once.
 CHUNK: Final = 100_000
 
-#: The first of so many parts of what is consumed is start-up: it covers the first fetch.
+#: The first of this many parts of a consume run is start-up: it covers the first fetch.
 WARM_SHARE: Final = 20
 
 #: Different sets of headers that records carry in turn; each has its own id and time.
@@ -31,12 +31,12 @@ HEADER_SETS: Final = 1_000
 
 SENDS_TO_WARM: Final = 200
 
-#: Rounds of concurrent sends behind the one that warms; their median counts.
+#: Rounds of concurrent sends after the warm-up round; the median counts.
 ROUNDS: Final = 5
 
 
 class Task(NamedTuple):
-    """One work of one client. `records` in all; made with `keyed` and `headers`, or not."""
+    """One work of one client: `records` in all, with keys and headers if wanted."""
 
     client: str
     work: str
@@ -48,31 +48,31 @@ class Task(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Seconds and CPU seconds of the whole process, for each record (or send, or start)."""
+    """Seconds and CPU seconds of the whole process, per record (or send, or start)."""
 
     seconds: float
     cpu: float
 
 
 class SkippedError(Exception):
-    """The client cannot do this work; says why."""
+    """Raised if the client cannot do this work, with the reason."""
 
 
 class Meter:
-    """Wall time and CPU time of all threads of the process, since it was made."""
+    """Measures wall time and CPU time of all threads of the process from its creation on."""
 
     def __init__(self) -> None:
         self._cpu = time.process_time()
         self._wall = time.perf_counter()
 
     def stop(self, count: int) -> Measured:
-        """What each of `count` took."""
+        """Returns the time of each of `count`."""
         wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
         return Measured(wall / count, cpu / count)
 
 
 class Reading:
-    """Counts what comes in lists; measures from behind the start-up on."""
+    """Counts records in lists; starts measuring after start-up."""
 
     def __init__(self, records: int) -> None:
         self.measured = Measured(0, 0)
@@ -83,9 +83,9 @@ class Reading:
         self._meter: Meter | None = None
 
     def is_done(self, came: int) -> bool:
-        """Take note of `came` records more; whether these were the last.
+        """Counts `came` more records; returns whether these were the last.
 
-        Raises RuntimeError where all came as start-up.
+        Raises RuntimeError if all of them arrived during start-up.
         """
         self._seen += came
         if self._meter is None:
@@ -100,12 +100,12 @@ class Reading:
 
 
 def warm_records(records: int) -> int:
-    """How many of `records` that are consumed are start-up."""
+    """Returns how many of the `records` to consume are start-up."""
     return records // WARM_SHARE
 
 
 async def read_records(records: AsyncIterator[Any], count: int) -> Measured:
-    """Read so many records one by one, key and value of each, the first of them to warm up."""
+    """Reads this many records one by one, with key and value; the first ones warm up."""
     left = await _warmed(records, count)
     seen = 0
     meter = Meter()
@@ -119,7 +119,7 @@ async def read_records(records: AsyncIterator[Any], count: int) -> Measured:
 
 
 async def read_headers(records: AsyncIterator[Any], count: int) -> Measured:
-    """The same, and the headers of each."""
+    """Reads like `read_records`, and also the headers of each record."""
     left = await _warmed(records, count)
     seen = headers = 0
     meter = Meter()
@@ -143,17 +143,17 @@ async def _warmed(records: AsyncIterator[Any], count: int) -> int:
 
 
 def chunks(records: int) -> list[int]:
-    """The sizes of the chunks of `records`."""
+    """Returns the sizes of the chunks of `records`."""
     return [min(CHUNK, records - begin) for begin in range(0, records, CHUNK)]
 
 
 def keys(count: int) -> list[bytes]:
-    """So many keys of 8 bytes."""
+    """Returns `count` keys of 8 bytes."""
     return [b"%08d" % index for index in range(count)]
 
 
 def header_sets() -> list[list[tuple[str, bytes]]]:
-    """Six headers of a CloudEvent each."""
+    """Returns sets of the six headers of a CloudEvent."""
     return [
         [
             ("ce_specversion", b"1.0"),
@@ -168,19 +168,19 @@ def header_sets() -> list[list[tuple[str, bytes]]]:
 
 
 def records_of_chunk(task: Task) -> list[tuple[bytes | None, list[tuple[str, bytes]] | None]]:
-    """Key and headers of each record of a chunk; None where the task wants none."""
+    """Returns key and headers of each record of a chunk; None if the task has none."""
     made = keys(CHUNK) if task.keyed else [None] * CHUNK
     sets = header_sets() if task.headers else [None]
     return [(key, sets[index % len(sets)]) for index, key in enumerate(made)]
 
 
 def middle_of_sends(times: list[float], whole: Measured) -> Measured:
-    """The median time of a send; of the CPU time what each took."""
+    """Returns the median time of a send; the mean CPU time."""
     return Measured(statistics.median(times), whole.cpu)
 
 
 def middle_of_rounds(rounds: list[Measured]) -> Measured:
-    """The medians of rounds."""
+    """Returns the medians of the rounds."""
     return Measured(
         statistics.median(each.seconds for each in rounds),
         statistics.median(each.cpu for each in rounds),

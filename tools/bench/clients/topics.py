@@ -1,4 +1,4 @@
-"""Topics of the bench: made, filled by kproto, deleted."""
+"""Creates, fills (with kproto) and deletes the topics of the bench."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def delete_topic(bootstrap: str, topic: str) -> None:
 
 
 async def fill_topic(bootstrap: str, topic: str, count: int, *, headers: bool) -> None:
-    """Put exactly `count` records with a key into partition 0, with six headers each or none."""
+    """Writes exactly `count` records with a key to partition 0, with six headers each or none."""
     made = keys(CHUNK)
     sets = header_sets() if headers else [[]]
     records = [

@@ -1,9 +1,9 @@
-"""One work of one client, in a process of its own; prints a line of JSON.
+"""Runs one work of one client in a process of its own; prints a line of JSON.
 
     python -m tools.bench.clients.worker '{"client": "kproto", "work": "produce", …}'
 
-The line is a `Measured`, with the client's version; or {"skipped": why}. Runs under our interpreter
-and under that of the peers, and imports no client but the one that is asked for.
+The line is a `Measured`, with the client's version; or {"skipped": reason}. Runs under our
+interpreter and under that of the peers, and imports only the requested client.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Consumer groups: what a group costs a reader, how fast it begins and hands over, and assignors.
+"""Measures consumer groups: cost per record, time to start and to take over, and assignors.
 
     python -m tools.bench.groups [reading] [members] [assignors]
 
-`reading` compares a member with a reader of the same partitions by hand; `members` are the clients
-as programs, which `with_…` know one each; `assignors` has ours beside aiokafka's.
+`reading` compares a member with a consumer of the same assigned partitions; `members` runs the
+clients as programs, one `with_…` module each; `assignors` compares ours with aiokafka's.
 """

@@ -1,4 +1,4 @@
-"""`python -m tools.bench.groups`: print its tables, all or the named ones."""
+"""`python -m tools.bench.groups`: prints all its tables, or the named ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long assigning 1,000 partitions to 100 members takes, beside aiokafka's assignors."""
+"""Measures the assignment of 1,000 partitions to 100 members, beside aiokafka's assignors."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ASSIGNORS: Final[dict[str, Assign]] = {
     "roundrobin": assign_in_turns,
     "sticky": assign_stickily,
 }
-#: What ours may take of aiokafka's time: sticky members that want the same topics, half of it.
+#: The maximum share of aiokafka's time: half of it for sticky members with equal subscriptions.
 WANTED: Final = {"sticky, equal subscriptions": 0.5}
 
 
 def ours(case: str) -> float:
-    """Seconds of one assignment."""
+    """Returns the seconds of one assignment."""
     name, equal = CASES[case]
     no_racks: frozenset[str] = frozenset()
     topics = {topic: [no_racks] * count for topic, count in TOPICS.items()}
@@ -44,7 +44,7 @@ def ours(case: str) -> float:
 
 
 def table(rounds: int) -> bool:
-    """Print the table; whether ours takes no more than it may."""
+    """Prints the table; returns whether ours stays within the limits."""
     is_good = True
     print("| assigning, ms of CPU | kproto | aiokafka | ratio |\n|---|---|---|---|")
     for case in CASES:

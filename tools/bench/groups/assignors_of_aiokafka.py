@@ -1,4 +1,4 @@
-"""aiokafka's assignors: CASE; prints the seconds of one assignment for each line of its input."""
+"""Measures aiokafka's assignors: CASE; prints the seconds of one assignment per input line."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How long a group takes: from nothing to the first record, and until another has what one left.
+"""Measures a group: from its start to the first record, and from a leave to the takeover.
 
 Each client has a program of its own (`with_…`), which prints a line of JSON with the seconds of its
-rounds. The clients take turns, on a real broker that lets members begin at once.
+rounds. The clients alternate, on a real broker without an initial rebalance delay.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from tools.setup.peers import peers_python
 __all__ = ["table"]
 
 ROOT: Final = Path(__file__).resolve().parents[3]
-#: Who has which protocol of groups.
+#: The clients of each group protocol.
 CLIENTS: Final = {
     "classic": ("kproto", "aiokafka", "kafka_python", "confluent_kafka"),
     "consumer": ("kproto", "confluent_kafka"),
 }
-#: How much longer ours may take than the fastest of the others.
+#: The maximum time of ours, relative to the fastest of the others.
 ALLOWED: Final = {"classic": 1.0, "consumer": 1.2}
 WORKS: Final = {
     "first": "from nothing to the first record",
     "handover": "from leaving to the first record that another reads of what was left",
 }
 TOPIC: Final = "shared"
-#: A client runs so many rounds before the next one has its turn, behind one that does not count:
-#: in that a program loads what it uses first.
+#: The rounds of a client before the next one runs, after one round that does not count: in that
+#: round a program loads its modules.
 AT_A_TIME: Final = 3
 LIMIT_S: Final = 120
 
@@ -47,7 +47,7 @@ async def _prepare(bootstrap: str) -> None:
             for partition in range(2):
                 for _ in range(10):
                     await producer.send(TOPIC, b"value", partition=partition)
-        # The coordinator makes its topic when it is asked for first.
+        # The coordinator creates its topic at the first request.
         async with client.consumer([(TOPIC, 0)], group="first") as consumer:
             await consumer.commit({(TOPIC, 0): 0})
 
@@ -74,7 +74,7 @@ def _run(
 
 
 def table(rounds: int, heartbeat_ms: int) -> bool:
-    """Print a table of each protocol; whether ours take no longer than they may."""
+    """Prints a table per protocol; returns whether ours stays within the limits."""
     found = [_table(rounds, heartbeat_ms, protocol) for protocol in CLIENTS]
     return all(found)
 
@@ -84,7 +84,7 @@ def _table(rounds: int, heartbeat_ms: int, protocol: str) -> bool:
     seconds: dict[str, dict[str, list[float]]] = {
         work: {client: [] for client in clients} for work in WORKS
     }
-    # A coordinator of the consumer protocol says itself how often members are heard of.
+    # In the consumer protocol the coordinator sets the heartbeat interval.
     config = {
         "group.initial.rebalance.delay.ms": "0",
         "offsets.topic.num.partitions": "1",

@@ -1,4 +1,4 @@
-"""What a group costs a reader: processor time of reading as a member, and by hand."""
+"""Compares the CPU time of reading as a group member and with assigned partitions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.bench.serving import served_by
 
 __all__ = ["PARTITIONS", "TOPIC", "VALUE", "as_member", "serve", "table"]
 
-#: What a member may take more for each record, as a share.
+#: The maximum extra time of a member per record, as a share.
 WANTED: Final = 0.05
 
 TOPIC: Final = "read"
@@ -25,7 +25,7 @@ WAYS: Final = ("by hand", "as a member")
 
 
 async def serve() -> None:
-    """Run the broker until the input ends; its address goes out first."""
+    """Runs the broker until its input ends; prints the address first."""
     async with Broker() as broker:
         print(broker.bootstrap, flush=True)
         await asyncio.to_thread(sys.stdin.read)
@@ -40,7 +40,7 @@ async def _write(bootstrap: str, records: int) -> None:
 
 
 async def by_hand(bootstrap: str, records: int, _: str) -> float:
-    """Seconds of processor time to read so many records one by one."""
+    """Returns the CPU seconds to read this many records one by one."""
     async with Client(bootstrap) as client:
         began = time.process_time()
         count = 0
@@ -53,7 +53,7 @@ async def by_hand(bootstrap: str, records: int, _: str) -> float:
 
 
 async def as_member(bootstrap: str, records: int, group: str) -> float:
-    """The same as the one member of a group, which commits as it does by default."""
+    """Measures the same as the only member of a group, with its default auto-commit."""
     async with Client(bootstrap) as client:
         began = time.process_time()
         count = 0
@@ -66,7 +66,7 @@ async def as_member(bootstrap: str, records: int, group: str) -> float:
 
 
 def table(records: int, pairs: int) -> bool:
-    """Print the table; whether a group costs no more than is wanted."""
+    """Prints the table; returns whether a group stays within the limit."""
     spent: dict[str, list[float]] = {way: [] for way in WAYS}
     with served_by("tools.bench.groups") as bootstrap:
         asyncio.run(_write(bootstrap, records))

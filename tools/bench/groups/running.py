@@ -1,4 +1,4 @@
-"""What `run` costs: processor time of empty handlers, and of plain iteration as the same member."""
+"""Compares the CPU time of `run` with empty handlers and of iteration, as the same member."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .reading import PARTITIONS, TOPIC, VALUE, as_member
 
 __all__ = ["table"]
 
-#: How many times of plain iteration a record may cost.
+#: The maximum cost per record, as a multiple of iteration.
 WANTED: Final[dict[Order, float]] = {"partition": 1.5, "key": 3.0, "none": 3.0}
 
 KEYS: Final = 5_000
@@ -35,7 +35,7 @@ async def _write(bootstrap: str, records: int) -> None:
 
 
 async def running(bootstrap: str, records: int, group: str, order: Order) -> float:
-    """The same by a handler that only counts, with 16 workers."""
+    """Measures the same with a handler that only counts, and 16 workers."""
     async with Client(bootstrap) as client:
         began = time.process_time()
         count = 0
@@ -52,7 +52,7 @@ async def running(bootstrap: str, records: int, group: str, order: Order) -> flo
 
 
 def table(records: int, pairs: int) -> bool:
-    """Print the table; whether each order costs no more than is wanted."""
+    """Prints the table; returns whether each order stays within the limit."""
     spent: dict[str, list[float]] = {way: [] for way in (PLAIN, *WANTED)}
     with served_by("tools.bench.groups") as bootstrap:
         asyncio.run(_write(bootstrap, records))

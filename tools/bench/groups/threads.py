@@ -1,6 +1,6 @@
-"""The rounds of clients that are polled: two consumers, each in a thread of its own.
+"""Runs the rounds of clients with a poll loop: two consumers, each in a thread of its own.
 
-Imports the standard library alone: it runs under the interpreter of the peers.
+Imports the standard library only: it runs under the interpreter of the peers.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ __all__ = ["Polled", "run"]
 
 
 class Polled(NamedTuple):
-    """A client: `make(group)` gives a consumer that is subscribed, `poll(consumer)` the partitions
-    of the records that came, `assigned(consumer)` the partitions that it has.
+    """A client with a poll loop.
+
+    `make(group)` returns a subscribed consumer, `poll(consumer)` the partitions of the polled
+    records, `assigned(consumer)` its assignment.
     """
 
     make: Callable[[str], Any]
@@ -74,7 +76,7 @@ def _handover(client: Polled, name: str) -> float:
 
 
 def run(client: Polled, group: str, rounds: int) -> None:
-    """Do the rounds, and print what they took."""
+    """Runs the rounds, and prints their times."""
     found: dict[str, list[float]] = {"first": [], "handover": []}
     for number in range(rounds):
         found["first"].append(_first(client, f"{group}-first-{number}"))

@@ -28,7 +28,7 @@ def make(name: str) -> Any:
 
 
 def poll(consumer: Any) -> list[int]:
-    # A poll that ends while the group is joined leaves kafka-python 3.0 without partitions.
+    # A poll that ends during the join leaves kafka-python 3.0 without partitions.
     return [r.partition for records in consumer.poll(1_000).values() for r in records]
 
 

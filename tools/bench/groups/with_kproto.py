@@ -42,7 +42,7 @@ async def first(name: str) -> float:
 
 
 async def until_shared(one: Any, other: Any) -> None:
-    """Wait until each has a partition."""
+    """Waits until each consumer has a partition."""
     while True:
         if len(one.assignment) == len(other.assignment) == 1:
             return

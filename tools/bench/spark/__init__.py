@@ -1,1 +1,1 @@
-"""Spark with our data source beside Spark with the JVM connector: same cores, topic and run."""
+"""Compares kproto's data source with the JVM connector: same cores, same topic, same run."""

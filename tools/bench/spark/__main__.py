@@ -1,4 +1,4 @@
-"""Spark with our data source beside Spark with the JVM connector.
+"""Compares Spark with kproto's data source to Spark with the JVM connector.
 
     python -m tools.bench.spark [TABLE …] [--events 1000000] [--cores 1 2] [--repeat 3]
 
@@ -32,14 +32,14 @@ from tools.bench.spark.topics import PARTITIONS, TEXT_BYTES, delete, publish
 
 BROKER: Final = "4.4.0"
 
-#: Rows of a micro-batch, and how many of them a query has.
+#: Rows of a micro-batch, and micro-batches of a query.
 MICRO_ROWS: Final = 1_000
 MICRO_BATCHES: Final = 60
 
 
 @dataclass(frozen=True)
 class Run:
-    """What all tables share."""
+    """The parameters that all tables share."""
 
     bootstrap: str
     folder: str
@@ -49,7 +49,7 @@ class Run:
     def engines(
         self, closing: ExitStack, cores: int, topic: str, events: int, *, idle: bool = False
     ) -> tuple[Engine, Engine]:
-        """Ours and the connector, which read that topic; with `idle` ours does nothing."""
+        """Starts both engines on that topic; with `idle` kproto's engine reads nothing."""
         task = {"bootstrap": self.bootstrap, "topic": topic, "events": events}
         task |= {"folder": self.folder, "idle": idle}
         ours, connector = (
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _published(run: Run, closing: ExitStack, events: int, **shape: int) -> str:
-    """A topic with that many events, until `closing`."""
+    """Creates a topic with that many events, deleted by `closing`."""
     topic = f"bench-spark-{os.getpid()}-{time.time_ns()}"
     asyncio.run(publish(run.bootstrap, topic, events, **shape))
     closing.callback(lambda: asyncio.run(delete(run.bootstrap, topic)))
@@ -226,7 +226,7 @@ def _worker_peak_bytes(run: Run, action: str, cores: int, topic: str, events: in
         return engine.worker_peak_bytes()
 
 
-#: Name -> what prints it.
+#: Name -> the function that prints the table.
 TABLES: Final = {
     "read": _read_table,
     "stream": _stream_table,

@@ -1,4 +1,4 @@
-"""An engine in a process of its own, and two of them in turns.
+"""Runs an engine in a process of its own, and two engines in turns.
 
 Both run on the PySpark that the connector was built for. What one does is a function of
 `tools.bench.spark.worker`, named by the caller; its answer is JSON. The CPU time of an engine is
@@ -21,12 +21,12 @@ __all__ = ["ANSWER", "CONNECTOR", "OURS", "Engine", "Turns", "in_turns"]
 OURS: Final = "ours"
 CONNECTOR: Final = "connector"
 
-#: How a worker's line with the answer starts; whatever else it prints is passed over.
+#: The start of a worker's line with the result; other lines are ignored.
 ANSWER: Final = "answer: "
 
 
 class Engine:
-    """One engine, which does what it is asked to. Raises RuntimeError where its process ends."""
+    """An engine that carries out actions. Raises RuntimeError if its process ends."""
 
     def __init__(self, name: str, cores: int, task: dict[str, object]) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class Engine:
         )
 
     def do(self, action: str, **arguments: object) -> Any:
-        """What the action answers."""
+        """Carries out an action, and returns its result."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps([action, arguments]) + "\n")
@@ -52,11 +52,11 @@ class Engine:
         raise RuntimeError(f"no answer to {action!r}: the process ended; see its output above")
 
     def cpu_s(self) -> float:
-        """CPU time so far, of the process and all below it."""
+        """Returns the CPU time of the process and its descendants so far."""
         return cpu_s(self._process.pid)
 
     def worker_peak_bytes(self) -> int:
-        """The most memory that one of Python's workers ever held, of those that are still there."""
+        """Returns the peak memory of a Python worker, the largest of those that still run."""
         workers = [pid for pid in below(self._process.pid) if "pyspark.daemon" in command_of(pid)]
         if not workers:
             raise RuntimeError(f"{self.name}: no worker is there that could be asked")
@@ -68,7 +68,7 @@ class Engine:
     def __exit__(self, *exception: object) -> None:
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
-            self._process.stdin.close()  # which ends it
+            self._process.stdin.close()  # ends the process
         try:
             self._process.wait(timeout=60)
         except subprocess.TimeoutExpired:
@@ -77,7 +77,7 @@ class Engine:
 
 
 class Turns(NamedTuple):
-    """What two engines needed, in seconds of time and of CPU, turn by turn."""
+    """The seconds of time and CPU that two engines needed, turn by turn."""
 
     ours: list[float]
     connector: list[float]
@@ -86,7 +86,7 @@ class Turns(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as fast ours is: the median of neighbouring turns."""
+        """Returns the speed-up of kproto's engine: the median of neighbouring turns."""
         return statistics.median(
             theirs / own for own, theirs in zip(self.ours, self.connector, strict=True)
         )
@@ -95,7 +95,7 @@ class Turns(NamedTuple):
 def in_turns(
     engines: tuple[Engine, Engine], action: str, *, repeat: int, **arguments: object
 ) -> Turns:
-    """Let both do it `repeat` times, in turns and in both orders, after once to warm up.
+    """Runs an action `repeat` times on both, in turns and in both orders, after a warm-up.
 
     The action answers with the seconds that it took.
     """

@@ -1,4 +1,4 @@
-"""A data source in Python that does nothing: what PySpark itself needs for one, without Kafka.
+"""An idle data source in Python: shows the cost of PySpark itself, without Kafka.
 
 The sink passes over its rows. The source hands over a record batch that is made once, again and
 again. No source or sink in Python is faster than these.
@@ -35,7 +35,7 @@ class _Rows(InputPartition):
 
 
 class IdleSource(DataSource):
-    """`idle`: the option `rows` says how many, `includeHeaders` as in the connector."""
+    """The format `idle`: option `rows` is their number, `includeHeaders` as in the connector."""
 
     @classmethod
     def name(cls) -> str:
@@ -89,11 +89,11 @@ class _Writer(DataSourceArrowWriter):
 
 
 def _record_batch(schema: StructType) -> pa.RecordBatch:
-    """Rows like those of the topic that is read."""
+    """Returns rows like those of the topic of the benchmark."""
     from datetime import UTC, datetime
 
     import pyarrow as pa
-    from kproto_pipeline.spark.releases import as_arrow_schema
+    from kproto_pipeline.spark.pyspark_versions import as_arrow_schema
 
     from tools.bench.spark.topics import event
 

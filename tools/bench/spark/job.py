@@ -1,4 +1,4 @@
-"""The job of kproto_pipeline beside the same job on the JVM connector.
+"""Compares the job of kproto_pipeline with the same job on the JVM connector.
 
 A topic of CloudEvents, one in a thousand of them sent twice and one in 1,500 broken, goes to
 Parquet by status and type: read, judged, duplicates dropped, written, counted again. The peer does
@@ -22,7 +22,7 @@ BROKEN_EVERY: Final = 1_500
 
 
 def timed_job(spark: SparkSession, task: Mapping[str, Any]) -> float:
-    """Seconds of one run; the counts must be those of what was published."""
+    """Returns the seconds of one run, and checks its counts against the published records."""
     began = time.perf_counter()
     counts = (_our_job if task["engine"] == "ours" else _their_job)(spark, task)
     took = time.perf_counter() - began
@@ -40,7 +40,7 @@ def timed_job(spark: SparkSession, task: Mapping[str, Any]) -> float:
 
 
 def _our_job(spark: SparkSession, task: Mapping[str, Any]) -> dict[str, int]:
-    """kproto_pipeline's."""
+    """Runs kproto_pipeline's job."""
     from kproto_pipeline import run_job
 
     source = {"kafka.bootstrap.servers": task["bootstrap"], "subscribe": task["topic"]}
@@ -49,7 +49,7 @@ def _our_job(spark: SparkSession, task: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _their_job(spark: SparkSession, task: Mapping[str, Any]) -> dict[str, int]:
-    """The same with the connector and built-in functions, as one would write it."""
+    """Runs the same job with the connector and Spark's built-in functions."""
     from pyspark.sql import Observation, Window
     from pyspark.sql import functions as sf
 
@@ -94,7 +94,7 @@ def _output(task: Mapping[str, Any]) -> str:
 
 
 def _with_event_columns(records: DataFrame) -> DataFrame:
-    """CloudEvents in binary mode out of headers: attributes, extensions, and what is wrong."""
+    """Reads CloudEvents in binary mode from headers: attributes, extensions, and errors."""
     from pyspark.sql import functions as sf
 
     named = ("specversion", "id", "source", "type", "subject", "dataschema")

@@ -1,4 +1,4 @@
-"""A batch that reads the whole topic, into Spark's `noop` sink; every row must arrive."""
+"""Reads the whole topic as a batch into Spark's `noop` sink, and counts its rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 __all__ = ["READS", "format_of", "load", "timed_read"]
 
-#: What is read, in the order of the table.
+#: The reads, in the order of the table.
 READS: Final = ("record columns", "with headers", "CloudEvents columns")
 
 
 def timed_read(spark: SparkSession, task: Mapping[str, Any], what: str) -> float:
-    """Seconds to read everything once."""
+    """Returns the seconds to read everything once."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as sf
 
@@ -35,7 +35,7 @@ def timed_read(spark: SparkSession, task: Mapping[str, Any], what: str) -> float
 def load(
     reader: DataFrameReader | DataStreamReader, task: Mapping[str, Any], what: str, **options: str
 ) -> DataFrame:
-    """The rows of `spark.read` or `spark.readStream`: the same, whichever engine."""
+    """Returns the rows of `spark.read` or `spark.readStream`, equal for both engines."""
     ours = task["engine"] == "ours"
     reader = (
         reader.format(format_of(task))
@@ -55,14 +55,14 @@ def load(
 
 
 def format_of(task: Mapping[str, Any]) -> str:
-    """The format that an engine reads and writes."""
+    """Returns the format name of an engine."""
     if task["engine"] != "ours":
         return "kafka"
     return "idle" if task.get("idle") else "kproto"
 
 
 def _with_attributes(frame: DataFrame) -> DataFrame:
-    """Four attributes out of the connector's headers, the usual way."""
+    """Reads four attributes from the connector's headers, in the usual way."""
     from pyspark.sql import functions as sf
 
     columns = {

@@ -1,4 +1,4 @@
-"""Rows that Spark holds in memory, written to a topic of four partitions."""
+"""Writes rows that are in Spark's memory to a topic of four partitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WRITES", "copy", "hold_rows", "timed_write"]
 
-#: What is written, in the order of the table, by the columns.
+#: The writes, in the order of the table, and their columns.
 WRITES: Final = {
     "key and value": ("key", "value"),
     "with headers": ("key", "value", "headers"),
@@ -24,7 +24,7 @@ _VIEW: Final = "rows_to_write"
 
 
 def hold_rows(spark: SparkSession, task: Mapping[str, Any], rows: int) -> int:
-    """Hold so many rows in memory, in a partition for each core; how many they are."""
+    """Caches rows in memory, in a partition for each core; returns their number."""
     from pyspark.sql import functions as sf
 
     number = sf.format_string("%09d", "id")
@@ -54,7 +54,7 @@ def hold_rows(spark: SparkSession, task: Mapping[str, Any], rows: int) -> int:
 
 
 def timed_write(spark: SparkSession, task: Mapping[str, Any], what: str, topic: str) -> float:
-    """Seconds until all rows are acknowledged."""
+    """Returns the seconds until all rows are acknowledged."""
     rows = spark.table(_VIEW).select(*WRITES[what])
     began = time.perf_counter()
     _write(rows, task, topic)
@@ -62,7 +62,7 @@ def timed_write(spark: SparkSession, task: Mapping[str, Any], what: str, topic: 
 
 
 def copy(spark: SparkSession, task: Mapping[str, Any], topic: str) -> None:
-    """Write all records of the topic with their headers to another one."""
+    """Writes all records of the topic with their headers to another topic."""
     rows = load(spark.read, task, "with headers").select("key", "value", "headers", "partition")
     _write(rows, task, topic)
 

@@ -1,4 +1,4 @@
-"""Streams into Spark's `noop` sink: all there is at once, and micro-batches of 1,000 rows."""
+"""Streams into Spark's `noop` sink: everything at once, and micro-batches of 1,000 rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STEPS", "micro_batches", "timed_stream"]
 
-#: The steps of a micro-batch, as Spark names them in `durationMs`, with the whole at the end.
+#: The steps of a micro-batch, by Spark's names in `durationMs`; the last is their total.
 STEPS: Final = (
     "latestOffset",
     "walCommit",
@@ -34,7 +34,7 @@ _WARM_UP: Final = 10
 def timed_stream(
     spark: SparkSession, task: Mapping[str, Any], what: str, batches_only: bool = False
 ) -> float:
-    """Seconds from the start of a query with the trigger available now to its end.
+    """Returns the seconds from start to end of a query with the trigger AvailableNow.
 
     With `batches_only` those of its batches: without the start of the query, and of PySpark's
     process for a source in Python.
@@ -53,7 +53,7 @@ def timed_stream(
 def micro_batches(
     spark: SparkSession, task: Mapping[str, Any], what: str, rows: int, batches: int
 ) -> dict[str, float]:
-    """The median time of each step of micro-batches, in ms; the first ones do not count."""
+    """Returns the median of each step of micro-batches, in ms, without the first ones."""
     progress = _run(spark, task, what, maxOffsetsPerTrigger=str(rows))
     full = [each for each in progress if each["numInputRows"] == rows]
     if len(full) < batches:
@@ -66,7 +66,7 @@ def micro_batches(
 
 
 def _run(spark: SparkSession, task: Mapping[str, Any], what: str, **options: str) -> list[Any]:
-    """The progress of each batch of a query that reads all there is."""
+    """Runs a query that reads everything; returns the progress of each micro-batch."""
     folder = tempfile.mkdtemp(dir=task["folder"])
     rows = load(spark.readStream, task, what, startingOffsets="earliest", **options)
     query = (

@@ -1,4 +1,4 @@
-"""The topic that is read: CloudEvents with six headers and a value of 113 bytes, or longer."""
+"""Fills the benchmark's topic: CloudEvents with six headers, and values of 113 bytes or more."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ PARTITIONS: Final = 4
 #: Batches of 16 KB, the default of Kafka's own producer.
 _BATCH_BYTES: Final = 16_384
 
-#: What is handed over to the producer at once: so many events, and not many more bytes than that.
+#: The most events, and about the most bytes, of one call of the producer.
 _TOGETHER: Final = 20_000
 _TOGETHER_BYTES: Final = 16 << 20
 
-#: The text in a value, in bytes.
+#: The bytes of the text in a value.
 TEXT_BYTES: Final = 84
 
 
 def event(number: int, text_bytes: int = TEXT_BYTES) -> ProducerRecord:
-    """One event, for the partition whose turn it is."""
+    """Returns one event, for the next partition in turn."""
     return ProducerRecord(
         value=b'{"number":%09d,"text":"%s"}' % (number, b"x" * text_bytes),
         key=b"%08d" % number,
@@ -47,7 +47,7 @@ async def publish(
     twice_every: int = 0,
     broken_every: int = 0,
 ) -> None:
-    """Fill a new topic, its partitions in turn; some events twice, some without their id."""
+    """Fills a new topic, its partitions in turn; some events twice, some without an id."""
 
     def records(number: int) -> list[ProducerRecord]:
         made = [event(number, text_bytes)]
@@ -70,6 +70,6 @@ async def publish(
 
 
 async def delete(bootstrap: str, *topics: str) -> None:
-    """Leave nothing behind on a broker that is not ours."""
+    """Deletes the topic."""
     async with Client(bootstrap) as client:
         await client.delete_topics(*topics)

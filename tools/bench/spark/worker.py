@@ -1,4 +1,4 @@
-"""The process of one engine: a session of Spark, which does what each line of the input says.
+"""The process of one engine: a Spark session that carries out the action of each input line.
 
     python -m tools.bench.spark.worker TASK
 
@@ -18,7 +18,7 @@ from tools.bench.spark import job, reads, sink, streams
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: Name -> a function of the session, the task and the arguments of the action.
+#: Action -> a function of the session, the task and the arguments.
 ACTIONS: Final[Mapping[str, Callable[..., object]]] = {
     "read": reads.timed_read,
     "stream": streams.timed_stream,

@@ -58,7 +58,7 @@ async def main() -> None:
             for record in records:
                 told.read(record.partition, record.offset)
         await asyncio.sleep(0.01)
-    # It tells no listener that it gives up what it has when it is stopped.
+    # It calls no listener for the partitions that it revokes when it stops.
     told.partitions("revoked", [place.partition for place in consumer.assignment()])
     await consumer.stop()
     told.say("left")

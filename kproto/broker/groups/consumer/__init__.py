@@ -1,20 +1,18 @@
-"""Groups of the consumer protocol (KIP-848), as a coordinator keeps them. Plain data, as its rows.
+"""Groups of the consumer protocol (KIP-848). Plain data: times are parameters.
 
-What is kept is made of records alone: `state` takes them one by one, `records` makes them. `group`
-decides on heartbeats and on what time does, by the steps of a `change`; `reconciling` says what a
-member shall hold now, `assignors` who shall hold what, `regexes` which topics an expression means
-(`re2`). `classic` is for members of the classic protocol in such a group.
+`persisted_state` is a group as its records make it; `record_helpers` makes the records.
+`consumer_group` handles heartbeats and timeouts: each `group_change` collects records on a copy of
+the state. `current_assignment_builder` reconciles a member with its target assignment, `assignors`
+compute the target assignments, `regex_resolution` matches regular expressions (`re2`) against
+topics. `classic_protocol` serves members of the classic protocol (`classic_subscriptions`).
 """
 
-from .asked import Heartbeat, HeartbeatAnswer, check_heartbeat
-from .group import ConsumerGroup
-from .limits import ConsumerLimits, MigrationPolicy
+from .consumer_group import ConsumerGroup
+from .heartbeat import ConsumerHeartbeat, ConsumerHeartbeatResult, validate_heartbeat
 
 __all__ = [
     "ConsumerGroup",
-    "ConsumerLimits",
-    "Heartbeat",
-    "HeartbeatAnswer",
-    "MigrationPolicy",
-    "check_heartbeat",
+    "ConsumerHeartbeat",
+    "ConsumerHeartbeatResult",
+    "validate_heartbeat",
 ]

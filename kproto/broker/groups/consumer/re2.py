@@ -1,9 +1,9 @@
-"""Regular expressions in the syntax of RE2, which is no more and no less than Kafka's brokers take.
+"""Regular expressions in the syntax of RE2, which Kafka's brokers accept.
 
-Owns the syntax (https://github.com/google/re2/wiki/Syntax, as re2j 1.8 reads it) and whole matches
-against names of topics. Python's `re` is another language: it has references back and around, and
-expressions on which it never ends. Here a match takes time by the lengths of both, no more than
-squared.
+Parses the syntax (https://github.com/google/re2/wiki/Syntax, as re2j 1.8 reads it) and matches
+whole topic names. Python's `re` is another language: it has backreferences and lookaround, and
+expressions whose match does not end. Here the time of a match is bounded by the squared lengths of
+both.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Final, TypeAlias
 
 __all__ = ["Expression", "InvalidExpressionError"]
 
-#: How often something may be repeated by numbers, nested ones multiplied.
+#: Maximum repetition count; the counts of nested repetitions multiply.
 _MOST_REPEATS: Final = 1000
 
-#: How deep groups may be nested; re2j allows more than a match by recursion can do here.
+#: Maximum nesting of groups; re2j allows more than the recursion here can match.
 _MOST_DEPTH: Final = 100
 
 _NO_END: Final = -1
@@ -29,19 +29,19 @@ Test: TypeAlias = Callable[[str], bool]
 
 
 class InvalidExpressionError(ValueError):
-    """What is no expression; the text says why."""
+    """The text is not a valid expression; the message says why."""
 
 
 @dataclass(eq=False, slots=True)
 class _Char:
-    """One character."""
+    """Matches one character."""
 
     test: Test
 
 
 @dataclass(eq=False, slots=True)
 class _Assertion:
-    """No character, at a place that fits: `holds` is told the text and the place."""
+    """Matches no character, at a position where `holds` is true for the text and the position."""
 
     holds: Callable[[str, int], bool]
 
@@ -67,7 +67,7 @@ _Node: TypeAlias = _Char | _Assertion | _Sequence | _Choice | _Repeat
 
 
 class Expression:
-    """An expression; raises InvalidExpressionError for text that is none."""
+    """A parsed expression. Raises InvalidExpressionError."""
 
     def __init__(self, text: str) -> None:
         self._node = _Parser(text).parse()
@@ -75,7 +75,7 @@ class Expression:
             raise InvalidExpressionError("invalid repeat count: repeated more than 1000 times")
 
     def matches(self, name: str) -> bool:
-        """Whether it matches the whole of a name."""
+        """Returns whether the expression matches the whole name."""
         return len(name) in _Matching(name).ends(self._node, 0)
 
 
@@ -89,7 +89,7 @@ def _repeats(node: _Node) -> int:
 
 
 class _Matching:
-    """Where parts of an expression may end in one text, each looked at once from each place."""
+    """Computes where parts of an expression may end in one text; memoizes each start position."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -167,7 +167,7 @@ _ASSERTIONS: Final[dict[str, Callable[[str, int], bool]]] = {
     "b": _at_boundary,
     "B": lambda text, place: not _at_boundary(text, place),
 }
-#: The general categories of Unicode; of scripts, names of topics have Latin and Common alone.
+#: The general categories of Unicode; of scripts, topic names have Latin and Common alone.
 _CATEGORY: Final = re.compile("C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?")
 _SCRIPT: Final = re.compile(
     "Arabic|Armenian|Bengali|Common|Cyrillic|Devanagari|Georgian|Greek|Gujarati|Han|Hangul|Hebrew|"
@@ -178,7 +178,7 @@ _SCRIPT: Final = re.compile(
 
 @dataclass(slots=True)
 class _Flags:
-    """`i` folds cases, `m` is for lines, `s` lets a dot match a newline."""
+    """Flags: `i` ignores case, `m` is multi-line, `s` lets a dot match a newline."""
 
     set: frozenset[str] = field(default_factory=frozenset)
 
@@ -187,7 +187,7 @@ class _Flags:
 
 
 class _Parser:
-    """Of one text, from left to right."""
+    """Parses one text from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -229,7 +229,7 @@ class _Parser:
         while self._at < len(self._text) and not self._peek("|") and not self._peek(")"):
             counts = self._counts()
             if counts is None:
-                repeated = self._peek("{")  # re2j takes a brace as it stands for a repetition
+                repeated = self._peek("{")  # re2j reads a brace that begins no repetition literally
                 parts += self._atoms()
                 continue
             if not parts or repeated:
@@ -240,7 +240,7 @@ class _Parser:
         return _Sequence(parts)
 
     def _counts(self) -> tuple[int, int] | None:
-        """How often what came before is to be repeated; None where nothing says so."""
+        """Returns the repetition counts of the previous item; None if there is no repetition."""
         found: tuple[int, int] | None = None
         if self._take("*"):
             found = 0, _NO_END
@@ -251,11 +251,11 @@ class _Parser:
         elif self._peek("{"):
             found = self._numbers()
         if found is not None:
-            self._take("?")  # which of several matches is found does not matter
+            self._take("?")  # greedy and lazy repetitions match the same whole names
         return found
 
     def _numbers(self) -> tuple[int, int] | None:
-        """Numbers in braces; None for braces that are meant as they stand."""
+        """Returns the numbers in braces; None for literal braces."""
         end = self._text.find("}", self._at)
         least, comma, most = self._text[self._at + 1 : max(end, 0)].partition(",")
         if end < 0 or not _is_number(least) or (most and not _is_number(most)):
@@ -268,7 +268,7 @@ class _Parser:
         return low, high
 
     def _atoms(self) -> list[_Node]:
-        """What comes next: mostly one thing, several of a quotation, none of flags."""
+        """Returns the next items: mostly one, several of a quotation, none of flags."""
         if self._take("("):
             return self._group()
         if self._take("\\Q"):
@@ -317,7 +317,7 @@ class _Parser:
         return [node]
 
     def _opening(self) -> bool:
-        """What stands behind `(?`; whether it was flags alone."""
+        """Parses what follows `(?`; returns whether it was flags alone."""
         if self._take("P<") or self._take("<"):
             name = self._text[self._at : self._text.find(">", self._at)]
             if not name or not set(name) <= _WORD or name in self._names or not self._has(name):
@@ -355,7 +355,7 @@ class _Parser:
         return self._char(self._escaped())
 
     def _known_class(self) -> Test | None:
-        """`\\d` and the like, behind the backslash; None for what is no class."""
+        """Returns the class after a backslash, such as `\\d`; None if there is no such class."""
         one = self._text[self._at : self._at + 1]
         if one.lower() in _PERL and one:
             self._at += 1

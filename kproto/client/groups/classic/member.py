@@ -1,6 +1,6 @@
-"""`ClassicMember`: a member of a classic group, over connections: JoinGroup, SyncGroup, Heartbeat.
+"""Sends the requests of a classic member: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-What goes on when is the `MemberDriver`'s; what follows from what is decided in `membership`.
+`MemberDriver` runs it, `membership` decides what follows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _YOUNG_MS: Final = 100
 
 
 class ClassicMember(MemberDriver[ClassicMembership]):
-    """A member of a group of the classic kind."""
+    """A member of a classic group."""
 
     def __init__(
         self,
@@ -40,17 +40,17 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         settings: GroupSettings,
         owner: AssignmentListener,
         *,
-        looks: bool = False,
+        checks_group_first: bool = False,
     ) -> None:
         membership = ClassicMembership(settings, view.settings)
-        super().__init__(view, settings, owner, membership, looks=looks)
+        super().__init__(view, settings, owner, membership, checks_group_first=checks_group_first)
 
-    def _coordinator_moved(self) -> None:
-        self._membership.moved(self._clock.monotonic())
+    def _on_coordinator_moved(self) -> None:
+        self._membership.on_coordinator_moved(self._clock.monotonic())
         self._changed.set()
 
-    def _topics_differ(self, change: str, now: float) -> None:
-        self._membership.rejoin(change, now)
+    def _on_topics_differ(self, change: str, now: float) -> None:
+        self._membership.request_rejoin(change, now)
 
     # Steps
 
@@ -64,24 +64,26 @@ class ClassicMember(MemberDriver[ClassicMembership]):
                 return await self._sync(step)
 
     async def _check_kind(self) -> None:
-        """Look at the group, where it may be of the other kind. Raises OtherKindError for one."""
+        """Checks the protocol of the group, if it may be the other. Raises
+        GroupProtocolMismatchError.
+        """
         node = await self._view.group_coordinator(self.settings.group_id)
         connection = self._view.connection_at_hand(node)
         if connection is None:
             connection = await self._coordinator.connection()
         if not has_consumer_groups(connection.ranges):
             return
-        if not await self._is_live_classic(connection):
+        if not await self._has_live_classic_members(connection):
             raise GroupProtocolMismatchError("the group has no members of the classic one")
 
     async def _join(self, step: Join) -> Tell:
-        if self.looks and self._membership.generation < 0:
+        if self.checks_group_first and self._membership.generation < 0:
             await self._check_kind()
-        wanted = await self._topics_wanted(step.subscription)
+        wanted = await self._topics_to_join(step.subscription)
 
         def request() -> Request[Any]:
             self._counts.joins += 1
-            return self._membership.join_request(wanted, self._reader.owned())
+            return self._membership.join_request(wanted, self._listener.owned_partitions())
 
         coordinator = self._coordinator
         ask = coordinator.ask_for_id if self._membership.has_no_id else coordinator.ask_and_wait
@@ -89,10 +91,10 @@ class ClassicMember(MemberDriver[ClassicMembership]):
 
         def tell(now: float) -> None:
             self._watch.joined(step.subscription, wanted)
-            self._heed(self._membership.join_answered(response, sent_at, now))
+            self._act_on(self._membership.on_join_response(response, sent_at, now))
             wants = self._membership.subscription
             if wants is not None and wants != step.subscription:  # told while it was on its way
-                self._membership.rejoin(f"the subscription is now {wants}", now)
+                self._membership.request_rejoin(f"the subscription is now {wants}", now)
 
         return tell
 
@@ -112,13 +114,13 @@ class ClassicMember(MemberDriver[ClassicMembership]):
 
         def tell(now: float) -> None:
             self._watch.lead(told.topics, there)
-            self._plan_look()
-            self._membership.led(assignment)
+            self._schedule_refresh()
+            self._membership.on_assignment_computed(assignment)
 
         return tell
 
     async def _topics(self, names: Collection[str]) -> list[TopicInfo]:
-        """The topics of the group, as they are now."""
+        """Returns the topics of the group, with current metadata."""
         view = self._view
         young = self._clock.monotonic() - _YOUNG_MS / 1000
         known = [
@@ -130,10 +132,10 @@ class ClassicMember(MemberDriver[ClassicMembership]):
 
     async def _sync(self, step: Sync) -> Tell:
         response, sent_at = await self._coordinator.ask_and_wait(lambda: step.request)
-        return lambda now: self._heed(self._membership.sync_answered(response, sent_at, now))
+        return lambda now: self._act_on(self._membership.on_sync_response(response, sent_at, now))
 
-    async def _leave_once(self, step: Leave) -> None:
-        """Tell the coordinator. Raises what another attempt may mend."""
+    async def _send_leave_once(self, step: Leave) -> None:
+        """Tells the coordinator. Raises errors that a retry may solve."""
         group_id = self.settings.group_id
         try:
             connection = await self._coordinator.connection()
@@ -143,11 +145,11 @@ class ClassicMember(MemberDriver[ClassicMembership]):
             self._coordinator.forget()
             raise
         codes = [answer.error_code, *(each.error_code for each in answer.members)]
-        self._heed_leaving(codes, meaning_of)
+        self._check_leave_response(codes, meaning_of)
 
     # Heartbeats
 
-    def _due_heartbeat(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:
+    def _heartbeat_to_send(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:
         request = self._membership.heartbeat(now)
         return None if request is None else partial(self._send_heartbeat, request)
 
@@ -168,8 +170,8 @@ class ClassicMember(MemberDriver[ClassicMembership]):
                 error = error_of_code(answer.error_code, what)
 
         def tell(now: float) -> None:
-            meaning = self._membership.beaten(request, error, sent_at, now)
-            self._heed(meaning)
+            meaning = self._membership.on_heartbeat_response(request, error, sent_at, now)
+            self._act_on(meaning)
             if error is None or meaning is Meaning.REBALANCE:
                 self._counts.heartbeats += 1
 

@@ -1,4 +1,4 @@
-"""The requests of a member, made of what it is. Plain functions; LeaveGroup stands in `steps`."""
+"""Builds the requests of a classic member. Plain functions; `effects` builds LeaveGroup."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import NamedTuple
 from ....messages.heartbeat_request import HeartbeatRequest
 from ....messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from ....messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from ....protocol.consumer_protocol import PROTOCOL_TYPE
 from ....wire.errors import ConfigurationError
 from ...metadata.cluster import TopicPartition
 from ..assignor import Assignor
 from ..assignors.subscriptions import NO_GENERATION, Subscription
 from ..effects import LONGEST_REASON
-from ..protocol_data import PROTOCOL_TYPE, subscription_bytes
+from ..protocol_data import subscription_bytes
 from ..settings import GroupSettings
 
 __all__ = ["Last", "heartbeat_request", "join_request", "sync_request"]
 
 
 class Last(NamedTuple):
-    """What a member got last by an assignor, and in which generation."""
+    """The last assignment of a member by an assignor, and its generation."""
 
     places: tuple[TopicPartition, ...] = ()
     generation: int = NO_GENERATION
@@ -33,9 +34,9 @@ def join_request(
     last: Mapping[str, Last],
     reason: str,
 ) -> JoinGroupRequest:
-    """JoinGroup of a member that wants and owns what it has `told`; `last` is by assignor.
+    """Returns the JoinGroup of a member with the subscription `told`; `last` is by assignor.
 
-    Raises ConfigurationError where a user's own assignor is at fault.
+    Raises ConfigurationError for a fault of a user's own assignor.
     """
     return JoinGroupRequest(
         group_id=settings.group_id,
@@ -64,7 +65,7 @@ def sync_request(
     protocol: str,
     assignments: Mapping[str, bytes],
 ) -> SyncGroupRequest:
-    """SyncGroup of a member; with `assignments` of all where it leads."""
+    """Returns the SyncGroup of a member; with the `assignments` of all if it leads."""
     return SyncGroupRequest(
         group_id=settings.group_id,
         generation_id=generation,
@@ -80,7 +81,7 @@ def sync_request(
 
 
 def heartbeat_request(settings: GroupSettings, member_id: str, generation: int) -> HeartbeatRequest:
-    """Heartbeat of a member in a generation."""
+    """Returns the heartbeat of a member in a generation."""
     return HeartbeatRequest(
         group_id=settings.group_id,
         generation_id=generation,

@@ -1,8 +1,7 @@
-"""What an error means for a member of a consumer group (KIP-848), by what it asked for.
+"""Maps errors to what a member of the consumer protocol does next, by its request (KIP-848).
 
-Rows stand beside the KIP that brought them; those that both kinds of group have are in
-`groups.group_errors`. What has no row is asked again if time mends it, and ends the member
-otherwise.
+Each row names its KIP; rows of both protocols are in `groups.group_errors`. An error without a row
+is retried if it is retriable, and ends the member otherwise.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ __all__ = ["error_in", "meaning_of"]
 
 #: Of a member that has an epoch.
 _IN_EPOCH: Final = {
-    "UNKNOWN_MEMBER_ID": Meaning.ID_OVER,
-    "FENCED_MEMBER_EPOCH": Meaning.ID_OVER,
-    "GROUP_ID_NOT_FOUND": Meaning.ID_OVER,  # deleted, or of the other kind by now
+    "UNKNOWN_MEMBER_ID": Meaning.MEMBER_UNKNOWN,
+    "FENCED_MEMBER_EPOCH": Meaning.MEMBER_UNKNOWN,
+    "GROUP_ID_NOT_FOUND": Meaning.MEMBER_UNKNOWN,  # deleted, or of the other kind by now
 }
 
 #: Nothing that another heartbeat mends.
@@ -43,17 +42,17 @@ _TABLE: Final[dict[GroupRequest, dict[str, Meaning]]] = {
     GroupRequest.TOPICS: {},
     GroupRequest.JOIN: _SETTINGS
     | {
-        "UNKNOWN_MEMBER_ID": Meaning.ID_OVER,
-        "FENCED_MEMBER_EPOCH": Meaning.ID_OVER,
+        "UNKNOWN_MEMBER_ID": Meaning.MEMBER_UNKNOWN,
+        "FENCED_MEMBER_EPOCH": Meaning.MEMBER_UNKNOWN,
         "UNRELEASED_INSTANCE_ID": Meaning.UNRELEASED,
-        "GROUP_ID_NOT_FOUND": Meaning.OTHER_KIND,  # a classic group that may not be converted
-        "INCONSISTENT_GROUP_PROTOCOL": Meaning.OTHER_KIND,
-        "UNSUPPORTED_VERSION": Meaning.OTHER_KIND,  # the cluster has it, and turned off
+        "GROUP_ID_NOT_FOUND": Meaning.OTHER_PROTOCOL,  # a classic group that may not be converted
+        "INCONSISTENT_GROUP_PROTOCOL": Meaning.OTHER_PROTOCOL,
+        "UNSUPPORTED_VERSION": Meaning.OTHER_PROTOCOL,  # the cluster has it, and turned off
         # Kafka 4 of a classic group whose first rebalance is not over, or in which a member joins
         # that does not support the assignor of before: it fails at converting it.
         "UNKNOWN_SERVER_ERROR": Meaning.UNCONVERTED,
     },
-    GroupRequest.HEARTBEAT: _SETTINGS | _IN_EPOCH | {"UNSUPPORTED_VERSION": Meaning.OTHER_KIND},
+    GroupRequest.HEARTBEAT: _SETTINGS | _IN_EPOCH | {"UNSUPPORTED_VERSION": Meaning.OTHER_PROTOCOL},
     # The member has got another epoch since, or is about to hear of it.
     GroupRequest.COMMIT: _IN_EPOCH | {"STALE_MEMBER_EPOCH": Meaning.STALE},
     GroupRequest.LEAVE: {},
@@ -61,13 +60,13 @@ _TABLE: Final[dict[GroupRequest, dict[str, Meaning]]] = {
 
 
 def meaning_of(asked: GroupRequest, error: KprotoError) -> Meaning:
-    """What an error means for the member that asked."""
+    """Returns what an error means for the member."""
     if isinstance(error, GroupProtocolMismatchError):
-        return Meaning.OTHER_KIND  # the coordinator is older than this kind, or a classic one's
+        return Meaning.OTHER_PROTOCOL  # the coordinator is older than this kind, or a classic one's
     if isinstance(error, UnsupportedVersionError):
         return Meaning.FAIL
     meaning = meaning_in(EVERYWHERE | _TABLE[asked], error)
-    if meaning is Meaning.OTHER_KIND and _NO_ASSIGNMENT_YET in str(error):
+    if meaning is Meaning.OTHER_PROTOCOL and _NO_ASSIGNMENT_YET in str(error):
         return Meaning.UNCONVERTED
     return meaning
 
@@ -75,7 +74,7 @@ def meaning_of(asked: GroupRequest, error: KprotoError) -> Meaning:
 def error_in(
     answer: ConsumerGroupHeartbeatResponse, asked: GroupRequest, group_id: str
 ) -> BrokerResponseError:
-    """The error of an answer, with the words of its broker."""
+    """Returns the error of a response, with the text of its broker."""
     what = f"{asked.value}: group {group_id!r}"
     if answer.error_message:
         what += f": {answer.error_message}"

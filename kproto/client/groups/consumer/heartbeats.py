@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat, made of what a member is: all of it at first, then what has changed.
+"""Builds ConsumerGroupHeartbeat: everything at first, then what has changed.
 
-Plain functions on plain data. What a coordinator surely knows is what the last heartbeat said that
-it has answered; behind one that was not, all is said again (KIP-848).
+Plain functions on plain data. The coordinator surely knows what the last answered heartbeat said;
+after an unanswered one everything is sent again (KIP-848).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIRST_OWN_ID: Final = 1
 
 
 class Said(NamedTuple):
-    """What a coordinator knows by a member's heartbeats, once it has answered."""
+    """What a coordinator knows from a heartbeat, once it has answered."""
 
     topics: frozenset[str]
     regex: str | None
@@ -41,7 +41,9 @@ class Said(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """A heartbeat: when it was sent, what is known by it, and in which life of the member."""
+    """A heartbeat: the time of sending, what the coordinator learns by it, and the incarnation of
+    the member.
+    """
 
     request: ConsumerGroupHeartbeatRequest
     said: Said
@@ -50,7 +52,7 @@ class Beat(NamedTuple):
 
     @property
     def tells(self) -> bool:
-        """Whether it tells what is held, also where the coordinator knows."""
+        """True if it lists the owned partitions, even if the coordinator knows them."""
         return self.request.topic_partitions is not None
 
 
@@ -64,9 +66,9 @@ def heartbeat_request(
     *,
     acknowledges: bool,
 ) -> ConsumerGroupHeartbeatRequest:
-    """The heartbeat of a `member`, by its id and epoch, that `says` what is not `known` yet.
+    """Returns the heartbeat of a `member`, by id and epoch, that `says` what is not `known` yet.
 
-    One that `acknowledges` tells what is held, also where that is the same as before.
+    A heartbeat that `acknowledges` lists the owned partitions, changed or not.
 
     Raises UnsupportedVersionError for a pattern that the coordinator is too old for.
     """

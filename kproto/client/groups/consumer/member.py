@@ -1,6 +1,6 @@
-"""`ConsumerMember`: a member of a consumer group (KIP-848), over connections.
+"""Sends the requests of a member of the consumer protocol (KIP-848).
 
-What goes on when is the `MemberDriver`'s; what follows from what is decided in `membership`.
+`MemberDriver` runs it, `membership` decides what follows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_UNANSWERED: Final = 3
 
 
 class ConsumerMember(MemberDriver[ConsumerMembership]):
-    """A member of a group whose broker says who reads what."""
+    """A member of a group whose broker assigns."""
 
     def __init__(
         self,
@@ -43,16 +43,18 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         settings: GroupSettings,
         owner: AssignmentListener,
         *,
-        looks: bool = False,
+        checks_group_first: bool = False,
     ) -> None:
         name_of = view.cluster.topic_name
-        membership = ConsumerMembership(settings, view.settings, name_of, may_change=looks)
-        super().__init__(view, settings, owner, membership, looks=looks)
+        membership = ConsumerMembership(
+            settings, view.settings, name_of, may_change=checks_group_first
+        )
+        super().__init__(view, settings, owner, membership, checks_group_first=checks_group_first)
         self._asks_session = True  # until it is denied
         self._session_old_at = 0.0
         self._unanswered = 0  # so often in a row that question was
 
-    def _topics_differ(self, change: str, now: float) -> None:
+    def _on_topics_differ(self, change: str, now: float) -> None:
         subscription = self._membership.subscription
         if subscription is None or subscription.pattern is None:
             return
@@ -71,12 +73,12 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         return await self._resolve(step)
 
     async def _prepare(self, step: Prepare) -> Tell:
-        """Have a coordinator that knows the protocol, and the topics that match a pattern."""
+        """Finds a coordinator that supports the protocol, and the topics that match a pattern."""
         if self._membership.phase is Phase.JOINING:
             connection = await self._check_kind(step)
             session_ms = await self._session_told(connection)
             self._membership.session_told(session_ms)
-        wanted = await self._topics_wanted(step.subscription)
+        wanted = await self._topics_to_join(step.subscription)
 
         def tell(now: float) -> None:
             self._watch.joined(step.subscription, wanted)
@@ -85,10 +87,10 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         return tell
 
     async def _session_told(self, connection: BrokerConnection) -> int | None:
-        """The session of the group in ms, where its coordinator tells this member.
+        """Returns the session timeout of the group in ms, if its coordinator discloses it.
 
-        Who lacks the right does not ask again: brokers write such requests down. Raises what
-        another attempt may mend: who guesses may read on while another has begun.
+        A member without the ACL does not ask again, because brokers log such requests. Raises
+        errors that a retry may solve: a member that guesses may read while another has started.
         """
         its = self._membership
         asked_at = self._clock.monotonic()
@@ -112,23 +114,23 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         return told
 
     async def _check_kind(self, step: Prepare) -> BrokerConnection:
-        """Look at the group, where it may be of the other kind; gives its coordinator.
+        """Checks the protocol of the group, if it may be the other; returns its coordinator.
 
-        Raises OtherKindError for another kind.
+        Raises GroupProtocolMismatchError.
         """
         group_id = self.settings.group_id
         connection = await self._coordinator.connection()
         self._check_known(connection, step.subscription)
-        if self.looks and await self._is_live_classic(connection):
+        if self.checks_group_first and await self._has_live_classic_members(connection):
             check_pattern(step.subscription, group_id, "with members")
             raise GroupProtocolMismatchError("the group has members of that")
         return connection
 
     def _check_known(self, connection: BrokerConnection, subscription: Subscription) -> None:
-        """Whether a coordinator knows groups of this kind: in a cluster that goes from one release
-        to another, or back, another may coordinate.
+        """Checks that a coordinator supports the protocol: during an upgrade or downgrade another
+        broker may coordinate.
 
-        Raises OtherKindError where it does not and the member may be of a classic group, else
+        Raises GroupProtocolMismatchError if it does not and the member may be a classic one, else
         UnsupportedVersionError, and ConfigurationError for a pattern of the broker.
         """
         group_id = self.settings.group_id
@@ -136,7 +138,7 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
             return
         why = "by its coordinator, which is older than the consumer protocol"
         check_pattern(subscription, group_id, why)
-        if self.looks:
+        if self.checks_group_first:
             raise GroupProtocolMismatchError("the coordinator knows no other")
         raise UnsupportedVersionError(
             f"the coordinator of group {group_id!r} has no ConsumerGroupHeartbeat (KIP-848, "
@@ -148,7 +150,7 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
             await self._view.refresh_ids(step.ids)
         return self._membership.resolved
 
-    async def _leave_once(self, step: LeaveByHeartbeat) -> None:
+    async def _send_leave_once(self, step: LeaveByHeartbeat) -> None:
         group_id = self.settings.group_id
         try:
             connection = await self._coordinator.connection()
@@ -156,19 +158,19 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         except KprotoError:
             self._coordinator.forget()
             raise
-        self._heed_leaving([answer.error_code], meaning_of)
+        self._check_leave_response([answer.error_code], meaning_of)
 
     # Heartbeats
 
-    def _due_heartbeat(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:
+    def _heartbeat_to_send(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:
         its = self._membership
-        if its.beats(now):
+        if its.heartbeat_due(now):
             return self._send_heartbeat
         is_old = self._asks_session and now >= self._session_old_at
         return self._ask_session if is_old and its.is_reading and its.epoch > JOINS else None
 
     async def _ask_session(self) -> Tell:
-        """Hear of a session that was set anew; where nobody tells it stays as it is."""
+        """Refreshes the session timeout; it stays if no broker discloses it."""
         told: int | None = None
         with suppress(KprotoError):
             told = await self._session_told(await self._coordinator.connection())
@@ -198,9 +200,9 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         def tell(now: float) -> None:
             if beat is None:
                 assert isinstance(outcome, KprotoError)
-                self._heed(membership.not_sent(outcome, now))
+                self._act_on(membership.on_heartbeat_not_sent(outcome, now))
                 return
-            self._heed(membership.beaten(beat, outcome, now))
+            self._act_on(membership.on_heartbeat_response(beat, outcome, now))
             if not isinstance(outcome, KprotoError) and not outcome.error_code:
                 self._counts.heartbeats += 1
 

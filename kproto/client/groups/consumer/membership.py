@@ -1,13 +1,13 @@
-"""A member of a consumer group (KIP-848), as a state machine: what is due, what follows from what.
+"""Decides, as a state machine, what a member of the consumer protocol does next (KIP-848).
 
-Owns the member's id and epoch, what is assigned and what is held; `groups.session` counts how long
-a broker knows it. Knows no connection, no clock, no task and no record: times are passed in, in
-seconds; what is to be done is a `Step`, and whoever carries it out tells what came of it. What
-follows from what is the table of `phases`.
+Owns the member id and epoch, the assigned and the owned partitions; `groups.session` counts how
+long a broker knows the member. Knows no connection, no clock, no task and no record: times are
+passed in, in seconds; it returns effects, and the driver reports their results. `phases` has the
+table.
 
-Two things go on side by side: the steps, one at a time, and heartbeats, one at a time, which join,
-acknowledge and keep the session. What is not given up is never acknowledged: a heartbeat tells what
-is held at the moment that it is sent.
+Effects, one at a time, and heartbeats, one at a time, run concurrently; heartbeats join,
+acknowledge and keep the session. A heartbeat lists the partitions owned when it is sent, so that a
+partition is never acknowledged before it is revoked.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .heartbeats import (
     Said,
     heartbeat_request,
 )
-from .phases import BEATING, COMMITTING, GOING, TRANSITIONS, Event, Phase
+from .phases import ACCEPTING_COMMITS, HEARTBEATING, LEAVING_PHASES, TRANSITIONS, Event, Phase
 from .reconciliation import Difference, Told, assigned_in, difference, told_of
 from .session_timeout import KAFKAS_SESSION_MS, session_by
 
@@ -64,9 +64,9 @@ _ASKED: Final = {JOINS: GroupRequest.JOIN, LEAVES_FOR_A_TIME: GroupRequest.LEAVE
 
 
 class ConsumerMembership(MembershipStateMachine[Phase, Event]):
-    """One member; `name_of` knows topics by their ids, as far as metadata does.
+    """The state of one member; `name_of` maps topic ids to names, as far as metadata does.
 
-    Where it `may_change` another may join in its place, as one of a classic group.
+    If it `may_change`, a classic member may take its place.
     """
 
     transitions = TRANSITIONS
@@ -91,7 +91,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._told_session_ms: int | None = None
         self._interval_s = settings.heartbeat_interval_ms / 1000
         self._beat_at = _NEVER
-        self._beats = Backoff(client)
+        self._heartbeat_backoff = Backoff(client)
         self._steps = Backoff(client)
         self._resolving = Backoff(client)
         self._life = 0  # another one with each time that it joins or loses all
@@ -130,34 +130,34 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return joins or self.phase in (Phase.RECONCILING, Phase.ACKNOWLEDGING, Phase.STABLE)
 
     @property
-    def _is_going(self) -> bool:
-        return self.phase in GOING
+    def _is_leaving(self) -> bool:
+        return self.phase in LEAVING_PHASES
 
     @property
-    def holds_until(self) -> float:
+    def assignment_valid_until(self) -> float:
         return self._session.until if self.epoch > JOINS else -_NEVER
 
     @property
     def interval_ms(self) -> int:
-        """How often it sends heartbeats, by the coordinator."""
+        """Returns the heartbeat interval, as the coordinator set it."""
         return round(self._interval_s * 1000)
 
     @property
     def session_ms(self) -> int:
-        """How long it goes on without an answer: for as long as its broker would have it."""
+        """Returns the session timeout: how long the member continues without an answer."""
         return self._session.session_ms
 
     def session_told(self, session_ms: int | None) -> None:
-        """The session of its group, as a broker says now; None where it does not say."""
+        """Stores the session timeout of the group; None if the broker does not disclose it."""
         self._told_session_ms = session_ms
         if session_ms is not None:
             self._session.session_ms = session_ms
 
-    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
+    def is_assigned(self, place: TopicPartition, topic_id: Uuid) -> bool:
         return topic_id in (self._held.get(place), self._taking.get(place))
 
     def identity(self, now: float) -> MemberIdentity | None:
-        if self.phase not in COMMITTING or self._lost or now >= self.holds_until:
+        if self.phase not in ACCEPTING_COMMITS or self._lost or now >= self.assignment_valid_until:
             return None
         instance_id = self.settings.instance_id
         group_id = self.settings.group_id
@@ -165,16 +165,16 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
 
     # What its user wants
 
-    def _wants_other(self, subscription: Subscription, now: float) -> None:
+    def _on_subscription_changed(self, subscription: Subscription, now: float) -> None:
         self._is_prepared = self.phase is not Phase.JOINING and subscription.pattern is None
         if self._is_prepared:
             self._subscribe_to(subscription, subscription.topics)
         if self.phase in (Phase.RECONCILING, Phase.ACKNOWLEDGING, Phase.STABLE):
             self._say("the subscription is now %s", subscription)
-            self._beat_at = min(self._beat_at, max(now, self._beats.not_before))
+            self._beat_at = min(self._beat_at, max(now, self._heartbeat_backoff.not_before))
 
     def prepared(self, step: Prepare, topics: frozenset[str], now: float) -> None:
-        """A `Prepare` is done: these are the topics to subscribe to by their names."""
+        """Notes that a `Prepare` is done, with the topics to subscribe to by name."""
         self._steps.succeeded()
         if self.subscription is step.subscription:
             self._is_prepared = True
@@ -186,17 +186,21 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._topics, self._regex = topics, None if remote is None else remote.text
 
     def matched(self, topics: frozenset[str], now: float) -> None:
-        """These are the topics that match now."""
+        """Updates the topics that match the pattern."""
         self._topics = topics
         known = self._known
         if known is None or (known.topics, known.regex) != (topics, self._regex):
-            self._beat_at = min(self._beat_at, max(now, self._beats.not_before))
+            self._beat_at = min(self._beat_at, max(now, self._heartbeat_backoff.not_before))
 
-    def rejoin(self, reason: str, now: float) -> None:
+    def request_rejoin(self, reason: str, now: float) -> None:
         self._say("nothing to rebalance (%s): who reads what is the coordinator's to say", reason)
 
-    def _return(self, now: float) -> None:
-        if self.subscription is not None and not self._is_late and self._go(Event.WANTED):
+    def _join_if_wanted(self, now: float) -> None:
+        if (
+            self.subscription is not None
+            and not self._is_stale
+            and self._transition(Event.SUBSCRIBED)
+        ):
             self._begin_to_join(now)
 
     def _begin_to_join(self, now: float) -> None:
@@ -208,9 +212,9 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._known = None
         self._held = {}
         self._assigned = frozenset()
-        self._beat_at = max(now, self._beats.not_before)
+        self._beat_at = max(now, self._heartbeat_backoff.not_before)
 
-    def part(
+    def begin_leave(
         self,
         reason: str,
         now: float,
@@ -224,13 +228,13 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         ends = ends or (self._parting is not None and self._parting.ends)
         if self.is_out:
             if ends:
-                self._go(Event.ENDED)
+                self._transition(Event.CLOSED)
             return
         leave_s = self.settings.leave_timeout_ms / 1000
         self._parting = LeaveIntent(reason, leaves, ends, lost, until, leave_s)
         if self.phase in (Phase.PREPARE_LEAVING, Phase.LEAVING):
             self._until = min(self._until, until)
-        elif self._go(Event.PART):
+        elif self._transition(Event.LEAVE_REQUESTED):
             self._lost = lost or self.epoch <= JOINS
             self._until = until
 
@@ -263,7 +267,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return difference(self._held, self._assigned, self._named, self.subscription.wants)
 
     def _named(self, topic_id: Uuid) -> str | None:
-        """The name of a topic, which stays the same as long as there is one of that id."""
+        """Returns the name of a topic; it stays as long as a topic has that id."""
         if topic_id not in self._names:
             name = self._name_of(topic_id)
             if name is None:
@@ -272,7 +276,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return self._names[topic_id]
 
     def _leaving(self, now: float) -> LeaveByHeartbeat | None:
-        """Tell the coordinator, once the member has an id by which to."""
+        """Returns the leave effect, once the member has an id."""
         parting = self._parting
         assert parting is not None
         if not self.member_id:
@@ -283,7 +287,9 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         return LeaveByHeartbeat(self.member_id, instance_id, epoch, parting.reason, until)
 
     def _leave_in_silence(self, now: float) -> None:
-        """Have left, where the coordinator does not know the member, or shall not know."""
+        """Leaves without a heartbeat, because the coordinator does not know the member or must not
+        hear of it.
+        """
         if self.phase is not Phase.LEAVING:
             return
         parting = self._parting
@@ -297,24 +303,24 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         moments = []
         if self.phase in (Phase.JOINING, Phase.STABLE) and not self._is_prepared:
             moments.append(self._steps.not_before)
-        if self._beats_now:
+        if self._heartbeat_due:
             moments.append(self._beat_at)
         if self.epoch > JOINS:
-            moments += [self.holds_until, self._resolving.not_before]
+            moments += [self.assignment_valid_until, self._resolving.not_before]
         if self.phase is Phase.LEAVING:
             moments.append(self._leave_by)
         return min((moment for moment in moments if moment > now), default=_NEVER)
 
     def tick(self, now: float) -> None:
         self._leave_in_silence(now)
-        if self.epoch > JOINS and self.phase in BEATING and now >= self.holds_until:
+        if self.epoch > JOINS and self.phase in HEARTBEATING and now >= self.assignment_valid_until:
             silent_ms = self.session_ms
             why = "what was to be given up may not have been in time (max_poll_interval_ms)"
             if self._session.is_silent(now):
                 why = f"no heartbeat came through for {silent_ms} ms, the session of the group"
             self._lose(why, now)
         if self.phase is Phase.STABLE and self._is_to_reconcile(now):
-            self._go(Event.ASSIGNED)
+            self._transition(Event.ASSIGNED)
 
     def _is_to_reconcile(self, now: float) -> bool:
         its = self._difference()
@@ -324,21 +330,21 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     # Heartbeats
 
     @property
-    def _beats_now(self) -> bool:
+    def _heartbeat_due(self) -> bool:
         if self.phase is Phase.JOINING:
             return self._is_prepared and (bool(self._topics) or bool(self._regex))
-        return self.epoch > JOINS and self.phase in BEATING and not self._lost
+        return self.epoch > JOINS and self.phase in HEARTBEATING and not self._lost
 
-    def beats(self, now: float) -> bool:
-        """Whether a heartbeat is due."""
-        return self._beats_now and now >= self._beat_at
+    def heartbeat_due(self, now: float) -> bool:
+        """True if a heartbeat is due."""
+        return self._heartbeat_due and now >= self._beat_at
 
     def heartbeat(self, version: int, now: float) -> Beat | None:
-        """The heartbeat that is sent at this moment; None where none is due any more.
+        """Returns the heartbeat to send now; None if none is due any more.
 
         Raises UnsupportedVersionError for a pattern that the coordinator is too old for.
         """
-        if not self.beats(now):
+        if not self.heartbeat_due(now):
             return None
         if self._releases and self.phase is Phase.JOINING:
             instance_id = self.settings.instance_id
@@ -361,10 +367,10 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._asks_for_id = not self.member_id
         return Beat(request, says, self._life, now)
 
-    def beaten(
+    def on_heartbeat_response(
         self, beat: Beat, outcome: ConsumerGroupHeartbeatResponse | KprotoError, now: float
     ) -> Meaning | None:
-        """What came of a heartbeat; gives what its error means, if that counts."""
+        """Processes the outcome of a heartbeat; returns what its error means, if it counts."""
         if self._asks_for_id:
             self._asks_for_id = False
             if isinstance(outcome, ConsumerGroupHeartbeatResponse) and not outcome.error_code:
@@ -372,7 +378,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         asked = _ASKED.get(beat.request.member_epoch, GroupRequest.HEARTBEAT)
         if isinstance(outcome, ConsumerGroupHeartbeatResponse) and outcome.error_code:
             outcome = error_in(outcome, asked, self.settings.group_id)
-        counts = beat.life == self._life and self._beats_now
+        counts = beat.life == self._life and self._heartbeat_due
         if beat.request.member_epoch == LEAVES_FOR_A_TIME:
             return self._let_go(outcome, now)
         if isinstance(outcome, KprotoError):
@@ -380,32 +386,32 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             if meaning is not Meaning.UNRELEASED:  # an answer was lost, or said nothing of that
                 self._may_have_instance = True
             if counts:
-                self._not_beaten(meaning, outcome, asked, now)
+                self._on_heartbeat_failed(meaning, outcome, asked, now)
                 return meaning
             return meaning if meaning is Meaning.FIND_COORDINATOR else None
         if counts:
             self._answered(beat, outcome, now)
         return None
 
-    def not_sent(self, error: KprotoError, now: float) -> Meaning:
-        """A heartbeat was due, and could not be sent."""
+    def on_heartbeat_not_sent(self, error: KprotoError, now: float) -> Meaning:
+        """Processes a due heartbeat that could not be sent."""
         asked = GroupRequest.JOIN if self.epoch == JOINS else GroupRequest.HEARTBEAT
         meaning = meaning_of(asked, error)
-        if self._beats_now:
-            self._not_beaten(meaning, error, asked, now)
+        if self._heartbeat_due:
+            self._on_heartbeat_failed(meaning, error, asked, now)
         return meaning
 
-    def _not_beaten(
+    def _on_heartbeat_failed(
         self, meaning: Meaning, error: KprotoError, asked: GroupRequest, now: float
     ) -> None:
         self._known = None  # all is said again
-        self._beats.failed(now, at_once=meaning is Meaning.ID_OVER)
-        self._beat_at = self._beats.not_before
+        self._heartbeat_backoff.failed(now, at_once=meaning is Meaning.MEMBER_UNKNOWN)
+        self._beat_at = self._heartbeat_backoff.not_before
         self._follow(meaning, error, asked, now)
 
     def _answered(self, beat: Beat, answer: ConsumerGroupHeartbeatResponse, now: float) -> None:
-        """The coordinator has taken a heartbeat, and counts the session from then on."""
-        self._beats.succeeded()
+        """Processes an accepted heartbeat, which renews the session."""
+        self._heartbeat_backoff.succeeded()
         self._unreleased_since = None
         self._unconverted_since = None
         self._may_have_instance = True
@@ -427,19 +433,19 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._beat_at = now  # what is wanted has changed meanwhile
         if self.phase is Phase.JOINING:
             self._say("joined at epoch %d, as member %s", self.epoch, self.member_id)
-            self._go(Event.JOINED)
+            self._transition(Event.JOINED)
         elif self.phase is Phase.ACKNOWLEDGING:
             if beat.said.partitions == told_of(self._held) and beat.tells:
-                self._go(Event.ACKNOWLEDGED)
+                self._transition(Event.ACKNOWLEDGED)
             else:
                 self._beat_at = now
         if self.phase is Phase.STABLE and self._is_to_reconcile(now):
-            self._go(Event.ASSIGNED)
+            self._transition(Event.ASSIGNED)
 
     def _take_interval(self, interval_ms: int) -> None:
-        """The coordinator says how often; where nobody tells the session, it is judged by that.
+        """Stores the heartbeat interval; without a known session timeout it determines that too.
 
-        In a session they are sent as often, too, as while the coordinator may wait.
+        Heartbeats are as frequent while the coordinator may wait for the member.
         """
         if self._told_session_ms is None:
             self._session.session_ms = session_by(interval_ms)
@@ -448,10 +454,9 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._session.interval_s = self._interval_s
 
     def _was_calm(self, beat: Beat, assigned: Told | None) -> bool:
-        """Whether the coordinator waited for nothing to be given up when it got that heartbeat.
+        """True if the coordinator waited for no revocation when it got that heartbeat.
 
-        What it waits for it has told in the answer to one before, unless that was lost: then, by
-        this one, it may have waited since.
+        It would have said so in the answer to the one before, unless that answer was lost.
         """
         before = self._assigned if self._known is not None or assigned is None else assigned
         return beat.said.partitions <= before
@@ -461,39 +466,39 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             each == topic_id for each, _ in self._assigned
         )
 
-    def commit_refused(
+    def on_commit_refused(
         self, error: BrokerResponseError, identity: MemberIdentity, now: float
     ) -> None:
         current = (identity.member_id, identity.generation) == (self.member_id, self.epoch)
-        if not current or not self._beats_now:
+        if not current or not self._heartbeat_due:
             return
         meaning = meaning_of(GroupRequest.COMMIT, error)
         if meaning is Meaning.STALE:
-            self._beat_at = min(self._beat_at, max(now, self._beats.not_before))
-        elif meaning in (Meaning.ID_OVER, Meaning.FENCED):
+            self._beat_at = min(self._beat_at, max(now, self._heartbeat_backoff.not_before))
+        elif meaning in (Meaning.MEMBER_UNKNOWN, Meaning.FENCED):
             self._follow(meaning, error, GroupRequest.COMMIT, now)
 
     # What came of a step
 
     def resolved(self, now: float) -> None:
-        """A `Resolve` is done: what has no name yet is left out, and asked for again later."""
+        """Notes that a `Resolve` is done: ids without a name are requested again later."""
         if self._difference().unresolved:
             self._resolving.failed(now)
         else:
             self._resolving.succeeded()
 
-    def taken_on(self, step: ApplyAssignment, now: float) -> None:
+    def on_assignment_applied(self, step: ApplyAssignment, now: float) -> None:
         for place in step.revoked:
             self._held.pop(place, None)
         self._held.update((place, self._taking[place]) for place in step.added)
-        if self._go(Event.RECONCILED):
-            self._beat_at = max(now, self._beats.not_before)
+        if self._transition(Event.RECONCILED):
+            self._beat_at = max(now, self._heartbeat_backoff.not_before)
 
-    def given_up(self, now: float) -> None:
+    def on_revoked(self, now: float) -> None:
         self._held = {}
         if self._lost:
             self.epoch = JOINS
-        self._go(Event.GIVEN_UP)
+        self._transition(Event.REVOKED)
         if self.phase is Phase.JOINING:
             self._begin_to_join(now)
         elif self.phase is Phase.LEAVING:
@@ -511,10 +516,10 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self.epoch = JOINS
         self._lost = False
         self._steps.succeeded()
-        late = Event.LEFT_AS_SLOW if self._is_late else Event.LEFT
-        self._go(Event.ENDED if parting.ends else late)
+        late = Event.LEFT_STALE if self._is_stale else Event.LEFT
+        self._transition(Event.CLOSED if parting.ends else late)
         if not parting.ends:
-            self._return(now)
+            self._join_if_wanted(now)
 
     # Errors
 
@@ -531,25 +536,28 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _follow(
         self, meaning: Meaning, error: KprotoError, asked: GroupRequest, now: float
     ) -> None:
-        """Do what an error means; when a heartbeat follows it is known already."""
+        """Does what an error means; the following heartbeat is known already."""
         match meaning:
-            case Meaning.ID_OVER:
+            case Meaning.MEMBER_UNKNOWN:
                 self._may_be_known = False
                 self._lose(str(error), now)
             case Meaning.UNRELEASED:
                 self._wait_for_release(error, now)
             case Meaning.UNCONVERTED if not self._may_change:
                 self._wait_for_conversion(error, now)
-            case Meaning.OTHER_KIND | Meaning.UNCONVERTED:
+            case Meaning.OTHER_PROTOCOL | Meaning.UNCONVERTED:
                 self._refuse_kind(error, now)
             case Meaning.FENCED | Meaning.FAIL:
                 self.fail(error, now, leaves=meaning is Meaning.FAIL)
-            case Meaning.FIND_COORDINATOR if self._beats.count + self._steps.count == 1:
+            case Meaning.FIND_COORDINATOR if self._heartbeat_backoff.count + self._steps.count == 1:
                 self._say("%s is tried again: %s", asked.value, error)
 
     def _wait_for_release(self, error: KprotoError, now: float) -> None:
-        """Who had the instance id is gone without a word, and is a member for a session; or is
-        there, and stays; or it was this member, which lost its epoch and tells so by its id."""
+        """Retries while another member has the instance id, for the length of a session.
+
+        That member may have gone without a word; or it stays; or it was this member, which lost its
+        epoch.
+        """
         if self._may_have_instance and self.member_id:
             self._may_have_instance = False
             self._releases = True
@@ -562,7 +570,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self.fail(error, now, leaves=False)
 
     def _wait_for_conversion(self, error: KprotoError, now: float) -> None:
-        """The classic members are in a rebalance, as it seems: that ends, as for a commit."""
+        """Retries while the classic members seem to be in a rebalance, as for a commit."""
         if self._unconverted_since is None:
             self._unconverted_since = now
             text = "waiting until the classic group can be converted: %s"
@@ -573,31 +581,30 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _let_go(
         self, outcome: ConsumerGroupHeartbeatResponse | KprotoError, now: float
     ) -> Meaning | None:
-        """The coordinator was told that this member has the instance id no more; where another
-        has it, that was refused."""
+        """Processes the release of the instance id, which is refused if another member has it."""
         meaning = (
             meaning_of(GroupRequest.LEAVE, outcome) if isinstance(outcome, KprotoError) else None
         )
         if meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
-            self._beats.failed(now)
-            self._beat_at = self._beats.not_before
+            self._heartbeat_backoff.failed(now)
+            self._beat_at = self._heartbeat_backoff.not_before
             return meaning
         self._releases = False
         self._beat_at = now
         return None
 
     def _refuse_kind(self, error: KprotoError, now: float) -> None:
-        """It cannot be a member of this kind: another look says of which, or it is at its end."""
+        """Ends this member: another look at the group decides the protocol, or it fails."""
         if self._may_change:
             is_certain = isinstance(error, BrokerResponseError) and error.name == _TURNED_OFF
             error = GroupProtocolMismatchError(str(error), is_certain=is_certain)
         self.fail(error, now, leaves=False)
 
     def _lose(self, why: str, now: float) -> None:
-        """What is read may be others' by now."""
+        """Notes that the assignment may belong to other members by now."""
         if self.phase is Phase.PREPARE_LEAVING and self._lost:
             return
-        if not self._go(Event.FENCED):
+        if not self._transition(Event.FENCED):
             return
         if self.epoch > JOINS:
             self._say("out of epoch %d: %s", self.epoch, why, level=logging.WARNING)
@@ -609,10 +616,16 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._lost = True
 
     def fail(self, error: KprotoError, now: float, *, leaves: bool) -> None:
-        self._has_failed(error)
+        self._note_failure(error)
         if not leaves:
             self._may_be_known = False
         tells = leaves and not self.settings.is_static
-        self.part("the consumer has failed", now, leaves=tells, ends=True, lost=True, until=now)
-        if self.phase is Phase.PREPARE_LEAVING and not self._lost and self._go(Event.FENCED):
+        self.begin_leave(
+            "the consumer has failed", now, leaves=tells, ends=True, lost=True, until=now
+        )
+        if (
+            self.phase is Phase.PREPARE_LEAVING
+            and not self._lost
+            and self._transition(Event.FENCED)
+        ):
             self._lost = True  # what was being revoked is lost

@@ -1,7 +1,7 @@
-"""Where a member of a consumer group is, what happens to it, and what follows: the table.
+"""Defines the phases and the transition table of a member of the consumer protocol.
 
-The phases are those of KIP-848, under the names that Java's consumer has for them. What is done on
-the way is `membership`'s.
+The phases are those of KIP-848, by the names of Java's consumer. `membership` decides what is done
+in a phase.
 """
 
 from __future__ import annotations
@@ -9,80 +9,80 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final, TypeAlias
 
-__all__ = ["BEATING", "COMMITTING", "GOING", "TRANSITIONS", "Event", "Phase"]
+__all__ = ["ACCEPTING_COMMITS", "HEARTBEATING", "LEAVING_PHASES", "TRANSITIONS", "Event", "Phase"]
 
 
 class Phase(Enum):
-    """Where a member is."""
+    """The phase of a member."""
 
     UNSUBSCRIBED = "in no group"
     JOINING = "sending epoch 0 until the coordinator gives another one"
-    RECONCILING = "giving up and taking on, up to what is assigned"
-    ACKNOWLEDGING = "telling what it holds now"
-    STABLE = "holding what is assigned, as the coordinator knows"
-    FENCED = "losing all, before it joins anew"
-    PREPARE_LEAVING = "giving up all, before it leaves"
-    LEAVING = "saying that it leaves"
-    STALE = "out of the group as its user was too slow, until he asks"
-    FATAL = "at its end"
+    RECONCILING = "revoking and adding partitions, up to the assignment"
+    ACKNOWLEDGING = "acknowledging the owned partitions by a heartbeat"
+    STABLE = "owning the assignment, as the coordinator knows"
+    FENCED = "losing all partitions, before it joins again"
+    PREPARE_LEAVING = "revoking all partitions, before it leaves"
+    LEAVING = "the last heartbeat is in flight"
+    STALE = "out of the group because no poll came in time, until the next poll"
+    FATAL = "ended"
 
 
 class Event(Enum):
-    """What happens to it."""
+    """The events of a member."""
 
-    WANTED = "somebody wants to read"
+    SUBSCRIBED = "the consumer has subscribed"
     JOINED = "the coordinator gave an epoch"
-    ASSIGNED = "what is assigned is not what is held"
-    RECONCILED = "what was to be given up and taken on is"
-    ACKNOWLEDGED = "the coordinator knows what is held"
-    FENCED = "the epoch or the member id does not count any more, or may not"
-    GIVEN_UP = "all is given up"
-    PART = "the member is to leave, for a time or for good"
-    LEFT = "the coordinator knows, or had its time"
-    LEFT_AS_SLOW = "the same, and nobody has asked for records since"
-    ENDED = "it has left for good"
+    ASSIGNED = "the assignment differs from the owned partitions"
+    RECONCILED = "partitions are revoked and added"
+    ACKNOWLEDGED = "the coordinator knows the owned partitions"
+    FENCED = "the epoch or the member id is not valid any more, or may not be"
+    REVOKED = "all partitions are revoked"
+    LEAVE_REQUESTED = "the member shall leave, for a time or for good"
+    LEFT = "the coordinator was told, or its time is over"
+    LEFT_STALE = "the same, and no poll came since"
+    CLOSED = "it has left for good"
 
 
 _P: TypeAlias = Phase
 _E: TypeAlias = Event
 
-#: Phase and event -> the next phase. What is not there changes nothing. A phase that comes behind
-#: itself is begun anew: the step under way in it is pointless.
+#: Phase and event -> the next phase. Any other event changes nothing. A phase that follows itself
+#: starts again: the running effect is outdated.
 TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
-    (_P.UNSUBSCRIBED, _E.WANTED): _P.JOINING,
-    (_P.UNSUBSCRIBED, _E.ENDED): _P.FATAL,
+    (_P.UNSUBSCRIBED, _E.SUBSCRIBED): _P.JOINING,
+    (_P.UNSUBSCRIBED, _E.CLOSED): _P.FATAL,
     (_P.JOINING, _E.JOINED): _P.RECONCILING,
     (_P.JOINING, _E.FENCED): _P.JOINING,
-    (_P.JOINING, _E.PART): _P.PREPARE_LEAVING,
-    # What is assigned meanwhile waits: what was begun is carried out and told first, as the
+    (_P.JOINING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
+    # A newer assignment waits: the running one is applied and acknowledged first, because the
     # coordinator waits for that (KIP-848).
     (_P.RECONCILING, _E.RECONCILED): _P.ACKNOWLEDGING,
     (_P.RECONCILING, _E.FENCED): _P.FENCED,
-    (_P.RECONCILING, _E.PART): _P.PREPARE_LEAVING,
+    (_P.RECONCILING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
     (_P.ACKNOWLEDGING, _E.ACKNOWLEDGED): _P.STABLE,
     (_P.ACKNOWLEDGING, _E.FENCED): _P.FENCED,
-    (_P.ACKNOWLEDGING, _E.PART): _P.PREPARE_LEAVING,
+    (_P.ACKNOWLEDGING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
     (_P.STABLE, _E.ASSIGNED): _P.RECONCILING,
     (_P.STABLE, _E.FENCED): _P.FENCED,
-    (_P.STABLE, _E.PART): _P.PREPARE_LEAVING,
-    (_P.FENCED, _E.GIVEN_UP): _P.JOINING,
-    (_P.FENCED, _E.PART): _P.PREPARE_LEAVING,
-    (_P.PREPARE_LEAVING, _E.FENCED): _P.PREPARE_LEAVING,  # what was being revoked is lost
-    (_P.PREPARE_LEAVING, _E.GIVEN_UP): _P.LEAVING,
+    (_P.STABLE, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
+    (_P.FENCED, _E.REVOKED): _P.JOINING,
+    (_P.FENCED, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
+    (_P.PREPARE_LEAVING, _E.FENCED): _P.PREPARE_LEAVING,  # partitions in revocation are lost
+    (_P.PREPARE_LEAVING, _E.REVOKED): _P.LEAVING,
     (_P.LEAVING, _E.LEFT): _P.UNSUBSCRIBED,
-    (_P.LEAVING, _E.LEFT_AS_SLOW): _P.STALE,
-    (_P.LEAVING, _E.ENDED): _P.FATAL,
-    (_P.STALE, _E.WANTED): _P.JOINING,
-    (_P.STALE, _E.ENDED): _P.FATAL,
+    (_P.LEAVING, _E.LEFT_STALE): _P.STALE,
+    (_P.LEAVING, _E.CLOSED): _P.FATAL,
+    (_P.STALE, _E.SUBSCRIBED): _P.JOINING,
+    (_P.STALE, _E.CLOSED): _P.FATAL,
 }
 
-#: Phases in which a member that has an epoch says that it is alive.
-BEATING: Final = frozenset((_P.RECONCILING, _P.ACKNOWLEDGING, _P.STABLE, _P.PREPARE_LEAVING))
+#: Phases in which a member with an epoch sends heartbeats.
+HEARTBEATING: Final = frozenset((_P.RECONCILING, _P.ACKNOWLEDGING, _P.STABLE, _P.PREPARE_LEAVING))
 
-#: Phases in which offsets can be committed: whenever there is an epoch to commit by.
-COMMITTING: Final = BEATING
+#: Phases in which offsets can be committed: those with an epoch.
+ACCEPTING_COMMITS: Final = HEARTBEATING
 
-#: Phases of a member that is in no group, or about to leave.
-GOING: Final = frozenset(
+#: Phases of a member in no group, or about to leave.
+LEAVING_PHASES: Final = frozenset(
     (_P.UNSUBSCRIBED, _P.PREPARE_LEAVING, _P.LEAVING, _P.STALE, _P.FATAL),
 )

@@ -1,7 +1,6 @@
-"""What is assigned by ids of topics, what is held by names, and what lies between: plain data.
+"""Compares the assigned partitions, by topic id, with the owned ones, by name: plain data.
 
-A topic that was made anew is another one, of another id: what is held of the old one is given up
-first (KIP-516).
+A recreated topic has another id: owned partitions of the old topic are revoked first (KIP-516).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Told: TypeAlias = frozenset[tuple[Uuid, int]]
 
 
 class Difference(NamedTuple):
-    """What is to be given up, what is to be taken on then, and ids of topics without a name yet."""
+    """The partitions to revoke, those to add afterwards, and topic ids without a name yet."""
 
     revoked: frozenset[TopicPartition]
     added: dict[TopicPartition, Uuid]
@@ -32,7 +31,7 @@ class Difference(NamedTuple):
 
 
 def assigned_in(response: ConsumerGroupHeartbeatResponse) -> Told | None:
-    """What a response assigns; None where that has not changed."""
+    """Returns the assignment of a response; None if it has not changed."""
     if response.assignment is None:
         return None
     return frozenset(
@@ -43,12 +42,12 @@ def assigned_in(response: ConsumerGroupHeartbeatResponse) -> Told | None:
 
 
 def told_of(held: Held) -> Told:
-    """What is held, as a coordinator is told."""
+    """Returns the owned partitions in the form that a coordinator is sent."""
     return frozenset((topic_id, partition) for (_, partition), topic_id in held.items())
 
 
 def in_request(told: Iterable[tuple[Uuid, int]]) -> list[TopicPartitions]:
-    """The same in a request."""
+    """Returns the same as structs of a request."""
     by_id: dict[Uuid, list[int]] = {}
     for topic_id, partition in sorted(told):
         by_id.setdefault(topic_id, []).append(partition)
@@ -61,7 +60,7 @@ def difference(
     name_of: Callable[[Uuid], str | None],
     wants: Callable[[str], bool],
 ) -> Difference:
-    """What lies between `held` and `assigned`, as far as the member `wants` its topics."""
+    """Returns the difference between `held` and `assigned`, for topics that the member `wants`."""
     names = {topic_id: name_of(topic_id) for topic_id, _ in assigned}
     target = {
         (name, partition): topic_id

@@ -1,8 +1,9 @@
-"""How long the session of a consumer group is, as its broker tells who may describe its settings.
+"""Reads the session timeout of a group, which its broker discloses with DESCRIBE_CONFIGS on the
+group.
 
-A member hears how often it is to send heartbeats, and not when it counts as gone (KIP-848): that is
-a setting of the group, which DescribeConfigs tells with DESCRIBE_CONFIGS on the group. Plain
-functions on plain data.
+A member learns its heartbeat interval from the coordinator, but not when its session ends
+(KIP-848): that is a config of the group, which DescribeConfigs returns. Plain functions on plain
+data.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ _INTERVALS: Final = 9
 
 
 def session_by(interval_ms: int) -> int:
-    """The session in ms where nobody tells it: what a member goes by, who knows its interval."""
+    """Returns the assumed session timeout in ms for a heartbeat interval, if no broker discloses
+    it.
+    """
     return min(_INTERVALS * interval_ms, KAFKAS_SESSION_MS)
 
 
 def session_request(group_id: str) -> DescribeConfigsRequest:
-    """Asks for the session of a group."""
+    """Returns the request for the session timeout of a group."""
     asked = DescribeConfigsResource(
         resource_type=_GROUP, resource_name=group_id, configuration_keys=[_SESSION]
     )
@@ -44,7 +47,7 @@ def session_request(group_id: str) -> DescribeConfigsRequest:
 
 
 def session_in(answer: DescribeConfigsResponse) -> int | None:
-    """The session in ms; None where the broker does not tell it, or not to this client."""
+    """Returns the session timeout in ms; None if the broker does not disclose it."""
     values = [
         config.value
         for result in answer.results
@@ -56,5 +59,5 @@ def session_in(answer: DescribeConfigsResponse) -> int | None:
 
 
 def is_denied(answer: DescribeConfigsResponse) -> bool:
-    """Whether this client has no right to be told."""
+    """True if the principal lacks the ACL."""
     return any(result.error_code == _DENIED for result in answer.results)

@@ -1,14 +1,14 @@
-"""Arrow columns as the bytes of records: the way back. Knows no Spark, no client and no socket.
+"""Encodes Arrow columns as records. Knows neither Spark, the client nor sockets.
 
-`record_sections` is the way in: rows of one partition, cut into batches, column by column.
-`records_of_events` makes records of the columns of CloudEvents before.
-`partition_hashes` says where a key belongs, as Kafka's own clients do.
+`record_sections` encodes the rows of one partition as batches, column by column.
+`records_of_events` converts the columns of CloudEvents to records first. `partition_hashes` hashes
+keys as Kafka's own clients do.
 """
 
 from .events import UnwritableEventError, records_of_events
-from .hashing import partition_hashes
 from .headers import HeaderColumn, headers_of_lists
-from .sections import Section, record_sections
+from .murmur2 import partition_hashes
+from .record_sections import Section, record_sections
 
 __all__ = [
     "HeaderColumn",

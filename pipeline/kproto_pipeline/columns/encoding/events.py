@@ -1,10 +1,10 @@
-"""Columns of CloudEvents as the columns of records: the way back of `arrow_events`.
+"""Converts columns of CloudEvents to columns of records, the inverse of `arrow_events`.
 
-Owns the fast way in binary mode, where each attribute's column becomes one piece of all headers.
-Whatever that way does not prove right, and structured mode, goes row by row through
-`kproto_cloudevents`, whose verdict counts. A row with an `error` is no event: it goes out as the
-record that it was. Where the headers of a row say what its columns say, in binary mode, they go out
-as they are; else those are kept that are no attributes, behind the attributes, as `to_kafka` does.
+The fast path writes binary mode, one attribute's column after the other. Rows that it cannot prove
+valid, and structured mode, take the slow path, row by row through `kproto_cloudevents`, which
+decides. A row with an `error` is no event, and is written as its original record. In binary mode a
+row whose headers match its columns keeps its headers; otherwise headers that are no attributes
+follow the attributes, as in `to_kafka`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,19 @@ from kproto_cloudevents import CloudEvent, CloudEventError, to_kafka
 from kproto.records import GrowingBatch
 
 from ..arrow_events import EVENT_SCHEMA, events_as_arrow
+from ..arrow_numpy import binary_scalar, number_array
 from ..arrow_records import RECORD_SCHEMA
 from ..event_checks import CHECKS, check_plain_text
-from ..plain_arrays import numbers, scalar_of
 from ..to_arrow import arrow_batches
-from .headers import HeaderColumn, check_keys, headers_of_lists, joined, lengths_of, regrouped
-from .sections import record_sections
+from .headers import (
+    HeaderColumn,
+    binary_lengths,
+    check_keys,
+    group_binary,
+    headers_of_lists,
+    join_binary,
+)
+from .record_sections import record_sections
 from .varints import varints
 
 if TYPE_CHECKING:
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EventRecords", "UnwritableEventError", "records_of_events"]
 
-#: Attribute -> its header in binary mode (Kafka binding 3.2.3), in the order they are written.
+#: Attribute -> its header in binary mode (Kafka binding 3.2.3), in the order of writing.
 _HEADERS: Final = {
     "specversion": "ce_specversion",
     "id": "ce_id",
@@ -52,18 +59,18 @@ _HEADERS: Final = {
 _REQUIRED: Final = ("id", "source", "type")
 _PREFIX: Final = "ce_"
 
-#: What columns are called by in versions before 1.0.
+#: Column -> attribute name in versions before 1.0.
 _OLD_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
     "0.1": {"dataschema": "schemaurl", "datacontenttype": "contenttype"},
     "0.2": {"dataschema": "schemaurl", "datacontenttype": "contenttype"},
     "0.3": {"dataschema": "schemaurl"},
 }
 
-#: The name of an extension that the fast way takes (CloudEvents 1.0, naming).
+#: The names of extensions for the fast path (CloudEvents 1.0, naming).
 _USUAL_NAME: Final = r"^[a-z0-9]{1,20}$"
 _HEADER_OF_EVENT: Final = r"(?i)^(ce_.*|content-type)$"
 
-# What makes an event the same; of a record that is none `error` is not null.
+# The columns to compare events by; for a record that is no event `error` is not null.
 _COMPARED: Final = pa.schema(
     [EVENT_SCHEMA.field(name) for name in (*_HEADERS, "extensions", "data", "error")]
 )
@@ -75,7 +82,7 @@ _FIRST_EVER_S: Final = -62_135_596_800  # 0001-01-01, before which Python knows 
 
 
 class UnwritableEventError(ValueError):
-    """A row that is no event; `row` is its number, counted from 0."""
+    """A row is no valid event; `row` is its number, from 0."""
 
     def __init__(self, row: int, reason: str) -> None:
         super().__init__(reason)
@@ -83,7 +90,7 @@ class UnwritableEventError(ValueError):
 
 
 class EventRecords(NamedTuple):
-    """The records of some events, column by column."""
+    """The records of events, as columns."""
 
     keys: pa.Array
     values: pa.Array
@@ -91,24 +98,24 @@ class EventRecords(NamedTuple):
 
 
 def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"]) -> EventRecords:
-    """The records of rows with columns of `EVENT_SCHEMA`, of which some may be missing.
+    """Converts rows with columns of `EVENT_SCHEMA`, of which some may be missing, to records.
 
     Raises:
-        UnwritableEventError: a row that is no right event.
+        UnwritableEventError: a row is no valid event.
     """
     events = _Events(rows)
-    as_it_was = events.errors()
-    events.check(as_it_was)
+    with_error = events.errors()
+    events.check(with_error)
     same = fast = np.zeros(len(events), dtype=bool)
     if mode == "binary":
-        same = ~as_it_was & _said_by_headers(events)
-        fast = ~as_it_was & ~same & events.plain()
-    slow = ~(as_it_was | same | fast)
+        same = ~with_error & _headers_match(events)
+        fast = ~with_error & ~same & events.are_regular()
+    slow = ~(with_error | same | fast)
     parts = [
         (where, make(events.only(where)))
         for where, make in (
-            (np.flatnonzero(as_it_was), _unread),
-            (np.flatnonzero(same), _with_headers),
+            (np.flatnonzero(with_error), _original_records),
+            (np.flatnonzero(same), _keep_headers),
             (np.flatnonzero(fast), _binary),
         )
         if len(where)
@@ -121,7 +128,7 @@ def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"
         return EventRecords(nothing, nothing, HeaderColumn.none(0))
     order = np.argsort(np.concatenate([where for where, _ in parts]), kind="stable")
     found = [part for _, part in parts]
-    taken = numbers(order)
+    taken = number_array(order)
     return EventRecords(
         pa.concat_arrays([part.keys for part in found]).take(taken),
         pa.concat_arrays([part.values for part in found]).take(taken),
@@ -133,7 +140,7 @@ def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"
 
 
 class _Events:
-    """Rows of events; a column that is missing is null."""
+    """Rows of events; a missing column is null."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
         self._rows = rows
@@ -142,64 +149,64 @@ class _Events:
         return int(self._rows.num_rows)
 
     def only(self, where: Int64s) -> _Events:
-        """These rows alone."""
+        """Returns these rows alone."""
         if len(where) == len(self):
             return self
-        return _Events(self._rows.take(numbers(where)))
+        return _Events(self._rows.take(number_array(where)))
 
     def column(self, name: str) -> pa.Array:
-        """One column, with its type in `EVENT_SCHEMA`."""
+        """Returns one column, with its type in `EVENT_SCHEMA`."""
         kind = EVENT_SCHEMA.field(name).type
         if name not in self._rows.schema.names:
             return pa.nulls(len(self), kind)
         return self._rows.column(name).cast(kind)
 
     def text(self, attribute: str) -> pa.Array:
-        """An attribute as it stands in a header."""
+        """Returns an attribute as the text of its header."""
         column = self.column(attribute)
         if attribute == "time":
-            return _written_times(column)
+            return _format_times(column)
         if attribute == "specversion":
             return pc.fill_null(column, "1.0")
         return column
 
     def errors(self) -> Bools:
-        """Which rows are no events."""
+        """Returns the rows that are no events."""
         found: Bools = self.column("error").is_valid().to_numpy(zero_copy_only=False)
         return found
 
-    def check(self, as_it_was: Bools) -> None:
-        """Raise UnwritableEventError for what no way below would say, or say of which row."""
+    def check(self, with_error: Bools) -> None:
+        """Raises UnwritableEventError for faults that no path below detects with the row."""
         try:
             check_keys(self.column("headers"))
         except ValueError as error:
             reason, row = error.args
             raise UnwritableEventError(row, reason) from None
-        given = self.column("value").is_valid().to_numpy(zero_copy_only=False) & ~as_it_was
+        given = self.column("value").is_valid().to_numpy(zero_copy_only=False) & ~with_error
         if given.any():
             raise UnwritableEventError(
                 int(np.flatnonzero(given)[0]),
-                "it has a value, which counts for rows with an error alone; what an event is about "
-                "stands in the column data",
+                "it has a value, which only a row with an error may have; the data of an event is "
+                "in the column data",
             )
         seconds = self.column("time").cast(pa.int64()).fill_null(0)
         seconds = seconds.to_numpy(zero_copy_only=False) // 1_000_000
-        wrong = ~as_it_was & ((seconds < _FIRST_EVER_S) | (seconds >= _LAST_S))
+        wrong = ~with_error & ((seconds < _FIRST_EVER_S) | (seconds >= _LAST_S))
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
             raise UnwritableEventError(row, "time is outside the years 1 to 9999")
 
-    def plain(self) -> Bools:
-        """Which rows are right events without doubt, as the fast way writes them."""
-        plain = np.ones(len(self), dtype=np.bool_)
+    def are_regular(self) -> Bools:
+        """Returns the rows that are valid events for certain, for the fast path."""
+        are_regular = np.ones(len(self), dtype=np.bool_)
         for attribute in _HEADERS:
             if attribute == "time":
-                plain &= _usual_times(self.column(attribute))
+                are_regular &= _are_regular_times(self.column(attribute))
                 continue
             column = self.text(attribute).cast(pa.binary())
-            plain &= CHECKS.get(attribute, check_plain_text)(column)
+            are_regular &= CHECKS.get(attribute, check_plain_text)(column)
             if attribute in _REQUIRED:
-                plain &= column.is_valid().to_numpy(zero_copy_only=False)
+                are_regular &= column.is_valid().to_numpy(zero_copy_only=False)
         extensions = self.column("extensions")
         counts, names, values = _entries(extensions)
         if len(names):
@@ -207,14 +214,14 @@ class _Events:
             usual &= ~pc.is_in(names, pa.array([*_HEADERS, "data"])).to_numpy(zero_copy_only=False)
             usual &= check_plain_text(values.cast(pa.binary()))
             usual &= values.is_valid().to_numpy(zero_copy_only=False)
-            plain[np.repeat(np.arange(len(self)), counts)[~usual | _repeated(counts, names)]] = (
-                False
-            )
-        return plain
+            are_regular[
+                np.repeat(np.arange(len(self)), counts)[~usual | _repeated_names(counts, names)]
+            ] = False
+        return are_regular
 
 
-def _repeated(counts: Int64s, names: pa.Array) -> Bools:
-    """Which entries of maps have the name of one before them in the same map."""
+def _repeated_names(counts: Int64s, names: pa.Array) -> Bools:
+    """Returns the entries of maps whose name an earlier entry of the same map has."""
     encoded = names.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     places = np.repeat(np.arange(len(counts)), counts) * len(encoded.dictionary) + codes
@@ -223,27 +230,27 @@ def _repeated(counts: Int64s, names: pa.Array) -> Bools:
     return repeated
 
 
-def _usual_times(times: pa.Array) -> Bools:
+def _are_regular_times(times: pa.Array) -> Bools:
     seconds = pc.fill_null(times.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) // 1_000_000
     usual: Bools = (seconds >= _FIRST_S) & (seconds < _LAST_S)
     return usual
 
 
-def _written_times(times: pa.Array) -> pa.Array:
-    """RFC 3339 in UTC, without the zeros behind a fraction."""
+def _format_times(times: pa.Array) -> pa.Array:
+    """Formats times as RFC 3339 in UTC, without trailing zeros of a fraction."""
     text = pc.strftime(times, format="%Y-%m-%dT%H:%M:%SZ")
     text = pc.replace_substring_regex(text, r"\.0+Z$", "Z")
     return pc.replace_substring_regex(text, r"(\.[0-9]*[1-9])0+Z$", r"\1Z")
 
 
-def _written_time(time: datetime) -> str:
-    """The same of one time, of any year."""
+def _format_time(time: datetime) -> str:
+    """Formats one time of any year, as `_format_times`."""
     text = time.astimezone(UTC).replace(tzinfo=None).isoformat()
     return f"{text.rstrip('0') if '.' in text else text}Z"
 
 
 def _entries(maps: pa.Array) -> tuple[Int64s, pa.Array, pa.Array]:
-    """How many entries each map has, and the keys and values of all."""
+    """Returns the number of entries of each map, and the keys and values of all."""
     if not len(maps):
         return np.empty(0, dtype=np.int64), maps.keys[:0], maps.items[:0]
     valid = maps.is_valid()
@@ -254,32 +261,32 @@ def _entries(maps: pa.Array) -> tuple[Int64s, pa.Array, pa.Array]:
     return counts, maps.keys[first:last], maps.items[first:last]
 
 
-# --- three ways to records ---------------------------------------------------------------------
+# --- four paths to records ----------------------------------------------------------------------
 
 
-def _unread(events: _Events) -> EventRecords:
-    """Records that are no events, as they were."""
+def _original_records(events: _Events) -> EventRecords:
+    """Converts rows with an error to their original records."""
     return EventRecords(
         events.column("key"), events.column("value"), headers_of_lists(events.column("headers"))
     )
 
 
-def _with_headers(events: _Events) -> EventRecords:
-    """Events whose headers say what they are."""
+def _keep_headers(events: _Events) -> EventRecords:
+    """Converts events whose headers match their columns: keeps the headers."""
     return EventRecords(
         events.column("key"), events.column("data"), headers_of_lists(events.column("headers"))
     )
 
 
-def _said_by_headers(events: _Events) -> Bools:
-    """The rows that the source would read as the same event, of the data and the headers."""
+def _headers_match(events: _Events) -> Bools:
+    """Returns the rows whose headers and data the source would read as the same event."""
     given = events.column("headers")
     same: Bools = given.is_valid().to_numpy(zero_copy_only=False).copy()
     if not same.any():
         return same
     where = np.flatnonzero(same)
     own = events.only(where)
-    (section,) = record_sections(*_with_headers(own), batch_bytes=1 << 62)
+    (section,) = record_sections(*_keep_headers(own), batch_bytes=1 << 62)
     fetched = GrowingBatch.of_encoded(section.data, section.count, 0).build()
     read = _Events(
         pa.Table.from_batches(
@@ -295,13 +302,13 @@ def _said_by_headers(events: _Events) -> Bools:
     equal = np.ones(len(where), dtype=np.bool_)
     for name in _COMPARED.names:
         given_column = own.text(name) if name == "specversion" else own.column(name)
-        equal &= _equal(given_column, read.column(name))
+        equal &= _equals(given_column, read.column(name))
     same[where] = equal
     return same
 
 
-def _equal(first: pa.Array, second: pa.Array) -> Bools:
-    """Where two columns are the same; null is the same as null."""
+def _equals(first: pa.Array, second: pa.Array) -> Bools:
+    """Compares two columns; null equals null."""
     if not pa.types.is_map(first.type):
         alike = pc.fill_null(pc.equal(first, second), False)
         both = pc.and_(first.is_null(), second.is_null())
@@ -311,7 +318,7 @@ def _equal(first: pa.Array, second: pa.Array) -> Bools:
     others, other_names, other_values = _entries(second)
     same: Bools = counts == others
     if same.all():
-        wrong = ~(_equal(names, other_names) & _equal(values, other_values))
+        wrong = ~(_equals(names, other_names) & _equals(values, other_values))
         same[np.repeat(np.arange(len(counts)), counts)[wrong]] = False
         return same
     pairs = zip(first.to_pylist(), second.to_pylist(), strict=True)
@@ -319,7 +326,7 @@ def _equal(first: pa.Array, second: pa.Array) -> Bools:
 
 
 def _binary(events: _Events) -> EventRecords:
-    """Right events in binary mode, all at once."""
+    """Encodes valid events in binary mode, all at once: the fast path."""
     pieces: list[pa.Array] = []
     counts = np.zeros(len(events), dtype=np.int64)
     for attribute, header in _HEADERS.items():
@@ -327,35 +334,38 @@ def _binary(events: _Events) -> EventRecords:
         if column.null_count == len(column):
             continue
         counts += column.is_valid().to_numpy(zero_copy_only=False)
-        name = _named(header)
+        name = _encoded_name(header)
         entry = pc.binary_join_element_wise(
-            name, varints(lengths_of(column)), column, scalar_of(b"")
+            name, varints(binary_lengths(column)), column, binary_scalar(b"")
         )
         pieces.append(entry)
     more, names, values = _entries(events.column("extensions"))
     if len(names):
         names, values = pc.binary_join_element_wise(_PREFIX, names, ""), values.cast(pa.binary())
-        entries = joined(
-            varints(lengths_of(names)), names.cast(pa.binary()), varints(lengths_of(values)), values
+        entries = join_binary(
+            varints(binary_lengths(names)),
+            names.cast(pa.binary()),
+            varints(binary_lengths(values)),
+            values,
         )
         ends = np.zeros(len(events) + 1, dtype=np.int64)
         np.cumsum(more, out=ends[1:])
-        pieces.append(regrouped(entries, ends))
+        pieces.append(group_binary(entries, ends))
         counts += more
-    own = _own_headers(events)
+    own = _other_headers(events)
     counts += own.counts
-    headers = HeaderColumn(counts, joined(*pieces, own.data))
+    headers = HeaderColumn(counts, join_binary(*pieces, own.data))
     return EventRecords(events.column("key"), events.column("data"), headers)
 
 
-def _named(header: str) -> pa.Scalar:
+def _encoded_name(header: str) -> pa.Scalar:
     name = header.encode()
     length = varints(np.array([len(name)], dtype=np.int64))[0].as_py()
-    return scalar_of(length + name)
+    return binary_scalar(length + name)
 
 
-def _own_headers(events: _Events) -> HeaderColumn:
-    """The headers of the rows that are no attributes of events."""
+def _other_headers(events: _Events) -> HeaderColumn:
+    """Returns the headers of the rows that are no attributes."""
     lists = events.column("headers")
     if lists.null_count == len(lists):
         return HeaderColumn.none(len(lists))
@@ -369,20 +379,22 @@ def _own_headers(events: _Events) -> HeaderColumn:
     np.cumsum(kept, out=ends[1:])
     entries = lists.flatten().filter(own)
     return headers_of_lists(
-        pa.ListArray.from_arrays(numbers(ends), entries, type=RECORD_SCHEMA.field("headers").type)
+        pa.ListArray.from_arrays(
+            number_array(ends), entries, type=RECORD_SCHEMA.field("headers").type
+        )
     )
 
 
 def _one_by_one(
     events: _Events, where: Int64s, mode: Literal["binary", "structured"]
 ) -> EventRecords:
-    """Events through the binding, which says what is wrong with one."""
+    """Converts events one by one with the binding, which names the fault: the slow path."""
     names = [name for name in EVENT_SCHEMA.names if name in (*_HEADERS, "extensions", "data")]
-    columns = {name: _listed(events, where, name) for name in (*names, "key", "headers")}
-    columns["time"] = [None if each is None else _written_time(each) for each in columns["time"]]
+    columns = {name: _as_list(events, where, name) for name in (*names, "key", "headers")}
+    columns["time"] = [None if each is None else _format_time(each) for each in columns["time"]]
     written = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what the specification advises against is no fault
+        warnings.simplefilter("ignore")  # the specification only advises against these events
         for at, row in enumerate(where.tolist()):
             try:
                 written.append(_record({name: columns[name][at] for name in columns}, mode))
@@ -398,8 +410,8 @@ def _one_by_one(
     )
 
 
-def _listed(events: _Events, where: Int64s, name: str) -> list[Any]:
-    """A column as a list. Raises UnwritableEventError for text that is none."""
+def _as_list(events: _Events, where: Int64s, name: str) -> list[Any]:
+    """Returns a column as a list. Raises UnwritableEventError for text that is no UTF-8."""
     column = events.column(name)
     try:
         found: list[Any] = column.to_pylist()
@@ -416,7 +428,7 @@ def _listed(events: _Events, where: Int64s, name: str) -> list[Any]:
 def _record(
     event: dict[str, Any], mode: Literal["binary", "structured"]
 ) -> tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]:
-    """One event as a record. Raises CloudEventError."""
+    """Converts one event to a record. Raises CloudEventError."""
     called = _OLD_NAMES.get(event["specversion"], {})
     given = {called.get(name, name): event[name] for name in _HEADERS if event[name] is not None}
     for name, value in event["extensions"] or ():

@@ -1,4 +1,4 @@
-"""The headers of records as the bytes that stand in them: how many, and each with its lengths."""
+"""Encodes the headers of records: their count, and each header with its lengths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..plain_arrays import empty_bytes, lengths, numbers, scalar_of
+from ..arrow_numpy import binary_scalar, empty_bytes, lengths, number_array
 from .varints import NULL_LENGTH, varints
 
 if TYPE_CHECKING:
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
     from ..record_columns import Int64s
 
-__all__ = ["HeaderColumn", "check_keys", "headers_of_lists", "joined", "lengths_of"]
+__all__ = ["HeaderColumn", "binary_lengths", "check_keys", "headers_of_lists", "join_binary"]
 
 
 class HeaderColumn(NamedTuple):
-    """For each record how many headers it has, and their bytes (a binary array)."""
+    """For each record the number of its headers, and their encoded bytes (a binary array)."""
 
     counts: Int64s
     data: pa.Array
 
     def take(self, rows: Int64s) -> HeaderColumn:
-        """The headers of these rows, in this order."""
-        return HeaderColumn(self.counts[rows], self.data.take(numbers(rows)))
+        """Returns the headers of these rows, in this order."""
+        return HeaderColumn(self.counts[rows], self.data.take(number_array(rows)))
 
     @staticmethod
     def none(rows: int) -> HeaderColumn:
-        """No headers at all."""
+        """Returns no headers for each row."""
         return HeaderColumn(np.zeros(rows, dtype=np.int64), empty_bytes(rows))
 
 
 def headers_of_lists(lists: pa.Array) -> HeaderColumn:
-    """The headers in a column of lists of (key, value); a null list is an empty one.
+    """Encodes a column of lists of (key, value); a null list is an empty one.
 
     Raises:
         ValueError: a key is null, or no UTF-8; its `args[1]` is the row.
@@ -44,16 +44,19 @@ def headers_of_lists(lists: pa.Array) -> HeaderColumn:
     counts = check_keys(lists)
     entries = lists.flatten()
     keys, values = entries.field("key"), entries.field("value")
-    data = joined(
-        varints(lengths_of(keys)), keys.cast(pa.binary()), varints(lengths_of(values)), values
+    data = join_binary(
+        varints(binary_lengths(keys)),
+        keys.cast(pa.binary()),
+        varints(binary_lengths(values)),
+        values,
     )
     ends = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=ends[1:])
-    return HeaderColumn(counts, regrouped(data, ends))
+    return HeaderColumn(counts, group_binary(data, ends))
 
 
 def check_keys(lists: pa.Array) -> Int64s:
-    """How many headers each list has. Raises what `headers_of_lists` raises."""
+    """Returns the number of headers of each list. Raises as `headers_of_lists`."""
     filled = pc.fill_null(pc.list_value_length(lists), 0)
     counts: Int64s = filled.to_numpy(zero_copy_only=False).astype(np.int64)
     entries = lists.flatten()
@@ -71,7 +74,7 @@ def check_keys(lists: pa.Array) -> Int64s:
 
 
 def _row_of(counts: Int64s, entries: npt.NDArray[np.bool_]) -> int:
-    """The row that has the first of these entries."""
+    """Returns the row of the first of these entries."""
     entry = int(np.flatnonzero(entries)[0])
     return int(np.searchsorted(np.cumsum(counts), entry, side="right"))
 
@@ -84,8 +87,8 @@ def _is_text(data: pa.Buffer) -> bool:
     return True
 
 
-def regrouped(pieces: pa.Array, ends: Int64s) -> pa.Array:
-    """Byte strings that lie one behind the other, joined in groups: up to `ends[1]`, `ends[2]` …"""
+def group_binary(pieces: pa.Array, ends: Int64s) -> pa.Array:
+    """Joins consecutive byte strings in groups: up to `ends[1]`, `ends[2]` …"""
     buffers = pieces.buffers()
     bounds = np.frombuffer(buffers[1], dtype=np.int32)[pieces.offset :][: len(pieces) + 1]
     if not len(pieces):
@@ -96,13 +99,13 @@ def regrouped(pieces: pa.Array, ends: Int64s) -> pa.Array:
     )
 
 
-def lengths_of(array: pa.Array) -> Int64s:
-    """The length in bytes of each byte string or text; -1 where it is null."""
+def binary_lengths(array: pa.Array) -> Int64s:
+    """Returns the length in bytes of each byte string or string; -1 for null."""
     return lengths(array, null=NULL_LENGTH)
 
 
-def joined(*columns: pa.Array | pa.Scalar) -> pa.Array:
-    """The byte strings of several columns, row by row one behind the other; null is empty."""
+def join_binary(*columns: pa.Array | pa.Scalar) -> pa.Array:
+    """Concatenates the byte strings of several columns, row by row; null is empty."""
     return pc.binary_join_element_wise(
-        *columns, scalar_of(b""), null_handling="replace", null_replacement=""
+        *columns, binary_scalar(b""), null_handling="replace", null_replacement=""
     )

@@ -1,7 +1,7 @@
-"""Signed varints of a whole column at once, as an Arrow binary array.
+"""Encodes a column of signed varints at once, as an Arrow binary array.
 
-Records have zigzag varints (KIP-98): 7 bits a byte, the lowest first, the top bit says that more
-come. Here all of a column are of 32 bits and take five bytes at most.
+Records have zigzag varints (KIP-98): 7 bits a byte, the lowest first; the top bit is set except in
+the last byte. Numbers here have 32 bits, and take at most five bytes.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 __all__ = ["NULL_LENGTH", "binary_of", "varint_sizes", "varints"]
 
-#: The length of a byte string that is null.
+#: The length of a null byte string.
 NULL_LENGTH: Final = -1
 
-# The first value, after zigzag, that takes one byte more.
+# The first values, after zigzag, that take another byte.
 _STEPS: Final = (1 << 7, 1 << 14, 1 << 21, 1 << 28)
 
 
 def varint_sizes(numbers: Int64s) -> Int64s:
-    """How many bytes the varint of each number takes; the numbers are of 32 bits."""
-    folded = _folded(numbers)
+    """Returns the size in bytes of each number's varint; numbers have 32 bits."""
+    folded = _zigzag(numbers)
     sizes = np.ones(len(folded), dtype=np.int64)
     for step in _STEPS:
         sizes += folded >= step
@@ -35,8 +35,8 @@ def varint_sizes(numbers: Int64s) -> Int64s:
 
 
 def varints(numbers: Int64s) -> pa.Array:
-    """The varint of each number."""
-    rest = _folded(numbers)
+    """Returns the varint of each number."""
+    rest = _zigzag(numbers)
     sizes = varint_sizes(numbers)
     most = int(sizes.max(initial=1))
     digits = np.empty((len(rest), most), dtype=np.uint8)
@@ -52,7 +52,7 @@ def varints(numbers: Int64s) -> pa.Array:
 
 
 def binary_of(data: npt.NDArray[np.uint8], sizes: Int64s) -> pa.Array:
-    """An Arrow binary array over bytes that lie one behind the other."""
+    """Returns an Arrow binary array over consecutive byte strings."""
     offsets = np.zeros(len(sizes) + 1, dtype=np.int32)
     np.cumsum(sizes, out=offsets[1:])
     return pa.Array.from_buffers(
@@ -60,7 +60,7 @@ def binary_of(data: npt.NDArray[np.uint8], sizes: Int64s) -> pa.Array:
     )
 
 
-def _folded(numbers: Int64s) -> Int64s:
-    """Zigzag: 0, -1, 1, -2 … become 0, 1, 2, 3 …"""
+def _zigzag(numbers: Int64s) -> Int64s:
+    """Applies zigzag: 0, -1, 1, -2 … become 0, 1, 2, 3 …"""
     folded: Int64s = (numbers << 1) ^ (numbers >> 63)
     return folded

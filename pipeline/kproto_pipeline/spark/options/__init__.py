@@ -1,1 +1,1 @@
-"""Options of the data source: text to plain data, and errors that name them. Knows no Spark."""
+"""Parses the options of the data source into typed options. Errors name the option."""

@@ -1,7 +1,7 @@
-"""The options `kafka.*`: Java's names for the settings of a client, as a client takes them.
+"""Checks the options `kafka.*` that are properties of the client, and builds clients from them.
 
-Owns what makes a client in the driver and in every task. Values may be secrets: they stand in no
-repr, and Spark is handed them pickled alone. Opens nothing.
+The driver and every task build their client from the same properties. Values may be secrets: no
+repr shows them, and Spark gets them pickled only. Opens nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kproto.client import Client, parse_bootstrap
 from kproto.wire.errors import ConfigurationError
 
-from ..shipped_files import found_here
+from ..shipped_files import resolve_shipped_files
 from .errors import OptionError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PREFIX", "ClientOptions", "client_options"]
 
-#: What stands before the name of a client's property in an option's name.
+#: Precedes the name of a client's property in an option's name.
 PREFIX: Final = "kafka."
 
 _DEFAULTS: Final = {"client.id": "kproto-spark"}
@@ -28,24 +28,24 @@ _DEFAULTS: Final = {"client.id": "kproto-spark"}
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """The properties of a client, by name; equal ones may share a client."""
+    """The properties of a client, by name; equal properties share a client."""
 
     properties: tuple[tuple[str, str], ...] = field(repr=False)
 
     def client(self) -> Client:
-        """A client with these properties, not connected yet.
+        """Returns a client with these properties, not connected yet.
 
         Raises:
             ConfigurationError: a file that a property names cannot be read here.
         """
-        return Client.from_properties(found_here(dict(self.properties)))
+        return Client.from_properties(resolve_shipped_files(dict(self.properties)))
 
 
 def client_options(given: Mapping[str, str]) -> ClientOptions:
-    """The properties, by names without `kafka.` before them, once a client would take them.
+    """Returns the properties, by names without `kafka.`, after a client has accepted them.
 
     Raises:
-        OptionError: naming the property.
+        OptionError: a property is missing or wrong; it names the property.
     """
     found = ClientOptions(tuple(sorted({**_DEFAULTS, **given}.items())))
     place = f"option {PREFIX}bootstrap.servers"

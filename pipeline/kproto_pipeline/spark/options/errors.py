@@ -1,4 +1,4 @@
-"""What is wrong with an option."""
+"""The error of an option."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ __all__ = ["OptionError"]
 
 
 class OptionError(ConfigurationError):
-    """An option of the data source that is unknown, missing or wrong; the message names it."""
+    """An option of the data source is unknown, missing or wrong; the message names it."""

@@ -1,7 +1,6 @@
-"""The offsets that somebody asks for, and what they are in a log: the connector's offset JSON.
+"""Parses `startingOffsets` and `endingOffsets`, and resolves them against the offsets of the logs.
 
-Owns the text of `startingOffsets` and `endingOffsets`, as Spark's Kafka connector takes it.
-Decisions on plain data: knows nothing of Spark, sockets or ranges.
+The JSON is that of Spark's JVM connector. Works on plain data: knows neither Spark nor sockets.
 """
 
 from __future__ import annotations
@@ -10,8 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from kproto.wire.errors import ConfigurationError
-
+from .errors import OptionError
 from .option_json import read_json_object
 
 if TYPE_CHECKING:
@@ -23,20 +21,21 @@ __all__ = [
     "EARLIEST",
     "LATEST",
     "OffsetSpec",
-    "check_partitions",
-    "concrete_offsets",
+    "check_no_sentinel",
+    "check_partitions_named",
     "parse_offset_spec",
     "parse_partitions",
+    "resolve_offsets",
 ]
 
 # The sentinels of the connector's offset JSON, and of Kafka's ListOffsets.
 LATEST: Final = -1
 EARLIEST: Final = -2
 
-# One word for all partitions, or an offset (or sentinel) for each.
+# A sentinel for all partitions, or an offset (or sentinel) for each.
 OffsetSpec: TypeAlias = "int | Mapping[TopicPartition, int]"
 
-# As JSON writes numbers: with zeros in front one partition would have several names.
+# No leading zeros: otherwise one partition would have several names.
 _PARTITION: Final = re.compile("0|[1-9][0-9]{0,9}")
 
 _WANTED: Final = '\'earliest\', \'latest\' or JSON such as {"topic": {"0": 23, "1": -2}}'
@@ -44,90 +43,105 @@ _WANTED: Final = '\'earliest\', \'latest\' or JSON such as {"topic": {"0": 23, "
 _WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
 
-def parse_offset_spec(option: str, text: str, *, refused: str | None) -> OffsetSpec:
-    """`earliest`, `latest`, or `{"topic": {"0": 23, "1": -2}}` (-2 earliest, -1 latest).
-
-    `refused` is the word that makes no sense for this option: a batch can neither start at the
-    latest offset nor end at the earliest.
+def parse_offset_spec(option: str, text: str, *, refused: str | None = None) -> OffsetSpec:
+    """Parses `earliest`, `latest`, or `{"topic": {"0": 23, "1": -2}}` (-2 earliest, -1 latest).
 
     Raises:
-        ConfigurationError: naming the option, what is wrong and what would be right.
+        OptionError: naming the option; also for the sentinel `refused`, as `check_no_sentinel`.
     """
-    word = text.strip().lower()
-    sentinel = _WORDS.get(word)
+    spec: OffsetSpec
+    sentinel = _WORDS.get(text.strip().lower())
     if sentinel is not None:
-        if word == refused:
-            raise ConfigurationError(f"{option} cannot be {word!r} in a batch read")
-        return sentinel
-    spec: dict[TopicPartition, int] = {}
-    for (topic, partition), offset in parse_partitions(option, text, wanted=_WANTED).items():
-        if type(offset) is not int or offset < EARLIEST:
-            raise ConfigurationError(
-                f"{option}: {topic}-{partition} has {offset!r}; an offset is a whole number "
-                "from 0 on, or -2 for earliest, -1 for latest"
-            )
-        if refused is not None and offset == _WORDS[refused]:
-            raise ConfigurationError(
-                f"{option}: {topic}-{partition} cannot be {offset} ({refused}) in a batch read"
-            )
-        spec[topic, partition] = offset
+        spec = sentinel
+    else:
+        spec = {
+            partition: _checked_offset(option, partition, offset)
+            for partition, offset in parse_partitions(option, text, wanted=_WANTED).items()
+        }
+    if refused is not None:
+        check_no_sentinel(option, spec, refused)
     return spec
 
 
+def check_no_sentinel(option: str, spec: OffsetSpec, refused: str) -> None:
+    """Raises OptionError if `spec` has the sentinel `refused`.
+
+    A batch cannot start at the latest offset, and cannot end at the earliest.
+    """
+    sentinel = _WORDS[refused]
+    if spec == sentinel:
+        raise OptionError(f"{option} cannot be {refused!r} in a batch read")
+    if isinstance(spec, Mapping):
+        for (topic, partition), offset in spec.items():
+            if offset == sentinel:
+                raise OptionError(
+                    f"{option}: {topic}-{partition} cannot be {offset} ({refused}) in a batch read"
+                )
+
+
+def _checked_offset(option: str, partition: TopicPartition, offset: object) -> int:
+    if type(offset) is not int or offset < EARLIEST:
+        raise OptionError(
+            f"{option}: {partition[0]}-{partition[1]} has {offset!r}; an offset is a whole number "
+            "from 0 on, or -2 for earliest, -1 for latest"
+        )
+    return offset
+
+
 def parse_partitions(option: str, text: str, *, wanted: str) -> dict[TopicPartition, object]:
-    """`{"topic": {"0": value}}`: a value for each partition, and at least one.
+    """Parses `{"topic": {"0": value}}`: a value for each partition, of at least one.
 
     Raises:
-        ConfigurationError: naming the option and what is wrong.
+        OptionError: naming the option and the fault.
     """
     found: dict[TopicPartition, object] = {}
     for topic, partitions in read_json_object(option, text, wanted=wanted).items():
         if not isinstance(partitions, dict):
-            raise ConfigurationError(
+            raise OptionError(
                 f'{option}: topic {topic!r} needs its partitions, as {{"{topic}": {{"0": 23}}}}'
             )
         for partition, value in partitions.items():
             if not _PARTITION.fullmatch(partition):
-                raise ConfigurationError(
+                raise OptionError(
                     f"{option}: {partition!r} of topic {topic!r} is no partition number"
                 )
             found[topic, int(partition)] = value
     if not found:
-        raise ConfigurationError(f"{option} names no partition")
+        raise OptionError(f"{option} names no partition")
     return found
 
 
-def concrete_offsets(
+def resolve_offsets(
     option: str,
     spec: OffsetSpec,
     partitions: Iterable[TopicPartition],
     earliest: Mapping[TopicPartition, int],
     latest: Mapping[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """The offset that `spec` means for each partition, sentinels replaced by what the log has.
+    """Returns the offset of each partition, with sentinels replaced by the log's offsets.
 
     Raises:
-        ConfigurationError: the spec does not name exactly the partitions that are read.
+        OptionError: the spec does not name exactly the partitions that are read.
     """
     if isinstance(spec, Mapping):
-        check_partitions(option, spec, partitions)
-        asked = dict(spec)
+        check_partitions_named(option, spec, partitions)
+        offsets = dict(spec)
     else:
-        asked = dict.fromkeys(partitions, spec)
+        offsets = dict.fromkeys(partitions, spec)
     known = {EARLIEST: earliest, LATEST: latest}
     return {
-        part: known[offset][part] if offset in known else offset for part, offset in asked.items()
+        part: known[offset][part] if offset in known else offset for part, offset in offsets.items()
     }
 
 
-def check_partitions(
+def check_partitions_named(
     option: str, named: Iterable[TopicPartition], read: Iterable[TopicPartition]
 ) -> None:
-    """Raise ConfigurationError unless an option names exactly the partitions that are read."""
+    """Raises OptionError unless an option names exactly the partitions that are read."""
     wanted, given = set(read), set(named)
     missing, unknown = sorted(wanted - given), sorted(given - wanted)
     if missing or unknown:
-        raise ConfigurationError(
+        raise OptionError(
             f"{option} must name every partition that is read and no other: "
             f"{_listed('missing', missing)}{'; ' if missing and unknown else ''}"
             f"{_listed('not read', unknown)}"

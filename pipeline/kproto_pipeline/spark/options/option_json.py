@@ -1,44 +1,44 @@
-"""The JSON in options: an object, in which no name stands twice.
+"""Parses the JSON in options: an object in which no name occurs twice.
 
-Owns what `json` alone lets pass: of a name that stands twice it takes the last, and nothing tells.
+`json` alone keeps the last of two equal names and reports nothing.
 """
 
 from __future__ import annotations
 
 import json
 
-from kproto.wire.errors import ConfigurationError
+from .errors import OptionError
 
 __all__ = ["read_json_object"]
 
 
-class _DoubledName(Exception):  # noqa: N818 - never leaves this module
-    """A name that stands twice in one object."""
+class _DuplicateName(Exception):  # noqa: N818 - never leaves this module
+    """A name that occurs twice in one object."""
 
 
 def read_json_object(option: str, text: str, *, wanted: str) -> dict[str, object]:
-    """The object that `text` is; `wanted` says what it must be, for the error.
+    """Parses a JSON object; `wanted` describes its form for the error.
 
     Raises:
-        ConfigurationError: naming the option, and the name that stands twice.
+        OptionError: `text` is no JSON object, or has a name twice; it names the option.
     """
     try:
-        parsed = json.loads(text, object_pairs_hook=_single_names)
-    except _DoubledName as error:
-        raise ConfigurationError(
+        parsed = json.loads(text, object_pairs_hook=_unique_names)
+    except _DuplicateName as error:
+        raise OptionError(
             f"{option} names {error.args[0]!r} twice; name each topic and partition once"
         ) from None
     except (ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, dict):
-        raise ConfigurationError(f"{option} is {text!r}; it must be {wanted}")
+        raise OptionError(f"{option} is {text!r}; it must be {wanted}")
     return parsed
 
 
-def _single_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, value in pairs:
         if name in found:
-            raise _DoubledName(name)
+            raise _DuplicateName(name)
         found[name] = value
     return found

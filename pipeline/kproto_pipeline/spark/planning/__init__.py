@@ -1,1 +1,1 @@
-"""What is read: which ranges of offsets, decided on plain data, and asked of the cluster."""
+"""Plans offset ranges: lists log offsets, and resolves the options of a read against them."""

@@ -1,1 +1,1 @@
-"""The rows of a range of offsets, in a task: fetched ahead, and given to Spark as Arrow."""
+"""Reads offset ranges: plans a batch on the driver, and fetches its ranges in the tasks."""

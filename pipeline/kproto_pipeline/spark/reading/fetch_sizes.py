@@ -1,9 +1,8 @@
-"""How much to ask for where a range is small and the log behind it is long.
+"""Limits the first fetch of a small offset range to about the size of its records.
 
-A task of a stream may have 1,000 records of a log of millions: a fetch of full size brings
-megabytes of which nothing is wanted, with each micro-batch again. How large the records of a topic
-are is known from the fetches before. The first fetch of a range asks for twice of what they would
-be; where that is too little, those behind it ask for all there is room for.
+A task of a stream may read 1,000 records of a log of millions. A fetch of full size would bring
+megabytes of other records with each micro-batch. Earlier fetches have shown how large the records
+of a topic are: the first fetch of a range requests twice the estimate, and later ones full size.
 """
 
 from __future__ import annotations
@@ -12,38 +11,38 @@ import struct
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from ..planning.ranges import OffsetRange
+    from ..planning.offset_ranges import OffsetRange
 
-__all__ = ["first_fetch_bytes", "note_size"]
+__all__ = ["first_fetch_bytes", "record_fetch_size"]
 
-#: What is asked for at least: a few batches, whatever the last records were like.
-_LEAST_BYTES: Final = 64 << 10
+#: The least bytes of a first fetch: a few batches, however small the last records were.
+_MIN_BYTES: Final = 64 << 10
 
-#: How many topics are remembered; then all are forgotten.
-_MOST_TOPICS: Final = 1_000
+#: The most topics with a known size; when there are more, all sizes are dropped.
+_MAX_TOPICS: Final = 1_000
 
 _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
 
-#: Topic -> bytes of each offset, as of the last fetch. On the loop of this process's clients.
+#: Topic -> bytes of an offset, as of the last fetch. Used on the loop of the clients only.
 _bytes_of_offset: dict[str, float] = {}
 
 
 def first_fetch_bytes(wanted: OffsetRange, most: int) -> int:
-    """How many bytes the first fetch of a range asks for, `most` at most."""
+    """Returns how many bytes the first fetch of a range requests, `most` at most."""
     each = _bytes_of_offset.get(wanted.topic)
     if each is None:
         return most
-    return min(most, _LEAST_BYTES + int(2 * each * wanted.size))
+    return min(most, _MIN_BYTES + int(2 * each * wanted.size))
 
 
-def note_size(topic: str, records: bytes, offsets: int, end: int) -> None:
-    """Remember what the batches before `end` take, which hold that many offsets."""
+def record_fetch_size(topic: str, records: bytes, offsets: int, end: int) -> None:
+    """Records the size of the batches before offset `end`, which hold so many `offsets`."""
     at = 0
     while at + _OFFSET_AND_LENGTH.size <= len(records):
         base_offset, length = _OFFSET_AND_LENGTH.unpack_from(records, at)
         if base_offset >= end or length < 0:
             break
         at += _OFFSET_AND_LENGTH.size + length
-    if len(_bytes_of_offset) >= _MOST_TOPICS:
+    if len(_bytes_of_offset) >= _MAX_TOPICS:
         _bytes_of_offset.clear()
     _bytes_of_offset[topic] = min(at, len(records)) / offsets

@@ -1,1 +1,1 @@
-"""Topics as a stream: which offsets each micro-batch has, and the group that follows them."""
+"""Plans micro-batches, follows their offsets, and commits them for a consumer group."""

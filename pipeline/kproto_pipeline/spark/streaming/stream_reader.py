@@ -1,12 +1,11 @@
-"""The reader of a stream: on the driver its micro-batches, in each task the rows of one range.
+"""Plans the micro-batches of a stream on the driver, and tracks its offsets and topics.
 
-Owns what Spark asks between batches, and what this query has seen of its topics. Which offsets a
-batch has is `positions`' to decide. One of these lives on the driver as long as the query; it is
-pickled for the tasks, which read alone.
+`micro_batch_offsets` computes the offsets of a micro-batch; `partition_reader` reads it in the
+tasks. One reader lives on the driver as long as the query; the tasks get a pickled copy.
 
-Spark's order: `initialOffset` (before the first batch only, and again when that is replayed),
-`latestOffset`, `partitions`, tasks, the next `latestOffset`, `commit`. PySpark 4.0 and 4.1 give
-`latestOffset` neither a start nor a limit.
+Spark's order of calls: `initialOffset` (before the first micro-batch, and again when that is
+replayed), `latestOffset`, `partitions`, tasks, the next `latestOffset`, `commit`. PySpark 4.0 and
+4.1 pass `latestOffset` neither a start nor a limit.
 """
 
 from __future__ import annotations
@@ -20,285 +19,304 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from kproto.wire.errors import KprotoError
 
-from ..clients import with_client
+from ..client_pool import with_client
 from ..options.offset_spec import LATEST
-from ..options.time_spec import TimeSpec
-from ..planning.asking import check_all_there, log_state, starting_offsets
-from ..planning.ranges import DataLossError, grouped, split_ranges
-from ..reading.range_reader import RangePartition, rows_of
-from ..worker_sockets import ForWorkers
-from .following import commit_offsets
-from .limits import HAS_LIMITS, SupportsTriggerAvailableNow, default_limit, is_all
-from .positions import (
-    are_too_few,
+from ..options.timestamp_spec import TimestampSpec
+from ..planning.offset_ranges import DataLossError, coalesce_ranges, split_ranges
+from ..planning.offset_reader import check_selection_exists, list_log_offsets, starting_offsets
+from ..reading.partition_reader import KprotoInputPartition, PartitionReader
+from .group_commit import commit_offsets
+from .micro_batch_offsets import (
+    available_now_ends,
     batch_ranges,
-    begins,
-    cut_short,
-    doubtful,
+    batch_starts,
+    below_min_offsets,
     from_json,
-    limited,
-    made_anew,
-    still_there,
+    lagging_partitions,
+    rate_limited,
+    recreated_partitions,
     to_json,
+    truncation_losses,
+)
+from .read_limits import (
+    HAS_LIMITS,
+    SupportsTriggerAvailableNow,
+    default_read_limit,
+    is_read_all_available,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
 
     from kproto.client import Client, TopicPartition
     from kproto.wire.uuid import Uuid
 
-    from ..options.read_options import ReadOptions
-    from ..planning.log_state import LogState
-    from .positions import Offsets
+    from ..options.option_table import ReadOptions
+    from ..planning.offset_ranges import LogOffsets
+    from .micro_batch_offsets import Offsets
 
 __all__ = ["KprotoStreamReader"]
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: How often, and how long in seconds, a log that is gone, or that ends before where the stream
-#: stands, is asked for again: a new leader may not know yet how far its followers are (KIP-207),
-#: and a new controller's brokers may not know a topic yet.
-_LOOKS: Final = 25
-_BETWEEN_LOOKS_S: Final = 0.2
+#: How often, and at what interval in seconds, offsets are listed again if a log is missing or ends
+#: before the stream's offset: the high watermark of a new leader may lag (KIP-207), and brokers may
+#: not know a topic yet after a new controller was elected.
+_MAX_ATTEMPTS: Final = 25
+_RETRY_INTERVAL_S: Final = 0.2
 
-#: So many offsets, of several partitions, are read by one task, unless `minPartitions` is set: to
-#: start a task takes longer than to read them.
-_FEW: Final = 1_000
+#: The most offsets, of several partitions, that one task reads, unless `minPartitions` is set:
+#: starting a task takes longer than reading them.
+_MAX_COALESCED_OFFSETS: Final = 1_000
 
-#: How long a batch waits for its group to follow, in seconds; the next one tries again.
-_COMMIT_PATIENCE_S: Final = 5.0
+#: How long a micro-batch waits for its offset commit, in seconds; the next one tries again.
+_COMMIT_TIMEOUT_S: Final = 5.0
 
 
-class KprotoStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches on the driver, and reads one range in each task."""
+class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches on the driver; each task reads its offset ranges."""
 
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
-        self._options = options
-        self._schema = schema
-        self._initial: dict[TopicPartition, int] | None = None
-        self._movable: set[TopicPartition] = set()  # begin elsewhere when they are asked for again
-        self._from_end: set[TopicPartition] = set()  # of these: with nothing to read at first
-        self._is_begun = False
-        self._planned: dict[TopicPartition, int] | None = None  # the end of the last batch
-        self._until: dict[TopicPartition, int] | None = None  # what is available "now"
-        self._now: LogState | None = None
-        self._ids: dict[TopicPartition, Uuid] = {}
-        self._anew: set[TopicPartition] = set()  # of topics that were made anew since
-        self._followed: dict[TopicPartition, int] = {}
+        super().__init__(options, schema)
+        self._initial_offsets: dict[TopicPartition, int] | None = None
+        self._unstable_starts: set[TopicPartition] = set()  # their initial offset may change
+        self._starts_at_latest: set[TopicPartition] = (
+            set()
+        )  # of these: those that start at the latest offset
+        self._is_started = False
+        self._planned_ends: dict[TopicPartition, int] | None = (
+            None  # the end of the last micro-batch
+        )
+        self._available_now_ends: dict[TopicPartition, int] | None = (
+            None  # the ends of an AvailableNow run
+        )
+        self._log_offsets: LogOffsets | None = None
+        self._topic_ids: dict[TopicPartition, Uuid] = {}
+        self._recreated: set[TopicPartition] = set()  # partitions of recreated topics
+        self._committed: dict[TopicPartition, int] = {}
         self._last_trigger_s = float("-inf")
         if not HAS_LIMITS and (options.max_offsets_per_trigger or options.min_offsets_per_trigger):
             logger.warning(
-                "maxOffsetsPerTrigger and minOffsetsPerTrigger count from PySpark 4.2 on: here "
-                "each batch has all that there is"
+                "maxOffsetsPerTrigger and minOffsetsPerTrigger need PySpark 4.2: here each "
+                "micro-batch reads all available offsets"
             )
 
     def __reduce__(self) -> tuple[type[KprotoStreamReader], tuple[ReadOptions, pa.Schema], Any]:
-        # What the query has seen of its topics is the driver's, and large where they are many.
+        # The state of the query stays on the driver; it is large with many partitions.
         return KprotoStreamReader, (self._options, self._schema), {}
 
-    def __repr__(self) -> str:
-        return "KprotoStreamReader()"
-
-    # What Spark asks between batches
+    # Called by Spark between micro-batches
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where the stream begins; the same, however often it is asked.
+        """Returns the offsets at which the stream starts; every call returns the same.
 
         Raises:
-            OptionError: a topic or partition that is named and not there.
+            OptionError: the cluster lacks a selected topic or partition.
         """
-        if self._initial is None:
-            now = self._ask()
-            check_all_there(self._options.selection, now)
-            wanted = self._options.starting
+        if self._initial_offsets is None:
+            now = self._list_log_offsets()
+            check_selection_exists(self._options.selection, now)
+            wanted = self._options.starting_offsets
 
             async def starts(client: Client) -> dict[TopicPartition, int]:
                 return await starting_offsets(client, self._options, now)
 
-            self._initial = with_client(self._options.client, starts)
-            self._movable = {part for part in self._initial if _may_move(wanted, part)}
-            self._from_end = {
-                part
-                for part in self._movable
-                if not isinstance(wanted, TimeSpec) or self._initial[part] == now.latest[part]
+            self._initial_offsets = with_client(self._options.client, starts)
+            self._unstable_starts = {
+                part for part in self._initial_offsets if _is_unstable_start(wanted, part)
             }
-        return to_json(self._initial)
+            self._starts_at_latest = {
+                part
+                for part in self._unstable_starts
+                if not isinstance(wanted, TimestampSpec)
+                or self._initial_offsets[part] == now.latest[part]
+            }
+        return to_json(self._initial_offsets)
 
     def latestOffset(  # noqa: N802 - Spark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """Where the next batch ends.
+        """Returns the end offsets of the next micro-batch.
 
         Raises:
-            DataLossError: what lies before it is lost in part, and the options ask to fail then.
+            DataLossError: offsets before the end are lost, with `fail_on_data_loss`.
         """
-        starts = self._initial if start is None else from_json(start)
-        # Where no start is told, the stream stands where its last batch ends.
-        stands = (starts if start is not None else self._planned or starts) or {}
-        until = self._until or {}
+        starts = self._initial_offsets if start is None else from_json(start)
+        # Without a start from Spark, the stream is at the end of its last micro-batch.
+        current = (starts if start is not None else self._planned_ends or starts) or {}
+        until = self._available_now_ends or {}
         reached = {
-            part: max(stands.get(part, 0), until.get(part, 0)) for part in {**stands, **until}
+            part: max(current.get(part, 0), until.get(part, 0)) for part in {**current, **until}
         }
-        now = self._ask(reached)
-        if starts is not None and starts != self._initial:
-            self._follow(starts)
+        now = self._list_log_offsets(reached)
+        if starts is not None and starts != self._initial_offsets:
+            self._commit_for_group(starts)
         if starts is None:
-            self._planned = dict(now.latest)
-            return to_json(now.latest)  # a query that goes on, on a PySpark that tells no start
+            self._planned_ends = dict(now.latest)
+            return to_json(now.latest)  # a restarted query, without a start from Spark
         ends = dict(now.latest)
-        if self._until is not None:
-            losses = cut_short(self._until, now.latest, self._anew)
-            self._until = still_there(self._until, now.latest, starts, self._anew)
-            ends = self._until
-            self._lost(losses)
-        known = begins(starts, ends, now.earliest, self._anew)
-        if not is_all(limit):
-            if self._waits(known, ends):
+        if self._available_now_ends is not None:
+            losses = truncation_losses(self._available_now_ends, now.latest, self._recreated)
+            self._available_now_ends = available_now_ends(
+                self._available_now_ends, now.latest, starts, self._recreated
+            )
+            ends = self._available_now_ends
+            self._report_loss(losses)
+        known = batch_starts(starts, ends, now.earliest, self._recreated)
+        if not is_read_all_available(limit):
+            if self._waits_for_min_offsets(known, ends):
                 return to_json(starts)
             if self._options.max_offsets_per_trigger is not None:
-                ends = limited(known, ends, self._options.max_offsets_per_trigger)
-        if starts == self._initial and self._from_end and not self._is_begun:
-            # Batch 0 writes down where the stream began: asked again, the end may be elsewhere.
-            ends |= {part: starts[part] for part in self._from_end if part in ends}
-        # Spark takes the same offsets for nothing new; of another topic they are not the same.
+                ends = rate_limited(known, ends, self._options.max_offsets_per_trigger)
+        if starts == self._initial_offsets and self._starts_at_latest and not self._is_started:
+            # Micro-batch 0 is empty and checkpoints the start: a replay would list later offsets.
+            ends |= {part: starts[part] for part in self._starts_at_latest if part in ends}
+        # Spark skips a micro-batch with equal offsets; those of a recreated topic are new.
         ends |= {
             part: ends[part] - 1
-            for part in self._anew & ends.keys()
+            for part in self._recreated & ends.keys()
             if known[part] < ends[part] == starts.get(part)
         }
-        self._is_begun = True
+        self._is_started = True
         self._last_trigger_s = time.monotonic()
-        self._planned = ends
+        self._planned_ends = ends
         return to_json(ends)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - Spark's name
-        """How much a batch may have; both limits of the options count in `latestOffset`."""
+        """Returns the read limit; `latestOffset` applies both limits of the options."""
         options = self._options
-        return default_limit(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
+        return default_read_limit(options.min_offsets_per_trigger, options.max_offsets_per_trigger)
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """The ends of the logs, as last heard of: with `endOffset` the query's lag."""
-        return None if self._now is None else to_json(self._now.latest)
+        """Returns the latest offsets as last listed, from which Spark computes the lag."""
+        return None if self._log_offsets is None else to_json(self._log_offsets.latest)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Bound the run by what is there now."""
-        self._until = dict(self._ask().latest)
+        """Bounds an AvailableNow run by the latest offsets of now."""
+        self._available_now_ends = dict(self._list_log_offsets().latest)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """One input partition for each range of a batch, with the offsets that Spark has noted.
+        """Returns the input partitions of a micro-batch between the checkpointed offsets.
 
         Raises:
-            DataLossError: the log does not have them any more, and the options ask to fail then.
+            DataLossError: the log no longer has the offsets, with `fail_on_data_loss`.
         """
         starts, ends = from_json(start), from_json(end)
-        now = self._now
-        if now is None or ends != self._planned:  # a batch that was planned before a restart
-            now = self._ask(ends)
-        if starts == self._initial and not self._is_begun:
-            # Batch 0 again, after a restart: since then the end of the log has moved, and
-            # partitions were added.
+        now = self._log_offsets
+        if (
+            now is None or ends != self._planned_ends
+        ):  # a micro-batch that was planned before a restart
+            now = self._list_log_offsets(ends)
+        if starts == self._initial_offsets and not self._is_started:
+            # A replay of micro-batch 0 after a restart: meanwhile logs have grown, and partitions
+            # were added.
             starts = {
-                part: min(begin, ends[part]) if part in self._movable else begin
+                part: min(begin, ends[part]) if part in self._unstable_starts else begin
                 for part, begin in starts.items()
                 if part in ends
             }
-        found = batch_ranges(starts, ends, now, begun_anew=self._anew)
-        self._anew -= ends.keys()
-        self._lost(found.losses)
+        found = batch_ranges(starts, ends, now, recreated=self._recreated)
+        self._recreated -= ends.keys()
+        self._report_loss(found.losses)
         ranges = split_ranges(
             found.ranges,
             min_partitions=self._options.min_partitions,
             max_records=self._options.max_records_per_partition,
         )
         is_cut = self._options.min_partitions or self._options.max_records_per_partition
-        groups = grouped(ranges, 0 if is_cut else _FEW)
-        return [RangePartition(*group) for group in groups] or [RangePartition()]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task, as Arrow record batches."""
-        return rows_of(self._options, self._schema, partition.value)
+        groups = coalesce_ranges(ranges, 0 if is_cut else _MAX_COALESCED_OFFSETS)
+        return [KprotoInputPartition(*group) for group in groups] or [KprotoInputPartition()]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Let the group follow: the batch that ends there is finished."""
-        self._follow(from_json(end))
+        """Commits the end of a finished micro-batch for the group, with `commitOffsets`."""
+        self._commit_for_group(from_json(end))
 
     def stop(self) -> None:
-        """Spark need not call this; nothing waits for it."""
+        """Does nothing: Spark does not promise to call it, and the reader holds no resources."""
 
-    # What is asked of the cluster, and what that means
+    # Requests to the cluster
 
-    def _ask(self, stands: Offsets | None = None) -> LogState:
-        """The logs as they are now; one that cannot be is looked at again for a while.
+    def _list_log_offsets(self, current: Offsets | None = None) -> LogOffsets:
+        """Lists the log offsets of now; lists them again for a while if a log seems truncated.
 
         Raises:
-            DataLossError: a topic is another one of its name, and the options ask to fail then.
+            DataLossError: a topic was deleted and recreated, with `fail_on_data_loss`.
         """
 
-        async def asked(client: Client) -> LogState:
+        async def list_offsets(client: Client) -> LogOffsets:
             return await client.retrying(
-                lambda: log_state(
-                    client, self._options, skip_missing=True, patiently=self._now is None
+                lambda: list_log_offsets(
+                    client, self._options, skip_missing=True, await_topics=self._log_offsets is None
                 )
             )
 
-        known = {part: at for part, at in (stands or {}).items() if part not in self._anew}
-        for look in range(_LOOKS):
-            # A broker that is away when a query begins may not be one; later it will come back.
-            now = with_client(self._options.client, asked, patiently=self._now is not None)
-            anew = made_anew(self._ids, now.topic_ids)
-            if anew or not doubtful(known, now.latest) or look + 1 == _LOOKS:
+        known = {part: at for part, at in (current or {}).items() if part not in self._recreated}
+        for attempt in range(_MAX_ATTEMPTS):
+            # At the start of a query an unreachable broker is an error; later it is retried.
+            now = with_client(
+                self._options.client, list_offsets, retry=self._log_offsets is not None
+            )
+            recreated = recreated_partitions(self._topic_ids, now.topic_ids)
+            if (
+                recreated
+                or not lagging_partitions(known, now.latest)
+                or attempt + 1 == _MAX_ATTEMPTS
+            ):
                 break
-            time.sleep(_BETWEEN_LOOKS_S)
-        self._lost([f"{topic}-{number}: the topic was made anew" for topic, number in anew])
-        self._anew.update(anew)
-        self._ids |= now.topic_ids
-        self._now = now
+            time.sleep(_RETRY_INTERVAL_S)
+        self._report_loss(
+            [f"{topic}-{number}: the topic was recreated" for topic, number in recreated]
+        )
+        self._recreated.update(recreated)
+        self._topic_ids |= now.topic_ids
+        self._log_offsets = now
         return now
 
-    def _waits(self, starts: Offsets, ends: Offsets) -> bool:
-        """Whether the next batch waits for more records, for no longer than the options say."""
+    def _waits_for_min_offsets(self, starts: Offsets, ends: Offsets) -> bool:
+        """Returns whether the next micro-batch waits for minOffsetsPerTrigger."""
         least = self._options.min_offsets_per_trigger
-        if least is None or self._until is not None:
+        if least is None or self._available_now_ends is not None:
             return False
         waited_ms = (time.monotonic() - self._last_trigger_s) * 1000
-        return waited_ms < self._options.max_trigger_delay_ms and are_too_few(starts, ends, least)
+        return waited_ms < self._options.max_trigger_delay_ms and below_min_offsets(
+            starts, ends, least
+        )
 
-    def _lost(self, losses: list[str]) -> None:
-        """Tell what is lost: as an error, or as a warning."""
+    def _report_loss(self, losses: list[str]) -> None:
+        """Raises DataLossError, or warns without `fail_on_data_loss`."""
         if not losses:
             return
-        told = "; ".join(losses)
+        description = "; ".join(losses)
         if self._options.fail_on_data_loss:
             raise DataLossError(
-                f"{told}. Set failOnDataLoss to false to go on without what is lost"
+                f"{description}. Set failOnDataLoss to false to continue without the lost records"
             )
-        logger.warning("%s; the stream goes on without what is lost", told)
+        logger.warning("%s; the stream continues without the lost records", description)
 
-    def _follow(self, offsets: dict[TopicPartition, int]) -> None:
-        """Commit the offsets for the group, if that is wanted; no failure of it ends a query."""
+    def _commit_for_group(self, offsets: dict[TopicPartition, int]) -> None:
+        """Commits offsets for the group, with `commitOffsets`; an error does not fail the query."""
         group = self._options.group_id
-        if not self._options.commit_offsets or group is None or offsets == self._followed:
+        if not self._options.commit_offsets or group is None or offsets == self._committed:
             return
-        ids = dict(self._ids)
+        ids = dict(self._topic_ids)
 
         async def commit(client: Client) -> None:
-            async with asyncio.timeout(_COMMIT_PATIENCE_S):
+            async with asyncio.timeout(_COMMIT_TIMEOUT_S):
                 await commit_offsets(client, group, offsets, ids)
 
         try:
             with_client(self._options.client, commit)
         except (KprotoError, TimeoutError) as error:
-            told = str(error) or f"no answer within {_COMMIT_PATIENCE_S} s"
-            logger.warning("the offsets of group %r do not follow the query: %s", group, told)
+            reason = str(error) or f"no response within {_COMMIT_TIMEOUT_S} s"
+            logger.warning(
+                "offsets of the query were not committed for group %r: %s", group, reason
+            )
         else:
-            self._followed = offsets
+            self._committed = offsets
 
 
-def _may_move(wanted: Any, part: TopicPartition) -> bool:
-    """Whether a start that is asked for again may be another: by time, and at the end."""
-    if isinstance(wanted, TimeSpec):
+def _is_unstable_start(wanted: Any, part: TopicPartition) -> bool:
+    """Returns whether a start may change when it is listed again: by timestamp, and at latest."""
+    if isinstance(wanted, TimestampSpec):
         return True
     return bool((wanted if isinstance(wanted, int) else wanted.get(part)) == LATEST)

@@ -9,7 +9,7 @@ import pytest
 
 from kproto import ConfigurationError
 from kproto.broker import Acl, Operation, PatternType, Permission, ResourceType
-from kproto.broker.authorizer import SUPPORTED, AclFilter
+from kproto.broker.authorizer import SUPPORTED_OPERATIONS, AclFilter
 
 READ_T = Acl("User:alice", Operation.READ, ResourceType.TOPIC, "t")
 
@@ -69,7 +69,7 @@ def test_acls_as_text(text: str, expected: Acl) -> None:
         ("allow User:alice read topic 't", "No closing quotation"),
     ],
 )
-def test_what_is_no_acl(text: str, why: str) -> None:
+def test_invalid_acl_is_rejected(text: str, why: str) -> None:
     with pytest.raises(ConfigurationError, match=why):
         Acl.parse(text)
 
@@ -80,15 +80,15 @@ def test_patterns_that_are_for_filters_alone(pattern: PatternType) -> None:
         replace(READ_T, pattern_type=pattern)
 
 
-def test_a_number_that_no_release_knows_is_unknown() -> None:
+def test_unknown_code_becomes_unknown() -> None:
     for words in (Operation, ResourceType, PatternType, Permission):
         assert words(99) is words(0) is words["UNKNOWN"]
         assert words(-1) is words["UNKNOWN"]
 
 
 def test_every_resource_knows_its_operations() -> None:
-    assert set(SUPPORTED) == set(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
-    for operations in SUPPORTED.values():
+    assert set(SUPPORTED_OPERATIONS) == set(ResourceType) - {ResourceType.UNKNOWN, ResourceType.ANY}
+    for operations in SUPPORTED_OPERATIONS.values():
         assert not {Operation.UNKNOWN, Operation.ANY, Operation.ALL} & set(operations)
 
 
@@ -124,7 +124,7 @@ def test_filters(wanted: dict[str, Any], expected: tuple[Acl, ...]) -> None:
     assert tuple(acl for acl in ALL_ACLS if asked.finds(acl)) == expected
 
 
-def test_which_filters_are_refused() -> None:
+def test_filters_with_unknown_codes_are_rejected() -> None:
     assert AclFilter().fault() is None
     assert "Operation" in (AclFilter(operation=Operation.UNKNOWN).fault() or "")
     assert "PatternType" in (AclFilter(pattern_type=PatternType.UNKNOWN).fault() or "")

@@ -23,7 +23,7 @@ from kproto.messages.produce_request import (
 from kproto.protocol.error_codes import error_code
 from tests.support.batches import batch_bytes
 
-from .scenes import APIS
+from .authorization_scenarios import APIS
 from .test_enforcement import context
 
 ADMIN = Acl("User:alice", Operation.ALL, ResourceType.CLUSTER, "kafka-cluster")
@@ -121,7 +121,7 @@ def test_without_an_authorizer_there_are_no_acls(version: int) -> None:
     ],
     ids=str,
 )
-def test_what_is_no_acl_is_refused_alone(wrong: dict[str, Any]) -> None:
+def test_invalid_acl_fails_alone(wrong: dict[str, Any]) -> None:
     where = context([ADMIN])
     request = CreateAclsRequest(creations=[creation(**wrong), creation()])
     first, second = ask(where, request, 3).results
@@ -130,7 +130,7 @@ def test_what_is_no_acl_is_refused_alone(wrong: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("word", ["operation", "permission_type"])
-def test_zero_is_no_word(word: str) -> None:
+def test_code_zero_is_invalid_request(word: str) -> None:
     where = context([ADMIN])
     created = ask(where, CreateAclsRequest(creations=[creation(**{word: 0})]), 3)
     described = ask(where, DescribeAclsRequest(**filtering(**{word: 0})), 3)
@@ -139,7 +139,7 @@ def test_zero_is_no_word(word: str) -> None:
     assert names(results) == ["INVALID_REQUEST"] * 3
 
 
-def test_an_unknown_word_finds_nothing_and_deletes_nothing() -> None:
+def test_unknown_code_matches_and_deletes_no_acl() -> None:
     where = context([ADMIN])
     assert ask(where, DescribeAclsRequest(**filtering(operation=88)), 3).resources == []
     deleting = DeleteAclsRequest(filters=[deletion(operation=88)])
@@ -180,7 +180,7 @@ def test_one_topic_denied_does_not_fail_the_others() -> None:
     assert where.cluster.topics.named("u").partitions[0].log.end_offset == 0
 
 
-def test_a_right_taken_away_counts_at_once() -> None:
+def test_deleted_acl_takes_effect_at_once() -> None:
     where = context([READ_T])
     request = FetchRequest(
         topics=[FetchTopic(topic="t", partitions=[FetchPartition(partition_max_bytes=9)])]
@@ -206,7 +206,7 @@ def test_authorized_operations_are_those_of_the_client() -> None:
     }
 
 
-async def test_a_client_hears_of_its_missing_right() -> None:
+async def test_client_gets_authorization_error() -> None:
     settings = BrokerSettings(
         authorizer=True,
         acls=(
@@ -235,6 +235,6 @@ async def test_a_client_hears_of_its_missing_right() -> None:
         ({"authorizer": True, "acls": ("allow User:a read topic",)}, "has 4 words"),
     ],
 )
-def test_settings_of_rights(wrong: dict[str, Any], why: str) -> None:
+def test_invalid_authorizer_settings_raise(wrong: dict[str, Any], why: str) -> None:
     with pytest.raises(ConfigurationError, match=why):
         BrokerSettings(**wrong)

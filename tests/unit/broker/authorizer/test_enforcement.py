@@ -7,16 +7,23 @@ from typing import Any
 import pytest
 
 from kproto.broker import Acl, BrokerSettings
-from kproto.broker.authorizer import CLUSTER_NAME, DENIED, NEEDS, Need, ResourceType
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.authorizer import (
+    AUTHORIZATION_ERRORS,
+    CLUSTER_NAME,
+    REQUIRED_OPERATIONS,
+    RequiredOperation,
+    ResourceType,
+)
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context, Principal
 from kproto.broker.coordinators import CoordinatorType
+from kproto.broker.listeners import Endpoint
 from kproto.messages import API_KEYS
 from kproto.protocol.error_codes import code_of
 from kproto.testing.clock import ManualClock
 from tests.support.batches import TIMESTAMP
 
-from .scenes import APIS, SCENES, Scene
+from .authorization_scenarios import APIS, SCENES, Scene
 
 ALICE = Principal("User", "alice")
 HERE = "10.0.0.1"
@@ -48,7 +55,7 @@ def context(acls: list[Acl], *, auto_create: bool = False, **settings: Any) -> C
     )
 
 
-def right(need: Need) -> Acl:
+def right(need: RequiredOperation) -> Acl:
     name = CLUSTER_NAME if need.resource_type is ResourceType.CLUSTER else "*"
     return Acl("User:alice", need.operation, need.resource_type, name)
 
@@ -70,22 +77,22 @@ CASES = [
 
 
 @pytest.mark.parametrize(("scene", "version"), CASES)
-def test_a_right_is_asked_for(scene: Scene, version: int) -> None:
+def test_missing_operation_is_denied(scene: Scene, version: int) -> None:
     need = scene.need
     others = [
         right(other)
-        for other in NEEDS[scene.api_key]
+        for other in REQUIRED_OPERATIONS[scene.api_key]
         if other != need
-        and not (need.either and other.either == need.either)
+        and not (need.alternative and other.alternative == need.alternative)
         # What implies it would be it.
         and other.resource_type is not need.resource_type
     ]
     same_resource = [
         right(other)
-        for other in NEEDS[scene.api_key]
+        for other in REQUIRED_OPERATIONS[scene.api_key]
         if other.resource_type is need.resource_type
         and other.operation is not need.operation
-        and not (need.either and other.either == need.either)
+        and not (need.alternative and other.alternative == need.alternative)
     ]
     fine = shown(scene, version, [right(need), *others, *same_resource])
     assert fine == scene.fine
@@ -95,17 +102,19 @@ def test_a_right_is_asked_for(scene: Scene, version: int) -> None:
     assert without_settings not in ("NONE", "SEEN"), "nobody may do anything to begin with"
 
 
-def test_every_api_of_the_broker_has_a_row_and_every_row_its_scene() -> None:
+def test_every_api_has_a_row_and_every_row_a_scenario() -> None:
     for key, api in APIS.items():
-        assert key in NEEDS, f"{api.request.__name__} has no row in authorizer.needs"
+        assert key in REQUIRED_OPERATIONS, f"{api.request.__name__} has no row in authorizer.needs"
         played = {scene.need for scene in SCENES.get(key, ())}
-        assert played == set(NEEDS[key]), f"{api.request.__name__}: rows and scenes differ"
+        assert played == set(REQUIRED_OPERATIONS[key]), (
+            f"{api.request.__name__}: rows and scenes differ"
+        )
     assert set(SCENES) <= set(APIS)
 
 
-def test_the_table_is_of_apis_that_there_are_and_errors_that_there_are() -> None:
-    assert set(NEEDS) <= set(API_KEYS)
-    errors = {need.error for needs in NEEDS.values() for need in needs} - {""}
-    assert errors <= set(DENIED.values())
-    for error in DENIED.values():
+def test_table_names_existing_apis_and_errors() -> None:
+    assert set(REQUIRED_OPERATIONS) <= set(API_KEYS)
+    errors = {need.error for needs in REQUIRED_OPERATIONS.values() for need in needs} - {""}
+    assert errors <= set(AUTHORIZATION_ERRORS.values())
+    for error in AUTHORIZATION_ERRORS.values():
         assert code_of(error) > 0

@@ -19,7 +19,7 @@ from kproto.messages.produce_request import (
 )
 from kproto.wire.uuid import Uuid
 from tests.support.batches import batch_bytes
-from tests.unit.broker.authorizer.scenes import APIS
+from tests.unit.broker.authorizer.authorization_scenarios import APIS
 from tests.unit.broker.authorizer.test_enforcement import context
 
 NAME = "the-hidden-one"
@@ -51,11 +51,11 @@ def answers(where: Context) -> list[str]:
 
 
 @pytest.mark.parametrize("acls", [[], [Acl.parse(f"deny User:alice describe topic {NAME}")]])
-def test_an_id_does_not_tell_the_name(acls: list[Acl]) -> None:
+def test_topic_id_does_not_reveal_the_name(acls: list[Acl]) -> None:
     assert not [text for text in answers(context(acls)) if NAME in text]
 
 
-def test_who_may_describe_it_hears_the_name_in_the_refusal() -> None:
+def test_error_names_topic_if_client_may_describe_it() -> None:
     produced, _, described, deleted = answers(
         context([Acl.parse(f"allow User:alice describe topic {NAME}")])
     )

@@ -11,16 +11,16 @@ import pytest
 
 from kproto import Client, DeliveryError
 from kproto.broker import BrokerSettings, Cluster
-from kproto.broker.cluster import ClusterState, Endpoint
+from kproto.broker.cluster_state import ClusterState
 from kproto.broker.context import Context
-from kproto.broker.coordinating import moment
 from kproto.broker.coordinators import CoordinatorType, partition_of
-from kproto.broker.groups import Group
+from kproto.broker.groups import ClassicGroup
+from kproto.broker.groups.classic_group_state import ClassicGroupState
+from kproto.broker.groups.coordinator_records import group_record
+from kproto.broker.groups.group_coordinator import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS
 from kproto.broker.groups.group_metadata import GroupMetadata, MemberMetadata
-from kproto.broker.groups.offsets_topic import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS
-from kproto.broker.groups.states import GroupState
-from kproto.broker.groups.stored import group_record
 from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.listeners import Endpoint
 from kproto.broker.registry import by_key
 from kproto.broker.storage.partition import Partition
 from kproto.messages.base import Request
@@ -46,7 +46,7 @@ from kproto.messages.produce_request import (
 )
 from kproto.protocol.error_codes import error_code
 from kproto.records import encode_batch
-from kproto.stored.coordinator import CoordinatorRecord, decode_coordinator_record
+from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
 from kproto.testing.clock import ManualClock
 from tests.support.batches import TIMESTAMP, batch_bytes
 
@@ -73,7 +73,7 @@ class Play:
     @property
     def partition(self) -> Partition:
         """That of group g."""
-        found = self.state.offsets_topic.partition("g")
+        found = self.state.group_coordinator.partition("g")
         assert found is not None
         return found
 
@@ -147,6 +147,7 @@ class Play:
         return [
             (shown(decode_coordinator_record(record, topic=OFFSETS_TOPIC)), batch.record_count)
             for batch in self.partition.log
+            if not batch.is_control
             for record in batch.records()
         ]
 
@@ -175,7 +176,7 @@ def committed(answer: OffsetFetchResponse) -> dict[tuple[str, int], int] | str:
 # The topic
 
 
-def test_it_is_made_when_a_coordinator_is_looked_for() -> None:
+def test_topic_is_created_by_coordinator_lookup() -> None:
     play = Play()
     assert play.state.topics.get(OFFSETS_TOPIC) is None
     assert play.state.coordinator(CoordinatorType.TRANSACTION, "tx") in (1, 2, 3)
@@ -184,21 +185,21 @@ def test_it_is_made_when_a_coordinator_is_looked_for() -> None:
     topic = play.state.topics.named(OFFSETS_TOPIC)
     assert nodes == {1, 2, 3}
     assert (topic.is_internal, len(topic.partitions)) == (True, 50)
-    assert {len(partition.led.replicas) for partition in topic.partitions} == {3}
+    assert {len(partition.leader_and_isr.replicas) for partition in topic.partitions} == {3}
     assert topic.config.given == OFFSETS_TOPIC_CONFIGS
-    assert play.find() == topic.partitions[partition_of("g", 50)].led.leader
+    assert play.find() == topic.partitions[partition_of("g", 50)].leader_and_isr.leader
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)])
     (told,) = play.ask(wanted, 9).topics
     assert (told.error_code, told.is_internal, len(told.partitions)) == (0, True, 50)
 
 
-def test_its_size_is_a_setting_whatever_a_topic_may_have() -> None:
+def test_partition_count_is_a_setting() -> None:
     play = Play(offsets_topic_num_partitions=7, max_partitions=5)
     play.find()
     assert len(play.state.topics.named(OFFSETS_TOPIC).partitions) == 7
 
 
-def test_before_it_is_there_nobody_coordinates() -> None:
+def test_no_coordinator_before_topic_is_created() -> None:
     play = Play()
     assert play.commit(("t", 0, 1), node=1) == ["NOT_COORDINATOR"]
     assert play.fetch(node=1) == "NOT_COORDINATOR"
@@ -207,7 +208,7 @@ def test_before_it_is_there_nobody_coordinates() -> None:
     assert play.state.topics.get(OFFSETS_TOPIC) is None
 
 
-def test_others_than_the_coordinator_say_so() -> None:
+def test_other_nodes_answer_not_coordinator() -> None:
     play = Play()
     other = play.find() % 3 + 1
     assert play.commit(("t", 0, 1), node=other) == ["NOT_COORDINATOR"]
@@ -235,7 +236,7 @@ def test_a_client_may_create_and_delete_it() -> None:
     for expected in ("NONE", "TOPIC_ALREADY_EXISTS"):
         (made,) = play.ask(CreateTopicsRequest(topics=[wanted]), 7, 2).topics
         assert error_code(made.error_code).name == expected
-    leader = play.partition.led.leader
+    leader = play.partition.leader_and_isr.leader
     assert {play.find(f"g{number}") for number in range(9)} == {leader}
     assert play.commit(("t", 0, 5)) == ["NONE"]
     moves: list[None] = []
@@ -249,7 +250,7 @@ def test_a_client_may_create_and_delete_it() -> None:
 
 
 @pytest.mark.parametrize("version", ProduceRequest.VALID_VERSIONS)
-def test_clients_do_not_write_to_it_but_for_the_admin(version: int) -> None:
+def test_only_admin_client_writes_to_offsets_topic(version: int) -> None:
     play = Play()
     play.find()
     topic = play.state.topics.named(OFFSETS_TOPIC)
@@ -260,7 +261,9 @@ def test_clients_do_not_write_to_it_but_for_the_admin(version: int) -> None:
         request = ProduceRequest(
             acks=acks, topic_data=[TopicProduceData(partition_data=[data], **name)]
         )
-        where = replace(play.context(topic.partitions[0].led.leader), client_id=client_id)
+        where = replace(
+            play.context(topic.partitions[0].leader_and_isr.leader), client_id=client_id
+        )
         answer: Any = APIS[0].handle(where, request, version)
         return error_code(answer.responses[0].partition_responses[0].error_code).name
 
@@ -295,13 +298,13 @@ def test_each_request_writes_one_batch() -> None:
     assert [record.timestamp for record in first.records()] == [TIMESTAMP] * 2
 
 
-def test_how_long_metadata_may_be_is_a_setting() -> None:
+def test_metadata_limit_is_a_setting() -> None:
     play = Play(offset_metadata_max_bytes=3)
     assert play.commit(("t", 0, 5), metadata="abc") == ["NONE"]
     assert play.commit(("t", 0, 6), metadata="abcd") == ["OFFSET_METADATA_TOO_LARGE"]
 
 
-def test_what_cannot_be_written_has_not_happened() -> None:
+def test_change_that_cannot_be_stored_does_not_happen() -> None:
     play = Play(max_stored_bytes=2000)
     assert play.commit(("t", 0, 5)) == ["NONE"]
     answers = [play.commit(("t", 0, 6 + turn)) for turn in range(9)]
@@ -313,14 +316,14 @@ def test_what_cannot_be_written_has_not_happened() -> None:
     assert len(play.written()) == 1 + kept
 
 
-def test_a_commit_that_finds_no_room_makes_no_group() -> None:
+def test_commit_that_cannot_be_stored_creates_no_group() -> None:
     play = Play(max_stored_bytes=1)
     assert play.commit(("t", 0, 5)) == ["NOT_COORDINATOR"]
     assert play.delete(("t", 0)) == "GROUP_ID_NOT_FOUND"
     assert play.state.groups.ids == ()
 
 
-def test_a_commit_that_no_batch_holds() -> None:
+def test_oversized_commit_is_rejected() -> None:
     play = Play(message_max_bytes=300)
     many = [("t", number % 2, number) for number in range(30)]
     assert set(play.commit(*many)) == {"UNKNOWN_SERVER_ERROR"}
@@ -331,7 +334,7 @@ def test_a_commit_that_no_batch_holds() -> None:
 # Another coordinator
 
 
-def test_another_coordinator_finds_what_the_log_says() -> None:
+def test_new_coordinator_loads_offsets_from_log() -> None:
     play = Play()
     first = play.find()
     play.commit(("t", 0, 5), ("t", 1, 6))
@@ -347,17 +350,17 @@ def test_another_coordinator_finds_what_the_log_says() -> None:
     assert play.fetch() == {("t", 0): 7}
 
 
-def test_groups_with_members_are_found_again() -> None:
+def test_groups_with_members_are_loaded() -> None:
     play = Play()
     play.find()
     member = MemberMetadata("m", "i", "c", "/h", 1000, 2000, b"", b"")
     stored = GroupMetadata("connect", 4, "p", "m", TIMESTAMP, (member,))
-    play.state.offsets_topic.append("g", [group_record("g", stored)], moment(play.context()))
+    play.state.group_coordinator.append("g", [group_record("g", stored)], play.context().now)
     other = play.find() % 3 + 1
     play.state.move_leader(OFFSETS_TOPIC, play.partition.index, other)
-    group = play.state.offsets_topic.find(other, "g", moment(play.context()))
-    assert isinstance(group, Group)
-    assert (group.state, group.generation) == (GroupState.STABLE, 4)
+    group = play.state.group_coordinator.find(other, "g", play.context().now)
+    assert isinstance(group, ClassicGroup)
+    assert (group.state, group.generation) == (ClassicGroupState.STABLE, 4)
     assert (group.protocol_type, list(group.members), group.static_ids) == (
         "connect",
         ["m"],
@@ -367,7 +370,7 @@ def test_groups_with_members_are_found_again() -> None:
     assert play.delete(("t", 0)) == "NON_EMPTY_GROUP"
 
 
-def test_what_a_log_has_lost_is_committed_no_more() -> None:
+def test_truncated_commits_are_lost() -> None:
     play = Play()
     play.commit(("t", 0, 5))
     play.commit(("t", 0, 6))
@@ -377,7 +380,7 @@ def test_what_a_log_has_lost_is_committed_no_more() -> None:
     assert play.fetch() == {}
 
 
-def test_where_nobody_leads_nobody_coordinates() -> None:
+def test_no_coordinator_without_leader() -> None:
     play = Play()
     play.commit(("t", 0, 5))
     for node in (1, 2, 3):
@@ -389,7 +392,7 @@ def test_where_nobody_leads_nobody_coordinates() -> None:
     assert play.fetch() == {("t", 0): 5}
 
 
-def test_who_waits_for_a_move_is_woken_by_nothing_else() -> None:
+def test_appends_do_not_wake_watchers_of_moves() -> None:
     play = Play()
     moves: list[None] = []
     play.find()
@@ -400,7 +403,7 @@ def test_who_waits_for_a_move_is_woken_by_nothing_else() -> None:
     assert moves == [None]
 
 
-def test_what_an_admin_has_written_is_read_past(caplog: pytest.LogCaptureFixture) -> None:
+def test_foreign_records_are_skipped(caplog: pytest.LogCaptureFixture) -> None:
     play = Play()
     play.commit(("t", 0, 5))
     records = [(b"\0\1no", b"record", (), TIMESTAMP), (struct.pack(">h", 99), None, (), TIMESTAMP)]
@@ -413,7 +416,7 @@ def test_what_an_admin_has_written_is_read_past(caplog: pytest.LogCaptureFixture
     with caplog.at_level(logging.WARNING, "kproto.broker"):
         assert play.fetch() == {("t", 0): 5}
     (said,) = caplog.messages
-    assert said.startswith("__consumer_offsets: offset 1 is passed over")
+    assert said.startswith("__consumer_offsets: offset 1 is skipped")
 
 
 def test_the_groups_of_a_node() -> None:
@@ -423,15 +426,15 @@ def test_the_groups_of_a_node() -> None:
         assert play.commit(("t", 0, 1), group=group, node=play.find(group)) == ["NONE"]
 
     def listed(node: int) -> list[str]:
-        now = moment(play.context(node))
-        return [group.group_id for group in play.state.offsets_topic.all_of(node, now)]
+        now = play.context(node).now
+        return [group.group_id for group in play.state.group_coordinator.groups_of(node, now)]
 
     for node in (1, 2, 3):
         assert listed(node) == [group for group in groups if play.find(group) == node]
     play.state.stop(1)
     assert sorted(listed(2) + listed(3)) == sorted(groups)
     empty = Play()
-    assert empty.state.offsets_topic.all_of(1, moment(play.context(1))) == []
+    assert empty.state.group_coordinator.groups_of(1, play.context(1).now) == []
 
 
 # Topics that go
@@ -442,7 +445,7 @@ def deleted(play: Play, name: str) -> None:
     assert gone.error_code == 0
 
 
-def test_offsets_go_with_their_topic() -> None:
+def test_offsets_are_removed_with_their_topic() -> None:
     play = Play()
     play.commit(("t", 0, 5), ("u", 0, 6), ("t", 1, 7))
     deleted(play, "t")
@@ -455,14 +458,14 @@ def test_offsets_go_with_their_topic() -> None:
     assert play.fetch() == {}, "also where the coordinator was another a moment ago"
 
 
-def test_where_nobody_coordinates_nobody_hears_of_it() -> None:
+def test_offsets_without_coordinator_outlive_their_topic() -> None:
     play = Play()
     play.commit(("t", 0, 5))
-    nodes = play.partition.led.replicas
+    nodes = play.partition.leader_and_isr.replicas
     for node in nodes:
         play.state.stop(node)
     topic = play.state.topics.named("t")
-    play.state.delete_topic(topic, moment(play.context(1)))
+    play.state.delete_topic(topic, play.context(1).now)
     for node in nodes:
         play.state.start(node)
     assert play.fetch() == {("t", 0): 5}
@@ -476,7 +479,7 @@ def test_where_nobody_coordinates_nobody_hears_of_it() -> None:
 # Time
 
 
-async def test_offsets_of_simple_consumers_end_by_the_time_of_their_commits() -> None:
+async def test_offsets_of_simple_consumers_expire_after_commit() -> None:
     play = Play(offsets_retention_minutes=2)
     play.commit(("t", 0, 5))
     await play.wait(MINUTE_MS)
@@ -492,7 +495,7 @@ async def test_offsets_of_simple_consumers_end_by_the_time_of_their_commits() ->
     assert play.delete() == "GROUP_ID_NOT_FOUND", "the group goes with its last offset"
 
 
-async def test_a_commit_may_bring_its_own_end() -> None:
+async def test_commit_has_own_expiration_time() -> None:
     play = Play()
     play.commit(("t", 0, 5), retention_ms=10)
     play.commit(("t", 1, 5))
@@ -507,13 +510,13 @@ async def test_a_commit_may_bring_its_own_end() -> None:
 
 
 @pytest.mark.parametrize("retention_ms", [2**63 - 1, -(2**63)])
-def test_an_end_beyond_all_times(retention_ms: int) -> None:
+def test_expiration_time_is_capped(retention_ms: int) -> None:
     play = Play()
     assert play.commit(("t", 0, 5), retention_ms=retention_ms) == ["NONE"]
     assert len(play.fetch()) == (retention_ms > 0)
 
 
-async def test_a_group_without_anything_goes_when_kafka_would_look() -> None:
+async def test_group_without_members_and_offsets_is_deleted_after_check_interval() -> None:
     play = Play(offsets_retention_check_interval_ms=50)
     play.commit(("t", 0, 5), metadata="x" * 5000)
     await play.wait(49)
@@ -523,12 +526,12 @@ async def test_a_group_without_anything_goes_when_kafka_would_look() -> None:
     assert play.written() == [("g gone", 1)]
 
 
-async def test_an_empty_group_keeps_all_until_it_was_empty_for_so_long() -> None:
+async def test_empty_group_keeps_offsets_for_retention() -> None:
     play = Play(offsets_retention_minutes=2)
     play.commit(("t", 0, 5))
-    now = moment(play.context())
-    left = GroupMetadata("consumer", 4, None, None, now.date_ms + MINUTE_MS)
-    play.state.offsets_topic.append("g", [group_record("g", left)], now)
+    now = play.context().now
+    left = GroupMetadata("consumer", 4, None, None, now.timestamp_ms + MINUTE_MS)
+    play.state.group_coordinator.append("g", [group_record("g", left)], now)
     play.state.move_leader(OFFSETS_TOPIC, play.partition.index, play.find() % 3 + 1)
     await play.wait(3 * MINUTE_MS - 1)
     assert play.fetch() == {("t", 0): 5}
@@ -537,7 +540,9 @@ async def test_an_empty_group_keeps_all_until_it_was_empty_for_so_long() -> None
     assert play.delete() == "GROUP_ID_NOT_FOUND"
 
 
-async def test_what_cannot_be_said_to_be_over_is_not(caplog: pytest.LogCaptureFixture) -> None:
+async def test_expiration_that_cannot_be_stored_does_not_happen(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     play = Play(max_stored_bytes=900)
     play.commit(("t", 0, 5), retention_ms=10)
     await play.wait(10)
@@ -545,9 +550,9 @@ async def test_what_cannot_be_said_to_be_over_is_not(caplog: pytest.LogCaptureFi
         assert play.fetch() == {("t", 0): 5}
         deleted(play, "t")
         assert play.fetch() == {("t", 0): 5}
-    assert any("group g stays, though over" in message for message in caplog.messages)
-    assert any("offsets of group g stay, though over" in message for message in caplog.messages)
-    play.state.room.limit = 10_000
+    assert any("expired group g stays" in message for message in caplog.messages)
+    assert any("expired offsets of group g stay" in message for message in caplog.messages)
+    play.state.storage_limit.limit = 10_000
     assert play.fetch() == {}
 
 

@@ -13,8 +13,8 @@ from kproto.broker.quotas import (
     Entity,
     EntityFilter,
     QuotaTable,
-    fault_of_entity,
-    fault_of_value,
+    entity_error,
+    value_error,
 )
 
 KEY = "producer_byte_rate"
@@ -40,7 +40,7 @@ ORDER = [
 
 
 @given(st.sets(st.sampled_from(range(len(ORDER)))))
-def test_the_first_of_the_order_counts(places: set[int]) -> None:
+def test_most_specific_quota_applies(places: set[int]) -> None:
     table = QuotaTable()
     for place in places:
         table.set(ORDER[place], KEY, float(place + 1))
@@ -57,7 +57,7 @@ def test_the_first_of_the_order_counts(places: set[int]) -> None:
     assert limit.client_id == ("c" if "client-id" in kinds else "")
 
 
-def test_quotas_of_others_do_not_count() -> None:
+def test_quotas_of_other_entities_do_not_apply() -> None:
     table = QuotaTable()
     table.set(entity(user="v"), KEY, 1.0)
     table.set(entity(client="d"), KEY, 1.0)
@@ -65,7 +65,7 @@ def test_quotas_of_others_do_not_count() -> None:
     assert table.limit(KEY, "u", "c") is None
 
 
-def test_a_quota_is_taken_away() -> None:
+def test_quota_is_removed() -> None:
     table = QuotaTable()
     table.set(entity(user="u"), KEY, 1.0)
     table.set(entity(user="u"), KEY, None)
@@ -82,9 +82,9 @@ def test_a_quota_is_taken_away() -> None:
         ((("blub", "x"),), "unknown entity type 'blub'"),
     ],
 )
-def test_entities_that_are_refused(parts: Entity, why: str) -> None:
-    assert why in (fault_of_entity(parts) or "")
-    assert all(fault_of_entity(of) is None for of in ORDER)
+def test_invalid_entities_are_rejected(parts: Entity, why: str) -> None:
+    assert why in (entity_error(parts) or "")
+    assert all(entity_error(of) is None for of in ORDER)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_entities_that_are_refused(parts: Entity, why: str) -> None:
     ],
 )
 def test_values(key: str, value: float, why: str | None) -> None:
-    fault = fault_of_value(key, value)
+    fault = value_error(key, value)
     assert fault is None if why is None else why in (fault or "")
 
 
@@ -125,12 +125,12 @@ def test_filters(named: Any, typed: tuple[str, ...], expected: list[Entity]) -> 
     for one in ORDER:
         table.set(one, KEY, 1.0)
     for strict in (False, True):
-        found = [of for of, _ in table.found_by(EntityFilter(named, frozenset(typed), strict))]
+        found = [of for of, _ in table.matching(EntityFilter(named, frozenset(typed), strict))]
         parts = len(named) + len(typed)
         assert found == [of for of in expected if not strict or (parts and len(of) == parts)]
 
 
-def test_every_pair_of_names_is_an_entity_of_its_own() -> None:
+def test_every_pair_of_names_is_one_entity() -> None:
     table = QuotaTable()
     for number, (user, client) in enumerate(itertools.product("ab", repeat=2)):
         table.set(entity(user=user, client=client), KEY, float(number + 1))

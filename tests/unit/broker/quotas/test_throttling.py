@@ -36,7 +36,7 @@ from tests.support.raw_connection import RawConnection
 
 
 def table(broker: Broker) -> QuotaTable:
-    return broker._cluster.metering.table
+    return broker._cluster.quota_manager.table
 
 
 def alteration(
@@ -104,7 +104,7 @@ def set_quota(case: Case, **changes: float | None) -> None:
 
 
 @pytest.mark.parametrize("version", [3, 9])
-def test_a_producer_over_its_quota_waits(case: Case, clock: ManualClock, version: int) -> None:
+def test_producer_over_quota_is_throttled(case: Case, clock: ManualClock, version: int) -> None:
     set_quota(case, producer_byte_rate=5)
     answer = exchange(case, produce(), version)
     assert answer.responses[0].partition_responses[0].error_code == 0, "it is written all the same"
@@ -112,7 +112,7 @@ def test_a_producer_over_its_quota_waits(case: Case, clock: ManualClock, version
     case.rests(clock, answer.throttle_time_ms)
 
 
-def test_a_producer_that_hears_nothing_rests_too(case: Case, clock: ManualClock) -> None:
+def test_producer_with_acks_0_is_muted(case: Case, clock: ManualClock) -> None:
     set_quota(case, producer_byte_rate=10)
     size = len(batch_bytes())
     case.connection.send(produce(acks=0), 9)
@@ -126,7 +126,7 @@ def test_a_producer_that_hears_nothing_rests_too(case: Case, clock: ManualClock)
         case.connection._socket.recv(1)
 
 
-def test_a_fetch_over_the_quota_gets_nothing_and_waits(case: Case, clock: ManualClock) -> None:
+def test_fetch_over_quota_is_empty_and_throttled(case: Case, clock: ManualClock) -> None:
     exchange(case, produce(), 9)
     size = len(exchange(case, fetch(), 11).responses[0].partitions[0].records)
     set_quota(case, consumer_byte_rate=size // 10)
@@ -138,7 +138,7 @@ def test_a_fetch_over_the_quota_gets_nothing_and_waits(case: Case, clock: Manual
     assert exchange(case, fetch(), 11).responses[0].partitions[0].records, "it did not count"
 
 
-def test_partitions_beyond_the_quota_are_refused(case: Case, clock: ManualClock) -> None:
+def test_mutations_over_quota_are_rejected(case: Case, clock: ManualClock) -> None:
     set_quota(case, controller_mutation_rate=1)
     topics = [
         CreatableTopic(name=name, num_partitions=12, replication_factor=1) for name in ("a", "b")
@@ -150,7 +150,7 @@ def test_partitions_beyond_the_quota_are_refused(case: Case, clock: ManualClock)
     case.rests(clock, 1000)
 
 
-def test_before_it_is_known_the_error_is_only_a_wait(case: Case, clock: ManualClock) -> None:
+def test_old_versions_are_throttled_without_error(case: Case, clock: ManualClock) -> None:
     set_quota(case, controller_mutation_rate=1)
     topic = CreatableTopic(name="a", num_partitions=12, replication_factor=1)
     answer = exchange(case, CreateTopicsRequest(topics=[topic]), 5)
@@ -193,7 +193,7 @@ def test_quotas_are_altered_and_described(case: Case, version: int) -> None:
         ([("ip", 2, None)], "NONE"),
     ],
 )
-def test_filters_that_are_refused(
+def test_invalid_filters_are_rejected(
     case: Case, components: list[tuple[str, int, str | None]], name: str
 ) -> None:
     request = DescribeClientQuotasRequest(
@@ -204,14 +204,14 @@ def test_filters_that_are_refused(
     assert (answer.entries is None) == (name != "NONE")
 
 
-def test_what_is_refused_changes_nothing(case: Case) -> None:
+def test_rejected_request_does_not_change_session(case: Case) -> None:
     wrong = alteration("u", {"producer_byte_rate": 5.0, "nope": 5.0})
     (entry,) = exchange(case, wrong, 1).entries
     assert error_code(entry.error_code).name == "INVALID_REQUEST"
     assert case.broker.call(lambda it: len(table(it))) == 0
 
 
-def test_of_an_entity_named_twice_the_first_counts(case: Case) -> None:
+def test_first_entry_of_duplicate_entity_counts(case: Case) -> None:
     changes = [alteration("w", {"producer_byte_rate": value}) for value in (5.0, 6.0)]
     twice = AlterClientQuotasRequest(entries=[it.entries[0] for it in changes])
     (entry,) = exchange(case, twice, 1).entries
@@ -221,7 +221,7 @@ def test_of_an_entity_named_twice_the_first_counts(case: Case) -> None:
     assert limit.value == 5.0
 
 
-async def test_a_client_of_ours_comes_through() -> None:
+async def test_client_completes_under_throttling() -> None:
     async with Broker(BrokerSettings(max_throttle_ms=50)) as broker:
         broker.create_topic("t")
         table(broker).set((("user", "ANONYMOUS"),), "producer_byte_rate", 100.0)
@@ -232,7 +232,7 @@ async def test_a_client_of_ours_comes_through() -> None:
         assert [record.value for record in broker.records("t")] == [b"0", b"1", b"2", b"3", b"4"]
 
 
-def test_a_fetch_that_waits_keeps_its_error(case: Case) -> None:
+def test_throttled_fetch_keeps_its_error(case: Case) -> None:
     set_quota(case, consumer_byte_rate=1)
     answer = exchange(case, FetchRequest(session_id=7, session_epoch=5), 12)
     assert answer.throttle_time_ms > 0

@@ -72,7 +72,7 @@ def as_user(broker: ThreadedBroker, name: str) -> RawConnection:
     return connection
 
 
-def by_token(
+def token_authenticated(
     made: CreateDelegationTokenResponse, mechanism: str = "SCRAM-SHA-256"
 ) -> ClientExchange:
     secret = base64.b64encode(made.hmac).decode()
@@ -91,7 +91,7 @@ def name_of(code: int) -> str:
 
 @pytest.mark.parametrize("version", CreateDelegationTokenRequest.VALID_VERSIONS)
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_a_token_is_made_and_lets_its_owner_in(
+def test_created_token_authenticates_its_owner(
     broker: ThreadedBroker, clock: ManualClock, version: int, mechanism: str
 ) -> None:
     with as_user(broker, "alice") as connection:
@@ -103,7 +103,9 @@ def test_a_token_is_made_and_lets_its_owner_in(
     assert (made.issue_timestamp_ms, made.expiry_timestamp_ms) == (now, now + DAY_MS)
     assert made.max_timestamp_ms == now + 7 * DAY_MS
     with connect(broker) as connection:
-        assert sign_in(connection, by_token(made, mechanism)).session_lifetime_ms == DAY_MS
+        assert (
+            sign_in(connection, token_authenticated(made, mechanism)).session_lifetime_ms == DAY_MS
+        )
         assert connection.exchange(MetadataRequest(), 9).controller_id == 1
         again = connection.exchange(CreateDelegationTokenRequest(), version)
         assert name_of(again.error_code) == "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"
@@ -112,10 +114,10 @@ def test_a_token_is_made_and_lets_its_owner_in(
         with pytest.raises(ClosedByBrokerError):
             connection.receive()
     with connect(broker) as connection:
-        assert sign_in(connection, by_token(made, mechanism)).error_code == 58
+        assert sign_in(connection, token_authenticated(made, mechanism)).error_code == 58
 
 
-def test_a_token_for_somebody_else(broker: ThreadedBroker) -> None:
+def test_token_for_another_owner(broker: ThreadedBroker) -> None:
     with as_user(broker, "alice") as connection:
         made = connection.exchange(
             CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="carol"),
@@ -127,7 +129,7 @@ def test_a_token_for_somebody_else(broker: ThreadedBroker) -> None:
 
 
 @pytest.mark.parametrize("version", RenewDelegationTokenRequest.VALID_VERSIONS)
-def test_owner_and_renewer_put_its_end_off_and_end_it(
+def test_owner_and_renewer_renew_and_expire_token(
     broker: ThreadedBroker, clock: ManualClock, version: int
 ) -> None:
     with as_user(broker, "alice") as alice, as_user(broker, "bob") as bob:
@@ -153,7 +155,7 @@ def test_owner_and_renewer_put_its_end_off_and_end_it(
 
 
 @pytest.mark.parametrize("version", DescribeDelegationTokenRequest.VALID_VERSIONS)
-def test_each_sees_what_it_owns_or_may_renew(broker: ThreadedBroker, version: int) -> None:
+def test_client_sees_tokens_that_it_owns_or_may_renew(broker: ThreadedBroker, version: int) -> None:
     def seen(connection: RawConnection, *owners: str) -> list[tuple[str, list[str]]]:
         wanted = [
             DescribeDelegationTokenOwner(principal_type="User", principal_name=name)
@@ -179,7 +181,7 @@ def test_each_sees_what_it_owns_or_may_renew(broker: ThreadedBroker, version: in
 
 
 @pytest.mark.parametrize("kind", ["PLAINTEXT", "SSL"])
-def test_nobody_gets_one_without_saying_who_it_is(broker: ThreadedBroker, kind: str) -> None:
+def test_unauthenticated_client_gets_no_token(broker: ThreadedBroker, kind: str) -> None:
     with connect(broker, kind) as connection:
         for request in EACH:
             answer = connection.exchange(request, 1)
@@ -190,9 +192,9 @@ def test_nobody_gets_one_without_saying_who_it_is(broker: ThreadedBroker, kind: 
     "request_",
     [
         CreateDelegationTokenRequest(
-            renewers=[CreatableRenewers(principal_type="Group", principal_name="x")]
+            renewers=[CreatableRenewers(principal_type="ClassicGroup", principal_name="x")]
         ),
-        CreateDelegationTokenRequest(owner_principal_type="Group", owner_principal_name="x"),
+        CreateDelegationTokenRequest(owner_principal_type="ClassicGroup", owner_principal_name="x"),
     ],
 )
 def test_principals_are_users(
@@ -203,7 +205,7 @@ def test_principals_are_users(
         assert name_of(answer.error_code) == "INVALID_PRINCIPAL_TYPE"
 
 
-def test_without_a_key_there_are_no_tokens() -> None:
+def test_tokens_are_disabled_without_secret_key() -> None:
     settings = BrokerSettings(listeners=(of_kind("SASL_PLAINTEXT"),), users=PASSWORDS)
     with threaded_broker(settings) as broker, as_user(broker, "alice") as connection:
         for request in EACH:

@@ -102,9 +102,7 @@ def test_the_users_of_the_settings_are_described(broker: ThreadedBroker) -> None
 
 
 @pytest.mark.parametrize("mechanism", [1, 2])
-def test_a_new_user_comes_in_by_the_mechanism_that_was_set(
-    broker: ThreadedBroker, mechanism: int
-) -> None:
+def test_new_user_authenticates_by_its_mechanism(broker: ThreadedBroker, mechanism: int) -> None:
     with RawConnection(broker.bootstrap) as connection:
         wanted = upsertion("eve", mechanism, iterations=8192)
         assert alter(connection, wanted) == {"eve": ("NONE", None)}
@@ -116,7 +114,7 @@ def test_a_new_user_comes_in_by_the_mechanism_that_was_set(
             assert (code == 0) == (number == mechanism)
 
 
-def test_a_changed_password_counts_and_a_removed_one_no_more(broker: ThreadedBroker) -> None:
+def test_changed_and_removed_credentials_take_effect(broker: ThreadedBroker) -> None:
     address = broker.call(lambda it: it.bootstrap_of("SASL_PLAINTEXT"))
 
     def comes_in(secret: str) -> bool:
@@ -165,7 +163,7 @@ TWICE = ("DUPLICATE_RESOURCE", "A user credential cannot be altered twice in the
         ),
     ],
 )
-def test_what_is_refused_changes_nothing_and_keeps_no_other(
+def test_invalid_alteration_fails_alone(
     broker: ThreadedBroker, wanted: list[Any], told: tuple[str, str]
 ) -> None:
     with RawConnection(broker.bootstrap) as connection:

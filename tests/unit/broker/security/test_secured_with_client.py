@@ -89,7 +89,7 @@ async def write_and_read(client: kproto.Client, topic: str) -> bytes | None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
-async def test_it_comes_in_writes_and_reads_and_no_log_has_a_secret(
+async def test_client_writes_and_reads_without_secrets_in_logs(
     kind: str, mechanism: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     sasl = sasl_of(mechanism)
@@ -106,7 +106,7 @@ async def test_it_comes_in_writes_and_reads_and_no_log_has_a_secret(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
-async def test_a_wrong_secret_is_one_error_at_once_and_shown_nowhere(
+async def test_wrong_secret_is_one_error_without_the_secret(
     kind: str, mechanism: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     sasl = sasl_of(mechanism, GUESSED)
@@ -126,7 +126,7 @@ async def test_a_wrong_secret_is_one_error_at_once_and_shown_nowhere(
         assert secret not in told
 
 
-async def test_a_certificate_is_enough() -> None:
+async def test_client_certificate_authenticates() -> None:
     async with Broker(settings()) as broker:
         broker.create_topic("t")
         async with kproto.Client(broker.bootstrap_of("REQUIRED"), tls=ME) as client:
@@ -144,7 +144,7 @@ async def test_a_certificate_is_enough() -> None:
         ("PLAINTEXT", False, kproto.Plain("alice", "x y z"), "has no SASL"),
     ],
 )
-async def test_what_does_not_fit_is_one_error(
+async def test_mismatched_security_is_one_error(
     kind: str, tls: bool | kproto.Tls, sasl: kproto.Sasl | None, told: str
 ) -> None:
     async with Broker(settings()) as broker:
@@ -153,7 +153,7 @@ async def test_what_does_not_fit_is_one_error(
                 await client.request(MetadataRequest())
 
 
-async def test_another_mechanism_is_told_with_those_that_are_there() -> None:
+async def test_error_names_enabled_mechanisms() -> None:
     listener = Listener("SASL_PLAINTEXT", mechanisms=("SCRAM-SHA-256", "OAUTHBEARER"))
     async with Broker(BrokerSettings(listeners=(listener,), users=PASSWORDS)) as broker:
         with pytest.raises(AuthenticationError, match="SCRAM-SHA-256, OAUTHBEARER"):
@@ -169,7 +169,7 @@ async def test_another_mechanism_is_told_with_those_that_are_there() -> None:
         *(pytest.param(each, marks=pytest.mark.exhaustive) for each in (PLAIN, SHA_256, BEARER)),
     ],
 )
-async def test_it_authenticates_again_under_load_and_nothing_is_lost(mechanism: str) -> None:
+async def test_reauthentication_under_load_loses_no_record(mechanism: str) -> None:
     async with Broker(settings(sasl_session_lifetime_ms=1500)) as broker:
         shaken: list[object] = []
         broker.control(shaken.append, request=SaslHandshakeRequest)  # which returns None
@@ -189,7 +189,7 @@ async def test_it_authenticates_again_under_load_and_nothing_is_lost(mechanism: 
     assert len(shaken) >= 3
 
 
-async def test_a_delegation_token_comes_in_until_it_is_ended() -> None:
+async def test_delegation_token_works_until_expired() -> None:
     async with Broker(settings()) as broker:
         where = broker.bootstrap_of("SASL_SSL")
         async with kproto.Client(where, tls=TRUST, sasl=sasl_of("SCRAM-SHA-512")) as client:
@@ -204,7 +204,7 @@ async def test_a_delegation_token_comes_in_until_it_is_ended() -> None:
                 await other.request(MetadataRequest())
 
 
-async def test_a_validator_of_ones_own_says_who_comes() -> None:
+async def test_custom_validator_yields_the_principal() -> None:
     seen: list[BearerToken] = []
 
     def validate(token: BearerToken) -> BearerIdentity:
@@ -224,7 +224,7 @@ async def test_a_validator_of_ones_own_says_who_comes() -> None:
                 await client.request(MetadataRequest())
 
 
-async def test_many_at_once_come_in() -> None:
+async def test_many_clients_authenticate_at_once() -> None:
     async with Broker(settings()) as broker:
         where = broker.bootstrap_of("SASL_SSL")
 

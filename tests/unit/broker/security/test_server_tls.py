@@ -42,7 +42,7 @@ ENCRYPTED_KEY = encrypted()
         {"certificate": BOTH, "client_ca": authority_pem(), "client_auth": "requested"},
     ],
 )
-def test_parts_that_fit(parts: dict[str, Any]) -> None:
+def test_valid_tls_parts_make_a_context(parts: dict[str, Any]) -> None:
     context = server_context(ServerTls(**parts))
     assert context.minimum_version >= ssl.TLSVersion.TLSv1_2
     asked = ssl.CERT_OPTIONAL if "client_ca" in parts else ssl.CERT_NONE
@@ -95,7 +95,7 @@ def test_a_part_may_be_a_file(tmp_path: Path, as_path: Any) -> None:
         ({"certificate": BOTH, "client_auth": "maybe"}, "take one of none, requested, required"),
     ],
 )
-def test_one_error_names_the_part(parts: dict[str, Any], fault: str) -> None:
+def test_error_names_the_invalid_part(parts: dict[str, Any], fault: str) -> None:
     with pytest.raises(ConfigurationError, match=fault) as caught:
         server_context(ServerTls(**parts))
     assert "PRIVATE" not in str(caught.value)
@@ -118,5 +118,5 @@ def test_a_repr_shows_no_key() -> None:
         (ValueError("secret"), "ValueError"),
     ],
 )
-def test_why_a_handshake_failed_is_one_line(error: BaseException, told: str) -> None:
+def test_handshake_failure_is_one_log_line(error: BaseException, told: str) -> None:
     assert handshake_fault(error) == told

@@ -23,7 +23,7 @@ def validating() -> list[str]:
     return [name for name in names if name.startswith("kproto-validate-token")]
 
 
-def test_plain_comes_in_while_tokens_are_validated() -> None:
+def test_plain_authenticates_while_validators_block() -> None:
     go_on = threading.Event()
 
     def validate(token: BearerToken) -> BearerIdentity:

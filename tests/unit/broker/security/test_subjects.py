@@ -101,7 +101,7 @@ def test_a_subject_is_written_as_java_writes_it(made: bytes, expected: str) -> N
 
 
 @given(st.binary(max_size=200))
-def test_other_bytes_are_one_error(data: bytes) -> None:
+def test_invalid_certificate_raises_authentication_error(data: bytes) -> None:
     with pytest.raises(AuthenticationError, match="subject that cannot be read"):
         subject_of(data)
 

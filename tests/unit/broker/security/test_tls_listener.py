@@ -81,7 +81,9 @@ def serves(broker: ThreadedBroker) -> bool:
 
 @pytest.mark.parametrize("listener", ["REQUESTED", "REQUIRED"])
 @pytest.mark.parametrize("name", ["alice", "al,ice"])
-def test_a_certificate_is_whom_it_is_for(broker: ThreadedBroker, listener: str, name: str) -> None:
+def test_certificate_subject_is_the_principal(
+    broker: ThreadedBroker, listener: str, name: str
+) -> None:
     with connect(broker, listener, name) as connection:
         shown = name.replace(",", "\\,")
         assert principal(connection) == f"User:CN={shown},OU=Oven,O=Bread"
@@ -90,20 +92,20 @@ def test_a_certificate_is_whom_it_is_for(broker: ThreadedBroker, listener: str, 
 @pytest.mark.parametrize(
     ("listener", "name"), [("SSL", None), ("SSL", "alice"), ("REQUESTED", None)]
 )
-def test_who_shows_none_is_anonymous(
+def test_client_without_certificate_is_anonymous(
     broker: ThreadedBroker, listener: str, name: str | None
 ) -> None:
     with connect(broker, listener, name) as connection:
         assert principal(connection) == "User:ANONYMOUS"
 
 
-def test_where_sasl_asks_it_counts_and_not_the_certificate(broker: ThreadedBroker) -> None:
+def test_sasl_principal_overrides_certificate(broker: ThreadedBroker) -> None:
     with connect(broker, "SASL_SSL", "alice") as connection:
         sign_in(connection, password("PLAIN", "bob"))
         assert principal(connection) == "User:bob"
 
 
-def refusal(broker: ThreadedBroker, caplog: pytest.LogCaptureFixture) -> str:
+def api_error(broker: ThreadedBroker, caplog: pytest.LogCaptureFixture) -> str:
     """What the broker says of a handshake that failed: one line, and no traceback."""
     broker.until(lambda _: any(it.levelno == logging.WARNING for it in caplog.records))
     (line,) = (it for it in caplog.records if it.levelno == logging.WARNING)
@@ -112,16 +114,16 @@ def refusal(broker: ThreadedBroker, caplog: pytest.LogCaptureFixture) -> str:
     return line.getMessage()
 
 
-def test_who_must_show_one_and_does_not_stays_outside(
+def test_missing_required_certificate_fails_handshake(
     broker: ThreadedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises((ClosedByBrokerError, ssl.SSLError)), connect(broker, "REQUIRED") as them:
         principal(them)
-    assert "no TLS: the client shows no certificate" in refusal(broker, caplog)
+    assert "no TLS: the client shows no certificate" in api_error(broker, caplog)
     assert serves(broker)
 
 
-def test_so_does_who_shows_one_of_another_authority(
+def test_certificate_of_other_authority_fails_handshake(
     broker: ThreadedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     stranger = client_tls()
@@ -132,7 +134,7 @@ def test_so_does_who_shows_one_of_another_authority(
         RawConnection(where, tls=stranger) as it,
     ):
         principal(it)
-    assert "no TLS: the client's certificate is not trusted: " in refusal(broker, caplog)
+    assert "no TLS: the client's certificate is not trusted: " in api_error(broker, caplog)
 
 
 @pytest.mark.parametrize(
@@ -143,24 +145,24 @@ def test_so_does_who_shows_one_of_another_authority(
         (b"\x16\x03\x01\0\x05hello", ""),
     ],
 )
-def test_other_bytes_end_their_connection_alone(
+def test_non_tls_bytes_end_their_connection_alone(
     broker: ThreadedBroker, caplog: pytest.LogCaptureFixture, data: bytes, told: str
 ) -> None:
     with socket.create_connection(address(broker, "SSL"), 20) as other:
         other.sendall(data)
         while other.recv(1000):
             pass
-    assert told in refusal(broker, caplog)
+    assert told in api_error(broker, caplog)
     assert serves(broker)
 
 
 def handshakes(broker: Broker) -> int:
     """How many are under way."""
-    acceptor = broker._node._first.acceptor
-    return 0 if acceptor is None else len(acceptor._arriving)
+    acceptor = broker._node._first_listener.acceptor
+    return 0 if acceptor is None else len(acceptor._accepting)
 
 
-def test_a_handshake_that_never_ends_is_ended(
+def test_stalled_handshake_times_out(
     broker: ThreadedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     with ExitStack() as several:
@@ -175,16 +177,16 @@ def test_a_handshake_that_never_ends_is_ended(
     assert caplog.text.count("no TLS: it took too long (tls_handshake_timeout_ms)") == 3
 
 
-def test_a_client_that_does_not_trust_us_is_told_of(
+def test_distrusting_client_is_logged(
     broker: ThreadedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     where = broker.call(lambda it: it.bootstrap_of("SSL"))
     with pytest.raises(ssl.SSLCertVerificationError):
         RawConnection(where, tls=ssl.create_default_context())
-    assert "no TLS: the client " in refusal(broker, caplog)
+    assert "no TLS: the client " in api_error(broker, caplog)
 
 
-def test_much_goes_both_ways(broker: ThreadedBroker) -> None:
+def test_large_messages_pass_both_ways(broker: ThreadedBroker) -> None:
     broker.call(lambda it: it.create_topic("much", configs={"max.message.bytes": "9000000"}))
     records = batch_bytes(value=bytes(8_000_000))
     with connect(broker, "SSL") as connection:
@@ -223,7 +225,7 @@ async def test_a_broker_that_closes_leaves_no_handshake_and_no_connection() -> N
     assert len(asyncio.all_tasks()) == 1
 
 
-async def test_a_client_that_never_says_goodbye_is_not_waited_for() -> None:
+async def test_close_does_not_wait_for_close_notify() -> None:
     listener = Listener("SASL_SSL", tls=server_tls(), mechanisms=("PLAIN",))
     async with Broker(BrokerSettings(listeners=(listener,))) as broker:
         host, _, port = broker.bootstrap.rpartition(":")

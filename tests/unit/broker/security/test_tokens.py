@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 import pytest
 
 from kproto.broker.principals import ANONYMOUS, Principal
-from kproto.broker.security.tokens import DelegationTokens, check_may_ask
+from kproto.broker.security.tokens import DelegationTokens, check_token_request
 from kproto.wire.errors import BrokerResponseError
 
 NOW = 1_700_000_000_000
@@ -27,7 +27,7 @@ def refused(name: str) -> AbstractContextManager[object]:
     return pytest.raises(BrokerResponseError, match=name)
 
 
-def test_a_token_is_what_kafka_makes_of_it() -> None:
+def test_token_hmac_is_kafkas() -> None:
     token = tokens().create(ALICE, BOB, [EVE], -1, NOW)
     assert token.hmac == hmac.digest(b"the key", token.token_id.encode(), hashlib.sha512)
     assert (token.owner, token.requester, token.renewers) == (ALICE, BOB, (EVE,))
@@ -39,12 +39,12 @@ def test_a_token_is_what_kafka_makes_of_it() -> None:
     ("asked", "ends", "most"),
     [(0, 10_000, 100_000), (50_000, 10_000, 50_000), (3000, 3000, 3000), (10**9, 10_000, 100_000)],
 )
-def test_a_lifetime_is_bounded(asked: int, ends: int, most: int) -> None:
+def test_lifetime_is_limited(asked: int, ends: int, most: int) -> None:
     token = tokens().create(ALICE, ALICE, [], asked, NOW)
     assert (token.expires_ms - NOW, token.max_ms - NOW) == (ends, most)
 
 
-def test_no_two_tokens_are_alike() -> None:
+def test_tokens_are_unique() -> None:
     kept = tokens()
     made = {kept.create(ALICE, ALICE, [], 0, NOW).token_id for _ in range(50)}
     assert len(made) == 50
@@ -52,21 +52,21 @@ def test_no_two_tokens_are_alike() -> None:
 
 @pytest.mark.parametrize(("asked", "later"), [(-1, 10_000), (2000, 2000), (10**9, 10_000)])
 @pytest.mark.parametrize("who", [ALICE, BOB])
-def test_owner_and_renewers_put_its_end_off(asked: int, later: int, who: Principal) -> None:
+def test_owner_and_renewers_renew_token(asked: int, later: int, who: Principal) -> None:
     kept = tokens()
     token = kept.create(ALICE, ALICE, [BOB], 0, NOW)
     assert kept.renew(token.hmac, who, asked, NOW + 9000) == NOW + 9000 + later
-    assert kept.good(token.token_id, NOW + 10_999) is not None
+    assert kept.valid_token(token.token_id, NOW + 10_999) is not None
 
 
-def test_a_token_is_never_renewed_beyond_its_longest_life() -> None:
+def test_token_is_not_renewed_beyond_max_lifetime() -> None:
     kept = tokens(max_lifetime_ms=15_000)
     token = kept.create(ALICE, ALICE, [], 0, NOW)
     assert kept.renew(token.hmac, ALICE, 0, NOW + 9000) == NOW + 15_000
 
 
 @pytest.mark.parametrize("change", [DelegationTokens.renew, DelegationTokens.expire])
-def test_what_a_change_is_refused_for(change: Callable[..., int]) -> None:
+def test_invalid_changes_are_rejected(change: Callable[..., int]) -> None:
     kept = tokens()
     token = kept.create(ALICE, BOB, [], 0, NOW)
     for who in (BOB, EVE):
@@ -80,17 +80,17 @@ def test_what_a_change_is_refused_for(change: Callable[..., int]) -> None:
         change(kept, token.hmac, ALICE, 0, NOW + 15_001)
 
 
-def test_a_token_may_end_at_once_or_sooner() -> None:
+def test_token_expires_at_once_or_earlier() -> None:
     kept = tokens()
     first, second = (kept.create(ALICE, ALICE, [], 0, NOW) for _ in range(2))
     assert kept.expire(first.hmac, ALICE, -1, NOW) == -1
     assert kept.expire(second.hmac, ALICE, 3000, NOW) == NOW + 3000
-    assert [token.token_id for token in kept.described(NOW)] == [second.token_id]
-    assert kept.good(second.token_id, NOW + 2999) is not None
-    assert kept.good(second.token_id, NOW + 3000) is None
+    assert [token.token_id for token in kept.all_tokens(NOW)] == [second.token_id]
+    assert kept.valid_token(second.token_id, NOW + 2999) is not None
+    assert kept.valid_token(second.token_id, NOW + 3000) is None
 
 
-def test_without_a_key_there_are_none() -> None:
+def test_no_tokens_without_secret_key() -> None:
     kept = DelegationTokens(None, max_lifetime_ms=1, renew_ms=1, kept_ms=1)
     with refused("DELEGATION_TOKEN_AUTH_DISABLED"):
         kept.create(ALICE, ALICE, [], 0, NOW)
@@ -99,11 +99,11 @@ def test_without_a_key_there_are_none() -> None:
     with refused("DELEGATION_TOKEN_AUTH_DISABLED"):
         kept.expire(b"", ALICE, 0, NOW)
     with refused("DELEGATION_TOKEN_AUTH_DISABLED"):
-        list(kept.described(NOW))
+        list(kept.all_tokens(NOW))
 
 
 @pytest.mark.parametrize(
-    ("protocol", "principal", "by_token", "may"),
+    ("protocol", "principal", "token_authenticated", "may"),
     [
         ("PLAINTEXT", ANONYMOUS, False, False),
         ("SSL", ANONYMOUS, False, False),
@@ -113,9 +113,11 @@ def test_without_a_key_there_are_none() -> None:
         ("SASL_SSL", ALICE, True, False),
     ],
 )
-def test_who_may_ask(protocol: str, principal: Principal, by_token: bool, may: bool) -> None:
+def test_token_requests_need_own_authentication(
+    protocol: str, principal: Principal, token_authenticated: bool, may: bool
+) -> None:
     if may:
-        check_may_ask(protocol, principal, by_token=by_token)
+        check_token_request(protocol, principal, token_authenticated=token_authenticated)
         return
     with refused("DELEGATION_TOKEN_REQUEST_NOT_ALLOWED"):
-        check_may_ask(protocol, principal, by_token=by_token)
+        check_token_request(protocol, principal, token_authenticated=token_authenticated)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kproto import BrokerResponseError
-from kproto.broker.storage.memory import MemoryLog
-from kproto.broker.storage.retention import keep_retention
+from kproto.broker.storage.memory_log import MemoryLog
+from kproto.broker.storage.retention import apply_retention
 from kproto.broker.topic_configs import TopicConfig
 from tests.support.batches import TIMESTAMP, view
 
@@ -44,11 +44,9 @@ def kept(log: MemoryLog) -> list[int]:
         (0, []),
     ],
 )
-def test_by_size_whole_batches_go_while_so_much_is_left(
-    retention_bytes: int, expected: list[int]
-) -> None:
+def test_retention_bytes_drops_whole_batches(retention_bytes: int, expected: list[int]) -> None:
     log = filled(*[NOW] * 4)
-    keep_retention(log, config(retention_bytes=retention_bytes), NOW)
+    apply_retention(log, config(retention_bytes=retention_bytes), NOW)
     assert kept(log) == expected
     assert (log.start_offset, log.end_offset) == (4 - len(expected), 4)
     assert log.size_in_bytes == len(expected) * SIZE
@@ -57,7 +55,7 @@ def test_by_size_whole_batches_go_while_so_much_is_left(
             log.read(log.start_offset - 1, 1000, at_least_one=True)
 
 
-def test_by_age_a_batch_goes_when_its_largest_timestamp_is_older() -> None:
+def test_retention_ms_uses_largest_timestamp() -> None:
     log = filled(NOW, NOW + 10, NOW + 5)
     wanted = config(retention_ms=1000)
     for now_ms, expected in (
@@ -66,7 +64,7 @@ def test_by_age_a_batch_goes_when_its_largest_timestamp_is_older() -> None:
         (NOW + 1010, [1, 2]),  # the one behind is older, and waits for the one before it
         (NOW + 1011, []),
     ):
-        keep_retention(log, wanted, now_ms)
+        apply_retention(log, wanted, now_ms)
         assert kept(log) == expected
     assert (log.start_offset, log.end_offset) == (3, 3)
     log.append(view(1, timestamp=NOW + 1011), NOW + 1011)
@@ -76,58 +74,58 @@ def test_by_age_a_batch_goes_when_its_largest_timestamp_is_older() -> None:
 def test_age_is_unlimited_with_minus_one_and_seven_days_by_default() -> None:
     week = 604_800_000
     log = filled(NOW)
-    keep_retention(log, config(retention_ms=-1), NOW + 10 * week)
-    keep_retention(log, config(), NOW + week)
+    apply_retention(log, config(retention_ms=-1), NOW + 10 * week)
+    apply_retention(log, config(), NOW + week)
     assert kept(log) == [0]
-    keep_retention(log, config(), NOW + week + 1)
+    apply_retention(log, config(), NOW + week + 1)
     assert kept(log) == []
 
 
-def test_what_was_too_old_when_it_came_stays_until_kafka_would_look() -> None:
+def test_records_too_old_on_append_stay_for_check_interval() -> None:
     log = filled(NOW - 5000, NOW)
     wanted = config(retention_ms=1000)
-    keep_retention(log, wanted, NOW + CHECK_MS)
+    apply_retention(log, wanted, NOW + CHECK_MS)
     assert kept(log) == [0, 1]
-    keep_retention(log, wanted, NOW + CHECK_MS + 1)
+    apply_retention(log, wanted, NOW + CHECK_MS + 1)
     assert kept(log) == []
 
 
-def test_without_timestamps_the_time_of_the_append_counts() -> None:
+def test_retention_without_timestamps_uses_append_time() -> None:
     log = filled(-1)
     wanted = config(retention_ms=1000)
-    keep_retention(log, wanted, NOW + 1000)
+    apply_retention(log, wanted, NOW + 1000)
     assert kept(log) == [0]
-    keep_retention(log, wanted, NOW + 1001)
+    apply_retention(log, wanted, NOW + 1001)
     assert kept(log) == []
 
 
-def test_log_append_time_is_what_counts_where_the_broker_stamps() -> None:
+def test_retention_uses_log_append_time() -> None:
     log = MemoryLog()
     log.append(view(1, timestamp=NOW - 50_000), NOW, stamp_time=True)
     wanted = config(retention_ms=1000)
-    keep_retention(log, wanted, NOW + 1000)
+    apply_retention(log, wanted, NOW + 1000)
     assert kept(log) == [0]
-    keep_retention(log, wanted, NOW + 1001)
+    apply_retention(log, wanted, NOW + 1001)
     assert kept(log) == []
 
 
 @pytest.mark.parametrize(
     ("policy", "cut"), [("compact", False), ("delete", True), ("compact,delete", True)]
 )
-def test_a_topic_that_is_compacted_alone_is_not_cut(policy: str, cut: bool) -> None:
+def test_only_compacted_topic_has_no_retention(policy: str, cut: bool) -> None:
     log = filled(NOW, NOW)
     wanted = config(cleanup_policy=policy, retention_bytes=0, retention_ms=1)
-    keep_retention(log, wanted, NOW + 1000)
+    apply_retention(log, wanted, NOW + 1000)
     assert kept(log) == ([] if cut else [0, 1])
 
 
-def test_a_start_that_was_moved_into_a_batch() -> None:
+def test_retention_with_log_start_inside_a_batch() -> None:
     log = MemoryLog()
     for _ in range(3):
         log.append(view(4, timestamp=NOW), NOW)
     size = log.size_in_bytes // 3
     log.delete_before(2)
-    keep_retention(log, config(retention_bytes=3 * size), NOW)
+    apply_retention(log, config(retention_bytes=3 * size), NOW)
     assert (log.start_offset, kept(log)) == (2, [0, 4, 8])
-    keep_retention(log, config(retention_bytes=2 * size), NOW)
+    apply_retention(log, config(retention_bytes=2 * size), NOW)
     assert (log.start_offset, kept(log)) == (4, [4, 8])

@@ -47,6 +47,7 @@ class Who(NamedTuple):
     member_id: str
     generation: int
     instance_id: str | None
+    has_epoch: bool = False
 
 
 def chosen(request: Request, highest: int) -> int:  # type: ignore[type-arg]  # either

@@ -38,6 +38,7 @@ class Who(NamedTuple):
     member_id: str
     generation: int
     instance_id: str | None = None
+    has_epoch: bool = False
 
 
 class Played:
@@ -49,7 +50,7 @@ class Played:
         self.owner = owner
         self.wanted: Subscription | None = None
         self.identity: Identity | None = Who("m", 7)
-        self.holds_until = float("inf")
+        self.assignment_valid_until = float("inf")
         self.told: list[Any] = []
         self.refused: list[tuple[str, Identity]] = []
         self.asks = 0
@@ -73,19 +74,19 @@ class Played:
     def unsubscribe(self) -> None:
         self.wanted = None
 
-    def rejoin(self, reason: str) -> None:
+    def request_rejoin(self, reason: str) -> None:
         self.told.append(("rejoin", reason))
 
-    def topics_changed(self) -> None:
+    def on_topics_changed(self) -> None:
         self.told.append("topics changed")
 
-    def asked(self) -> None:
+    def on_poll(self) -> None:
         self.asks += 1
 
-    def holds(self, place: TopicPartition, topic_id: Uuid) -> bool:
-        return (place, topic_id) in self.held
+    def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
+        return (tp, topic_id) in self.held
 
-    def commit_refused(self, error: BrokerResponseError, identity: Identity) -> None:
+    def on_commit_refused(self, error: BrokerResponseError, identity: Identity) -> None:
         self.refused.append((error.name, identity))
 
 

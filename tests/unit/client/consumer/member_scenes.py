@@ -164,7 +164,7 @@ async def the_next_records(scene: Scene) -> Awaitable[object]:
 @row
 async def batches(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    iteration = scene.consumer.batches()
+    iteration = scene.consumer.record_lists()
 
     async def read() -> None:
         for _ in range(3):
@@ -268,7 +268,7 @@ async def committing_a_record(scene: Scene) -> Awaitable[object]:
 @row
 async def committing_a_list(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    fetched = await anext(scene.consumer.batches())
+    fetched = await anext(scene.consumer.record_lists())
     scene.have(fetched.partition, *(record.offset for record in fetched.records))
     scene.is_done()
     return ours(scene.consumer.commit(fetched))

@@ -18,10 +18,10 @@ from weakref import WeakKeyDictionary
 import kproto
 from kproto import GroupConsumer
 from kproto.broker import BrokerSettings, Cluster
-from kproto.broker.coordinating import moment_by
+from kproto.broker.context import read_clock
 from kproto.client.metadata.cluster import TopicPartition
 from kproto.messages import OffsetCommitRequest
-from kproto.protocol.received import ReceivedRequest
+from kproto.protocol.connection import ReceivedRequest
 from kproto.records import RecordBatch, encode_batch
 from kproto.testing.clock import ManualClock
 
@@ -166,7 +166,7 @@ class Ledger:
     @property
     def committed(self) -> dict[int, int]:
         """The offsets that the coordinator has, by partition."""
-        group = self._cluster._cluster.groups.find(GROUP, moment_by(self._clock))
+        group = self._cluster._cluster.groups.find(GROUP, read_clock(self._clock))
         if group is None:
             return {}
         return {at: its.offset for at, its in group.offsets.of_topic(TOPIC).items()}
@@ -207,7 +207,7 @@ class Stage:
     @property
     def members(self) -> tuple[str, ...]:
         """The member ids that the coordinator has."""
-        group = self.cluster._cluster.groups.find(GROUP, moment_by(self.clock))
+        group = self.cluster._cluster.groups.find(GROUP, read_clock(self.clock))
         return () if group is None else tuple(group.members)
 
     def client(self) -> kproto.Client:

@@ -160,7 +160,7 @@ LONG = (
 
 
 #: What is read whole in a list: who keeps the partitions that he has read gets no third one.
-BY_LISTS = ("batches", "values", "raw_batches")
+BY_LISTS = ("record_lists", "values", "raw_batches")
 
 
 def is_for_brokers_that_assign(row: str, beside: str) -> bool:

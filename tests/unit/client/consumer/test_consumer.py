@@ -118,7 +118,7 @@ async def test_lists_say_whose_they_are() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a", b"b"]))
         consumer = client.consumer("t", stop_at_end=True)
-        (fetched,) = [fetched async for fetched in consumer.batches()]
+        (fetched,) = [fetched async for fetched in consumer.record_lists()]
         assert (fetched.topic, fetched.partition, fetched.high_watermark) == ("t", 0, 2)
         assert places(fetched.records) == [(0, b"a"), (1, b"b")]
 
@@ -315,7 +315,7 @@ async def test_a_broken_off_iteration_goes_on_where_it_was() -> None:
                 assert consumer.positions == {("t", 0): record.offset + 1}
                 if record.offset % 2:
                     break
-        (fetched,) = [fetched async for fetched in consumer.batches()]
+        (fetched,) = [fetched async for fetched in consumer.record_lists()]
         assert seen + [record.offset for record in fetched.records] == list(range(8))
         assert consumer.positions == {("t", 0): 8}
         assert [record async for record in consumer] == []
@@ -326,10 +326,10 @@ async def test_positions_are_behind_what_was_handed_out() -> None:
         log.append(batch(0, [b"a", b"b"]))
         log.append(batch(4, [b"c", b"d"]), partition=1)
         async with client.consumer("t") as consumer:
-            while not consumer._ready:
-                await consumer._turn()
+            while not consumer._buffer.ready:
+                await consumer._fetch_once()
             assert consumer.positions == {("t", 0): 0, ("t", 1): 4}
-            taking = consumer.batches()
+            taking = consumer.record_lists()
             first = await anext(taking)
             handed = {("t", first.partition): first.records[-1].offset + 1}
             assert consumer.positions == {("t", 0): 0, ("t", 1): 4} | handed
@@ -420,7 +420,7 @@ async def test_an_anext_that_is_cancelled_loses_nothing_and_ends_nothing(by: str
         for request in (MetadataRequest, ListOffsetsRequest, FetchRequest):
             answers[request] = slowly(answers[request])
         found: list[Any] = []
-        iteration: Any = aiter(consumer) if by == "record" else consumer.batches()
+        iteration: Any = aiter(consumer) if by == "record" else consumer.record_lists()
         polls = 0
         while True:
             polls += 1
@@ -450,7 +450,7 @@ async def test_a_second_iteration_is_refused_while_one_waits() -> None:
         first = asyncio.create_task(anext(aiter(consumer)))
         await log.broker.until(lambda: len(log.fetches) == 1)
         with pytest.raises(ConfigurationError, match="another iteration of this consumer waits"):
-            await anext(consumer.batches())
+            await anext(consumer.record_lists())
         log.append(batch(0, [b"a"]))
         assert (await first).value == b"a"
 

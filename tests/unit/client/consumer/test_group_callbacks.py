@@ -44,7 +44,7 @@ async def test_each_is_told_once_and_in_order() -> None:
             await it.owner.assign([P1, P0])
             await it.owner.assign([])
             await it.owner.revoke([P1], FAR)
-            await it.owner.lose([P0])
+            await it.owner.on_partitions_lost([P0])
             await it.owner.assign([P1])
         assert told.lines == [
             ("on_assigned", [P0, P1]),
@@ -59,7 +59,7 @@ async def test_plain_functions_are_as_good_and_on_revoked_stands_in_for_on_lost(
     lines: list[Any] = []
     async with group(TEN) as it, it.consumer(on_revoked=lines.append) as consumer:
         await it.owner.assign([P0])
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         assert lines == [[P0]]
         await quiet(aiter(consumer))
 
@@ -172,13 +172,13 @@ async def test_a_revocation_that_was_cut_short_is_made_whole(comes: str) -> None
             await asyncio.sleep(0)
         going.cancel()
         await asyncio.wait([going])
-        assert it.owner.owned() == [P0]
+        assert it.owner.owned_partitions() == [P0]
         if comes != "in on_revoked":
             told.do = None
             coming = asyncio.create_task(anext(records))
         await it.owner.revoke([P0], FAR)
         assert told.lines[-1] == ("on_revoked", [P0])
-        assert it.owner.owned() == []
+        assert it.owner.owned_partitions() == []
         assert it.coordinator.committed == [{P0: 3}]
         await it.owner.assign([P0])
         assert (await coming).offset == 3
@@ -223,7 +223,7 @@ async def test_who_was_cut_short_at_a_loss_is_told_of_it_again(next_is: str) -> 
                 await asyncio.Event().wait()
 
             told.do = work
-            losing = asyncio.create_task(it.owner.lose([P0]))
+            losing = asyncio.create_task(it.owner.on_partitions_lost([P0]))
             await begun.wait()
             losing.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -362,13 +362,13 @@ async def test_a_callback_that_is_not_to_be_stopped_has_nothing_committed_behind
     async with group(TEN) as it, it.consumer(on_revoked=on_revoked) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
-        consumer._in_hand.asked(0.0)
+        consumer._subscriptions.poll.on_poll(0.0)
         going = asyncio.create_task(it.owner.revoke([P0], FAR))
         await asyncio.sleep(0.01)
         going.cancel()
         await asyncio.wait([going])
         assert going.cancelled()
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         assert it.coordinator.commits == []
 
 

@@ -126,7 +126,7 @@ async def closing(scene: Scene) -> Awaitable[object]:
 @row("GroupConsumer.close")
 async def closing_while_somebody_waits(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.it.owner.lose([P0, P1])
+    await scene.it.owner.on_partitions_lost([P0, P1])
     asked = asyncio.ensure_future(anext(aiter(scene.consumer)))
     asked.add_done_callback(lambda done: done.cancelled() or done.exception())
     await asyncio.wait([asked], timeout=0.01)
@@ -230,7 +230,7 @@ async def handling_what_is_cancelled_at_the_end(scene: Scene) -> Awaitable[objec
     return scene.consumer.run(handle, drain_timeout_ms=0)
 
 
-@row("Ownership.assign")
+@row("RebalanceListenerInvoker.assign")
 async def being_assigned(scene: Scene) -> Awaitable[object]:
     await scene.consumer.__aenter__()
 
@@ -251,10 +251,10 @@ def given_up(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
         try:
             await work
         except asyncio.CancelledError:
-            await owner.lose(owner.owned())
+            await owner.on_partitions_lost(owner.owned_partitions())
             raise
         finally:
-            while scene.consumer._committer._under_way:  # noqa: ASYNC110 - it goes on by itself
+            while scene.consumer._committer._in_flight:  # noqa: ASYNC110 - it goes on by itself
                 await asyncio.sleep(0.001)
             scene.found = [
                 found
@@ -266,7 +266,7 @@ def given_up(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
     return give_up()
 
 
-@row("Ownership.revoke")
+@row("RebalanceListenerInvoker.revoke")
 async def giving_up(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.take(3)
@@ -285,7 +285,7 @@ async def ended(task: asyncio.Future[Any]) -> None:
         raise cancelled
 
 
-@row("Ownership.revoke")
+@row("RebalanceListenerInvoker.revoke")
 async def giving_up_what_is_handled(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     running = asyncio.ensure_future(scene.consumer.run(scene.handler(9), order="key"))
@@ -301,19 +301,19 @@ async def giving_up_what_is_handled(scene: Scene) -> Awaitable[object]:
     return give_up()
 
 
-@row("Ownership.lose")
+@row("RebalanceListenerInvoker.on_partitions_lost")
 async def losing(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.take(3)
-    return given_up(scene, scene.it.owner.lose([P0, P1]))
+    return given_up(scene, scene.it.owner.on_partitions_lost([P0, P1]))
 
 
-@row("Ownership.end")
+@row("RebalanceListenerInvoker.close")
 async def ending(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.take(3)
     scene.closes = True
-    return scene.it.owner.end(FAR)
+    return scene.it.owner.close(FAR)
 
 
 async def callback(places: object) -> None:

@@ -86,7 +86,7 @@ async def test_what_was_handed_out_can_be_said_to_be_done() -> None:
         await consumer.commit(values)
         assert it.coordinator.committed == [{P0: 1}, {P0: 2}, {P0: 10}]
         consumer.seek(P0, 4)
-        await consumer.commit(await anext(consumer.batches()))
+        await consumer.commit(await anext(consumer.record_lists()))
         await consumer.commit()
         assert it.coordinator.committed[3:] == [{P0: 10}]
 
@@ -254,7 +254,7 @@ async def test_a_generation_that_is_over_is_the_members_to_judge(error: str) -> 
         it.coordinator.commit_errors = [error] * 99
         committing = asyncio.create_task(consumer.commit())
         await it.broker.until(lambda: len(it.member.refused) >= 2)
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         with pytest.raises(CommitFailedError, match=rf"{error}: t\[0\]: not") as told:
             await committing
         assert not told.value.retriable
@@ -348,7 +348,7 @@ async def test_what_goes_while_it_is_tried_again_is_not_committed_by_who_lost_it
         it.coordinator.refused[P0] = "COORDINATOR_LOAD_IN_PROGRESS"
         committing = asyncio.create_task(consumer.commit())
         await it.broker.until(lambda: len(it.coordinator.commits) > 1)
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         it.coordinator.refused.clear()
         await it.owner.assign([P0])
         with pytest.raises(CommitFailedError, match="not assigned to this consumer any more"):
@@ -403,7 +403,7 @@ async def test_what_is_not_ours_is_refused_at_once() -> None:
         with pytest.raises(CommitFailedError, match=r"t\[1\], u\[3\]: not assigned"):
             await consumer.commit({P0: 1, P1: 2, ("u", 3): 1})
         record = await anext(aiter(consumer))
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         with pytest.raises(CommitFailedError, match=r"t\[0\]: not assigned"):
             await consumer.commit(record)
         assert it.coordinator.commits == []
@@ -416,7 +416,7 @@ async def test_what_was_handed_out_before_the_partition_went_takes_nothing_back(
     async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
         await it.owner.assign([P0])
         record = await anext(aiter(consumer))
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         it.coordinator.offsets[P0] = (5, -1, "")  # of another, who had it meanwhile
         await it.owner.assign([P0])
         if is_placed:

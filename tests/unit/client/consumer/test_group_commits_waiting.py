@@ -31,7 +31,7 @@ async def test_a_commit_that_waited_for_its_turn_is_not_of_what_others_have() ->
         await under_way(it)
         second = asyncio.create_task(consumer.commit({P0: 5, P1: 2}))
         await asyncio.sleep(0)
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         await it.owner.assign([P0])
         it.coordinator.answers.set()
         await first

@@ -88,7 +88,7 @@ async def test_what_is_paused_when_it_goes_is_not_when_it_comes_back() -> None:
         await it.owner.assign([P0])
         await take(aiter(consumer), 2)
         consumer.pause(P0)
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         assert consumer.paused == frozenset()
         await it.owner.assign([P0])
         assert await take(aiter(consumer), 1) == [(0, 0)]

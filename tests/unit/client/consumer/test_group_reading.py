@@ -99,7 +99,7 @@ async def test_a_partition_goes_when_the_record_in_hand_is_done() -> None:
         assert it.coordinator.committed == [{P0: 3}]
 
 
-@pytest.mark.parametrize("kind", ["batches", "values", "raw_batches"])
+@pytest.mark.parametrize("kind", ["record_lists", "values", "raw_batches"])
 async def test_all_of_a_list_is_in_hand(kind: str) -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
@@ -110,7 +110,7 @@ async def test_all_of_a_list_is_in_hand(kind: str) -> None:
         assert not going.done()
         await quiet(lists)
         await going
-        behind = {"batches": 10, "values": 10, "raw_batches": 1}[kind]
+        behind = {"record_lists": 10, "values": 10, "raw_batches": 1}[kind]
         assert it.coordinator.committed == [{P0: behind}]
         assert (fetched.topic, fetched.partition) == P0
 
@@ -119,7 +119,7 @@ async def test_a_list_that_is_not_done_is_not_committed() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 2)
-        await anext(consumer.batches())
+        await anext(consumer.record_lists())
         await consumer.commit()
         assert it.coordinator.committed == [{P0: 2}]
 
@@ -134,16 +134,18 @@ async def test_who_is_too_slow_loses_the_record_and_is_told_in_the_log(
     ):
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
-        assert not it.owner.is_slow(clock.monotonic())  # that is when it is looked at first
+        assert not it.owner.poll_interval_exceeded(
+            clock.monotonic()
+        )  # that is when it is looked at first
         await clock.advance(900)
-        assert not it.owner.is_slow(clock.monotonic())
+        assert not it.owner.poll_interval_exceeded(clock.monotonic())
         going = asyncio.create_task(it.owner.revoke([P0], FAR))
         await clock.advance(99)
         assert not going.done()
         with caplog.at_level(logging.WARNING):
             await clock.advance(2)
             await going
-        assert it.owner.is_slow(clock.monotonic())
+        assert it.owner.poll_interval_exceeded(clock.monotonic())
         assert it.coordinator.committed == [{P0: 2}]
         assert "t[0]: given up with a record in the user's hands" in caplog.text
 
@@ -171,12 +173,12 @@ async def test_who_waits_for_records_is_not_slow() -> None:
         await asyncio.sleep(0)
         for _ in range(3):
             await clock.advance(999)
-            assert not it.owner.is_slow(clock.monotonic())
+            assert not it.owner.poll_interval_exceeded(clock.monotonic())
         asked.cancel()
         await asyncio.wait([asked])
-        assert not it.owner.is_slow(clock.monotonic())
+        assert not it.owner.poll_interval_exceeded(clock.monotonic())
         await clock.advance(1_001)
-        assert it.owner.is_slow(clock.monotonic())  # nobody asks
+        assert it.owner.poll_interval_exceeded(clock.monotonic())  # nobody asks
 
 
 async def test_what_is_lost_is_neither_handed_out_nor_committed() -> None:
@@ -185,7 +187,7 @@ async def test_what_is_lost_is_neither_handed_out_nor_committed() -> None:
             await it.owner.assign([P0])
             records = aiter(consumer)
             await take(records, 3)
-            await it.owner.lose([P0])
+            await it.owner.on_partitions_lost([P0])
             assert consumer.assignment == frozenset()
             await quiet(records)
         assert it.coordinator.commits == []
@@ -196,13 +198,13 @@ async def test_nothing_is_handed_out_when_the_session_may_be_over() -> None:
         await it.owner.assign([P0])
         lists = consumer.raw_batches()
         await anext(lists)
-        it.member.holds_until = 0.0  # the machine was asleep
+        it.member.assignment_valid_until = 0.0  # the machine was asleep
         asked = asyncio.create_task(anext(lists))
         await asyncio.wait([asked], timeout=0.03)
         assert not asked.done()
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         it.coordinator.offsets[P0] = (7, -1, "")  # as others have read on
-        it.member.holds_until = float("inf")
+        it.member.assignment_valid_until = float("inf")
         await it.owner.assign([P0])
         assert (await asked).batch.base_offset == 7
 
@@ -214,18 +216,18 @@ async def test_what_came_before_the_machine_was_asleep_waits_for_the_member_too(
         await take(records, 1)
         asked = asyncio.create_task(anext(records))
         await it.broker.until(lambda: len(it.log.fetches) > 1)
-        it.member.holds_until = 0.0
+        it.member.assignment_valid_until = 0.0
         it.log.append(batch(1, [b"b"]))
         await asyncio.wait([asked], timeout=0.2)
         assert not asked.done()
-        it.member.holds_until = float("inf")  # it is one
+        it.member.assignment_valid_until = float("inf")  # it is one
         assert (await asked).offset == 1
 
 
 async def test_a_list_of_which_a_part_is_said_to_be_done_is_in_hand() -> None:
     async with group(TEN) as it, it.consumer(auto_commit=False) as consumer:
         await it.owner.assign([P0])
-        fetched = await anext(consumer.batches())
+        fetched = await anext(consumer.record_lists())
         await consumer.commit(fetched.records[2])
         going = asyncio.create_task(it.owner.revoke([P0], FAR))
         await asyncio.wait([going], timeout=0.05)
@@ -267,15 +269,15 @@ async def test_what_is_lost_while_it_is_given_up_is_waited_for_no_longer() -> No
         await take(aiter(consumer), 3)
         going = asyncio.create_task(it.owner.revoke([P0], FAR))
         await asyncio.sleep(0)
-        assert it.owner.owned() == [P0]
+        assert it.owner.owned_partitions() == [P0]
         going.cancel()  # as the member does
         await asyncio.wait([going])
         await consumer.commit()
         with pytest.raises(CommitFailedError, match="not assigned"):
             await consumer.commit({P0: 2})
-        assert it.owner.owned() == [P0]
-        await it.owner.lose([P0])
-        assert it.owner.owned() == []
+        assert it.owner.owned_partitions() == [P0]
+        await it.owner.on_partitions_lost([P0])
+        assert it.owner.owned_partitions() == []
         assert told == [("lost", [P0])]
         assert it.coordinator.commits == []
 
@@ -298,7 +300,7 @@ async def test_who_was_told_that_it_goes_is_not_told_that_it_is_lost() -> None:
         await asyncio.sleep(0.01)
         going.cancel()
         await asyncio.wait([going])
-        await it.owner.lose(it.owner.owned())
+        await it.owner.on_partitions_lost(it.owner.owned_partitions())
         assert told == [("revoked", [P0]), ("lost", [("t", 5)])]
         assert consumer.assignment == frozenset()
 
@@ -351,7 +353,7 @@ async def test_what_comes_back_begins_at_the_commit_also_with_its_record_in_hand
         await it.owner.assign([P0])
         records = aiter(consumer)
         await take(records, 4)
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         it.coordinator.offsets[P0] = (1, -1, "")
         await it.owner.assign([P0])
         assert await consumer.position(P0) == 1
@@ -361,19 +363,6 @@ async def test_what_comes_back_begins_at_the_commit_also_with_its_record_in_hand
 
 
 # The block
-
-
-async def test_iterations_want_a_block() -> None:
-    async with group(TEN) as it:
-        consumer = it.consumer()
-        for iterate in (aiter, GroupConsumer.batches, GroupConsumer.values):
-            with pytest.raises(ConfigurationError, match=r"async with client\.consumer\("):
-                iterate(consumer)
-        with pytest.raises(ConfigurationError, match="async with"):
-            consumer.raw_batches()
-        with pytest.raises(ConfigurationError, match="async with"):
-            await consumer.commit()
-        await consumer.close()
 
 
 async def test_the_record_in_hand_is_done_when_the_block_ends() -> None:
@@ -465,10 +454,10 @@ async def test_what_made_the_member_fail_is_raised_at_each_ask() -> None:
         records = aiter(consumer)
         asked = asyncio.create_task(anext(records))
         await asyncio.sleep(0)
-        it.owner.failed(ConfigurationError("no assignor that all members share"))
+        it.owner.on_member_failed(ConfigurationError("no assignor that all members share"))
         with pytest.raises(ConfigurationError, match="share"):
             await asked
-        for iterate in (aiter, GroupConsumer.batches):
+        for iterate in (aiter, GroupConsumer.record_lists):
             with pytest.raises(ConfigurationError, match="share"):
                 await anext(iterate(consumer))
 
@@ -486,7 +475,7 @@ async def test_closing_that_is_cancelled_at_its_end_leaves_nothing() -> None:
         closing.cancel()
         await asyncio.wait([closing, asked])
         assert closing.cancelled()
-        assert consumer._under_way.fetches == {}
+        assert consumer._in_flight.fetches == {}
 
 
 async def test_auto_commits_do_not_end_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -506,7 +495,7 @@ async def test_who_has_no_member_any_more_hands_out_nothing_more() -> None:
         await it.owner.assign([P0])
         records = aiter(consumer)
         await take(records, 2)
-        it.owner.failed(ConfigurationError("a fault of ours"))
+        it.owner.on_member_failed(ConfigurationError("a fault of ours"))
         with pytest.raises(ConfigurationError, match="a fault of ours"):
             await anext(records)
         assert consumer.assignment == frozenset()

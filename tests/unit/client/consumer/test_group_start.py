@@ -343,7 +343,7 @@ async def test_what_a_member_gets_has_its_own_time_for_commits() -> None:
         coming = asyncio.create_task(anext(aiter(consumer)))
         await it.broker.until(lambda: bool(asked_for_commits(it)))
         await passes(clock, 800)
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         await it.owner.assign([P1])
         await passes(clock, 500)  # the time of the first is over
         it.coordinator.fetch_errors = []

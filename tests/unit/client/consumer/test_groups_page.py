@@ -1,4 +1,4 @@
-"""docs/groups.md says what the settings of a group are, and names every call of its consumer."""
+"""The pages tell each setting of a group, and docs/how-to/groups.md each call of its consumer."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from typing import get_overloads
 
 from kproto import Client, GroupConsumer
-from kproto.client.consumer.processing_stream import ProcessingStream
 from kproto.client.groups.settings import GroupSettings
 from tests.support.pages import page_text
+from tools.docs.settings import settings_table
 
-PAGE = page_text("docs/groups.md")
+PAGE = page_text("docs/how-to/groups.md")
 
 OF_ANY_CONSUMER = {"self", "topics", "group", "max_bytes", "max_wait_ms", "read_committed"}
 
@@ -26,19 +26,17 @@ def of_a_group() -> dict[str, object]:
     return {
         name: parameter.default
         for name, parameter in inspect.signature(overload).parameters.items()
-        if name not in OF_ANY_CONSUMER
+        if name not in OF_ANY_CONSUMER and parameter.kind is not parameter.VAR_KEYWORD
     }
 
 
 def test_every_setting_with_its_default() -> None:
-    table = PAGE[PAGE.index("| setting of a group |") :].partition("\n\n")[0]
-    told = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", table, re.MULTILINE))
+    table = settings_table("group").replace("\\|", "or")
+    told = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| `([^|]*)` \|", table, re.MULTILINE))
 
     def shown(value: object) -> str:
-        if isinstance(value, tuple):
-            return ", ".join(f"`{each}`" for each in value)
         if isinstance(value, str):
-            return f'`"{value}"`'
+            return f'"{value}"'
         return f"{value:,}" if type(value) is int else str(value)
 
     assert told == {name: shown(value) for name, value in of_a_group().items()}
@@ -60,7 +58,7 @@ def test_the_defaults_are_those_of_the_settings() -> None:
 def test_every_call_is_named() -> None:
     table = PAGE[PAGE.index("| call |") :].partition("\n\n")[0]
     told = set(re.findall(r"`(?:await )?(\w+)[(`]", table))
-    iterations = {"batches", "values", "raw_batches"}
-    names = {*vars(GroupConsumer), *vars(ProcessingStream)}
+    iterations = {"record_lists", "values", "raw_batches"}
+    names = {*vars(GroupConsumer)}
     public = {name for name in names if not name.startswith("_")} | {"positions"}
     assert told - {"CommittedOffset", "offset", "leader_epoch", "metadata"} == public - iterations

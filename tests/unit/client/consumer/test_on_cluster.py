@@ -100,6 +100,8 @@ async def test_a_reader_asks_the_replica_of_its_rack() -> None:
             async with client.consumer("t", max_wait_ms=5) as consumer:
                 records = aiter(consumer)
                 assert {(await anext(records)).value for _ in range(3)} == {b"0", b"1", b"2"}
-                replicas = {state.replica for state in consumer._partitions.by_place.values()}
+                replicas = {
+                    state.preferred_replica for state in consumer._subscriptions.partitions.values()
+                }
                 assert near in replicas
                 assert replicas <= {near, None}

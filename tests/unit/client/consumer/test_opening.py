@@ -36,7 +36,7 @@ def numbers(first: int, behind: int) -> list[Any]:
 def iteration(consumer: Consumer, kind: str) -> Any:
     kinds: dict[str, Callable[[], Any]] = {
         "records": lambda: aiter(consumer),
-        "batches": consumer.batches,
+        "record_lists": consumer.record_lists,
         "values": consumer.values,
         "raw": consumer.raw_batches,
     }
@@ -57,8 +57,8 @@ async def all_values(consumer: Consumer, kind: str) -> list[bytes | None]:
     return [value async for fetched in iteration(consumer, kind) for value in values_of(fetched)]
 
 
-KINDS = ["records", "batches", "values", "raw"]
-OPENING = ["records", "batches", "values"]
+KINDS = ["records", "record_lists", "values", "raw"]
+OPENING = ["records", "record_lists", "values"]
 
 
 # --- Lists ---
@@ -72,7 +72,7 @@ async def test_a_large_batch_is_handed_out_in_parts_and_small_ones_together() ->
         async with client.consumer("t", stop_at_end=True) as consumer:
             sizes = []
             seen = 0
-            async for fetched in consumer.batches():
+            async for fetched in consumer.record_lists():
                 sizes.append(len(fetched.records))
                 assert [record.offset for record in fetched.records] == [
                     *range(seen, seen + len(fetched.records))
@@ -234,7 +234,7 @@ async def test_another_kind_goes_on_where_records_stopped(then: str, read: int) 
 
 
 @pytest.mark.parametrize("then", KINDS)
-@pytest.mark.parametrize("first", ["batches", "values", "raw"])
+@pytest.mark.parametrize("first", ["record_lists", "values", "raw"])
 async def test_another_kind_goes_on_where_lists_stopped(first: str, then: str) -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, numbers(0, 1000)))
@@ -242,10 +242,10 @@ async def test_another_kind_goes_on_where_lists_stopped(first: str, then: str) -
         async with client.consumer("t", stop_at_end=True) as consumer:
             found = values_of(await anext(iteration(consumer, first)))
             position = len(found)
-            assert position == (500 if first == "batches" else 1000)
+            assert position == (500 if first == "record_lists" else 1000)
             assert consumer.positions == {("t", 0): position}
             rest = await all_values(consumer, then)
-            if then == "raw" and first == "batches":
+            if then == "raw" and first == "record_lists":
                 assert rest == numbers(0, 2000)
             else:
                 assert found + rest == numbers(0, 2000)
@@ -328,7 +328,7 @@ async def test_records_that_cannot_be_read_are_told_behind_the_good_ones(
             assert await all_values(consumer, kind) == numbers(6, 12)
 
 
-@pytest.mark.parametrize("kind", ["records", "batches"])
+@pytest.mark.parametrize("kind", ["records", "record_lists"])
 async def test_a_fault_far_inside_a_large_batch(kind: str) -> None:
     """What was handed out of the batch stays; it goes on behind that."""
     async with cluster(t=1) as (log, client):
@@ -474,7 +474,7 @@ async def test_a_consumer_that_is_closed_while_it_gives_way_is_at_its_end() -> N
         for at in range(4):
             log.append(batch(501 * at, numbers(501 * at, 501 * at + 501)))
         consumer = client.consumer("t", max_wait_ms=0)
-        lists = consumer.batches()
+        lists = consumer.record_lists()
         for _ in range(2):  # the first waited for the broker: no need to give way behind it
             await anext(lists)
         closing = asyncio.create_task(consumer.close())

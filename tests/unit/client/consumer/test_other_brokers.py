@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kproto import Client, Consumer
-from kproto.client.fetch.partition_state import PartitionState
+from kproto.client.fetch.partition_state import TopicPartitionState
 from kproto.client.settings import ClientSettings
 from kproto.messages import FetchRequest, ListOffsetsRequest, MetadataRequest
 from kproto.messages.fetch_response import LeaderIdAndEpoch, NodeEndpoint
@@ -240,14 +240,14 @@ async def test_while_a_replica_is_away_the_leader_is_read() -> None:
 
 
 def test_until_when_a_replica_is_read() -> None:
-    state = PartitionState(("t", 0), 5, None, ClientSettings())
-    assert state.node(0, 1.0, {0, 1}) == 0
-    state.prefer(1, 10.0)
-    assert state.node(0, 9.9, {0, 1}) == 1
-    assert state.node(0, 10.0, {0, 1}) == 0
-    assert state.node(0, 9.9, {0, 1}) == 0, "the leader is asked whom it prefers now"
-    state.prefer(1, 10.0)
-    assert state.node(0, 9.9, {0}) == 0
+    state = TopicPartitionState(("t", 0), ClientSettings(), position=5)
+    assert state.read_from(0, 1.0, {0, 1}) == 0
+    state.prefer_replica(1, 10.0)
+    assert state.read_from(0, 9.9, {0, 1}) == 1
+    assert state.read_from(0, 10.0, {0, 1}) == 0
+    assert state.read_from(0, 9.9, {0, 1}) == 0, "the leader is asked whom it prefers now"
+    state.prefer_replica(1, 10.0)
+    assert state.read_from(0, 9.9, {0}) == 0
 
 
 # Leaders that responses name

@@ -165,7 +165,7 @@ async def test_who_reads_up_to_the_end_is_told_of_a_topic_made_anew(what: Any) -
                     await drain(aiter(consumer), b"old")
 
 
-@pytest.mark.parametrize("kind", ["records", "batches", "values", "raw_batches"])
+@pytest.mark.parametrize("kind", ["records", "record_lists", "values", "raw_batches"])
 async def test_closing_within_the_loop_ends_it(kind: str) -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"%d" % at for at in range(20)]))

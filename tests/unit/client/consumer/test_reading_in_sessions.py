@@ -191,14 +191,14 @@ async def test_each_record_once_through_all_that_goes_wrong(seed: int) -> None:
             while len(log.fetches) < 60:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(0.02):
-                        async for fetched in consumer.batches():
+                        async for fetched in consumer.record_lists():
                             offsets = [record.offset for record in fetched.records]
                             seen.setdefault(fetched.partition, []).extend(offsets)
                             if chance.random() < 0.05:
                                 break
             broker.answers[FetchRequest] = log.fetch
             log.sessions.room = 1
-            batches = consumer.batches()
+            batches = consumer.record_lists()
             while sum(map(len, seen.values())) < sum(ends):
                 fetched = await anext(batches)
                 offsets = [record.offset for record in fetched.records]

@@ -9,15 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kproto.client.fetch.completed_fetch import CompletedFetch
-from kproto.client.fetch.filtered_batches import PlacedBatch
-from kproto.client.fetch.in_flight_records import (
-    AdaptiveBatchSize,
-    InFlightRange,
-    InFlightRecords,
-    PollTimer,
-)
-from kproto.client.fetch.partition_state import PartitionState
+from kproto.client.fetch.completed_fetch import CompletedFetch, PlacedBatch
+from kproto.client.fetch.fetch_buffer import FetchBuffer
+from kproto.client.fetch.in_flight_records import AdaptiveBatchSize, InFlightRange
+from kproto.client.fetch.partition_state import TopicPartitionState
+from kproto.client.fetch.poll_state import PollState, PollTimer
 from kproto.client.settings import ClientSettings
 from kproto.records import Record, RecordBatch
 from tests.unit.client.scripted_log import batch
@@ -51,8 +47,11 @@ class Played:
     """Both, side by side."""
 
     def __init__(self) -> None:
-        self.handing_out = InFlightRecords()
-        self.states = [PartitionState(("t", at), 0, None, SETTINGS) for at in range(PARTITIONS)]
+        self.buffer = FetchBuffer(batch_size=AdaptiveBatchSize())
+        self.poll = PollState(self.buffer)
+        self.states = [
+            TopicPartitionState(("t", at), SETTINGS, position=0) for at in range(PARTITIONS)
+        ]
         self.models = [Model() for _ in range(PARTITIONS)]
         self.held: tuple[int, int, int] | None = None  # partition, first offset in hand, behind it
         self.aside: set[int] = set()
@@ -70,7 +69,7 @@ class Played:
             state.position = offsets[-1] + 1
             model.waiting.append(offsets)
         model.position = state.position = state.position + 1  # an offset that nobody sees
-        self.handing_out.add(
+        self.buffer.add(
             CompletedFetch(state, placed, high_watermark=99, max_decompressed_bytes=1_000_000)
         )
 
@@ -89,39 +88,39 @@ class Played:
                 assert not offsets or first[0] in offsets
 
     def record(self) -> None:
-        for record in self.handing_out.rest:
+        for record in self.buffer.rest:
             self.given(record)
             return
-        self.handing_out.asked(self.now)
+        self.poll.on_poll(self.now)
         self.held = None
-        fetched = self.handing_out.take_records()
+        fetched = self.buffer.take_records()
         if fetched is not None:
-            self.given(self.handing_out.begin(fetched))
-        self.handing_out.given(self.now)
+            self.given(self.buffer.iterate(fetched))
+        self.poll.on_records_returned(self.now)
 
     def given(self, record: Record) -> None:
         self.take(record.partition, [record.offset], record.offset)
 
     def records(self) -> None:
-        self.handing_out.asked(self.now)
+        self.poll.on_poll(self.now)
         self.held = None
-        fetched = self.handing_out.take_records()
+        fetched = self.buffer.take_records()
         if fetched is not None:
             offsets = [record.offset for record in fetched.records]
             self.take(fetched.partition, offsets, offsets[0])
 
     def values(self) -> None:
-        self.handing_out.asked(self.now)
+        self.poll.on_poll(self.now)
         self.held = None
-        fetched = self.handing_out.take_values()
+        fetched = self.buffer.take_values()
         if fetched is not None:
             offsets = [int(value or b"") for value in fetched.values]
             self.take(fetched.partition, offsets, offsets[0])
 
     def batch(self) -> None:
-        self.handing_out.asked(self.now)
+        self.poll.on_poll(self.now)
         self.held = None
-        fetched = self.handing_out.take_batch()
+        fetched = self.buffer.take_batch()
         if fetched is not None:
             begins = self.models[fetched.partition].next
             offsets = [record.offset for record in fetched.batch.records(from_offset=begins)]
@@ -130,7 +129,7 @@ class Played:
     def drop(self, at: int) -> None:
         """As a partition is given up: its position is where the user is."""
         state, model = self.states[at], self.models[at]
-        state.position = self.handing_out.drop(state)
+        state.position = self.poll.drop(state)
         assert state.position == model.next
         model.position = model.next
         model.waiting.clear()
@@ -138,29 +137,29 @@ class Played:
 
     def pause(self, at: int) -> None:
         if at not in self.aside:
-            self.handing_out.set_aside(self.states[at])
+            self.buffer.pause_buffered(self.states[at])
             self.aside.add(at)
 
     def resume(self, at: int) -> None:
-        self.handing_out.take_back(self.states[at])
+        self.buffer.resume_buffered(self.states[at])
         self.aside.discard(at)
 
     def put_back(self) -> None:
-        self.handing_out.put_back_rest()
+        self.buffer.put_back_rest()
 
     def check(self) -> None:
         held_is = (
             None if self.held is None else InFlightRange(self.states[self.held[0]], *self.held[1:])
         )
-        assert self.handing_out.in_hand == held_is
+        assert self.poll.in_flight == held_is
         for at, (state, model) in enumerate(zip(self.states, self.models, strict=True)):
-            assert self.handing_out.position_of(state) == model.next
+            assert self.poll.position_of(state) == model.next
             held = self.held is not None and self.held[0] == at
             done = self.held[1] if self.held is not None and held else model.next
-            assert self.handing_out.done(state) == done
-            assert self.handing_out.positions.get(("t", at), state.position) == model.next
+            assert self.poll.processed_offset(state) == done
+            assert self.poll.positions.get(("t", at), state.position) == model.next
         if self.aside == set(range(PARTITIONS)):
-            assert not self.handing_out.ready
+            assert not self.buffer.ready
 
 
 partitions = st.integers(0, PARTITIONS - 1)
@@ -190,10 +189,10 @@ def test_the_last_record_of_a_list_is_in_hand_until_the_next_is_asked_for() -> N
     played.record()
     played.record()
     state = played.states[0]
-    assert played.handing_out.in_hand == InFlightRange(state, 1, 2)
-    assert played.handing_out.done(state) == 1
-    played.handing_out.asked(0.0)
-    assert played.handing_out.done(state) == 3  # behind the offset that nobody sees
+    assert played.poll.in_flight == InFlightRange(state, 1, 2)
+    assert played.poll.processed_offset(state) == 1
+    played.poll.on_poll(0.0)
+    assert played.poll.processed_offset(state) == 3  # behind the offset that nobody sees
 
 
 @pytest.mark.parametrize(
@@ -209,19 +208,19 @@ def test_a_slow_handler_gets_smaller_portions(each_s: list[float], sizes: list[i
     portions = AdaptiveBatchSize()
     found = []
     for each in each_s:
-        portions.given(0.0)
-        portions.asked(each * portions.size)
+        portions.on_records_returned(0.0)
+        portions.on_poll(each * portions.size)
         found.append(portions.size)
     assert found == sizes
 
 
 def test_progress_is_seen_by_looking() -> None:
     progress = PollTimer(10.0)
-    progress.look((1, 5), 11.0, is_asking=False)
+    progress.observe((1, 5), 11.0, is_polling=False)
     assert progress.since == 11.0
-    progress.look((1, 5), 14.0, is_asking=False)
+    progress.observe((1, 5), 14.0, is_polling=False)
     assert progress.since == 11.0  # the same record is in hand
-    progress.look((1, 4), 15.0, is_asking=False)
+    progress.observe((1, 4), 15.0, is_polling=False)
     assert progress.since == 15.0
-    progress.look((1, 4), 99.0, is_asking=True)
+    progress.observe((1, 4), 99.0, is_polling=True)
     assert progress.since == 99.0  # who waits for records is not slow

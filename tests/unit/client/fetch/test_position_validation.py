@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kproto import Client, Consumer, LogTruncatedError
-from kproto.client.fetch.partition_state import PartitionState
+from kproto.client.fetch.partition_state import FetchState, TopicPartitionState
 from kproto.client.fetch.position_validation import AskedEpoch, EpochEnd, epoch_ends, epochs_request
 from kproto.client.settings import ClientSettings
 from kproto.messages import (
@@ -158,7 +158,7 @@ async def test_what_was_not_handed_out_yet_is_dropped_without_a_word(
             await it.elect()
             it.truncate(3, 2)
             # The loop turns while two batches wait, until the new leader was asked.
-            consumer._fetching.start_what_is_due()
+            consumer._fetcher.start_due()
             await it.broker.until(lambda: bool(it.log.asked_for_epochs))
             await asyncio.sleep(0.05)
             it.log.append(batch(2, [b"C"], partition_leader_epoch=4))
@@ -339,14 +339,15 @@ def test_the_error_can_be_pickled() -> None:
 
 
 def test_when_a_position_is_to_be_validated() -> None:
-    state = PartitionState(("t", 0), 5, None, ClientSettings())
-    assert state.is_right_at(3), "nothing was read yet"
+    state = TopicPartitionState(("t", 0), ClientSettings(), position=5)
+    assert state.may_fetch_from(3), "nothing was read yet"
     assert state.leader_epoch == 3
     state.last_epoch = 3
-    assert state.is_right_at(3)
-    assert not state.is_right_at(4)
+    assert state.may_fetch_from(3)
+    assert not state.may_fetch_from(4)
+    assert state.fetch_state is FetchState.AWAIT_VALIDATION
     assert state.leader_epoch == 3
-    assert state.is_right_at(2), "of a topic made anew, on brokers without topic ids"
+    assert state.may_fetch_from(2), "of a topic made anew, on brokers without topic ids"
     assert state.leader_epoch == 2
-    assert state.is_right_at(-1)
-    assert state.is_right_at(4), "brokers that tell no epochs stand between"
+    assert state.may_fetch_from(-1)
+    assert state.may_fetch_from(4), "brokers that tell no epochs stand between"

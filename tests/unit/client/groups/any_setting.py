@@ -50,7 +50,7 @@ class AnySetting(ABC):
         self.member.unsubscribe()
         await self.until(lambda: self.its.names[-2:] == ["lose", "lose"])
         self.its.telling.set()
-        await self.until(lambda: self.phase.name in ("UNSUBSCRIBED", "OUT"))
+        await self.until(lambda: self.phase.name in ("UNSUBSCRIBED", "UNSUBSCRIBED"))
         assert self.its.names == ["assign", "lose", "lose", "told"]
 
     async def until(self, condition: Any) -> None:

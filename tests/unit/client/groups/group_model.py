@@ -330,7 +330,7 @@ class Simulated:
 
                 def give_up() -> None:
                     self.drop(places)
-                    its.given_up(model.now)
+                    its.on_revoked(model.now)
 
                 if lost or not places:
                     self.done(turn, give_up)
@@ -341,21 +341,23 @@ class Simulated:
                 def take_on() -> None:
                     self.drop(revoked)
                     self.take(added)
-                    its.taken_on(step, model.now)
+                    its.on_assignment_applied(step, model.now)
 
                 later(self.in_hands(until) if revoked else 0.0, take_on)
             case Join(subscription=subscription):
                 request = its.join_request(sorted(subscription.topics), self.owned)
                 self.ask(
-                    turn, lambda reply: model.coordinator.join(request, reply), its.join_answered
+                    turn, lambda reply: model.coordinator.join(request, reply), its.on_join_response
                 )
             case Sync(request=sync):
-                self.ask(turn, lambda reply: model.coordinator.sync(sync, reply), its.sync_answered)
+                self.ask(
+                    turn, lambda reply: model.coordinator.sync(sync, reply), its.on_sync_response
+                )
             case Lead(members=members, assignor=assignor):
                 told = members_in(members)
                 topics = {"t": [frozenset[str]()] * model.partitions}
                 found = assigned(assignor, topics, told.members)
-                later(model.chance.choice((0.0, 0.3)), lambda: its.led(found))
+                later(model.chance.choice((0.0, 0.3)), lambda: its.on_assignment_computed(found))
             case Leave(member_id=member_id, until=until):
                 if model.gets_through(self):
                     model.coordinator.leave(member_id)
@@ -384,7 +386,9 @@ class Simulated:
         def reply(answer: Any) -> None:
             if isinstance(answer, str):
                 kind = (
-                    JoinGroupResponse if answered == self.its.join_answered else SyncGroupResponse
+                    JoinGroupResponse
+                    if answered == self.its.on_join_response
+                    else SyncGroupResponse
                 )
                 answer = kind(error_code=code_of(answer))
             lost = not model.gets_through(self)
@@ -407,7 +411,7 @@ class Simulated:
         def answered(error: Any) -> None:
             self.is_beating = False
             if not self.is_dead:
-                self.its.beaten(request, error, sent_at, model.now)
+                self.its.on_heartbeat_response(request, error, sent_at, model.now)
                 self.pump()
 
         def arrive() -> None:
@@ -477,7 +481,7 @@ class Model:
         self.loss = 0.0
         for each in self.alive:
             each.cut_until = 0.0
-            each.its.asked(self.now)
+            each.its.on_poll(self.now)
             each.pump()
         if not self.alive:
             self.join()
@@ -498,10 +502,10 @@ class Model:
             "join": self.join,
             "leave": lambda: self.one(self.leave),
             "die": lambda: self.one(self.die),
-            "late": lambda: self.one(self.late),
+            "late": lambda: self.one(self.on_poll_timeout),
             "unsubscribe": lambda: self.one(self.unsubscribe),
             "cut": lambda: self.one(self.cut),
-            "rejoin": lambda: self.one(self.rejoin),
+            "request_rejoin": lambda: self.one(self.request_rejoin),
             "move": lambda: self.coordinator.move(self.chance.choice((0.1, 2.0, 8.0, 20.0))),
             "grow": self.grow,
         }
@@ -521,19 +525,19 @@ class Model:
             self.members.append(Simulated(self, f"s{len(self.members)}", self.settings))
 
     def leave(self, member: Simulated) -> None:
-        member.its.part("a model", self.now, leaves=True, ends=True, until=self.now)
+        member.its.begin_leave("a model", self.now, leaves=True, ends=True, until=self.now)
 
     def die(self, member: Simulated) -> None:
         member.drop(member.owned)
         member.is_dead = True
 
-    def late(self, member: Simulated) -> None:
-        member.its.late(self.now)
+    def on_poll_timeout(self, member: Simulated) -> None:
+        member.its.on_poll_timeout(self.now)
         self.at(self.now + self.chance.uniform(0.0, 20.0), lambda: self.ask_again(member))
 
     def ask_again(self, member: Simulated) -> None:
         if not member.is_dead:
-            member.its.asked(self.now)
+            member.its.on_poll(self.now)
             member.pump()
 
     def unsubscribe(self, member: Simulated) -> None:
@@ -548,19 +552,19 @@ class Model:
     def cut(self, member: Simulated) -> None:
         member.cut_until = self.now + self.chance.choice((0.5, 4.0, 9.0, 15.0, 40.0))
 
-    def rejoin(self, member: Simulated) -> None:
-        member.its.rejoin("a model", self.now)
+    def request_rejoin(self, member: Simulated) -> None:
+        member.its.request_rejoin("a model", self.now)
 
     def grow(self) -> None:
         if self.partitions < 12:
             self.partitions += 1
             for member in self.alive:
-                member.its.rejoin("topic t has grown", self.now)
+                member.its.request_rejoin("topic t has grown", self.now)
                 member.pump()
 
     def check_rest(self) -> None:
         """All is read by somebody, and nobody waits."""
-        members = [each for each in self.alive if each.its.phase is not Phase.OVER]
+        members = [each for each in self.alive if each.its.phase is not Phase.FATAL]
         if not members:
             return
         phases = {each.its.phase for each in members}

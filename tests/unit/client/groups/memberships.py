@@ -65,7 +65,7 @@ class Walk:
         step = self.step()
         assert isinstance(step, Revoke)
         self.owned -= step.places
-        self.its.given_up(self.now)
+        self.its.on_revoked(self.now)
         return step
 
     def join(self) -> JoinGroupRequest:
@@ -78,7 +78,7 @@ class Walk:
 
     def join_refused(self, name: str, member_id: str = "") -> Meaning | None:
         answer = JoinGroupResponse(error_code=code_of(name), member_id=member_id)
-        return self.its.join_answered(answer, self.sent_at, self.now)
+        return self.its.on_join_response(answer, self.sent_at, self.now)
 
     def joined(
         self,
@@ -102,16 +102,18 @@ class Walk:
             skip_assignment=skip,
             members=members if leads else [],
         )
-        assert self.its.join_answered(answer, self.sent_at, self.now) is None
+        assert self.its.on_join_response(answer, self.sent_at, self.now) is None
 
-    def led(self, assignment: Mapping[str, Iterable[TopicPartition]]) -> None:
+    def on_assignment_computed(self, assignment: Mapping[str, Iterable[TopicPartition]]) -> None:
         step = self.step()
         assert isinstance(step, Lead)
-        self.its.led({member_id: list(places) for member_id, places in assignment.items()})
+        self.its.on_assignment_computed(
+            {member_id: list(places) for member_id, places in assignment.items()}
+        )
 
     def sync_refused(self, name: str) -> Meaning | None:
         assert isinstance(self.step(), Sync)
-        return self.its.sync_answered(
+        return self.its.on_sync_response(
             SyncGroupResponse(error_code=code_of(name)), self.now, self.now
         )
 
@@ -120,7 +122,7 @@ class Walk:
         answer = SyncGroupResponse(
             protocol_type="consumer", protocol_name=protocol, assignment=assignment_bytes(places)
         )
-        assert self.its.sync_answered(answer, self.now, self.now) is None
+        assert self.its.on_sync_response(answer, self.now, self.now) is None
 
     def take_on(self) -> ApplyAssignment:
         step = self.step()
@@ -128,7 +130,7 @@ class Walk:
         self.owned -= step.revoked
         assert self.owned.isdisjoint(step.added)
         self.owned.update(step.added)
-        self.its.taken_on(step, self.now)
+        self.its.on_assignment_applied(step, self.now)
         return step
 
     def leave(self) -> Leave:
@@ -144,12 +146,12 @@ class Walk:
         assert request is not None
         return request
 
-    def beaten(self, name: str | None = None, took: float = 0.1) -> Meaning | None:
+    def on_heartbeat_response(self, name: str | None = None, took: float = 0.1) -> Meaning | None:
         """A heartbeat is sent and answered."""
         request, sent_at = self.heartbeat(), self.now
         self.now += took
         answer = None if name is None else error(name)
-        return self.its.beaten(request, answer, sent_at, self.now)
+        return self.its.on_heartbeat_response(request, answer, sent_at, self.now)
 
     # To a phase
 
@@ -163,19 +165,19 @@ class Walk:
                 self.to(Phase.JOINING).joined(leads=True, protocol=self.protocol)
             case Phase.SYNCING:
                 self.to(Phase.JOINING).joined(protocol=self.protocol)
-            case Phase.TAKING_ON:
+            case Phase.ASSIGNING:
                 self.to(Phase.SYNCING).synced(*places, protocol=self.protocol)
             case Phase.STABLE:
-                self.to(Phase.TAKING_ON, *places).take_on()
-            case Phase.PARTING:
+                self.to(Phase.ASSIGNING, *places).take_on()
+            case Phase.PREPARE_LEAVING:
                 self.to(Phase.STABLE, *places).its.subscribe(None, self.now)
             case Phase.LEAVING:
-                self.to(Phase.PARTING, *places).give_up()
-            case Phase.OUT:
-                assert self.to(Phase.STABLE, *places).its.late(self.now)
+                self.to(Phase.PREPARE_LEAVING, *places).give_up()
+            case Phase.UNSUBSCRIBED:
+                assert self.to(Phase.STABLE, *places).its.on_poll_timeout(self.now)
                 self.out()
-            case Phase.OVER:
-                self.to(Phase.STABLE, *places).part(ends=True)
+            case Phase.FATAL:
+                self.to(Phase.STABLE, *places).begin_leave(ends=True)
                 self.out()
         assert self.phase is phase
         return self
@@ -184,8 +186,8 @@ class Walk:
     def protocol(self) -> str:
         return self.settings.chosen[0].name
 
-    def part(self, *, ends: bool, leaves: bool = True) -> None:
-        self.its.part("a test", self.now, leaves=leaves, ends=ends)
+    def begin_leave(self, *, ends: bool, leaves: bool = True) -> None:
+        self.its.begin_leave("a test", self.now, leaves=leaves, ends=ends)
 
     def out(self) -> None:
         self.give_up()

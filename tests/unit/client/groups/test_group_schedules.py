@@ -8,7 +8,7 @@ import pytest
 
 from .group_model import Model
 
-SHORT, LONG, LONGEST = 100, 1_150, 4_000
+SHORT, LONG, LONGEST = 60, 1_190, 4_000
 
 
 def play(seeds: range) -> Counter[str]:

@@ -139,7 +139,7 @@ async def test_the_attempt_behind_a_failure_begins_elsewhere(
         settings = ClientSettings()
         reach = NodeState(settings)
         reach.failed(BrokerConnectionError("lost"), 0.0, 0.5, "127.0.0.2")
-        connection = await BrokerConnection.open(NAME, settings, reach=reach)
+        connection = await BrokerConnection.open(NAME, settings, node_state=reach)
         assert connection.target == at("127.0.0.1", broker.port)
         await connection.close()
 

@@ -70,7 +70,7 @@ async def test_who_waits_for_one_attempt_has_its_error_each_his_own() -> None:
             "127.0.0.1:1: cannot connect: Connection refused"
         }
         assert len(set(map(id, errors))) == 5
-        assert pool._reach_of(NOBODY).failures == 1
+        assert pool._node_state_of(NOBODY).failures == 1
 
 
 async def test_the_next_attempt_waits_and_others_join_it() -> None:
@@ -83,7 +83,7 @@ async def test_the_next_attempt_waits_and_others_join_it() -> None:
         assert not any(task.done() for task in asking)
         await clock.advance(22)
         await asyncio.wait(asking)
-        assert pool._reach_of(NOBODY).failures == 2
+        assert pool._node_state_of(NOBODY).failures == 2
         assert all(isinstance(task.exception(), BrokerConnectionError) for task in asking)
 
 
@@ -117,7 +117,7 @@ async def test_what_nobody_waits_for_is_not_opened() -> None:
         await asyncio.gather(*pool._ending, return_exceptions=True)
         assert not pool._opening
         await clock.advance(1_000)
-        assert pool._reach_of(NOBODY).failures == 1
+        assert pool._node_state_of(NOBODY).failures == 1
 
 
 async def test_who_is_cancelled_while_it_is_given_up_takes_no_other_along() -> None:
@@ -312,7 +312,7 @@ async def test_a_lost_connection_is_a_failure_of_its_broker_and_an_idle_one_is_n
         with pytest.raises(BrokerConnectionError):
             await connection.request(ListGroupsRequest())
         assert pool._usable((address(broker), None)) is None
-        reach = pool._reach_of(address(broker))
+        reach = pool._node_state_of(address(broker))
         assert reach.failures == 1
         connection = await pool.to(address(broker))
         assert reach.failures == 0
@@ -335,9 +335,11 @@ def test_what_only_asks_is_a_request_and_changes_nothing() -> None:
 async def test_addresses_that_are_met_do_not_fill_the_memory() -> None:
     async with pool_of() as pool:
         waiting = Address("waits", 1)
-        pool._reach_of(waiting).failed(BrokerConnectionError("no"), pool.clock.monotonic(), 0.9)
-        pool._reach_of(waiting).not_before = float("inf")
+        pool._node_state_of(waiting).failed(
+            BrokerConnectionError("no"), pool.clock.monotonic(), 0.9
+        )
+        pool._node_state_of(waiting).not_before = float("inf")
         for number in range(2 * MOST_ADDRESSES):
-            pool._reach_of(Address(f"moving-{number}", 1))
-        assert len(pool._reach) == MOST_ADDRESSES
+            pool._node_state_of(Address(f"moving-{number}", 1))
+        assert len(pool._node_states) == MOST_ADDRESSES
         assert pool.wait_s(waiting) > 0, "its backoff is not over"

@@ -18,19 +18,19 @@ async def turns(count: int = 3) -> None:
 def free(slots: RequestSlots) -> int:
     """How many can be taken; they are given back."""
     count = 0
-    while slots.take_at_once():
+    while slots.try_acquire():
         count += 1
     for _ in range(count):
-        slots.give_back()
+        slots.release()
     return count
 
 
 async def test_as_many_as_there_are() -> None:
     slots = RequestSlots(2)
-    assert [slots.take_at_once() for _ in range(3)] == [True, True, False]
-    slots.give_back()
+    assert [slots.try_acquire() for _ in range(3)] == [True, True, False]
+    slots.release()
     async with slots:
-        assert not slots.take_at_once()
+        assert not slots.try_acquire()
     assert free(slots) == 1
 
 
@@ -50,31 +50,31 @@ async def test_who_asked_first_has_it_first() -> None:
 
 async def test_nobody_comes_between_who_gave_it_back_and_who_waits() -> None:
     slots = RequestSlots(1)
-    assert slots.take_at_once()
+    assert slots.try_acquire()
     waiting = asyncio.create_task(slots.take())
     await turns()
-    slots.give_back()
-    assert not slots.take_at_once()
+    slots.release()
+    assert not slots.try_acquire()
     await waiting
-    slots.give_back()
+    slots.release()
     assert free(slots) == 1
 
 
 @pytest.mark.parametrize("handed_over", [False, True])
 async def test_who_is_cancelled_leaves_it_to_the_next(handed_over: bool) -> None:
     slots = RequestSlots(1)
-    assert slots.take_at_once()
+    assert slots.try_acquire()
     cancelled, next_one = (asyncio.create_task(slots.take()) for _ in range(2))
     await turns()
     if handed_over:
-        slots.give_back()
+        slots.release()
     cancelled.cancel()
     await turns()
     assert next_one.done() is handed_over
     if not handed_over:
-        slots.give_back()
+        slots.release()
     await next_one
-    slots.give_back()
+    slots.release()
     assert free(slots) == 1
 
 

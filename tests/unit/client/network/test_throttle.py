@@ -10,7 +10,7 @@ import pytest
 from kproto import messages
 from kproto.client import ClientSettings
 from kproto.client.network.connection import BrokerConnection
-from kproto.client.network.throttle import WAITS_BEHIND_FROM, asked_to_wait_ms
+from kproto.client.network.throttle import WAITS_BEHIND_FROM, throttle_time_ms_of
 from kproto.client.settings import Address
 from kproto.messages import (
     ListGroupsRequest,
@@ -48,7 +48,7 @@ async def test_the_next_request_waits_and_its_time_does_not_run() -> None:
         assert not asking.done()
         await clock.advance(1)
         await asking
-        assert connection.reach.throttled_ms == 5_000
+        assert connection.node_state.throttled_ms == 5_000
         await connection.close()
 
 
@@ -93,7 +93,7 @@ async def test_one_answer_does_not_stop_a_client_for_days() -> None:
         asking = asyncio.create_task(connection.request(MetadataRequest(topics=[])))
         await clock.advance(3_000)
         await asking
-        assert connection.reach.throttled_ms == 3_000
+        assert connection.node_state.throttled_ms == 3_000
         await connection.close()
 
 
@@ -129,7 +129,7 @@ async def test_a_wait_that_is_prolonged_is_told_and_the_connection_stays() -> No
         connection = await opened(broker, clock, request_timeout_ms=2_000)
         slow = connection.request(ListGroupsRequest(), timeout_ms=100_000)
         both = asyncio.gather(connection.request(ListGroupsRequest()), slow)
-        await broker.until(lambda: connection.reach.throttled_ms == 1_000)
+        await broker.until(lambda: connection.node_state.throttled_ms == 1_000)
         asking = asyncio.create_task(connection.request(MetadataRequest(topics=[])))
         await clock.advance(500)
         go_on.set()
@@ -158,9 +158,9 @@ async def test_who_waits_is_told_when_the_connection_is_lost() -> None:
 
 def test_older_brokers_have_waited_already() -> None:
     answer = produced_answer(700)
-    assert asked_to_wait_ms(answer, 5) == 0
-    assert asked_to_wait_ms(answer, 6) == 700
-    assert asked_to_wait_ms(ListGroupsResponse(throttle_time_ms=-3), 4) == 0
+    assert throttle_time_ms_of(answer, 5) == 0
+    assert throttle_time_ms_of(answer, 6) == 700
+    assert throttle_time_ms_of(ListGroupsResponse(throttle_time_ms=-3), 4) == 0
 
 
 def produced_answer(ms: int) -> Any:

@@ -93,7 +93,7 @@ async def test_large_requests_through_tls() -> None:
 
 async def test_requests_of_one_turn_are_one_write_of_tls_too() -> None:
     async with SecuredBroker(tls=GOOD) as broker, connected(broker, tls=TRUSTING) as connection:
-        transport = connection._writing._transport
+        transport = connection._write_queue._transport
         assert transport is not None
         writes: list[int] = []
         write = transport.write

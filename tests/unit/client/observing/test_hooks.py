@@ -274,7 +274,7 @@ async def test_what_is_handed_out_is_what_on_records_returned(kind: str) -> None
         if kind == "records":
             values = [record.value async for record in consumer]
         elif kind == "batches":
-            async for fetched in consumer.batches():
+            async for fetched in consumer.record_lists():
                 assert fetched.records
                 values += [record.value for record in fetched.records]
         else:

@@ -1,4 +1,4 @@
-"""`Client.metrics`: what docs/observability.md says of it, and what is counted when."""
+"""`Client.metrics`: what docs/how-to/observability.md says of it, and what is counted when."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from kproto.testing.clock import ManualClock
 from tests.support.group_owner import made
 from tests.support.pages import page_text
 
-PAGE = page_text("docs/observability.md")
+PAGE = page_text("docs/how-to/observability.md")
 HISTOGRAM = {"count", "sum", "buckets"}
 
 #: What stands in place of names that depend on the run, by the key above them.

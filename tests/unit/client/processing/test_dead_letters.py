@@ -440,7 +440,9 @@ async def test_nothing_is_handled_between_unsubscribing_and_subscribing(
         while (TOPIC, 3) not in tried or consumer.assignment:
             await it.committed(0)
         before = [offset for topic, offset in tried if topic == TOPIC]
-        assert await it.committed(0) == [len(before)]
+        # The commit of a revoked partition may end after the assignment has lost it.
+        while await it.committed(0) != [len(before)]:
+            assert [offset for topic, offset in tried if topic == TOPIC] == before
         consumer.subscribe(TOPIC)
         assert await running == RunSummary(9, put_off=2)
         assert [offset for topic, offset in tried if topic == TOPIC] == list(range(9))

@@ -38,7 +38,7 @@ async def by_records(consumer: GroupConsumer, count: int) -> list[bytes | None]:
 async def by_lists(consumer: GroupConsumer, count: int) -> list[bytes | None]:
     found: list[bytes | None] = []
     while len(found) < count:
-        found += [record.value for record in (await anext(consumer.batches())).records]
+        found += [record.value for record in (await anext(consumer.record_lists())).records]
     return found
 
 

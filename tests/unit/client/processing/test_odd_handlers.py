@@ -9,7 +9,7 @@ import pytest
 
 from kproto import ConfigurationError, ProducerRecord, Record, Retries, Stop, failure_of
 from kproto.client.processing.failure_headers import FAILURE_HEADERS
-from kproto.testing.clock import MovedClock
+from kproto.testing.clock import SkewedClock
 from tests.unit.client.processing.orders import DEAD, TOPIC, orders, read_all
 
 ORDERS = pytest.mark.parametrize("order", ["partition", "key", "none"])
@@ -56,8 +56,8 @@ async def test_behind_a_seek_nothing_is_begun_before_the_handler_has_ended(order
             if record.offset == 3 and not has_moved:
                 has_moved = is_in_hand = True
                 consumer.seek((TOPIC, 0), 2)
-                assert consumer._run is not None
-                while not consumer._run.waiting:  # noqa: ASYNC110 - no event tells
+                assert consumer._processing.pool is not None
+                while not consumer._processing.pool.queued_positions:  # noqa: ASYNC110 - no event tells
                     await asyncio.sleep(0)
                 await it.client.refresh([TOPIC])
                 is_in_hand = False
@@ -259,8 +259,8 @@ async def test_a_signal_does_not_wait_for_what_is_to_be_tried_again() -> None:
         )
         while len(it.handled) < 9:  # noqa: ASYNC110 - notes, and no event
             await asyncio.sleep(0)
-        assert consumer._run is not None
-        consumer._run.signalled()
+        assert consumer._processing.pool is not None
+        consumer._processing.pool.signalled()
         async with asyncio.timeout(5):
             assert (await running).retried == 1
         assert it.count(0) == 9
@@ -286,14 +286,14 @@ async def test_a_record_waits_for_no_longer_than_its_delay_whatever_a_clock_said
 
 @ORDERS
 async def test_a_clock_that_is_set_back_holds_up_no_retry_topic(order: Any) -> None:
-    clock = MovedClock()
+    clock = SkewedClock()
     async with orders(2, topics=["later.200ms"], clock=clock) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
             it.note(record)
             if record.topic == TOPIC:
-                assert consumer._run is not None
-                while record.offset and not consumer._run.waiting:  # noqa: ASYNC110 - no event tells
+                assert consumer._processing.pool is not None
+                while record.offset and not consumer._processing.pool.queued_positions:  # noqa: ASYNC110 - no event tells
                     await asyncio.sleep(0)  # until the one before has come to the retry topic
                 clock.move(-3_600_000 * record.offset)
                 raise ValueError

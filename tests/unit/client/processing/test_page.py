@@ -1,4 +1,4 @@
-"""docs/handling.md says what the settings of `run` are, and which headers tell of a failure."""
+"""The pages tell the settings of `run`, and the headers of a failed record."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ import re
 from kproto import GroupConsumer
 from kproto.client.processing.failure_headers import FAILURE_HEADERS
 from tests.support.pages import page_text
+from tools.docs.settings import settings_table
 
-PAGE = page_text("docs/handling.md")
+PAGE = page_text("docs/how-to/handling.md")
 
 
 def test_every_setting_with_its_default() -> None:
-    table = PAGE[PAGE.index("| setting of `run` |") :].partition("\n\n")[0]
-    told = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|", table, re.MULTILINE))
+    table = settings_table("run").replace("\\|", "or")
+    told = dict(re.findall(r"^\| `(\w+)` \| [^|]* \| `([^|]*)` \|", table, re.MULTILINE))
     parameters = inspect.signature(GroupConsumer.run).parameters
 
     def shown(value: object) -> str:
         if isinstance(value, str):
-            return f'`"{value}"`'
+            return f'"{value}"'
         return f"{value:,}" if type(value) is int else str(value)
 
     assert told == {

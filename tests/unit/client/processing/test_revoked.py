@@ -119,8 +119,8 @@ async def test_it_is_given_up_when_its_time_is_over_and_its_handler_is_cancelled
 async def test_what_is_lost_is_cancelled_or_ends_and_counts_for_nothing(cancel_lost: bool) -> None:
     given = {"cancel_lost": cancel_lost}
     async with handled(TEN, THREE, gates=[(0, 4), (1, 1)], given=given) as it:
-        await it.it.owner.lose([P0])
-        assert it.it.owner.owned() == [P1]
+        await it.it.owner.on_partitions_lost([P0])
+        assert it.it.owner.owned_partitions() == [P1]
         await it.it.client.refresh(["t"])
         assert it.cancelled == ([(0, 4)] if cancel_lost else [])
         it.gate(0, 4).set()
@@ -134,7 +134,7 @@ async def test_what_is_lost_is_cancelled_or_ends_and_counts_for_nothing(cancel_l
 async def test_one_that_comes_back_begins_at_its_commit_whatever_the_old_handler_does() -> None:
     async with handled(TEN, gates=[(0, 4)], given={"cancel_lost": False, "workers": 1}) as it:
         it.it.coordinator.offsets[P0] = (2, -1, "")
-        await it.it.owner.lose([P0])
+        await it.it.owner.on_partitions_lost([P0])
         await it.it.owner.assign([P0])
         await it.it.client.refresh(["t"])
         before = len(it.begun)
@@ -167,16 +167,16 @@ async def test_who_is_slow_is_told_by_the_record_in_hand_and_not_by_others() -> 
             await asyncio.sleep(0)
         asked = it.member.asks
         for at in range(10):
-            assert not it.owner.is_slow(clock.monotonic())
+            assert not it.owner.poll_interval_exceeded(clock.monotonic())
             await clock.advance(50)
             while counts[1] < at + 2:  # noqa: ASYNC110 - a count
                 await asyncio.sleep(0)
-        assert not it.owner.is_slow(clock.monotonic())
+        assert not it.owner.poll_interval_exceeded(clock.monotonic())
         await clock.advance(1)
-        assert it.owner.is_slow(clock.monotonic())
+        assert it.owner.poll_interval_exceeded(clock.monotonic())
         # The member leaves then; it comes back once the handler has ended, and not before.
-        await it.owner.lose([P0, P1])
-        assert not it.owner.is_slow(clock.monotonic())
+        await it.owner.on_partitions_lost([P0, P1])
+        assert not it.owner.poll_interval_exceeded(clock.monotonic())
         assert it.member.asks == asked
         while it.member.asks == asked:  # noqa: ASYNC110 - a count
             await asyncio.sleep(0)
@@ -213,7 +213,7 @@ async def test_a_record_that_waits_to_be_tried_again_does_not_hold_up_a_rebalanc
 async def test_it_asks_for_more_when_nothing_that_was_lost_is_in_hand_any_more() -> None:
     given = {"cancel_lost": False}
     async with handled(TEN, THREE, gates=[(0, 4), (1, 1)], given=given) as it:
-        await it.it.owner.lose([P0, P1])
+        await it.it.owner.on_partitions_lost([P0, P1])
         asked = it.it.member.asks
         it.gate(0, 4).set()
         await it.it.client.refresh(["t"])
@@ -236,7 +236,7 @@ async def test_what_fails_in_a_partition_that_was_lost_is_nobodys_business() -> 
 
         running = asyncio.create_task(consumer.run(handle, retries=0, cancel_lost=False))
         await begun.wait()
-        await it.owner.lose([P0])
+        await it.owner.on_partitions_lost([P0])
         lost.set()
         for _ in range(3):
             await it.client.refresh(["t"])
@@ -252,12 +252,12 @@ async def test_nothing_is_begun_while_others_may_have_the_partitions() -> None:
     The first record is a portion of its own.
     """
     async with handled(TEN, gates=[(0, 0)], given={"workers": 1}) as it:
-        it.it.member.holds_until = 0.0
+        it.it.member.assignment_valid_until = 0.0
         it.gate(0, 0).set()
         await it.it.client.refresh(["t"])
         await asyncio.sleep(0.02)
         assert it.begun == [(0, 0)]
-        it.it.member.holds_until = float("inf")
+        it.it.member.assignment_valid_until = float("inf")
         await it.until((0, 9))
 
 

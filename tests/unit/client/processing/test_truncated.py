@@ -106,9 +106,9 @@ async def test_a_topic_that_is_made_anew_is_another_one_also_without_an_id(order
         await it.client.delete_topics(TOPIC)
         await it.client.create_topics(NewTopic(TOPIC, 1))
         await it.send([b"%d" % at for at in range(5)])
-        assert consumer._run is not None
+        assert consumer._processing.pool is not None
         while consumer.positions[TOPIC, 0] > 5 or not (  # noqa: ASYNC110 - no event tells
-            consumer._run.waiting or consumer.positions[TOPIC, 0]
+            consumer._processing.pool.queued_positions or consumer.positions[TOPIC, 0]
         ):
             await asyncio.sleep(0.01)
         goes_on.set()

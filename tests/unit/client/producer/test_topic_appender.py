@@ -48,7 +48,7 @@ class Side:
         self.looks = 0
         parts = {at: PartitionInfo(at, 0, 0, (0,), (0,)) for at in range(partitions)}
         info = TopicInfo("t", ZERO_UUID, parts)
-        self.way_in = TopicAppender(info, chooser(info, self.accumulator.ordinals))
+        self.appender = TopicAppender(info, chooser(info, self.accumulator.sticky_moves))
         self.acks = Acks()
 
     def monotonic(self) -> float:
@@ -59,13 +59,13 @@ class Side:
         self, values: Any, *, ends_at: float = 1.0, every: int = 1, buffer_bytes: int = 1 << 20
     ) -> Any:
         timing = Timing(lambda: NOW_MS + round(self.now * 1000), self.monotonic, ends_at, every)
-        return take(iter(values), self.way_in, self.accumulator, buffer_bytes, timing, self.acks)
+        return take(iter(values), self.appender, self.accumulator, buffer_bytes, timing, self.acks)
 
     def add(self, given: bytes | ProducerRecord | None) -> None:
         """The careful way, for what it needs no care for."""
         record = given if isinstance(given, ProducerRecord) else ProducerRecord(given)
         value, key, headers, timestamp, partition = record
-        at = self.way_in.choose(key) if partition is None else partition
+        at = self.appender.choose(key) if partition is None else partition
         stamp = NOW_MS if timestamp is None else timestamp
         self.acks.add(*self.accumulator.add("t", at, key, value, headers, stamp))
 
@@ -110,7 +110,7 @@ def test_as_the_careful_way(values: list[Any], partitions: int) -> None:
             careful.add(each)
         assert fast.contents() == careful.contents()
         assert fast.accumulator.buffered == careful.accumulator.buffered
-        assert fast.accumulator.ordinals == careful.accumulator.ordinals
+        assert fast.accumulator.sticky_moves == careful.accumulator.sticky_moves
         for side in (fast, careful):
             for queue in side.accumulator.queues.values():
                 for number, batch in enumerate(queue.pending):

@@ -25,7 +25,7 @@ from kproto_cloudevents import (
     to_kafka,
 )
 from kproto_cloudevents.pulsar import from_pulsar, to_pulsar
-from kproto_cloudevents.versions.tables import V1_0
+from kproto_cloudevents.versions.version_tables import V1_0
 
 BASE = {"id": "1", "source": "/shop", "type": "order.placed"}
 

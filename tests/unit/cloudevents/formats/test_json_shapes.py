@@ -14,8 +14,8 @@ from kproto_cloudevents import CloudEvent, CloudEventError, from_json, from_kafk
 from kproto_cloudevents.event.data import JsonText
 from kproto_cloudevents.formats import json_shapes
 from kproto_cloudevents.formats.json_shapes import MAX_LENGTH, MAX_SHAPES, PATIENCE
-from kproto_cloudevents.versions.plans import MAX_NAMES
-from kproto_cloudevents.versions.tables import ALL_VERSIONS
+from kproto_cloudevents.versions.check_plans import MAX_NAMES
+from kproto_cloudevents.versions.version_tables import ALL_VERSIONS
 
 pytestmark = pytest.mark.filterwarnings("ignore::kproto_cloudevents.CloudEventWarning")
 

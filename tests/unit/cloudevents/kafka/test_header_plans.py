@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kproto_cloudevents import CloudEvent, CloudEventError, from_kafka
 from kproto_cloudevents.kafka import headers as header_room
-from kproto_cloudevents.versions.plans import MAX_NAMES, MAX_PLANS
-from kproto_cloudevents.versions.tables import V1_0
+from kproto_cloudevents.versions.check_plans import MAX_NAMES, MAX_PLANS
+from kproto_cloudevents.versions.version_tables import V1_0
 
 from tests.unit.cloudevents.samples import REQUIRED
 

@@ -148,7 +148,7 @@ def test_which_outcomes_say_what_record_they_are() -> None:
         "LazyEvent": True,
         "InvalidEvent": False,
     }
-    said = page_text("docs/cloudevents.md")
+    said = page_text("docs/how-to/cloudevents.md")
     having = ", ".join(f"`{name}`" for name in ("CloudEvent", "LazyEvent", "OpaqueEvent"))
     assert f"{having} and `NotAnEvent` have `to_kafka_record`" in said
     assert "`InvalidEvent` has none" in said

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kproto_cloudevents import CloudEvent, CloudEventError, JsonMap
-from kproto_cloudevents.versions.plans import MAX_NAMES, MAX_PLANS
-from kproto_cloudevents.versions.tables import ALL_VERSIONS, V1_0
+from kproto_cloudevents.versions.check_plans import MAX_NAMES, MAX_PLANS
+from kproto_cloudevents.versions.version_tables import ALL_VERSIONS, V1_0
 
 BASE = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "order.placed"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from kproto_codegen.cli import main
-from kproto_codegen.emit.kafka_messages import HOT
+from kproto_codegen.emit.kafka_messages import DATA_PATH
 from kproto_codegen.emit.output import MARK
 from kproto_codegen.releases.release import load_error_codes, load_releases
 
@@ -43,8 +43,8 @@ def test_every_module_of_kafka_names_its_style_and_files_that_there_are() -> Non
             continue
         mark, style, _, newest, *older = head(file)
         assert mark == MARK
-        assert style.startswith("# Style: straight-line") == (name in HOT)
-        assert style.startswith("# Style: branches") == (name not in HOT)
+        assert style.startswith("# Style: straight-line") == (name in DATA_PATH)
+        assert style.startswith("# Style: branches") == (name not in DATA_PATH)
         files = made_from(file)
         assert files == [line.removeprefix("#   ") for line in (newest, *older)]
         assert files == sorted(files, reverse=True)  # one digit a part: the newest stands first

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.selection import rest_slow
+
 from ..packages import classes, generate, imported, try_every_version, write_definitions
 from ..samples import data, field
 
@@ -39,9 +41,7 @@ def definitions(name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("letters", ["a", "Aa"])
-@pytest.mark.parametrize(
-    "length", [*(pytest.param(n, marks=pytest.mark.slow) for n in range(40, 120, 6)), 66, 78, 120]
-)
+@pytest.mark.parametrize("length", rest_slow([66, 78, 120, *range(40, 120, 6)], 3, 8))
 def test_names_of_any_length(tmp_path: Path, length: int, letters: str) -> None:
     name = ("N" + letters * length)[: length - 1] + "z"
     write_definitions(tmp_path / "long", definitions(name))

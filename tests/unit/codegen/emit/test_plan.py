@@ -127,7 +127,7 @@ def test_structs_are_of_one_size_where_all_fields_are(
     node = spec(field("F", "[]Inner", fields=fields))
     inner, own = plan_structs(node, Style.STRAIGHT)
     (run,) = inner.runs
-    assert [run.even(forms) for _, forms in run.segments] == [False, even]
+    assert [run.is_fixed_size(forms) for _, forms in run.segments] == [False, even]
     assert inner.of_array
     assert not own.of_array
 
@@ -152,7 +152,7 @@ def test_arrays_of_numbers_are_packed_in_structs_that_are_mostly_alike(
     message = spec(field("F", "[]Inner", fields=[field("A"), node]))
     for named in (False, True):
         if named:
-            monkeypatch.setattr(plan_room, "ALIKE", {(message.name, "Inner")})
+            monkeypatch.setattr(plan_room, "UNIFORM_STRUCTS", {(message.name, "Inner")})
         for style in Style:
             inner, _ = plan_structs(message, style)
             _, plan = inner.fields
@@ -161,7 +161,7 @@ def test_arrays_of_numbers_are_packed_in_structs_that_are_mostly_alike(
             assert plan.slot.startswith("_") == found
             (run, *_) = inner.runs
             if style is Style.STRAIGHT:
-                assert [run.alike(forms) for _, forms in run.segments] == [False, found]
+                assert [run.is_uniform(forms) for _, forms in run.segments] == [False, found]
 
 
 @pytest.mark.parametrize(

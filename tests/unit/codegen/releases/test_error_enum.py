@@ -198,7 +198,7 @@ def test_java_says_the_same(release: str, tmp_path: Path) -> None:
 
     shell = shutil.which("jshell")
     if shell is None:
-        not_available("error codes against Java", "there is no jshell")
+        not_available("error codes against Java", "jshell is not on the PATH", "a JDK")
     try:
         jars = resolve_jars(release)
     except KafkaJarsError as error:

@@ -10,7 +10,7 @@ import pytest
 from kproto_codegen.cli import main
 from kproto_codegen.releases.importer import ImportedRelease, read_releases
 from kproto_codegen.releases.release import load_release, write_release
-from kproto_codegen.union.history import unite
+from kproto_codegen.union.release_union import unite
 
 from tests.support.availability import not_available
 from tools.kafka import KafkaJarsError, resolve_jars
@@ -85,7 +85,7 @@ def test_the_keys_that_kafka_repeats_are_reported(release: str, repeated: list[s
     twice = [note for note in entry.notes if "stands twice" in note.reason]
     assert [f"{PurePath(note.file or '').name}:{note.line}" for note in twice] == repeated
     assert all("the key 'versions' stands twice" in note.reason for note in twice)
-    page = (ROOT / "docs" / "definitions.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "definitions.md").read_text()
     assert all(f"`{place.partition(':')[0]}`" in page for place in repeated)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kproto_codegen.error_code import ErrorCode
 from kproto_codegen.origins import NO_ORIGINS, Origins
 from kproto_codegen.releases.release import Release
-from kproto_codegen.union.history import unite
+from kproto_codegen.union.release_union import unite
 
 from kproto.schema.specs import MessageSpec
 

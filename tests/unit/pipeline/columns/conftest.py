@@ -1,18 +1,18 @@
-"""Both ways to walk records and headers, which otherwise their number decides between."""
+"""Runs tests in lockstep and one by one; otherwise the number of records decides."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from kproto_pipeline.columns import lockstep
+from kproto_pipeline.columns import field_reader
 
 
 @pytest.fixture(params=["in lockstep", "one by one"])
 def both_ways(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The test runs once with each."""
+    """Runs the test in both ways."""
     least = 1 if request.param == "in lockstep" else 1 << 30
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lockstep, "_LEAST_RUNS", least)
-        patch.setattr(lockstep, "_LEAST_ROWS", least)
+        patch.setattr(field_reader, "_LEAST_RUNS", least)
+        patch.setattr(field_reader, "_LEAST_ROWS", least)
         yield

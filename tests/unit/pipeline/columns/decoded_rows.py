@@ -1,4 +1,4 @@
-"""What the columns hold, as the plain reader of `record_bytes` would say it."""
+"""Converts columns to the records of the plain reader in `record_bytes`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["rows_of", "rows_of_chunk"]
 
 
 def rows_of(data: bytes, **limits: Any) -> list[tuple[PlainRecord, bool]]:
-    """What the columnar decoder finds, as the plain reader would say it."""
+    """Decodes by columns, and returns the plain reader's records."""
     return [row for chunk in column_chunks(data, **limits) for row in rows_of_chunk(chunk)]
 
 
 def rows_of_chunk(chunk: RecordColumns) -> list[tuple[PlainRecord, bool]]:
-    """Through Arrow, so that both steps are compared."""
+    """Converts a chunk through Arrow, so that both steps are compared."""
     batch = records_as_arrow(chunk, topic="t", partition=3)
     batch.validate(full=True)
     assert batch.schema == RECORD_SCHEMA

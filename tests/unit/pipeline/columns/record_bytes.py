@@ -67,7 +67,7 @@ def sealed(head: tuple[int, int], after_crc: bytes) -> bytes:
 
 
 def resealed(batch: bytes) -> bytes:
-    """The batch with the CRC that its bytes have."""
+    """Returns the batch with a correct CRC."""
     base_offset, _, epoch = struct.unpack_from(">qii", batch)
     return sealed((base_offset, epoch), batch[21:])
 
@@ -104,7 +104,7 @@ def batch_bytes(
 
 
 class Broken(Exception):
-    """The plain reader's verdict on bad bytes."""
+    """The plain reader's error for invalid bytes."""
 
 
 class _Reader:

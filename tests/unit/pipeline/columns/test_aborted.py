@@ -1,10 +1,10 @@
-"""Columns of committed records alone: batches of aborted transactions are left out (KIP-98)."""
+"""Columns of committed records: batches of aborted transactions are skipped (KIP-98)."""
 
 from __future__ import annotations
 
 from kproto_pipeline.columns import arrow_batches, records_as_arrow
 
-from kproto.stored.aborted import AbortedTransactions
+from kproto.stored.aborted_transactions import AbortedTransactions
 from tests.unit.client.scripted_log import ABORT, COMMIT, batch, marker
 
 
@@ -44,11 +44,11 @@ def values(aborted: AbortedTransactions | None, start: int = 0) -> list[bytes]:
     ]
 
 
-def test_batches_of_aborted_transactions_are_left_out() -> None:
+def test_aborted_transactions_are_skipped() -> None:
     assert values(AbortedTransactions([(0, 1)])) == [b"1", b"2", b"4"]
     assert values(AbortedTransactions([])) == [b"0", b"1", b"2", b"4"]
     assert values(None) == [b"0", b"1", b"2", b"4"]
 
 
-def test_a_marker_before_the_wanted_offsets_counts() -> None:
+def test_control_batch_before_the_requested_offsets_counts() -> None:
     assert values(AbortedTransactions([(0, 1)]), start=4) == [b"4"]

@@ -1,4 +1,4 @@
-"""The memory of decompressed batches: never written while somebody reads it, else used again."""
+"""The memory of decompressed batches is reused, but never while a view exists."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.unit.pipeline.columns.fetch_strategies import (
 
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_columns_that_are_kept_are_not_written_over(codec: str) -> None:
-    """However many chunks and fetch responses come after them."""
+def test_memory_of_live_columns_is_not_reused(codec: str) -> None:
+    """For any number of later chunks and fetch responses."""
     kept = []
     for number in range(4):
         value = b"%d" % number * 500
@@ -28,7 +28,7 @@ def test_columns_that_are_kept_are_not_written_over(codec: str) -> None:
 
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)
-def test_memory_that_nobody_reads_is_used_again(codec: str) -> None:
+def test_memory_without_views_is_reused(codec: str) -> None:
     """The same two buffers for any number of chunks."""
     data = b"".join(compressed(codec, b"v" * 500, 3 * n) for n in range(40))
     memory = set()

@@ -1,4 +1,4 @@
-"""Event columns equal what the binding says of each record by itself."""
+"""Event columns equal the binding's result for each record."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ REQUIRED: Headers = (
 
 
 def expected_row(record: PlainRecord) -> dict[str, Any]:
-    """What one record must give, from the binding alone."""
+    """Returns the expected row of a record, from the binding alone."""
     headers = [(name.decode(), value) for name, value in record.headers]
     row: dict[str, Any] = dict.fromkeys(ATTRIBUTES)
     try:
@@ -194,7 +194,7 @@ def test_equals_the_binding(contents: list[tuple[bytes | None, Headers]]) -> Non
 def test_one_attribute_at_a_time_equals_the_binding(
     values: list[tuple[bytes, bytes, bytes, bytes]],
 ) -> None:
-    """Records that are regular but for one value, so that each check is met on its own."""
+    """Records that are regular except for one value, so that each check is tested alone."""
     records = numbered(
         [
             (b"x", (*REQUIRED, (name, value)))
@@ -207,7 +207,7 @@ def test_one_attribute_at_a_time_equals_the_binding(
     assert rows_of(records) == [expected_row(record) for record in records]
 
 
-def test_regular_events_never_reach_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_regular_events_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("a regular event went through the binding")
 
@@ -227,15 +227,15 @@ def test_regular_events_never_reach_the_slow_way(monkeypatch: pytest.MonkeyPatch
     assert rows[0]["headers"] is None
 
 
-def test_very_many_header_names_are_read_one_by_one() -> None:
-    """More different names than are worth a pass each; nothing but time changes."""
+def test_many_header_names_take_the_slow_path() -> None:
+    """More distinct names than the fast path takes; the result is the same."""
     records = numbered(
         [(b"x", (*REQUIRED, (b"ce_x%d" % n, b"1"))) for n in range(arrow_events._MAX_HEADER_NAMES)]
     )
     assert rows_of(records) == [expected_row(record) for record in records]
 
 
-def test_all_headers_are_there_when_asked_for() -> None:
+def test_all_headers_are_returned_on_request() -> None:
     (chunk,) = column_chunks(batch_bytes(numbered([(b"x", REQUIRED)])))
     schema = pa.schema([EVENT_SCHEMA.field(name) for name in ("headers", "id")])
     batch = events_as_arrow(chunk, topic="t", partition=0, schema=schema, all_headers=True)

@@ -25,7 +25,7 @@ def test_a_timestamp_beyond_microseconds_is_null() -> None:
     assert chunk.timestamps.tolist() == [2**62]
 
 
-def test_only_the_named_columns_are_made() -> None:
+def test_only_the_columns_of_the_schema_are_built() -> None:
     (chunk,) = column_chunks(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
     batch = records_as_arrow(
         chunk,
@@ -37,7 +37,7 @@ def test_only_the_named_columns_are_made() -> None:
 
 
 @pytest.mark.parametrize("to_arrow", [records_as_arrow, events_as_arrow])
-def test_a_header_name_that_is_not_utf8_is_an_error_of_its_record(to_arrow: Any) -> None:
+def test_header_key_that_is_no_utf8_names_its_record(to_arrow: Any) -> None:
     rows = [PlainRecord(n, 0, b"k", b"v", ((b"\xff" if n == 3 else b"h", b"1"),)) for n in range(5)]
     (chunk,) = column_chunks(batch_bytes(rows, base_offset=40))
     with pytest.raises(CorruptBatchError, match="record at offset 43: name is not UTF-8"):
@@ -48,8 +48,8 @@ def test_a_header_name_that_is_not_utf8_is_an_error_of_its_record(to_arrow: Any)
 
 
 @pytest.mark.parametrize("headers", [[], [()], [((b"h", b"1"),)], [(), ((b"h", None),) * 2, ()]])
-def test_a_record_without_headers_has_null(headers: list[Any]) -> None:
-    """As with Spark's own connector, so that `headers IS NULL` finds the same rows."""
+def test_headers_of_a_record_without_headers_are_null(headers: list[Any]) -> None:
+    """As in Spark's own connector, so that `headers IS NULL` finds the same rows."""
     rows = [PlainRecord(n, 0, b"k", b"v", some) for n, some in enumerate(headers)]
     for chunk in column_chunks(batch_bytes(rows)):
         column = records_as_arrow(chunk, topic="t", partition=0)["headers"]

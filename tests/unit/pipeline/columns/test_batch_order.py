@@ -1,10 +1,10 @@
-"""Offsets of batches rise; where they do not, the batch that goes back is named."""
+"""Offsets must rise from batch to batch; the error names the batch that goes back."""
 
 from __future__ import annotations
 
 import pytest
 from kproto_pipeline.columns.chunks import column_chunks
-from kproto_pipeline.spark.reading.read_ahead import next_offset
+from kproto_pipeline.spark.reading.range_fetcher import next_offset
 
 from kproto import CorruptBatchError
 from kproto.records import encode_batch, encode_message_set
@@ -33,8 +33,8 @@ BATCHES = {
 @pytest.mark.parametrize("kind", BATCHES)
 @pytest.mark.parametrize("before", BATCHES)
 @pytest.mark.parametrize("again", [5, 0, 7])
-def test_a_batch_that_goes_back_is_an_error(before: str, kind: str, again: int) -> None:
-    """The same again, one from before, one that overlaps."""
+def test_batch_with_falling_offsets_is_an_error(before: str, kind: str, again: int) -> None:
+    """The same batch again, an earlier one, and one that overlaps."""
     good = BATCHES[before](5, 3)
     back = BATCHES[kind](again, 1)
     chunks = column_chunks(good + back)
@@ -49,12 +49,14 @@ def test_a_batch_that_goes_back_is_an_error(before: str, kind: str, again: int) 
         with pytest.raises(CorruptBatchError, match="offsets do not rise"):
             next_offset(good + back, 5, 8)
     else:
-        assert next_offset(good + back, 5, 8) == 8, "nothing lacks, and nobody looks behind the end"
+        assert next_offset(good + back, 5, 8) == 8, (
+            "no offset is missing, so bytes after the end are ignored"
+        )
     assert [c.offsets.tolist() for c in column_chunks(good + back, end=8)] in ([[5, 6, 7]], [])
 
 
 @pytest.mark.parametrize("kind", BATCHES)
-def test_gaps_are_none(kind: str) -> None:
+def test_gaps_in_offsets_are_no_error(kind: str) -> None:
     data = BATCHES[kind](5, 3) + BATCHES[kind](8, 2) + BATCHES[kind](100, 1)
     offsets = [offset for chunk in column_chunks(data) for offset in chunk.offsets.tolist()]
     assert offsets == ([] if kind == "control" else [5, 6, 7, 8, 9, 100])
@@ -62,8 +64,8 @@ def test_gaps_are_none(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", BATCHES)
-def test_what_lacks_is_looked_for_behind_the_end(kind: str) -> None:
-    """A fetch may give batches in the wrong order, the one that reaches the end first."""
+def test_missing_offsets_after_the_end_are_an_error(kind: str) -> None:
+    """A response may have batches in the wrong order, the one that reaches the end first."""
     reversed_order = b"".join(BATCHES[kind](first, 5) for first in range(25, -1, -5))
     with pytest.raises(CorruptBatchError, match="offsets do not rise") as caught:
         next_offset(reversed_order, 0, 30)
@@ -71,16 +73,14 @@ def test_what_lacks_is_looked_for_behind_the_end(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", BATCHES)
-def test_what_compaction_took_is_no_fault(kind: str) -> None:
+def test_compacted_offsets_are_no_error(kind: str) -> None:
     data = BATCHES[kind](25, 5) + BATCHES[kind](40, 5)
     assert next_offset(data, 0, 30) == 30
     assert next_offset(data + BATCHES[kind](45, 5)[:30], 0, 30) == 30
-    assert next_offset(data + bytes(8) + b"\xff" * 50, 0, 30) == 30, (
-        "any other fault is not asked for"
-    )
+    assert next_offset(data + bytes(8) + b"\xff" * 50, 0, 30) == 30, "other faults are ignored"
 
 
-def test_batches_before_the_wanted_offsets_count_too() -> None:
+def test_order_is_checked_before_the_requested_offsets() -> None:
     data = BATCHES["none"](5, 3) + BATCHES["none"](5, 3) + BATCHES["none"](8, 1)
     with pytest.raises(CorruptBatchError, match="offsets do not rise"):
         list(column_chunks(data, start=8))

@@ -1,4 +1,4 @@
-"""The columns hold what the plain reader gives, of good and of broken batches."""
+"""The columns equal the plain reader's records, for valid and corrupt batches."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def test_equals_the_plain_reader(data: bytes) -> None:
 
 @pytest.mark.slow
 @given(fetches(max_batches=8), st.integers(0, 20))
-def test_equals_the_plain_reader_whatever_the_chunks(data: bytes, chunk_bytes: int) -> None:
+def test_equals_the_plain_reader_for_any_chunk_size(data: bytes, chunk_bytes: int) -> None:
     assert rows_of(data, chunk_bytes=chunk_bytes * 50) == read_records(data)
 
 
 @given(fetches(), st.data())
-def test_reads_the_wanted_offsets_alone(data: bytes, draws: st.DataObject) -> None:
+def test_only_requested_offsets_are_read(data: bytes, draws: st.DataObject) -> None:
     everything = read_records(data)
     offsets = [row.offset for row, _ in everything] or [0]
     edge = st.sampled_from(offsets).flatmap(lambda n: st.integers(max(n - 2, 0), n + 2))
@@ -57,7 +57,7 @@ def test_reads_the_wanted_offsets_alone(data: bytes, draws: st.DataObject) -> No
 @pytest.mark.usefixtures("both_ways")
 @given(stored(), st.integers(-3, 30), st.integers(-3, 30), st.sampled_from([40, 1 << 20]))
 def test_equals_the_record_decoder(data: bytes, start: int, end: int, chunk_bytes: int) -> None:
-    """Record for record, whatever formats and codecs stand in the fetch, from and up to where."""
+    """Record by record, for all formats, codecs and offset ranges."""
     first = next((record.offset for record in read_one_by_one(data)), 0)
     start, end = max(first + start, 0), first + end
     expected = [
@@ -77,10 +77,10 @@ def test_equals_the_record_decoder(data: bytes, start: int, end: int, chunk_byte
     assert found == expected
 
 
-def test_a_fault_is_told_under_the_bound_that_was_asked_for(
+def test_fault_is_found_within_max_decompressed_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The record decoder, which tells it, decompresses the batch once more."""
+    """The record decoder, which raises the error, decompresses the batch again."""
     broken = bytearray(batch_bytes([PlainRecord(0, 0, b"k", b"v")]))
     broken[61] = 99
     bounds: list[int] = []
@@ -98,14 +98,14 @@ def test_a_fault_is_told_under_the_bound_that_was_asked_for(
 
 @pytest.mark.parametrize("codec", ["none", *CODEC_NAMES])
 @pytest.mark.parametrize("form", [bytearray, lambda data: memoryview(bytearray(data))])
-def test_other_bytes_like_buffers_are_read_and_may_change(codec: str, form: Any) -> None:
+def test_bytes_like_buffers_are_read_and_may_change(codec: str, form: Any) -> None:
     given = form(compressed(codec, b"value", 0))
     (chunk,) = column_chunks(given)
     given[:] = bytes(len(given))
     assert [chunk.value(row) for row in range(len(chunk))] == [b"value"] * 3
 
 
-def test_what_is_no_buffer_is_refused() -> None:
+def test_non_buffer_is_refused() -> None:
     wrong: Any = "text"
     with pytest.raises(CorruptBatchError, match="bytes are wanted, not str"):
         next(column_chunks(wrong))
@@ -116,7 +116,7 @@ def test_what_is_no_buffer_is_refused() -> None:
 def test_agrees_with_the_plain_reader_on_broken_records(
     inside: list[PlainRecord], draws: st.DataObject
 ) -> None:
-    """One byte of the records is changed and the CRC is right again: the same rows, or an error."""
+    """One byte is changed and the CRC is correct again: the same rows, or an error."""
     data = bytearray(batch_bytes(inside, last_offset_delta=2000))
     at = draws.draw(st.integers(57, len(data) - 1))
     data[at] = draws.draw(st.integers(0, 255))
@@ -135,7 +135,7 @@ def test_agrees_with_the_plain_reader_on_broken_records(
 
 
 @given(st.binary(max_size=200))
-def test_noise_is_a_corrupt_batch_at_most(data: bytes) -> None:
+def test_random_bytes_are_read_or_corrupt(data: bytes) -> None:
     with suppress(CorruptBatchError):
         rows_of(data)
 
@@ -150,8 +150,8 @@ def test_a_wrong_crc_is_found_and_named() -> None:
 
 
 @pytest.mark.parametrize("behind", [0, 40])
-def test_good_batches_come_before_the_error(behind: int) -> None:
-    """Broken in its CRC, or in its records under a right CRC: what stands before is read."""
+def test_valid_batches_are_yielded_before_the_error(behind: int) -> None:
+    """A wrong CRC, or corrupt records under a correct CRC: earlier batches are read."""
     good = [
         batch_bytes([PlainRecord(0, 0, b"k", b"v")], base_offset=n, last_offset_delta=0)
         for n in range(3 + behind)
@@ -168,7 +168,7 @@ def test_good_batches_come_before_the_error(behind: int) -> None:
 
 
 def test_offsets_may_go_backwards_inside_a_batch() -> None:
-    """Kafka writes no such batch, and its classes read it."""
+    """Kafka writes no such batch, but its classes read it."""
     data = batch_bytes(
         [PlainRecord(0, 0, b"a", b""), PlainRecord(-5, 0, b"b", b""), PlainRecord(2, 0, b"c", b"")],
         base_offset=10,
@@ -180,7 +180,7 @@ def test_offsets_may_go_backwards_inside_a_batch() -> None:
         assert [record.offset for record in read_one_by_one(data, from_offset=start)] == offsets
 
 
-def test_what_lies_beyond_arrow_s_offsets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffer_beyond_arrow_offsets_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = batch_bytes([PlainRecord(0, 0, b"k", b"v")])
     monkeypatch.setattr(chunks, "_MAX_BUFFER_BYTES", len(data))
     assert len(next(column_chunks(data))) == 1

@@ -1,4 +1,4 @@
-"""A fetch response in Arrow: what the record decoder gives, whatever is broken in it."""
+"""A fetch response in Arrow equals the record decoder's records, whatever is corrupt in it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ WRAPPERS = b"".join(
 
 
 @pytest.mark.parametrize("first", [WRAPPERS, batch_bytes([PlainRecord(0, 0, b"k", b"v", ())])])
-def test_offsets_that_go_back_are_a_fault_of_either_format(first: bytes) -> None:
+def test_falling_offsets_are_an_error_in_both_formats(first: bytes) -> None:
     """No checksum covers a base offset; the first byte of the second one's is changed."""
     data = bytearray(first if first is WRAPPERS else first + first)
     second = list(read_batches(bytes(data)))[1]
@@ -95,7 +95,7 @@ def test_offsets_that_go_back_are_a_fault_of_either_format(first: bytes) -> None
 @given(
     st.one_of(fetches(), stored()), st.integers(0, 20), st.integers(0, 60), st.booleans(), st.data()
 )
-def test_a_broken_fetch_gives_what_the_record_decoder_gives(
+def test_corrupt_fetch_equals_the_record_decoder(
     data: bytes, start: int, end: int, mended: bool, draws: st.DataObject
 ) -> None:
     """One byte is changed: the same offsets, and a fault in the same batch if there is one.
@@ -129,7 +129,7 @@ def mend(data: bytearray, at: int) -> bytearray:
 
 @pytest.mark.parametrize("start", [0, 11, 21])
 @pytest.mark.parametrize("to_arrow", [records_as_arrow, events_as_arrow])
-def test_good_batches_come_before_one_with_a_header_name_that_is_not_utf8(
+def test_valid_batches_are_yielded_before_a_header_key_that_is_no_utf8(
     to_arrow: Any, start: int
 ) -> None:
     names = [b"h", b"h", b"\xff", b"h"]

@@ -1,4 +1,4 @@
-"""Fetches that hold offsets 0 and 1, and what cannot be the header of a batch behind them."""
+"""Responses with the offsets 0 and 1, and bytes that are no batch header to append."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's records: every flight an event, the others as many as promised."""
+"""The demo's records: an event for each flight, and the expected number of others."""
 
 from __future__ import annotations
 

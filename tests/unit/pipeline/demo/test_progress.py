@@ -1,4 +1,4 @@
-"""How far a stage has come, on a terminal and in a log."""
+"""The progress of a stage on a terminal and in a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an interrupt may come, and what it leaves."""
+"""Interrupts are deferred, and cleanup completes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from kproto_pipeline.demo.publishing import embedded_broker, topic_removed
 from kproto_pipeline.job.interrupts import (
-    ending_signals_interrupt,
-    entered,
-    run_in_own_thread,
+    enter_uninterrupted,
+    run_coroutine_in_thread,
+    signals_as_interrupts,
     uninterrupted,
 )
 
@@ -33,7 +33,7 @@ def _as_python_begins() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-def test_what_is_within_comes_to_its_end() -> None:
+def test_deferred_interrupt_is_raised_after_the_block() -> None:
     ended = []
 
     @uninterrupted()
@@ -49,7 +49,7 @@ def test_what_is_within_comes_to_its_end() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-def test_an_error_within_is_told_before_an_interrupt() -> None:
+def test_error_of_the_block_precedes_a_deferred_interrupt() -> None:
     @uninterrupted()
     def fail() -> None:
         signal.raise_signal(signal.SIGINT)
@@ -68,18 +68,18 @@ def test_without_an_interrupt_nothing_is_raised() -> None:
 def test_ending_signals_interrupt(number: signal.Signals) -> None:
     before = signal.signal(number, signal.SIG_DFL)
     try:
-        with pytest.raises(KeyboardInterrupt), ending_signals_interrupt():
+        with pytest.raises(KeyboardInterrupt), signals_as_interrupts():
             signal.raise_signal(number)
         assert signal.getsignal(number) is signal.SIG_DFL
         signal.signal(number, signal.SIG_IGN)  # as nohup does
-        with ending_signals_interrupt():
+        with signals_as_interrupts():
             signal.raise_signal(number)
     finally:
         signal.signal(number, before)
 
 
-def test_what_comes_behind_the_first_does_nothing() -> None:
-    """Also in the midst of what is tidied up, and where the first one waited for its turn."""
+def test_signals_after_the_first_do_nothing() -> None:
+    """Also during cleanup, and if the first signal was deferred."""
     tidied = []
 
     def work() -> None:
@@ -92,7 +92,7 @@ def test_what_comes_behind_the_first_does_nothing() -> None:
                 signal.raise_signal(signal.SIGTERM)
             tidied.append(True)
 
-    with ending_signals_interrupt():
+    with signals_as_interrupts():
         with pytest.raises(KeyboardInterrupt):
             work()
         signal.raise_signal(signal.SIGINT)
@@ -104,7 +104,7 @@ def test_what_comes_behind_the_first_does_nothing() -> None:
 #: A program that takes its time to end, until its input is over.
 SLOW_TO_END = """
 import atexit, sys, time
-from kproto_pipeline.demo import program
+from kproto_pipeline.demo import command
 
 def slow():
     print("ending", flush=True)
@@ -116,14 +116,14 @@ def run(output, flights, *, batch):
         time.sleep(0.01)
 
 atexit.register(slow)
-program.run = run
+command.run = run
 sys.argv = ["demo"]
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_program_that_ends_by_an_interrupt_ends_in_no_other_way(number: signal.Signals) -> None:
-    end = "from kproto_pipeline.job.interrupts import as_process\nas_process(program.main)"
+def test_signals_during_exit_do_not_change_the_exit_code(number: signal.Signals) -> None:
+    end = "from kproto_pipeline.job.interrupts import run_as_process\nrun_as_process(command.main)"
     with subprocess.Popen(
         [sys.executable, "-c", f"{SLOW_TO_END}\n{end}"],
         stdin=subprocess.PIPE,
@@ -140,7 +140,7 @@ def test_a_program_that_ends_by_an_interrupt_ends_in_no_other_way(number: signal
     assert (process.returncode, said, told) == (128 + signal.SIGINT, "", "interrupted\n")
 
 
-def test_what_is_begun_is_ended() -> None:
+def test_entered_context_is_exited_after_an_interrupt() -> None:
     told = []
 
     @contextmanager
@@ -152,7 +152,7 @@ def test_what_is_begun_is_ended() -> None:
             told.append("ended")
 
     with pytest.raises(KeyboardInterrupt), ExitStack() as closing:
-        entered(closing, begun())
+        enter_uninterrupted(closing, begun())
     assert told == ["ended"]
 
 
@@ -172,7 +172,7 @@ def create(bootstrap: str, topic: str) -> None:
     asyncio.run(ask())
 
 
-def test_a_topic_goes_however_the_way_ends(capsys: pytest.CaptureFixture[str]) -> None:
+def test_topic_is_deleted_after_an_interrupt(capsys: pytest.CaptureFixture[str]) -> None:
     with embedded_broker() as bootstrap:
 
         @topic_removed(bootstrap, "t")
@@ -189,7 +189,7 @@ def test_a_topic_goes_however_the_way_ends(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().err == ""
 
 
-def test_a_topic_that_stays_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_topic_that_cannot_be_deleted_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))  # and it never listens
         address = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -198,7 +198,7 @@ def test_a_topic_that_stays_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("topic t was not deleted: ")
 
 
-def test_a_second_interrupt_leaves_asyncio_its_end() -> None:
+def test_second_interrupt_does_not_abort_asyncio_cleanup() -> None:
     ended = []
 
     async def work() -> None:
@@ -211,13 +211,13 @@ def test_a_second_interrupt_leaves_asyncio_its_end() -> None:
             ended.append(True)
 
     with pytest.raises(KeyboardInterrupt):
-        run_in_own_thread(work())
+        run_coroutine_in_thread(work())
     assert ended == [True]
 
 
-def test_without_an_interrupt_the_result_comes() -> None:
+def test_result_is_returned_without_an_interrupt() -> None:
     async def work() -> int:
         await asyncio.sleep(0)
         return 7
 
-    assert run_in_own_thread(work()) == 7
+    assert run_coroutine_in_thread(work()) == 7

@@ -1,26 +1,28 @@
-"""How far a run is, in words."""
+"""The progress of a run is tracked and formatted."""
 
 from __future__ import annotations
 
-from kproto_pipeline.job.manifests import JobCounts, Manifest
-from kproto_pipeline.job.positions import Plan
-from kproto_pipeline.job.progress import Progress, bars, summary, told_lag
-from kproto_pipeline.spark.planning.ranges import OffsetRange
+from kproto_pipeline.job.increment_plan import ReadPlan
+from kproto_pipeline.job.manifest import JobCounts, Manifest
+from kproto_pipeline.job.progress import Progress, bar_chart, format_lag, summary
+from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 
 
-def test_a_run_is_followed() -> None:
+def test_progress_of_a_run() -> None:
     progress = Progress()
     assert progress.line() == "0 increments, waiting  0 read  behind nothing"
     ranges = (OffsetRange("t", 0, 100, 700), OffsetRange("t", 1, 0, 400), OffsetRange("u", 0, 5, 5))
-    progress.begin(3, Plan(ranges), now=10.0)
+    progress.on_increment_started(3, ReadPlan(ranges), now=10.0)
     assert progress.lag == {"t": 1000, "u": 0}
     progress.ends["t"] = 1500  # the brokers were asked: more has come
-    progress.look(0.5, now=12.0)
-    progress.look(0.25, now=12.0)  # a stage has ended, and with it its tasks
+    progress.sample(0.5, now=12.0)
+    progress.sample(0.25, now=12.0)  # a stage has ended, and with it its tasks
     assert progress.line() == (
         "increment 3 ██████████··········  50%  500 read  250/s  behind t 900, u 0  about 4 s left"
     )
-    progress.made(Manifest(3, "r", ranges, JobCounts(1000, 990, 5, 5, 995)), now=14.0)
+    progress.on_increment_published(
+        Manifest(3, "r", ranges, JobCounts(1000, 990, 5, 5, 995)), now=14.0
+    )
     assert progress.lag == {"t": 400, "u": 0}
     assert progress.rate == 250
     assert progress.line().startswith("1 increments, waiting  1,000 read  250/s  behind t 400, u 0")
@@ -28,7 +30,7 @@ def test_a_run_is_followed() -> None:
 
 def test_many_topics_are_summed_up() -> None:
     lag = {f"t{n}": n for n in range(6)}
-    assert told_lag(lag) == "t5 5, t4 4, t3 3, 3 others 3"
+    assert format_lag(lag) == "t5 5, t4 4, t3 3, 3 others 3"
 
 
 def test_a_summary_names_each_count() -> None:
@@ -45,8 +47,8 @@ def test_a_summary_names_each_count() -> None:
 
 
 def test_a_chart_of_text() -> None:
-    assert bars("t", []) == []
-    lines = bars("by type", [("a", 10), *((f"b{n:02}", 1) for n in range(20))])
+    assert bar_chart("t", []) == []
+    lines = bar_chart("by type", [("a", 10), *((f"b{n:02}", 1) for n in range(20))])
     assert lines[0] == "by type"
     assert lines[1].split() == ["a", "█" * 40, "10"]
     assert lines[-1].split()[:2] == ["9", "others"]

@@ -1,4 +1,4 @@
-"""The file of a job: what it means, and that what is wrong is named with its place."""
+"""The settings file of a job is parsed; errors name the file and the key."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kproto_pipeline.job.command import main
 from kproto_pipeline.job.errors import SettingError
-from kproto_pipeline.job.settings_file import read_settings, settings_of
+from kproto_pipeline.job.settings_file import parse_settings, read_settings
 
 LEAST = """
 [source]
@@ -20,18 +20,18 @@ path = "lake"
 
 
 def of(text: str) -> object:
-    return settings_of(tomllib.loads(text), file="p.toml")
+    return parse_settings(tomllib.loads(text), file="p.toml")
 
 
-def test_the_least_and_its_defaults() -> None:
-    settings = settings_of(tomllib.loads(LEAST), file="p.toml")
+def test_minimal_file_has_defaults() -> None:
+    settings = parse_settings(tomllib.loads(LEAST), file="p.toml")
     assert settings.source == {"kafka.bootstrap.servers": "h:1", "subscribe": "t"}
     assert (settings.mode, settings.output.format) == ("once", "parquet")
     assert settings.output.partition_by == ("status", "type")
     assert (settings.window_s, settings.interval_s, settings.max_records) == (86400, 60, 10**7)
 
 
-def test_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_key_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THE_SECRET", "s3cret")
     text = (
         'mode = "stream"\n'
@@ -56,7 +56,7 @@ spark.master = "local[1]"
 "spark.ui.enabled" = true
 """
     ).replace('subscribe = "t"', 'subscribe = "t"\nkafka.ssl.keystore.key = {env = "THE_SECRET"}')
-    settings = settings_of(
+    settings = parse_settings(
         tomllib.loads(text.replace("kafka.ssl.keystore.key", "kafka.client.rack")), file="p.toml"
     )
     assert settings.source["kafka.client.rack"] == "s3cret"
@@ -109,19 +109,19 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "words"), WRONG, ids=range(len(WRONG)))
-def test_what_is_wrong_is_named(text: str, words: str) -> None:
+def test_wrong_value_is_named(text: str, words: str) -> None:
     with pytest.raises(SettingError, match=f"^p.toml: .*{words}"):
         of(text)
 
 
-def test_a_value_of_an_option_is_never_told() -> None:
+def test_errors_contain_no_option_value() -> None:
     text = LEAST.replace("subscribe", 'kafka.sasl.jaas.config = ["s3cret"]\nsubscribe')
     with pytest.raises(SettingError) as caught:
         of(text)
     assert "s3cret" not in str(caught.value)
 
 
-def test_a_file_that_is_none(tmp_path: Path) -> None:
+def test_unreadable_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="No such file"):
         read_settings(tmp_path / "no.toml")
     wrong = tmp_path / "wrong.toml"
@@ -130,7 +130,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         read_settings(wrong)
 
 
-def test_the_command_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "pipeline.toml"
     path.write_text(LEAST)
     assert main(["check", str(path)]) == 0

@@ -1,11 +1,11 @@
-"""Clients of the data source that wait for nothing long, and are closed behind each test."""
+"""Clients of the data source with short timeouts, closed after each test."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 import pytest
-from kproto_pipeline.spark.clients import close_clients
+from kproto_pipeline.spark.client_pool import close_clients
 from kproto_pipeline.spark.options.client_options import ClientOptions
 
 from kproto.client import Client, ClientSettings
@@ -21,7 +21,7 @@ def _clients_closed() -> Iterator[None]:
 
 @pytest.fixture
 def settings_for_all(monkeypatch: pytest.MonkeyPatch) -> SettingsForAll:
-    """Give all clients of the data source these settings."""
+    """Gives all clients of the data source these settings."""
 
     def give(settings: ClientSettings) -> None:
         monkeypatch.setattr(

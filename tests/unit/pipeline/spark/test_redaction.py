@@ -1,11 +1,11 @@
-"""What Spark is told to hide: our secrets, and what it hid before."""
+"""Redaction patterns: secrets in the options are redacted, and existing patterns kept."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from kproto_pipeline.spark.redaction import PATTERNS, with_pattern
+from kproto_pipeline.spark.redaction import PATTERNS, add_pattern
 
 OPTIONS = re.compile(PATTERNS["spark.sql.redaction.options.regex"])
 TEXT = re.compile(PATTERNS["spark.sql.redaction.string.regex"])
@@ -45,7 +45,7 @@ def test_options_are_hidden_by_name_or_value(text: str, hidden: bool) -> None:
     assert bool(OPTIONS.search(text)) is hidden
 
 
-def test_a_request_as_text_keeps_what_is_no_secret() -> None:
+def test_request_text_keeps_options_without_secrets() -> None:
     hidden = TEXT.sub("*", REQUEST)
     assert "one" not in hidden
     assert "two" not in hidden
@@ -54,18 +54,18 @@ def test_a_request_as_text_keeps_what_is_no_secret() -> None:
     assert 'value: "topic"' in hidden
 
 
-def test_a_request_that_was_cut_inside_a_secret_is_hidden_to_its_end() -> None:
+def test_truncated_request_is_redacted_to_its_end() -> None:
     cut = REQUEST[: REQUEST.index("one") + 2]
     assert TEXT.sub("*", cut).endswith("options {\n  *")
 
 
-def test_a_key_outside_of_options_is_hidden() -> None:
+def test_private_key_outside_of_options_is_redacted() -> None:
     assert TEXT.sub("*", "x -----BEGIN PRIVATE KEY-----\nabc\n-----END") == "x *-----END"
 
 
-def test_what_was_hidden_before_is_hidden_still() -> None:
-    both = with_pattern("url", "secret")
+def test_existing_patterns_are_kept() -> None:
+    both = add_pattern("url", "secret")
     assert re.search(both, "a url")
     assert re.search(both, "a secret")
-    assert with_pattern(both, "secret") == both
-    assert with_pattern("", "secret") == "secret"
+    assert add_pattern(both, "secret") == both
+    assert add_pattern("", "secret") == "secret"

@@ -1,4 +1,4 @@
-"""A schema that somebody gives: which one is refused, and how."""
+"""The schema of a read is checked."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pyspark.sql.types import BinaryType, LongType, StructType
 SOURCE = KprotoDataSource({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})
 
 
-def test_columns_come_in_the_order_asked_for() -> None:
+def test_columns_have_the_order_of_the_schema() -> None:
     asked = StructType().add("value", BinaryType()).add("offset", LongType())
     assert SOURCE.reader(asked)._schema.names == ["value", "offset"]
 
 
-def test_a_column_that_is_named_twice_is_an_error() -> None:
+def test_duplicate_column_is_an_error() -> None:
     twice = StructType().add("value", BinaryType()).add("offset", LongType())
     twice.add("value", BinaryType())
     with pytest.raises(OptionError, match="names column 'value' twice"):

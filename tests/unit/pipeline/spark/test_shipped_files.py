@@ -1,17 +1,17 @@
-"""Files that Spark has shipped are found by their names alone."""
+"""Files that Spark has shipped are resolved by name."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from kproto_pipeline.spark.shipped_files import found_here
+from kproto_pipeline.spark.shipped_files import resolve_shipped_files
 from pyspark import SparkFiles
 
 
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a worker was told that files are; the working directory is another."""
+    """Spark's folder of shipped files; the working directory is another."""
     folder, here = tmp_path / "shipped", tmp_path / "here"
     folder.mkdir()
     here.mkdir()
@@ -22,23 +22,23 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_name_is_looked_for_where_spark_ships_to(shipped: Path) -> None:
+def test_file_name_is_resolved_to_the_shipped_file(shipped: Path) -> None:
     given = {"ssl.truststore.location": "ca.pem", "https.ca.location": "ca.pem", "acks": "ca.pem"}
     there = str(shipped / "ca.pem")
-    assert found_here(given) == given | dict.fromkeys(list(given)[:2], there)
+    assert resolve_shipped_files(given) == given | dict.fromkeys(list(given)[:2], there)
 
 
-def test_what_lies_here_comes_first(shipped: Path) -> None:
+def test_file_in_the_working_directory_has_precedence(shipped: Path) -> None:
     Path("ca.pem").write_text("here")
-    assert found_here({"ssl.ca.location": "ca.pem"}) == {"ssl.ca.location": "ca.pem"}
+    assert resolve_shipped_files({"ssl.ca.location": "ca.pem"}) == {"ssl.ca.location": "ca.pem"}
 
 
 @pytest.mark.parametrize("value", ["/from/the/root.pem", "nowhere.pem", "probe"])
-def test_other_values_are_left(shipped: Path, value: str) -> None:
-    assert found_here({"ssl.ca.location": value}) == {"ssl.ca.location": value}
+def test_other_values_are_unchanged(shipped: Path, value: str) -> None:
+    assert resolve_shipped_files({"ssl.ca.location": value}) == {"ssl.ca.location": value}
 
 
-def test_without_spark_names_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_are_unchanged_outside_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparkFiles, "_is_running_on_worker", False)
     monkeypatch.setattr(SparkFiles, "_sc", None)
-    assert found_here({"ssl.ca.location": "ca.pem"}) == {"ssl.ca.location": "ca.pem"}
+    assert resolve_shipped_files({"ssl.ca.location": "ca.pem"}) == {"ssl.ca.location": "ca.pem"}

@@ -1,4 +1,4 @@
-"""What is known of PySpark's own archives is kept; that of others is looked through again."""
+"""Finders of PySpark's own archives are kept; those of other archives are invalidated."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from zipimport import zipimporter
 
 import pytest
-from kproto_pipeline.spark.worker_imports import keep_archives
+from kproto_pipeline.spark.worker_imports import keep_archive_finders
 
 
 def archive(path: Path, module: str, text: str) -> str:
@@ -19,13 +19,15 @@ def archive(path: Path, module: str, text: str) -> str:
     return str(path)
 
 
-def test_of_pysparks_own_archives_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_finders_of_pyspark_archives_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = ("pyspark.zip", "py4j-0.10.9.9-src.zip", "shipped.zip")
     for number, name in enumerate(names):
         place = archive(tmp_path / name, f"of_archive_{number}", "here = __file__")
         monkeypatch.syspath_prepend(place)
         assert import_module(f"of_archive_{number}").here.startswith(place)
-    keep_archives()
+    keep_archive_finders()
     left = {
         Path(finder.archive).name
         for finder in sys.path_importer_cache.values()

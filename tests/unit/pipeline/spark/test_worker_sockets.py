@@ -1,4 +1,4 @@
-"""Connections on this machine send at once, where what a worker gets is unpickled."""
+"""Unpickling a reader or writer in a worker disables socket delays."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from types import ModuleType
 
 import pyarrow as pa
 import pytest
-from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.options.write_options import parse_write_options
-from kproto_pipeline.spark.reading.range_reader import KprotoReader
+from kproto_pipeline.spark.options.option_table import parse_read_options, parse_write_options
+from kproto_pipeline.spark.reading.batch_reader import KprotoReader
+from kproto_pipeline.spark.sink.writers import KprotoStreamWriter, KprotoWriter
 from kproto_pipeline.spark.streaming.stream_reader import KprotoStreamReader
-from kproto_pipeline.spark.worker_sockets import ForWorkers, send_at_once
-from kproto_pipeline.spark.writing.writers import KprotoStreamWriter, KprotoWriter
+from kproto_pipeline.spark.worker_sockets import WorkerSocketTuning, disable_socket_delays
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the open files")
 
@@ -28,7 +27,7 @@ SCHEMA = pa.schema([("value", pa.binary())])
 
 @contextmanager
 def connected() -> Iterator[socket.socket]:
-    """One end of a connection of this machine."""
+    """One end of a local connection."""
     with (
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as one,
@@ -43,11 +42,11 @@ def is_told(connection: socket.socket) -> bool:
     return bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
 
-def test_connections_send_at_once_and_stay_open() -> None:
+def test_socket_delays_are_disabled_and_connections_stay_open() -> None:
     of_unix, other = socket.socketpair()
     with connected() as connection, of_unix, other, socket.socket(type=socket.SOCK_DGRAM):
         assert not is_told(connection)
-        send_at_once()
+        disable_socket_delays()
         assert is_told(connection)
 
 
@@ -62,8 +61,8 @@ def test_connections_send_at_once_and_stay_open() -> None:
     ids=lambda sent: type(sent).__name__,
 )
 @pytest.mark.parametrize("in_worker", [True, False])
-def test_what_a_worker_unpickles_tells_it(
-    sent: ForWorkers, in_worker: bool, monkeypatch: pytest.MonkeyPatch
+def test_unpickling_in_a_worker_sets_socket_options(
+    sent: WorkerSocketTuning, in_worker: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "pyspark.worker", raising=False)
     if in_worker:

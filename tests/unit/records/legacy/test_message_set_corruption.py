@@ -29,7 +29,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "key negative": (message(key_length=-2), "key: negative length -2"),
     "value negative": (message(value_length=-7), "value: negative length -7"),
     "key long": (message(key=b"k", key_length=30), "key: length 30 goes 24 bytes past the message"),
-    "key longer": (message(key=b"k", key_length=4), "value: no room is left for its length"),
+    "key longer": (message(key=b"k", key_length=4), "value: no bytes are left for its length"),
     "value long": (message(value_length=2), "value: length 2 goes 1 bytes past the message"),
     "value short": (message(value=b"abc", value_length=1), "2 bytes behind the value"),
     "wrapper null": (message(codec=1, value=None), "the compressed value is null"),

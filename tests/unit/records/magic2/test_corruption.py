@@ -44,7 +44,10 @@ BROKEN: dict[str, tuple[bytes, str]] = {
         batch_bytes(record_bytes(length=10)),
         "length 10, but 8 bytes are left",
     ),
-    "record length small": (batch_bytes(record_bytes(length=7)), "record 0, header count: no room"),
+    "record length small": (
+        batch_bytes(record_bytes(length=7)),
+        "record 0, header count: no bytes",
+    ),
     "record length zero": (batch_bytes(bytes(9)), "record 0, "),
     "record longer than its fields": (
         batch_bytes(record_bytes(header_block=b"\x00\x00")),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.records import REFUSALS, GrowingBatch, NewRecord, encode_batch
+from kproto.records import ENCODE_FAILURES, GrowingBatch, NewRecord, encode_batch
 
 from ..batches import T, contents, new_records
 
@@ -92,7 +92,7 @@ BAD: list[tuple[Any, Any, Any, Any]] = [
 @pytest.mark.parametrize("good", [[], [(b"k", b"v", [], T)]], ids=["first", "second"])
 def test_what_is_refused_leaves_no_trace(good: list[NewRecord], bad: Any) -> None:
     batch = grown(good)
-    with pytest.raises(REFUSALS):
+    with pytest.raises(ENCODE_FAILURES):
         batch.append(bad[0], bad[1], bad[2], bad[3], NO_BOUND)
     assert batch.count == len(good)
     later: NewRecord = (None, b"later", [], T - 5)
@@ -112,7 +112,7 @@ def test_many_small_records_and_large_ones() -> None:
 def test_a_refused_stamp_leaves_the_last_one() -> None:
     batch = grown([(None, b"first", [], T)])
     batch.stamp(T + 1_000)  # no record has it yet
-    with pytest.raises(REFUSALS):
+    with pytest.raises(ENCODE_FAILURES):
         batch.append(None, b"v", (), 1 << 63, NO_BOUND)
     batch.append(None, b"second", (), T + 1_000, NO_BOUND)
     assert batch.timestamp_of(1) == batch.max_timestamp == T + 1_000

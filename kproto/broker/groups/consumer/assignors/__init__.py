@@ -1,32 +1,36 @@
-"""Who shall have what: the assignors of Kafka's coordinator, which decide as its classes do.
+"""The server-side assignors of Kafka's coordinator, with the results of Kafka's classes.
 
-`uniform` spreads partitions evenly and moves few: `alike` where all members subscribe alike,
-`mixed` where they do not. `ranges` gives each member a range of each topic. Plain functions on a
-`GroupSpec`.
+`uniform` spreads partitions evenly and moves few of them: `uniform_homogeneous` if all members have
+the same subscription, else `uniform_heterogeneous`. `range_assignor` assigns a range of each topic
+to each member. Plain functions on a `GroupSpec`.
 """
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from .alike import assign_alike
-from .mixed import assign_mixed
-from .ranges import assign_ranges
-from .spec import Assignment, GroupSpec, MemberSpec
+from .group_spec import Assignment, GroupSpec, MemberSpec
+from .range_assignor import assign_range
+from .uniform_heterogeneous import assign_uniform_heterogeneous
+from .uniform_homogeneous import assign_uniform_homogeneous
 
 __all__ = ["ASSIGNOR_TABLE", "Assignment", "GroupSpec", "MemberSpec", "assign"]
 
 
 def _assign_uniformly(group: GroupSpec) -> Assignment:
-    return assign_alike(group) if group.is_homogeneous else assign_mixed(group)
+    return (
+        assign_uniform_homogeneous(group)
+        if group.is_homogeneous
+        else assign_uniform_heterogeneous(group)
+    )
 
 
-#: By the names that members give, and `group.consumer.assignors`.
+#: The assignors by the names of members and of `group.consumer.assignors`.
 ASSIGNOR_TABLE: Final[Mapping[str, Callable[[GroupSpec], Assignment]]] = MappingProxyType(
-    {"uniform": _assign_uniformly, "range": assign_ranges}
+    {"uniform": _assign_uniformly, "range": assign_range}
 )
 
 
 def assign(assignor: str, group: GroupSpec) -> Assignment:
-    """What each member shall have; who is not there shall have nothing."""
+    """Returns the target assignment of each member; absent members get nothing."""
     return ASSIGNOR_TABLE[assignor](group)

@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from kproto.broker.consumer_settings import ASSIGNORS
+from kproto.broker.consumer_group_settings import ASSIGNORS
 from kproto.broker.groups.consumer.assignors import (
     ASSIGNOR_TABLE,
     Assignment,
@@ -17,7 +17,7 @@ from kproto.broker.groups.consumer.assignors import (
     MemberSpec,
     assign,
 )
-from kproto.broker.groups.consumer.members import Partitions
+from kproto.broker.groups.consumer.consumer_group_member import Partitions
 from kproto.broker.groups.java_order import bucket, uuid_hash
 from kproto.wire.uuid import Uuid
 
@@ -36,7 +36,7 @@ def test_the_table_has_what_may_be_set() -> None:
 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
-def test_nobody_and_nothing(name: str) -> None:
+def test_group_without_members_or_topics_gets_no_assignment(name: str) -> None:
     assert not any(assign(name, GroupSpec({}, COUNTS, True)).values())
     assert not any(assign(name, group(a=(set(), {}), b=(set(), {}))).values())
 
@@ -66,7 +66,7 @@ def test_static_members_come_first_in_ranges() -> None:
 @pytest.mark.parametrize(
     ("first", "found"), [({T}, {"a": {T: {0, 1, 2}}, "b": {T: {3, 4, 5}}}), (set(), {})]
 )
-def test_of_a_group_taken_for_alike_the_first_member_says_what_all_read(
+def test_homogeneous_group_uses_subscription_of_first_member(
     first: set[Uuid], found: Assignment
 ) -> None:
     specs = {"a": MemberSpec(frozenset(first)), "b": MemberSpec(frozenset({U}))}
@@ -74,7 +74,7 @@ def test_of_a_group_taken_for_alike_the_first_member_says_what_all_read(
     assert {it: places for it, places in got.items() if places} == found
 
 
-def test_who_has_one_more_keeps_it() -> None:
+def test_member_with_one_more_partition_keeps_it() -> None:
     has = {T: frozenset({0, 1, 2, 3})}
     found = assign("uniform", group(a=({T, U, V}, {}), b=({T, U, V}, {}), c=({T, U, V}, has)))
     assert found["c"][T] == {0, 1, 2, 3}
@@ -82,7 +82,7 @@ def test_who_has_one_more_keeps_it() -> None:
 
 
 @pytest.mark.parametrize("is_homogeneous", [True, False])
-def test_of_topics_with_the_same_place_in_a_map_the_one_added_last_comes_first(
+def test_last_inserted_topic_of_a_bucket_comes_first(
     is_homogeneous: bool,
 ) -> None:
     assert {bucket(uuid_hash(it), 16) for it in (T, U, V)} == {0}
@@ -91,7 +91,7 @@ def test_of_topics_with_the_same_place_in_a_map_the_one_added_last_comes_first(
     assert list(first["c"]) == [V, U, T]
 
 
-def test_who_has_too_much_gives_up_what_comes_last() -> None:
+def test_member_over_quota_loses_its_last_partitions() -> None:
     topics = dict.fromkeys((T, U, V)).keys()
     has = {U: frozenset(range(3)), T: frozenset(range(6)), V: frozenset(range(2))}
     specs = {"c": MemberSpec(topics, None, has), "d": MemberSpec(topics)}
@@ -99,14 +99,14 @@ def test_who_has_too_much_gives_up_what_comes_last() -> None:
     assert found == {"c": {U: {0, 1, 2}, T: {0, 1, 2}}, "d": {T: {3, 4, 5}, V: {0, 1}}}
 
 
-def test_what_is_not_wanted_any_more_is_free_for_others() -> None:
+def test_unsubscribed_partitions_are_assigned_to_others() -> None:
     found = assign("uniform", group(a=({U}, {T: frozenset({0})}), b=({T}, {})))
     assert found == {"a": {U: {0, 1, 2}}, "b": {T: {0, 1, 2, 3, 4, 5}}}
 
 
 @pytest.mark.parametrize("seed", range(200))
 @pytest.mark.parametrize("name", ASSIGNORS)
-def test_each_partition_is_one_members_and_few_move(name: str, seed: int) -> None:
+def test_each_partition_has_one_owner_and_few_move(name: str, seed: int) -> None:
     chance = random.Random(seed)
     wanted = {f"m{it}": set(chance.sample([T, U, V], chance.randint(1, 3))) for it in range(5)}
     if chance.random() < 0.4:

@@ -6,25 +6,25 @@ from typing import Any
 
 import pytest
 
-from kproto.broker.groups.consumer import Heartbeat, check_heartbeat
-from kproto.broker.groups.consumer.state import ConsumerGroupState
-from tests.unit.broker.groups.playing import error_of
+from kproto.broker.groups.consumer import ConsumerHeartbeat, validate_heartbeat
+from kproto.broker.groups.consumer.persisted_state import ConsumerGroupState
+from tests.unit.broker.groups.classic_group_driver import error_of
 
-from .playing import ConsumerPlay
+from .consumer_group_driver import ConsumerPlay
 
 EMPTY, ASSIGNING, RECONCILING, STABLE, DEAD = ConsumerGroupState
 ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
 
 
-def test_one_member_has_all() -> None:
+def test_single_member_gets_all_partitions() -> None:
     play = ConsumerPlay()
     assert play.join("a", "t") == ALL_OF_T
-    assert (play.epochs["a"], play.group.state, play.group.kept.epoch) == (2, STABLE, 2)
+    assert (play.epochs["a"], play.group.state, play.group.persisted.epoch) == (2, STABLE, 2)
     assert play.beat("a") is None
     assert play.own("a", topics=["t"], rebalance_ms=1) == ALL_OF_T, "who says all hears all"
 
 
-def test_a_partition_goes_to_another_when_it_is_free() -> None:
+def test_partition_moves_after_its_owner_revoked_it() -> None:
     play = ConsumerPlay()
     play.join("a", "t")
     assert play.join("b", "t") == {}
@@ -32,7 +32,7 @@ def test_a_partition_goes_to_another_when_it_is_free() -> None:
     assert play.beat("b") is None
     assert play.beat("a") == {"t": [0, 1, 2]}
     assert play.epochs["a"] == 2, "until it has let go"
-    assert play.beat("a", held=ALL_OF_T) is None
+    assert play.beat("a", owned=ALL_OF_T) is None
     assert play.beat("b") is None
     assert play.own("a") is None
     assert (play.epochs["a"], play.beat("b")) == (3, {"t": [3, 4, 5]})
@@ -48,12 +48,15 @@ def test_members_leave() -> None:
     assert play.group.state is ASSIGNING
     assert play.own("a") == ALL_OF_T
     play.leave("a")
-    assert (play.group.state, play.group.kept.target_epoch) == (EMPTY, play.group.kept.epoch)
+    assert (play.group.state, play.group.persisted.target_epoch) == (
+        EMPTY,
+        play.group.persisted.epoch,
+    )
     assert error_of(lambda: play.beat("a", 5)) == "UNKNOWN_MEMBER_ID"
     assert error_of(lambda: play.beat("a", -1)) == "UNKNOWN_MEMBER_ID"
 
 
-def test_topics_that_come_and_go() -> None:
+def test_created_and_deleted_topics_change_assignments() -> None:
     play = ConsumerPlay()
     assert play.join("a", "t", "new") == ALL_OF_T
     play.create("new", 2)
@@ -62,7 +65,7 @@ def test_topics_that_come_and_go() -> None:
     assert play.beat("a") == {"new": [0, 1]}
 
 
-def test_what_is_not_subscribed_to_is_given_up_at_once() -> None:
+def test_unsubscribed_partitions_are_revoked_at_once() -> None:
     play = ConsumerPlay(assignment_interval_ms=10_000)
     play.join("a", "t", "u")
     assert play.beat("a", topics=["u"]) == {"u": [0, 1, 2]}
@@ -73,7 +76,7 @@ def test_what_is_not_subscribed_to_is_given_up_at_once() -> None:
     assert play.group.state is STABLE
 
 
-def test_assignments_are_made_no_more_often_than_each_interval() -> None:
+def test_assignment_interval_limits_target_assignments() -> None:
     play = ConsumerPlay(assignment_interval_ms=1_000)
     play.join("a", "t")
     assert play.join("b", "t") == {}
@@ -84,20 +87,20 @@ def test_assignments_are_made_no_more_often_than_each_interval() -> None:
     assert play.beat("a") == {"t": [0, 1, 2]}
 
 
-def test_the_assignor_that_most_want() -> None:
+def test_most_preferred_assignor_is_used() -> None:
     play = ConsumerPlay()
     play.join("a", "t", assignor="range")
     assert play.group.assignor == "range"
     play.join("b", "t")
     assert play.group.assignor == "range"
-    before = play.group.kept.epoch
+    before = play.group.persisted.epoch
     play.join("c", "t", assignor="uniform")
-    assert (play.group.assignor, play.group.kept.epoch) == ("uniform", before + 1)
+    assert (play.group.assignor, play.group.persisted.epoch) == ("uniform", before + 1)
     play.beat("c", assignor="range")
-    assert (play.group.assignor, play.group.kept.epoch) == ("range", before + 2)
+    assert (play.group.assignor, play.group.persisted.epoch) == ("range", before + 2)
 
 
-def test_who_joins_for_nothing_does_not_have_the_subscriptions_looked_at_anew() -> None:
+def test_member_without_subscription_does_not_change_homogeneity() -> None:
     play = ConsumerPlay(assignors=("range",))
     play.join("a", "t")
     play.join("b")
@@ -106,11 +109,11 @@ def test_who_joins_for_nothing_does_not_have_the_subscriptions_looked_at_anew() 
     play.join("c")  # it is decided now, as for a group whose members all subscribe alike
     assert play.own("a") == {"t": [0, 1, 2]}
     # A change: they are looked at.
-    assert play.beat("a", topics=["u"], held={}) == {"u": [0, 1, 2]}
+    assert play.beat("a", topics=["u"], owned={}) == {"u": [0, 1, 2]}
 
 
 @pytest.mark.parametrize(
-    ("epoch", "held", "error"),
+    ("epoch", "owned", "error"),
     [
         pytest.param(4, None, "FENCED_MEMBER_EPOCH", id="greater"),
         pytest.param(1, {}, "FENCED_MEMBER_EPOCH", id="long ago"),
@@ -122,16 +125,16 @@ def test_who_joins_for_nothing_does_not_have_the_subscriptions_looked_at_anew() 
         pytest.param(0, {}, "NONE", id="it begins anew"),
     ],
 )
-def test_epochs(epoch: int, held: Any, error: str) -> None:
+def test_epochs(epoch: int, owned: Any, error: str) -> None:
     play = ConsumerPlay()
     play.join("a", "t")
     play.join("b", "t")
     play.share("a", "b")
     assert play.epochs["a"] == 3
-    assert error_of(lambda: play.beat("a", epoch, held=held)) == error
+    assert error_of(lambda: play.beat("a", epoch, owned=owned)) == error
 
 
-def test_a_group_has_a_size() -> None:
+def test_full_group_rejects_member() -> None:
     play = ConsumerPlay(max_size=2)
     play.join("a", "t")
     play.join("b", "t", instance_id="i")
@@ -140,19 +143,19 @@ def test_a_group_has_a_size() -> None:
     assert error_of(lambda: play.join("a", "t")) == "NONE"
 
 
-def test_what_cannot_be_written_has_not_happened() -> None:
+def test_change_that_cannot_be_stored_does_not_happen() -> None:
     play = ConsumerPlay()
     play.join("a", "t")
-    before, log = play.group.kept, list(play.log)
+    before, log = play.group.persisted, list(play.log)
     play.refuses = "NOT_COORDINATOR"
     assert error_of(lambda: play.join("b", "t")) == "NOT_COORDINATOR"
     assert error_of(lambda: play.beat("a", -1)) == "NOT_COORDINATOR"
-    assert (play.group.kept, play.log) == (before, log)
+    assert (play.group.persisted, play.log) == (before, log)
     play.refuses = ""
     assert play.join("b", "t") == {}
 
 
-def test_a_group_that_finds_no_room_is_not_there() -> None:
+def test_group_that_cannot_be_stored_is_not_created() -> None:
     play = ConsumerPlay()
     play.refuses = "NOT_COORDINATOR"
     assert error_of(lambda: play.join("a", "t")) == "NOT_COORDINATOR"
@@ -164,7 +167,7 @@ FIRST: dict[str, Any] = {
     "epoch": 0,
     "rebalance_timeout_ms": 1,
     "topics": frozenset({"t"}),
-    "held": {},
+    "owned": {},
 }
 LATER: dict[str, Any] = {"member_id": "m", "epoch": 1}
 
@@ -177,8 +180,8 @@ LATER: dict[str, Any] = {"member_id": "m", "epoch": 1}
         (FIRST | {"member_id": ""}, 0, "NONE"),
         (FIRST | {"member_id": ""}, 1, "INVALID_REQUEST"),
         (FIRST | {"rebalance_timeout_ms": -1}, 1, "INVALID_REQUEST"),
-        (FIRST | {"held": None}, 1, "INVALID_REQUEST"),
-        (FIRST | {"held": {b"t" * 16: frozenset({0})}}, 1, "INVALID_REQUEST"),
+        (FIRST | {"owned": None}, 1, "INVALID_REQUEST"),
+        (FIRST | {"owned": {b"t" * 16: frozenset({0})}}, 1, "INVALID_REQUEST"),
         (FIRST | {"topics": None}, 1, "INVALID_REQUEST"),
         (FIRST | {"instance_id": " "}, 1, "INVALID_REQUEST"),
         (FIRST | {"rack": ""}, 1, "INVALID_REQUEST"),
@@ -192,10 +195,12 @@ LATER: dict[str, Any] = {"member_id": "m", "epoch": 1}
         (LATER | {"epoch": -3}, 1, "INVALID_REQUEST"),
     ],
 )
-def test_what_no_group_takes(asked: dict[str, Any], version: int, error: str) -> None:
-    heartbeat = Heartbeat(**asked)
-    assert error_of(lambda: check_heartbeat("g", heartbeat, version, ("uniform", "range"))) == error
-    assert error_of(lambda: check_heartbeat("", heartbeat, version, ("uniform", "range"))) in (
+def test_invalid_heartbeat_is_rejected(asked: dict[str, Any], version: int, error: str) -> None:
+    heartbeat = ConsumerHeartbeat(**asked)
+    assert (
+        error_of(lambda: validate_heartbeat("g", heartbeat, version, ("uniform", "range"))) == error
+    )
+    assert error_of(lambda: validate_heartbeat("", heartbeat, version, ("uniform", "range"))) in (
         "INVALID_REQUEST",
         error,
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.broker.consumer_settings import MigrationPolicy
-from kproto.broker.groups import Group, GroupState
-from tests.unit.broker.groups.playing import error_of
+from kproto.broker.consumer_group_settings import MigrationPolicy
+from kproto.broker.groups import ClassicGroup, ClassicGroupState
+from tests.unit.broker.groups.classic_group_driver import error_of
 
-from .playing import REBALANCE_MS, ConsumerPlay, metadata
+from .consumer_group_driver import REBALANCE_MS, ConsumerPlay, metadata
 
 ALL_OF_T = {"t": [0, 1, 2, 3, 4, 5]}
 
@@ -28,7 +28,7 @@ def mixed() -> tuple[ConsumerPlay, str]:
     return play, member
 
 
-def test_a_classic_group_is_converted_and_its_members_go_on() -> None:
+def test_classic_group_is_upgraded_and_keeps_its_members() -> None:
     play, a = mixed()
     assert str(play.group.state) == "Reconciling"
     assert error_of(lambda: play.beat_classic(a, 1)) == "REBALANCE_IN_PROGRESS"
@@ -43,7 +43,7 @@ def test_a_classic_group_is_converted_and_its_members_go_on() -> None:
     assert str(play.group.state) == "Stable"
 
 
-def test_a_classic_member_that_does_not_join_again_is_out() -> None:
+def test_classic_member_that_does_not_rejoin_is_fenced() -> None:
     play, a = mixed()
     assert error_of(lambda: play.beat_classic(a, 1)) == "REBALANCE_IN_PROGRESS"
     for _ in range(REBALANCE_MS // 10_000):
@@ -51,10 +51,10 @@ def test_a_classic_member_that_does_not_join_again_is_out() -> None:
         play.beat("b")
     assert list(play.group.members) == ["b"]
     play.own("b")
-    assert play.held["b"] == ALL_OF_T
+    assert play.owned["b"] == ALL_OF_T
 
 
-def test_a_classic_member_that_asks_for_no_assignment_is_out() -> None:
+def test_classic_member_without_sync_is_fenced() -> None:
     play, a = mixed()
     play.join_classic(a, "t")
     for _ in range(REBALANCE_MS // 10_000):
@@ -64,7 +64,7 @@ def test_a_classic_member_that_asks_for_no_assignment_is_out() -> None:
 
 
 @pytest.mark.parametrize("how", ["leaves", "is out"])
-def test_the_last_of_the_consumer_protocol_goes_and_the_group_is_classic(how: str) -> None:
+def test_group_is_downgraded_when_last_consumer_member_leaves(how: str) -> None:
     play, a = mixed()
     play.join_classic(a, "t")
     play.sync_classic(a, 2)
@@ -77,28 +77,28 @@ def test_the_last_of_the_consumer_protocol_goes_and_the_group_is_classic(how: st
             play.beat_classic(a, 2)
         play.wait(9_000)
     group = play.classic_group
-    assert (group.state, group.generation) == (GroupState.PREPARING_REBALANCE, 2)
+    assert (group.state, group.generation) == (ClassicGroupState.PREPARING_REBALANCE, 2)
     assert list(group.members) == [a]
     joined = play.join_classic(a, "t")
     assert (joined.error, joined.generation, joined.leader) == ("NONE", 3, a)
     play.sync_classic(a, 3, ALL_OF_T)
     play.move()
-    assert play.classic_group.state is GroupState.STABLE
+    assert play.classic_group.state is ClassicGroupState.STABLE
 
 
-def test_another_coordinator_finds_a_mixed_group() -> None:
+def test_new_coordinator_loads_mixed_group() -> None:
     play, a = mixed()
-    before = play.group.kept
+    before = play.group.persisted
     play.move()
-    assert play.group.kept == before
+    assert play.group.persisted == before
     play.join_classic(a, "t")
     play.leave("b")
     play.move()
-    assert isinstance(play.any_group, Group)
+    assert isinstance(play.any_group, ClassicGroup)
 
 
 @pytest.mark.parametrize("policy", MigrationPolicy)
-def test_the_policy(policy: MigrationPolicy) -> None:
+def test_migration_policy_allows_or_rejects_conversion(policy: MigrationPolicy) -> None:
     play = ConsumerPlay(migration=policy)
     classic(play)
     converted = error_of(lambda: play.join("b", "t"))
@@ -109,7 +109,7 @@ def test_the_policy(policy: MigrationPolicy) -> None:
     refused = policy is MigrationPolicy.DISABLED
     assert joined.error == ("INCONSISTENT_GROUP_PROTOCOL" if refused else "NONE")
     other.leave("b")
-    assert isinstance(other.any_group, Group) is policy.downgrades
+    assert isinstance(other.any_group, ClassicGroup) is policy.downgrades
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_policy(policy: MigrationPolicy) -> None:
         ),
     ],
 )
-def test_what_cannot_be_converted_stays_a_classic_group(
+def test_inconvertible_group_stays_classic(
     protocol_type: str, said: bytes, assigned: bytes
 ) -> None:
     play = ConsumerPlay()
@@ -138,7 +138,7 @@ def test_what_cannot_be_converted_stays_a_classic_group(
     assert (play.any_group, play.log) == (group, log)
 
 
-def test_who_waits_hears_of_a_rebalance_also_where_nothing_is_converted() -> None:
+def test_waiting_members_get_rebalance_in_progress_even_if_upgrade_fails() -> None:
     play = ConsumerPlay(delay_ms=3_000)
     first = play.ask_to_join("", "t")
     assert error_of(lambda: play.join("b", "t")) == "UNKNOWN_SERVER_ERROR"
@@ -146,7 +146,7 @@ def test_who_waits_hears_of_a_rebalance_also_where_nothing_is_converted() -> Non
     assert (first.answer.member_id, first.answer.error) == ("m1", "REBALANCE_IN_PROGRESS")
     again, second = play.ask_to_join("m1", "t"), play.ask_to_join("", "t")
     play.wait(6_000)  # KIP-134: one has come within the delay
-    assert play.classic_group.state is GroupState.COMPLETING_REBALANCE
+    assert play.classic_group.state is ClassicGroupState.COMPLETING_REBALANCE
     assert [it.answer and it.answer.generation for it in (again, second)] == [1, 1]
     waiting = play.ask_to_sync("m2", 1)
     play.join("b", "t")
@@ -155,7 +155,7 @@ def test_who_waits_hears_of_a_rebalance_also_where_nothing_is_converted() -> Non
     assert set(play.group.members) == {"m1", "m2", "b"}
 
 
-def test_a_group_in_which_one_joins_that_does_not_support_its_protocol_is_not_converted() -> None:
+def test_group_with_joining_member_of_other_protocol_is_not_upgraded() -> None:
     play = ConsumerPlay()
     joined = play.join_classic("", "t", names=("range", "sticky"))
     play.sync_classic(joined.member_id, joined.generation, ALL_OF_T)
@@ -165,7 +165,7 @@ def test_a_group_in_which_one_joins_that_does_not_support_its_protocol_is_not_co
     assert waiting.answer.error == "REBALANCE_IN_PROGRESS"
 
 
-def test_a_group_too_large_is_not_converted() -> None:
+def test_oversized_group_is_not_upgraded() -> None:
     play = ConsumerPlay(max_size=0)
     classic(play)
     assert error_of(lambda: play.join("b", "t")) == "GROUP_ID_NOT_FOUND"
@@ -179,12 +179,12 @@ def test_empty_groups_are_replaced() -> None:
     joined = play.join_classic("", "t")
     assert play.classic_group.offsets is offsets
     play.sync_classic(joined.member_id, joined.generation, {})
-    assert play.classic_group.state is GroupState.STABLE
+    assert play.classic_group.state is ClassicGroupState.STABLE
 
 
-def test_protocols_that_not_all_support() -> None:
+def test_protocol_without_common_support_is_rejected() -> None:
     play, _ = mixed()
-    asked = play.join_classic("", "t", needs_member_id=True)
+    asked = play.join_classic("", "t", requires_known_member_id=True)
     assert (asked.error, asked.member_id) == ("MEMBER_ID_REQUIRED", "m3")
     assert play.leave_classic("nobody", "b") == ["UNKNOWN_MEMBER_ID", "NONE"]
     assert play.any_group.type == "classic"

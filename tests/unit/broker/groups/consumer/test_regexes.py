@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.broker.groups.consumer.re2 import Expression, InvalidExpressionError
-from kproto.broker.groups.consumer.regexes import Resolved, is_stale
-from tests.unit.broker.groups.playing import error_of
+from kproto.broker.groups.consumer.regex_resolution import ResolvedRegex, needs_regex_refresh
+from tests.unit.broker.groups.classic_group_driver import error_of
 
-from .playing import ConsumerPlay
+from .consumer_group_driver import ConsumerPlay
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from .playing import ConsumerPlay
         ("(a*)*b", ["aaab", "b"], ["a" * 60]),
     ],
 )
-def test_what_an_expression_matches(text: str, matching: list[str], others: list[str]) -> None:
+def test_regex_matches_whole_topic_names(text: str, matching: list[str], others: list[str]) -> None:
     expression = Expression(text)
     assert [it for it in matching if not expression.matches(it)] == []
     assert [it for it in others if expression.matches(it)] == []
@@ -82,13 +82,13 @@ def test_what_an_expression_matches(text: str, matching: list[str], others: list
         "(" * 1000 + "a" + ")" * 1000,
     ],
 )
-def test_what_is_no_expression(text: str) -> None:
+def test_invalid_regex_raises(text: str) -> None:
     with pytest.raises(InvalidExpressionError):
         Expression(text)
 
 
 @given(st.text(alphabet="ab.*+?|()[]^$\\{},-dpL1:=!<>i", max_size=12), st.text("ab.1-", max_size=6))
-def test_every_text_is_an_expression_or_told_to_be_none(text: str, name: str) -> None:
+def test_any_text_is_parsed_or_raises(text: str, name: str) -> None:
     try:
         expression = Expression(text)
     except InvalidExpressionError:
@@ -96,11 +96,11 @@ def test_every_text_is_an_expression_or_told_to_be_none(text: str, name: str) ->
     assert expression.matches(name) in (True, False)
 
 
-KNOWN = {"a": Resolved(frozenset({"t"}), 3, 1_000)}
+KNOWN = {"a": ResolvedRegex(frozenset({"t"}), 3, 1_000)}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "known", "is_new", "version", "date_ms", "expected"),
+    ("wanted", "known", "is_new", "version", "timestamp_ms", "expected"),
     [
         pytest.param((), {}, False, 3, 0, False, id="none"),
         pytest.param(("a",), {}, True, 3, 0, True, id="the first"),
@@ -113,22 +113,22 @@ KNOWN = {"a": Resolved(frozenset({"t"}), 3, 1_000)}
         pytest.param(("a",), KNOWN, False, 3, 61_001, True, id="long ago"),
     ],
 )
-def test_when_expressions_are_looked_up(
+def test_regex_refresh_conditions(
     wanted: tuple[str, ...],
-    known: dict[str, Resolved],
+    known: dict[str, ResolvedRegex],
     *,
     is_new: bool,
     version: int,
-    date_ms: int,
+    timestamp_ms: int,
     expected: bool,
 ) -> None:
-    found = is_stale(
-        wanted, known, is_new=is_new, version=version, date_ms=date_ms, interval_ms=60_000
+    found = needs_regex_refresh(
+        wanted, known, is_new=is_new, version=version, timestamp_ms=timestamp_ms, interval_ms=60_000
     )
     assert found is expected
 
 
-def test_a_member_hears_of_its_topics_with_its_next_heartbeat() -> None:
+def test_resolved_topics_are_assigned_at_the_next_heartbeat() -> None:
     play = ConsumerPlay()
     assert play.join("a", topics=None, regex="[tu]") == {}
     assert play.beat("a") == {"t": [0, 1, 2, 3, 4, 5], "u": [0, 1, 2]}
@@ -137,10 +137,10 @@ def test_a_member_hears_of_its_topics_with_its_next_heartbeat() -> None:
     play.wait(10_001)
     play.own("a")
     assert play.own("a") == {"t": [0, 1, 2, 3, 4, 5], "u": [0, 1, 2], "w": [0]}
-    assert list(play.group.kept.regexes) == ["[tuw]"]
+    assert list(play.group.persisted.regexes) == ["[tuw]"]
 
 
-def test_a_new_topic_is_found() -> None:
+def test_new_topic_matches_regex() -> None:
     play = ConsumerPlay()
     play.join("a", topics=None, regex="w.*")
     play.create("w1", 2)
@@ -151,13 +151,13 @@ def test_a_new_topic_is_found() -> None:
     assert play.beat("a") == {}
 
 
-def test_what_a_member_may_not_describe_is_left_out() -> None:
+def test_undescribable_topics_do_not_match() -> None:
     play = ConsumerPlay()
     play.join("a", topics=None, regex=".", may_describe=lambda name: name == "v")
     assert play.beat("a") == {"v": [0, 1]}
 
 
-def test_what_is_no_expression_is_refused_and_changes_nothing() -> None:
+def test_invalid_regex_is_rejected_without_a_change() -> None:
     play = ConsumerPlay()
     invalid = "INVALID_REGULAR_EXPRESSION"
     assert error_of(lambda: play.join("a", topics=None, regex="(?=t)")) == invalid
@@ -167,12 +167,12 @@ def test_what_is_no_expression_is_refused_and_changes_nothing() -> None:
     assert play.group.members["a"].regex == ""
 
 
-def test_an_expression_goes_with_its_last_member() -> None:
+def test_regex_is_removed_with_its_last_member() -> None:
     play = ConsumerPlay()
     play.join("a", topics=None, regex="t")
     play.join("b", topics=None, regex="t")
     play.share("a", "b")
     play.leave("a")
-    assert list(play.group.kept.regexes) == ["t"]
+    assert list(play.group.persisted.regexes) == ["t"]
     play.own("b", regex="", topics=["u"])
-    assert list(play.group.kept.regexes) == []
+    assert list(play.group.persisted.regexes) == []

@@ -228,7 +228,7 @@ async def test_a_heartbeat_that_waited_for_the_coordinator_is_not_sent_behind_a_
         found = its.group.hold(FindCoordinatorRequest)
         its.group.hold(JoinGroupRequest)
         its.client._view.forget_group_coordinator("g")
-        its.member.rejoin("a test")
+        its.member.request_rejoin("a test")
         await its.until(lambda: len(its.asked(FindCoordinatorRequest)) == 2)
         await its.clock.advance(3_001)
         found.set()
@@ -294,7 +294,7 @@ async def test_a_silent_coordinator_costs_the_partitions_after_the_session() -> 
         await its.joined()
         its.group.hold(HeartbeatRequest)
         since = its.clock.monotonic()
-        until = its.member.holds_until
+        until = its.member.assignment_valid_until
         await its.pass_until(lambda: "lose" in its.its.names, 50)
         lost_at = its.clock.monotonic()
         assert until - 0.01 <= lost_at <= until + 0.1
@@ -346,7 +346,7 @@ async def test_a_callback_that_is_given_up_may_clean_up_behind_itself() -> None:
         await its.joined()
         held, cleans_up, cleaned = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-        async def revoke(places: object, until: float) -> None:
+        async def revoke(tps: object, until: float) -> None:
             try:
                 await held.wait()
             finally:
@@ -355,11 +355,11 @@ async def test_a_callback_that_is_given_up_may_clean_up_behind_itself() -> None:
                 its.its.calls.append(("cleaned up", ()))
 
         its.its.revoke = revoke  # type: ignore[method-assign]  # as a user's callback is
-        its.member.rejoin("a test")
+        its.member.request_rejoin("a test")
         its.group.errors[HeartbeatRequest] = ["UNKNOWN_MEMBER_ID"]
         await its.pass_until(cleans_up.is_set, 500)
         for _ in range(3):
-            its.member.topics_changed()  # the member looks what is to be done
+            its.member.on_topics_changed()  # the member looks what is to be done
             await asyncio.sleep(0.002)
         cleaned.set()
         await its.until(lambda: its.its.names == ["assign", "cleaned up", "lose", "assign"])
@@ -369,7 +369,7 @@ async def test_a_slow_user_is_out_until_he_asks(caplog: pytest.LogCaptureFixture
     async with a_member() as its:
         await its.joined()
         its.its.is_late = True
-        await its.pass_until(lambda: its.phase is Phase.OUT, 500)
+        await its.pass_until(lambda: its.phase is Phase.UNSUBSCRIBED, 500)
         (left,) = its.asked(LeaveGroupRequest)
         assert "longer than 300000 ms" in left.members[0].reason
         assert "max_poll_interval_ms" in caplog.text
@@ -378,7 +378,7 @@ async def test_a_slow_user_is_out_until_he_asks(caplog: pytest.LogCaptureFixture
         await its.clock.advance(600_000)
         assert len(its.asked(JoinGroupRequest)) == joins
         its.its.is_late = False
-        its.member.asked()
+        its.member.on_poll()
         await its.until(lambda: its.its.places == PLACES)
         assert its.client.metrics()["groups"]["g"]["late"] == 1
 
@@ -390,7 +390,7 @@ async def test_who_asks_while_a_late_member_still_leaves_is_heard() -> None:
         its.its.is_late = True
         await its.pass_until(lambda: its.asked(LeaveGroupRequest), 500)
         its.its.is_late = False
-        its.member.asked()
+        its.member.on_poll()
         leaving.set()
         await its.until(lambda: its.its.places == PLACES)
 
@@ -422,7 +422,7 @@ async def test_leaving_does_not_wait_for_what_the_broker_holds() -> None:
     async with a_member() as its:
         await its.joined()
         its.group.hold(JoinGroupRequest)
-        its.member.rejoin("a test")
+        its.member.request_rejoin("a test")
         await its.until(lambda: len(its.asked(JoinGroupRequest)) == 3)
         await its.member.leave(True)  # no time passes
         assert its.group.member_id is None
@@ -506,7 +506,7 @@ async def test_a_callback_that_raises_ends_the_member(
         its.member.start()
         if names[0] == "revoke":
             await its.until(lambda: its.phase is Phase.STABLE)
-            its.member.rejoin("a test")
+            its.member.request_rejoin("a test")
         await its.until(lambda: faulty.error is not None)
         assert "mine" in str(faulty.error)
         assert its.group.member_id is None  # it has left
@@ -529,7 +529,7 @@ async def test_a_callback_that_cancels_its_own_task_ends_the_member(name: str) -
         its.member.start()
         if name == "revoke":
             await its.until(lambda: its.phase is Phase.STABLE)
-            its.member.rejoin("a test")
+            its.member.request_rejoin("a test")
         await its.until(lambda: its.member._task is not None and its.member._task.done())
         assert "cancelled itself" in str(reading.error)
         assert its.group.member_id is None  # it has left

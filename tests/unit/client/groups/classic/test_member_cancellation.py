@@ -42,7 +42,7 @@ async def in_a_group(
                 "g", heartbeat_interval_ms=1, leave_timeout_ms=leave_ms, assignors=COOPERATIVE
             )
             member, reading = made(client, its, "t")
-            reading.on_call = lambda name, places: member.rejoin("again")
+            reading.on_call = lambda name, places: member.request_rejoin("again")
             try:
                 await play(group, member, reading)
             finally:

@@ -17,37 +17,53 @@ from ..memberships import MEMBER, T0, T1, Walk, error
 from . import test_membership_joining as joining
 from . import test_membership_sessions as sessions
 
-OUT, GIVING_UP, JOINING, LEADING, SYNCING, TAKING_ON, STABLE, PARTING, LEAVING, OVER = Phase
+(
+    UNSUBSCRIBED,
+    REVOKING,
+    JOINING,
+    LEADING,
+    SYNCING,
+    ASSIGNING,
+    STABLE,
+    PREPARE_LEAVING,
+    LEAVING,
+    FATAL,
+) = Phase
 
 #: What happens, by a word.
 HAPPENINGS: dict[str, Callable[[Walk], object]] = {
-    "rejoin": lambda walk: walk.its.rejoin("a test", walk.now),
+    "request_rejoin": lambda walk: walk.its.request_rejoin("a test", walk.now),
     "other topic": lambda walk: walk.its.subscribe(Subscription.to("u"), walk.now),
     "unsubscribe": lambda walk: walk.its.subscribe(None, walk.now),
-    "asked": lambda walk: walk.its.asked(walk.now),
-    "late": lambda walk: walk.its.late(walk.now),
-    "closed": lambda walk: walk.part(ends=True),
+    "asked": lambda walk: walk.its.on_poll(walk.now),
+    "late": lambda walk: walk.its.on_poll_timeout(walk.now),
+    "closed": lambda walk: walk.begin_leave(ends=True),
     "silence": lambda walk: walk.its.tick(walk.now + 10.0),
-    "moved": lambda walk: walk.its.moved(walk.now),
+    "moved": lambda walk: walk.its.on_coordinator_moved(walk.now),
     "failed": lambda walk: walk.its.fail(error("INVALID_GROUP_ID"), walk.now, leaves=True),
 }
 
 #: Phase -> happening -> next phase; what is not there changes nothing.
 GRID: dict[Phase, dict[str, Phase]] = {
-    OUT: {"other topic": GIVING_UP, "asked": GIVING_UP, "closed": OVER, "failed": OVER},
-    GIVING_UP: {"unsubscribe": PARTING, "late": PARTING, "closed": PARTING, "failed": PARTING},
-    JOINING: {"failed": PARTING, "moved": JOINING},  # leaving waits for the member id
-    LEADING: dict.fromkeys(("unsubscribe", "late", "closed", "failed"), PARTING)
-    | {"silence": GIVING_UP},
-    SYNCING: dict.fromkeys(("unsubscribe", "late", "closed", "failed"), PARTING)
-    | {"silence": GIVING_UP, "moved": SYNCING},
-    TAKING_ON: dict.fromkeys(("unsubscribe", "late", "closed", "failed"), PARTING)
-    | {"silence": GIVING_UP},
-    STABLE: dict.fromkeys(("unsubscribe", "late", "closed", "failed"), PARTING)
-    | dict.fromkeys(("rejoin", "other topic", "silence"), GIVING_UP),
-    PARTING: {"silence": PARTING, "failed": PARTING},
+    UNSUBSCRIBED: {"other topic": REVOKING, "asked": REVOKING, "closed": FATAL, "failed": FATAL},
+    REVOKING: {
+        "unsubscribe": PREPARE_LEAVING,
+        "late": PREPARE_LEAVING,
+        "closed": PREPARE_LEAVING,
+        "failed": PREPARE_LEAVING,
+    },
+    JOINING: {"failed": PREPARE_LEAVING, "moved": JOINING},  # leaving waits for the member id
+    LEADING: dict.fromkeys(("unsubscribe", "late", "closed", "failed"), PREPARE_LEAVING)
+    | {"silence": REVOKING},
+    SYNCING: dict.fromkeys(("unsubscribe", "late", "closed", "failed"), PREPARE_LEAVING)
+    | {"silence": REVOKING, "moved": SYNCING},
+    ASSIGNING: dict.fromkeys(("unsubscribe", "late", "closed", "failed"), PREPARE_LEAVING)
+    | {"silence": REVOKING},
+    STABLE: dict.fromkeys(("unsubscribe", "late", "closed", "failed"), PREPARE_LEAVING)
+    | dict.fromkeys(("request_rejoin", "other topic", "silence"), REVOKING),
+    PREPARE_LEAVING: {"silence": PREPARE_LEAVING, "failed": PREPARE_LEAVING},
     LEAVING: {},
-    OVER: {},
+    FATAL: {},
 }
 
 
@@ -65,24 +81,26 @@ def test_what_happens_in_a_phase(phase: Phase, happening: str) -> None:
 
 #: What a heartbeat is answered, and where the member is then.
 BEATS: dict[str, dict[Phase, Phase]] = {
-    "REBALANCE_IN_PROGRESS": {STABLE: GIVING_UP},
+    "REBALANCE_IN_PROGRESS": {STABLE: REVOKING},
     "ILLEGAL_GENERATION": {
-        LEADING: GIVING_UP,
-        SYNCING: GIVING_UP,
-        TAKING_ON: GIVING_UP,
-        STABLE: GIVING_UP,
-        PARTING: PARTING,
+        LEADING: REVOKING,
+        SYNCING: REVOKING,
+        ASSIGNING: REVOKING,
+        STABLE: REVOKING,
+        PREPARE_LEAVING: PREPARE_LEAVING,
     },
     "UNKNOWN_MEMBER_ID": {
-        LEADING: GIVING_UP,
-        SYNCING: GIVING_UP,
-        TAKING_ON: GIVING_UP,
-        STABLE: GIVING_UP,
-        PARTING: PARTING,
+        LEADING: REVOKING,
+        SYNCING: REVOKING,
+        ASSIGNING: REVOKING,
+        STABLE: REVOKING,
+        PREPARE_LEAVING: PREPARE_LEAVING,
     },
-    "FENCED_INSTANCE_ID": dict.fromkeys((LEADING, SYNCING, TAKING_ON, STABLE, PARTING), PARTING),
+    "FENCED_INSTANCE_ID": dict.fromkeys(
+        (LEADING, SYNCING, ASSIGNING, STABLE, PREPARE_LEAVING), PREPARE_LEAVING
+    ),
     "GROUP_AUTHORIZATION_FAILED": dict.fromkeys(
-        (LEADING, SYNCING, TAKING_ON, STABLE, PARTING), PARTING
+        (LEADING, SYNCING, ASSIGNING, STABLE, PREPARE_LEAVING), PREPARE_LEAVING
     ),
     "NOT_COORDINATOR": {},
     "COORDINATOR_NOT_AVAILABLE": {},
@@ -90,12 +108,12 @@ BEATS: dict[str, dict[Phase, Phase]] = {
 }
 
 
-@pytest.mark.parametrize("phase", [LEADING, SYNCING, TAKING_ON, STABLE, PARTING])
+@pytest.mark.parametrize("phase", [LEADING, SYNCING, ASSIGNING, STABLE, PREPARE_LEAVING])
 @pytest.mark.parametrize("name", BEATS)
 def test_what_a_heartbeat_tells(phase: Phase, name: str) -> None:
     walk = Walk().to(phase, T0)
     turn = walk.its.turn
-    walk.beaten(name)
+    walk.on_heartbeat_response(name)
     expected = BEATS[name].get(phase)
     assert walk.phase is (expected or phase)
     assert (walk.its.turn != turn) == (expected is not None)
@@ -108,7 +126,7 @@ def test_every_row_of_the_table_is_walked(monkeypatch: pytest.MonkeyPatch) -> No
 
     def spied(self: Walk, *args: object, **settings: object) -> None:
         before(self, *args, **settings)  # type: ignore[arg-type]
-        go = self.its._go
+        go = self.its._transition
 
         def noted(event: Event) -> bool:
             phase = self.its.phase
@@ -116,7 +134,7 @@ def test_every_row_of_the_table_is_walked(monkeypatch: pytest.MonkeyPatch) -> No
                 walked.add((phase, event))
             return go(event)
 
-        self.its._go = noted  # type: ignore[method-assign]
+        self.its._transition = noted  # type: ignore[method-assign]
 
     monkeypatch.setattr(Walk, "__init__", spied)
     for phase in Phase:
@@ -143,7 +161,7 @@ def test_every_row_of_the_table_is_walked(monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_a_refused_sync_leaves(name: str, generation: int, member_id: str) -> None:
     walk = Walk().to(SYNCING)
     walk.sync_refused(name)
-    assert walk.phase is GIVING_UP
+    assert walk.phase is REVOKING
     assert (walk.its.generation, walk.its.member_id) == (generation, member_id)
     walk.give_up()
     assert walk.join().member_id == member_id  # at once
@@ -152,7 +170,7 @@ def test_what_a_refused_sync_leaves(name: str, generation: int, member_id: str) 
 def test_a_refused_sync_is_another_rebalance() -> None:
     """KIP-568: what is read and since when stays as it is, and so it is told."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0, T1)
-    walk.beaten("REBALANCE_IN_PROGRESS")
+    walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
     walk.give_up()
     walk.join()
     walk.joined(2, protocol="cooperative-sticky")
@@ -176,7 +194,7 @@ def test_partitions_of_a_topic_that_was_unsubscribed_meanwhile() -> None:
     walk.its.subscribe(Subscription.to("u"), walk.now)
     walk.synced(T0)
     assert walk.take_on().added == ()
-    assert walk.phase is GIVING_UP  # and at once joins for the other
+    assert walk.phase is REVOKING  # and at once joins for the other
     walk.give_up()
     assert list(read_subscription(walk.join().protocols[0].metadata).topics) == ["u"]
     assert not any("not subscribed to" in text for _, text, _ in walk.its.news)
@@ -187,14 +205,14 @@ def test_an_assignment_that_cannot_be_read() -> None:
     answer = SyncGroupResponse(
         protocol_type="consumer", protocol_name="range", assignment=b"\0\3\0\0\0\1"
     )
-    walk.its.sync_answered(answer, walk.now, walk.now)
+    walk.its.on_sync_response(answer, walk.now, walk.now)
     assert "ConsumerProtocolAssignment" in str(walk.its.error)
 
 
 def test_no_bytes_are_no_partitions() -> None:
     walk = Walk().to(SYNCING)
     answer = SyncGroupResponse(protocol_type="consumer", protocol_name="range")
-    walk.its.sync_answered(answer, walk.now, walk.now)
+    walk.its.on_sync_response(answer, walk.now, walk.now)
     assert walk.take_on().added == ()
 
 
@@ -203,7 +221,7 @@ def test_no_bytes_are_no_partitions() -> None:
 
 def test_an_eager_member_gives_up_all_first() -> None:
     walk = Walk().to(STABLE, T0, T1)
-    walk.beaten("REBALANCE_IN_PROGRESS")
+    walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
     assert walk.give_up() == Revoke(frozenset({T0, T1}), False, 159.0)
     told = read_subscription(walk.join().protocols[0].metadata)
     assert (told.owned, told.generation) == ([], 1)
@@ -215,14 +233,14 @@ def test_an_eager_member_gives_up_all_first() -> None:
 def test_a_cooperative_member_reads_on() -> None:
     """KIP-429: what it has to give up others get in a second rebalance, which it begins."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0, T1)
-    walk.beaten("REBALANCE_IN_PROGRESS")
+    walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
     assert walk.give_up().places == frozenset()
     told = read_subscription(walk.join().protocols[0].metadata)
     assert (sorted(told.owned), told.generation) == ([T0, T1], 1)
     walk.joined(2, protocol="cooperative-sticky")
     walk.synced(T0, protocol="cooperative-sticky")
     assert walk.take_on() == ApplyAssignment(frozenset({T1}), (), walk.now + 59.0)
-    assert walk.phase is GIVING_UP
+    assert walk.phase is REVOKING
     assert walk.give_up().places == frozenset()
     told = read_subscription(walk.join().protocols[0].metadata)
     assert (told.owned, told.generation) == ([T0], 2)
@@ -261,7 +279,7 @@ def test_each_assignor_is_told_what_the_member_got_by_it() -> None:
     walk.joined(4, protocol="sticky")
     walk.synced(T0, protocol="sticky")
     walk.take_on()
-    walk.its.rejoin("a test", walk.now)
+    walk.its.request_rejoin("a test", walk.now)
     walk.give_up()
     data = {each.name: read_subscription(each.metadata) for each in walk.join().protocols}
     expected = b"\0\0\0\1\0\1t\0\0\0\1\0\0\0\0\0\0\0\4"
@@ -275,8 +293,8 @@ def test_each_assignor_is_told_what_the_member_got_by_it() -> None:
 def test_reasons_are_told_and_bounded() -> None:
     """KIP-800; the first of several counts, and each once."""
     walk = Walk().to(STABLE, T0)
-    walk.its.rejoin("x" * 1_000, walk.now)
-    walk.its.rejoin("another", walk.now)
+    walk.its.request_rejoin("x" * 1_000, walk.now)
+    walk.its.request_rejoin("another", walk.now)
     walk.give_up()
     assert walk.join().reason == "x" * 255
     walk.joined(2)
@@ -291,13 +309,13 @@ def test_what_is_wanted_while_joining_comes_in_the_next_round() -> None:
     walk.joined()
     walk.synced(T0)
     walk.take_on()
-    assert walk.phase is GIVING_UP
+    assert walk.phase is REVOKING
     walk.give_up()
     assert list(read_subscription(walk.join().protocols[0].metadata).topics) == ["t", "u"]
 
 
 def test_codes_that_no_release_knows() -> None:
     walk = Walk().to(JOINING)
-    walk.its.join_answered(JoinGroupResponse(error_code=9_999), walk.now, walk.now)
+    walk.its.on_join_response(JoinGroupResponse(error_code=9_999), walk.now, walk.now)
     assert "UNKNOWN_CODE_9999" in str(walk.its.error)
     assert code_of("NONE") == 0

@@ -21,7 +21,18 @@ from kproto.wire.errors import BrokerConnectionError, BrokerResponseError, Reque
 
 from ..memberships import MEMBER, OTHER, T0, T1, Walk
 
-OUT, GIVING_UP, JOINING, LEADING, SYNCING, TAKING_ON, STABLE, PARTING, LEAVING, OVER = Phase
+(
+    UNSUBSCRIBED,
+    REVOKING,
+    JOINING,
+    LEADING,
+    SYNCING,
+    ASSIGNING,
+    STABLE,
+    PREPARE_LEAVING,
+    LEAVING,
+    FATAL,
+) = Phase
 
 
 def test_the_first_way_into_a_group() -> None:
@@ -34,7 +45,7 @@ def test_the_first_way_into_a_group() -> None:
     assert [each.name for each in request.protocols] == ["range"]
     told = read_subscription(request.protocols[0].metadata)
     assert (list(told.topics), told.owned, told.generation, told.rack) == (["t"], [], -1, "r1")
-    assert walk.join_refused("MEMBER_ID_REQUIRED", MEMBER) is Meaning.TAKE_ID
+    assert walk.join_refused("MEMBER_ID_REQUIRED", MEMBER) is Meaning.USE_MEMBER_ID
     again = walk.join()  # at once
     assert again.member_id == MEMBER
     assert again.reason == request.reason == "the subscription is now t"
@@ -44,7 +55,7 @@ def test_the_first_way_into_a_group() -> None:
     assert [each.member_id for each in lead.members] == [MEMBER, OTHER]
     assert not lead.skip
     assert walk.its.identity(walk.now) is None
-    walk.led({MEMBER: [T0], OTHER: [T1]})
+    walk.on_assignment_computed({MEMBER: [T0], OTHER: [T1]})
     sync = walk.step()
     assert isinstance(sync, Sync)
     asked = sync.request
@@ -72,7 +83,7 @@ def test_a_static_leader_keeps_what_there_is() -> None:
     step = walk.step()
     assert isinstance(step, Lead)
     assert step.skip
-    walk.led({})
+    walk.on_assignment_computed({})
     sync = walk.step()
     assert isinstance(sync, Sync)
     assert sync.request.assignments == []
@@ -110,7 +121,7 @@ def test_waits_grow_until_something_succeeds() -> None:
     walk.joined()
     walk.synced()
     walk.take_on()
-    walk.its.rejoin("a test", walk.now)
+    walk.its.request_rejoin("a test", walk.now)
     walk.give_up()
     walk.join()
     walk.join_refused("COORDINATOR_LOAD_IN_PROGRESS")
@@ -133,7 +144,7 @@ def test_an_id_that_counts_no_more_while_joining() -> None:
     walk = Walk().to(JOINING)
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()
-    assert walk.join_refused("UNKNOWN_MEMBER_ID") is Meaning.ID_OVER
+    assert walk.join_refused("UNKNOWN_MEMBER_ID") is Meaning.MEMBER_UNKNOWN
     assert walk.give_up().places == frozenset()
     assert walk.join().member_id == ""  # at once
     walk.join_refused("UNKNOWN_MEMBER_ID")
@@ -143,7 +154,7 @@ def test_an_id_that_counts_no_more_while_joining() -> None:
     assert isinstance(walk.step(), Join)
 
 
-FATAL = [
+FATAL_ERRORS = [
     "INCONSISTENT_GROUP_PROTOCOL",
     "GROUP_AUTHORIZATION_FAILED",
     "GROUP_MAX_SIZE_REACHED",
@@ -152,13 +163,13 @@ FATAL = [
 ]
 
 
-@pytest.mark.parametrize("name", [*FATAL, "FENCED_INSTANCE_ID", "UNSUPPORTED_VERSION"])
+@pytest.mark.parametrize("name", [*FATAL_ERRORS, "FENCED_INSTANCE_ID", "UNSUPPORTED_VERSION"])
 def test_what_ends_a_member_that_joins(name: str) -> None:
     walk = Walk().to(JOINING)
     walk.join_refused(name)
-    assert walk.phase is PARTING
+    assert walk.phase is PREPARE_LEAVING
     walk.give_up()
-    assert walk.phase is OVER
+    assert walk.phase is FATAL
     assert isinstance(walk.its.error, BrokerResponseError)
     assert walk.its.error.name == name
 
@@ -171,16 +182,16 @@ def test_who_has_an_id_and_cannot_go_on_tells_the_others() -> None:
     walk.join_refused("INCONSISTENT_GROUP_PROTOCOL")
     walk.give_up()
     assert walk.leave().member_id == MEMBER
-    assert walk.phase is OVER
+    assert walk.phase is FATAL
     assert "has range" in str(walk.its.error)
 
 
 def test_who_was_fenced_leaves_the_other_alone() -> None:
     walk = Walk(instance_id="i").to(STABLE, T0)
-    walk.beaten("FENCED_INSTANCE_ID")
+    walk.on_heartbeat_response("FENCED_INSTANCE_ID")
     assert walk.its.identity(walk.now) is None
     assert walk.give_up()[:2] == (frozenset({T0}), True)
-    assert walk.phase is OVER
+    assert walk.phase is FATAL
     assert "as instance i" in str(walk.its.error)
 
 
@@ -193,7 +204,7 @@ def test_a_group_of_another_kind(protocol_type: str | None, protocol: str | None
     answer = JoinGroupResponse(
         generation_id=1, protocol_type=protocol_type, protocol_name=protocol, member_id=MEMBER
     )
-    walk.its.join_answered(answer, walk.now, walk.now)
+    walk.its.on_join_response(answer, walk.now, walk.now)
     assert isinstance(walk.its.error, BrokerResponseError)
     assert walk.its.error.name == "INCONSISTENT_GROUP_PROTOCOL"
     walk.give_up()
@@ -203,6 +214,6 @@ def test_a_group_of_another_kind(protocol_type: str | None, protocol: str | None
 def test_an_assignment_for_another_protocol() -> None:
     walk = Walk().to(SYNCING)
     answer = SyncGroupResponse(protocol_type="consumer", protocol_name="sticky")
-    walk.its.sync_answered(answer, walk.now, walk.now)
+    walk.its.on_sync_response(answer, walk.now, walk.now)
     assert isinstance(walk.its.error, BrokerResponseError)
     assert walk.its.error.name == "INCONSISTENT_GROUP_PROTOCOL"

@@ -12,12 +12,23 @@ from kproto.wire.errors import BrokerConnectionError
 
 from ..memberships import MEMBER, T0, Walk
 
-OUT, GIVING_UP, JOINING, LEADING, SYNCING, TAKING_ON, STABLE, PARTING, LEAVING, OVER = Phase
+(
+    UNSUBSCRIBED,
+    REVOKING,
+    JOINING,
+    LEADING,
+    SYNCING,
+    ASSIGNING,
+    STABLE,
+    PREPARE_LEAVING,
+    LEAVING,
+    FATAL,
+) = Phase
 
 
 def test_leaving_in_order() -> None:
     walk = Walk().to(STABLE, T0)
-    walk.its.part("closed", walk.now, leaves=True, ends=True, until=walk.now)
+    walk.its.begin_leave("closed", walk.now, leaves=True, ends=True, until=walk.now)
     assert walk.its.identity(walk.now) is not None  # to commit by
     assert walk.give_up() == Revoke(frozenset({T0}), False, walk.now)
     step = walk.step()
@@ -31,7 +42,7 @@ def test_leaving_in_order() -> None:
         "closed",
     )
     walk.its.left(walk.now)
-    assert walk.phase is OVER
+    assert walk.phase is FATAL
     assert (walk.its.member_id, walk.its.generation) == ("", -1)
 
 
@@ -39,11 +50,11 @@ def test_who_is_static_stays_unless_told() -> None:
     walk = Walk(instance_id="i")
     assert not walk.settings.leaves
     walk.to(STABLE, T0)
-    walk.part(ends=True, leaves=False)
+    walk.begin_leave(ends=True, leaves=False)
     walk.give_up()
-    assert walk.phase is OVER
+    assert walk.phase is FATAL
     walk = Walk(instance_id="i").to(STABLE, T0)
-    walk.part(ends=True, leaves=True)
+    walk.begin_leave(ends=True, leaves=True)
     walk.give_up()
     step = walk.leave()
     assert (step.member_id, step.instance_id) == (MEMBER, "i")
@@ -52,20 +63,20 @@ def test_who_is_static_stays_unless_told() -> None:
 def test_closing_waits_for_the_member_id() -> None:
     """An id that the broker has given and nobody gives back holds up the group."""
     walk = Walk().to(JOINING)
-    walk.part(ends=True)
+    walk.begin_leave(ends=True)
     assert walk.phase is JOINING
     assert walk.its.next_at(walk.now) == walk.now + 5.0
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
-    assert walk.phase is PARTING
+    assert walk.phase is PREPARE_LEAVING
     walk.give_up()
     assert walk.leave().member_id == MEMBER
-    assert walk.phase is OVER
+    assert walk.phase is FATAL
 
 
 @pytest.mark.parametrize("came", ["nothing", "error", "generation"])
 def test_closing_while_joining_otherwise(came: str) -> None:
     walk = Walk().to(JOINING)
-    walk.part(ends=True)
+    walk.begin_leave(ends=True)
     if came == "nothing":
         walk.now += 5.0
         walk.its.tick(walk.now)
@@ -73,54 +84,54 @@ def test_closing_while_joining_otherwise(came: str) -> None:
         walk.its.failed(BrokerConnectionError("gone"), walk.now)
     else:
         walk.joined()
-    assert walk.phase is PARTING
+    assert walk.phase is PREPARE_LEAVING
     walk.give_up()
     if came == "generation":
         assert walk.leave().member_id == MEMBER
-    assert walk.phase is OVER
+    assert walk.phase is FATAL
 
 
 def test_who_joins_with_an_id_leaves_at_once() -> None:
     walk = Walk().to(JOINING)
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()
-    walk.part(ends=True)
+    walk.begin_leave(ends=True)
     walk.give_up()
     assert walk.leave().member_id == MEMBER
 
 
 def test_who_is_late_leaves_and_comes_back() -> None:
     walk = Walk().to(STABLE, T0)
-    assert walk.its.late(walk.now)
-    assert not walk.its.late(walk.now)
+    assert walk.its.on_poll_timeout(walk.now)
+    assert not walk.its.on_poll_timeout(walk.now)
     assert walk.its.identity(walk.now) is None
     assert walk.give_up()[:2] == (frozenset({T0}), True)
     step = walk.leave()
     assert "longer than 60000 ms" in step.reason
-    assert walk.phase is OUT
-    assert walk.its.waits_to_be_asked
+    assert walk.phase is UNSUBSCRIBED
+    assert walk.its.awaits_poll
     assert walk.step() is None
-    walk.its.asked(walk.now)
+    walk.its.on_poll(walk.now)
     walk.give_up()
     assert walk.join().member_id == ""
 
 
 def test_a_static_member_that_is_late_lets_its_session_end() -> None:
     walk = Walk(instance_id="i").to(STABLE, T0)
-    walk.its.late(walk.now)
+    walk.its.on_poll_timeout(walk.now)
     walk.give_up()
-    assert walk.phase is OUT
+    assert walk.phase is UNSUBSCRIBED
     assert walk.its.next_at(walk.now) == float("inf")
 
 
 def test_who_is_asked_for_while_it_leaves_comes_back_behind_that() -> None:
     walk = Walk().to(STABLE, T0)
-    walk.its.late(walk.now)
+    walk.its.on_poll_timeout(walk.now)
     walk.give_up()
-    walk.its.asked(walk.now)
+    walk.its.on_poll(walk.now)
     assert walk.phase is LEAVING
     walk.leave()
-    assert walk.phase is GIVING_UP
+    assert walk.phase is REVOKING
 
 
 def test_unsubscribing_and_subscribing_again() -> None:
@@ -128,8 +139,8 @@ def test_unsubscribing_and_subscribing_again() -> None:
     walk.its.subscribe(None, walk.now)
     assert walk.give_up() == Revoke(frozenset({T0}), False, 159.0)
     assert walk.leave().reason == "the consumer has unsubscribed"
-    assert walk.phase is OUT
-    assert not walk.its.waits_to_be_asked
+    assert walk.phase is UNSUBSCRIBED
+    assert not walk.its.awaits_poll
     walk.its.subscribe(Subscription.to("u"), walk.now)
     walk.give_up()
     assert list(read_subscription(walk.join().protocols[0].metadata).topics) == ["u"]
@@ -138,13 +149,13 @@ def test_unsubscribing_and_subscribing_again() -> None:
 def rebalancing(phase: Phase, leads: bool) -> Walk:
     """A cooperative member that reads T0 and is in that phase of the next rebalance."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0)
-    walk.its.rejoin("a test", walk.now)
+    walk.its.request_rejoin("a test", walk.now)
     walk.give_up()
     walk.join()
     if phase is not JOINING:
         walk.joined(2, leads=leads, protocol="cooperative-sticky")
     if leads and phase is SYNCING:
-        walk.led({MEMBER: [T0]})
+        walk.on_assignment_computed({MEMBER: [T0]})
     assert walk.phase is phase
     return walk
 
@@ -158,9 +169,9 @@ def test_what_was_kept_is_committed_behind_the_rebalance_under_way(phase: Phase)
     if phase is JOINING:
         walk.joined(2, leads=True, protocol="cooperative-sticky")
     if walk.phase is LEADING:
-        walk.led({MEMBER: [T0]})
+        walk.on_assignment_computed({MEMBER: [T0]})
     walk.synced(T0, protocol="cooperative-sticky")
-    assert walk.phase is PARTING
+    assert walk.phase is PREPARE_LEAVING
     identity = walk.its.identity(walk.now)
     assert identity is not None
     assert identity.generation == 2
@@ -176,7 +187,7 @@ def test_a_rebalance_that_lasts_is_not_waited_for_any_longer(phase: Phase) -> No
     begun = walk.now
     walk.now += 5.0
     walk.its.tick(walk.now)
-    assert walk.phase is PARTING
+    assert walk.phase is PREPARE_LEAVING
     step = walk.give_up()
     assert (step.places, step.lost) == (frozenset({T0}), False)
     # Where commits are taken meanwhile what is in hand has all of its time.
@@ -192,7 +203,7 @@ def test_who_unsubscribes_before_it_joins_again_does_not_join() -> None:
     assert (step.places, step.lost) == (frozenset({T0}), False)
     walk.now = walk.its.next_at(walk.now)
     walk.leave()
-    assert walk.phase is OUT
+    assert walk.phase is UNSUBSCRIBED
 
 
 @pytest.mark.parametrize("came", ["REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "NOT_COORDINATOR"])
@@ -200,10 +211,10 @@ def test_who_waits_to_leave_leaves_when_the_rebalance_fails(came: str) -> None:
     walk = rebalancing(SYNCING, leads=False)
     walk.its.subscribe(None, walk.now)
     walk.sync_refused(came)
-    assert walk.phase is PARTING
+    assert walk.phase is PREPARE_LEAVING
     step = walk.give_up()
     assert (step.places, step.lost) == (frozenset({T0}), came == "ILLEGAL_GENERATION")
-    assert walk.phase in (LEAVING, OUT)
+    assert walk.phase in (LEAVING, UNSUBSCRIBED)
 
 
 def test_subscribing_again_while_it_leaves() -> None:
@@ -211,20 +222,20 @@ def test_subscribing_again_while_it_leaves() -> None:
     walk.its.subscribe(None, walk.now)
     walk.its.subscribe(Subscription.to("u"), walk.now)
     walk.out()
-    assert walk.phase is GIVING_UP
+    assert walk.phase is REVOKING
 
 
 def test_closing_what_is_leaving_already_ends_it() -> None:
-    walk = Walk().to(PARTING, T0)
-    walk.its.part("closed", walk.now, leaves=True, ends=True, until=walk.now)
+    walk = Walk().to(PREPARE_LEAVING, T0)
+    walk.its.begin_leave("closed", walk.now, leaves=True, ends=True, until=walk.now)
     step = walk.step()
     assert isinstance(step, Revoke)
     assert step.until == walk.now  # nothing is waited for any more
     walk.out()
-    assert walk.phase is OVER
+    assert walk.phase is FATAL
 
 
 def test_a_leave_that_fails_is_left_to_the_session() -> None:
     walk = Walk().to(LEAVING)
     walk.its.failed(BrokerConnectionError("gone"), walk.now)
-    assert walk.phase is OUT
+    assert walk.phase is UNSUBSCRIBED

@@ -50,7 +50,7 @@ class Setting(AnySetting):
         return member._membership.phase
 
     @property
-    def beats(self) -> list[ConsumerGroupHeartbeatRequest]:
+    def heartbeat_due(self) -> list[ConsumerGroupHeartbeatRequest]:
         return self.asked(ConsumerGroupHeartbeatRequest)
 
     def loses_sessions(self, count: int) -> None:

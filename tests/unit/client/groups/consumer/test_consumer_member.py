@@ -37,13 +37,13 @@ async def test_a_member_joins_beats_and_leaves() -> None:
         identity = its.member.identity
         assert identity is not None
         assert identity.generation == 1
-        joining, acknowledging = its.beats
+        joining, acknowledging = its.heartbeat_due
         assert (joining.member_epoch, acknowledging.member_epoch) == (0, 1)
         for count in range(3, 6):
             await its.clock.advance(3_000)
-            await its.until(lambda count=count: len(its.beats) == count)
+            await its.until(lambda count=count: len(its.heartbeat_due) == count)
         await its.member.leave(True, "a test")
-        left = its.beats[-1]
+        left = its.heartbeat_due[-1]
         assert (left.member_id, left.member_epoch) == (identity.member_id, -1)
         assert its.its.names == ["assign", "revoke"]
         assert its.client.metrics()["groups"]["g"] == {
@@ -62,15 +62,15 @@ async def test_what_goes_is_given_up_and_acknowledged_at_once() -> None:
         its.group.assigned = [("t", 1)]
         await its.clock.advance(3_000)
         await its.until(lambda: "waits" in its.its.names)
-        count = len(its.beats)
+        count = len(its.heartbeat_due)
         await its.clock.advance(3_000)  # a record is in hand, and heartbeats go on
-        await its.until(lambda: len(its.beats) == count + 1)
-        assert its.beats[-1] == ConsumerGroupHeartbeatRequest(
-            group_id="g", member_id=its.beats[0].member_id, member_epoch=1
+        await its.until(lambda: len(its.heartbeat_due) == count + 1)
+        assert its.heartbeat_due[-1] == ConsumerGroupHeartbeatRequest(
+            group_id="g", member_id=its.heartbeat_due[0].member_id, member_epoch=1
         )
         its.its.held.set()
-        await its.until(lambda: len(its.beats) == count + 2)
-        told = its.beats[-1].topic_partitions
+        await its.until(lambda: len(its.heartbeat_due) == count + 2)
+        told = its.heartbeat_due[-1].topic_partitions
         assert told is not None
         assert [each.partitions for each in told] == [[1]]
         assert its.its.places == {("t", 1)}
@@ -79,9 +79,9 @@ async def test_what_goes_is_given_up_and_acknowledged_at_once() -> None:
 async def test_version_0_whose_broker_gives_the_id() -> None:
     async with a_setting(version=0) as its:
         await its.joined()
-        assert [each.member_id for each in its.beats] == ["", "member-1"]
+        assert [each.member_id for each in its.heartbeat_due] == ["", "member-1"]
         await its.member.leave(True)
-        assert its.beats[-1].member_id == "member-1"
+        assert its.heartbeat_due[-1].member_id == "member-1"
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ async def test_what_time_mends(joins: bool, name: str) -> None:
     async with a_setting() as its:
         if not joins:
             await its.joined()
-            beats = len(its.beats)
+            heartbeat_due = len(its.heartbeat_due)
         its.group.errors[ConsumerGroupHeartbeatRequest] = [name] * 2
         if joins:
             its.member.start()
             await its.pass_until(lambda: its.its.places == PLACES)
         else:
-            await its.pass_until(lambda: len(its.beats) >= beats + 4)
+            await its.pass_until(lambda: len(its.heartbeat_due) >= heartbeat_due + 4)
         assert its.its.names == ["assign"]
         await its.pass_until(lambda: its.is_in(Phase.STABLE))
 
@@ -110,8 +110,8 @@ async def test_a_member_that_was_forgotten_joins_anew() -> None:
         its.group.member_id = "another"
         await its.pass_until(lambda: "lose" in its.its.names)
         await its.pass_until(lambda: its.its.places == PLACES)
-        assert its.beats[0].member_id == its.beats[-1].member_id
-        assert [each.member_epoch for each in its.beats].count(0) == 2
+        assert its.heartbeat_due[0].member_id == its.heartbeat_due[-1].member_id
+        assert [each.member_epoch for each in its.heartbeat_due].count(0) == 2
 
 
 async def lost_after(its: Setting) -> float:
@@ -160,8 +160,8 @@ async def test_a_session_that_is_made_shorter_meanwhile_counts() -> None:
         its.group.session_ms = 12_000
         await its.pass_until(lambda: len(its.asked(DescribeConfigsRequest)) == 2)
         assert 44 < its.clock.monotonic() < 50  # once a session
-        beats = len(its.beats)
-        await its.pass_until(lambda: len(its.beats) > beats + 1)
+        heartbeat_due = len(its.heartbeat_due)
+        await its.pass_until(lambda: len(its.heartbeat_due) > heartbeat_due + 1)
         assert await lost_after(its) < 13
 
 
@@ -172,8 +172,8 @@ async def test_a_session_that_is_not_told_again_stays_as_it_was_told() -> None:
         its.group.session_ms = None
         await its.pass_until(lambda: len(its.asked(DescribeConfigsRequest)) == 2)
         assert 11 < its.clock.monotonic() < 17
-        beats = len(its.beats)
-        await its.pass_until(lambda: len(its.beats) > beats + 5)
+        heartbeat_due = len(its.heartbeat_due)
+        await its.pass_until(lambda: len(its.heartbeat_due) > heartbeat_due + 5)
         assert await lost_after(its) < 13
         assert len(its.asked(DescribeConfigsRequest)) == 2
 
@@ -208,9 +208,9 @@ async def test_a_slow_user_is_out_until_he_asks() -> None:
         await its.joined()
         its.its.is_late = True
         await its.pass_until(lambda: its.is_in(Phase.STALE))
-        assert its.beats[-1].member_epoch == -1
+        assert its.heartbeat_due[-1].member_epoch == -1
         its.its.is_late = False
-        its.member.asked()
+        its.member.on_poll()
         await its.until(lambda: its.its.places == PLACES)
         assert its.client.metrics()["groups"]["g"]["late"] == 1
 
@@ -220,7 +220,7 @@ async def test_a_static_member_is_expected_back() -> None:
         its.make(instance_id="i")
         await its.joined()
         await its.member.leave(False)
-        assert (its.beats[-1].member_epoch, its.beats[-1].instance_id) == (-2, "i")
+        assert (its.heartbeat_due[-1].member_epoch, its.heartbeat_due[-1].instance_id) == (-2, "i")
 
 
 async def test_a_topic_that_is_asked_for_by_its_id() -> None:
@@ -239,11 +239,11 @@ async def test_a_compiled_pattern_is_watched() -> None:
     async with a_setting() as its:
         its.make(Subscription.to(re.compile("t|new")))
         await its.joined()
-        assert its.beats[0].subscribed_topic_names == ["t"]
+        assert its.heartbeat_due[0].subscribed_topic_names == ["t"]
         its.broker.topics["new"] = 1
         await its.client.refresh()
-        its.member.topics_changed()
-        await its.until(lambda: its.beats[-1].subscribed_topic_names == ["new", "t"])
+        its.member.on_topics_changed()
+        await its.until(lambda: its.heartbeat_due[-1].subscribed_topic_names == ["new", "t"])
 
 
 async def test_a_topic_that_is_forgotten_just_now_stays_subscribed_to() -> None:
@@ -254,9 +254,9 @@ async def test_a_topic_that_is_forgotten_just_now_stays_subscribed_to() -> None:
         its.broker.topics["new"] = 1
         its.client.cluster.forget(["t"])
         await its.client.refresh(["new"])
-        its.member.topics_changed()
-        await its.until(lambda: its.beats[-1].subscribed_topic_names not in (None, ["t"]))
-        assert its.beats[-1].subscribed_topic_names == ["new", "t"]
+        its.member.on_topics_changed()
+        await its.until(lambda: its.heartbeat_due[-1].subscribed_topic_names not in (None, ["t"]))
+        assert its.heartbeat_due[-1].subscribed_topic_names == ["new", "t"]
 
 
 async def test_leaving_has_an_end() -> None:

@@ -33,14 +33,14 @@ def test_the_first_one_says_all() -> None:
 
 def test_then_it_says_who_it_is_and_nothing_else() -> None:
     walk = Walk().to(STABLE, T0)
-    assert walk.beaten(5) == ConsumerGroupHeartbeatRequest(
+    assert walk.on_heartbeat_response(5) == ConsumerGroupHeartbeatRequest(
         group_id="g", member_id=walk.its.member_id, member_epoch=5
     )
 
 
 def test_what_is_carried_out_is_acknowledged_at_once() -> None:
     walk = Walk().to(STABLE, T0, T1)
-    walk.beaten(5, [T0])
+    walk.on_heartbeat_response(5, [T0])
     walk.take_on()
     before = walk.now
     request = walk.beat().request
@@ -54,8 +54,8 @@ def test_what_comes_to_the_same_as_before_is_acknowledged_too() -> None:
     walk = Walk().to(Phase.RECONCILING)
     assert walk.its._known is not None
     step = walk.step()
-    walk.beaten(5, [T0])
-    walk.beaten(5, [])
+    walk.on_heartbeat_response(5, [T0])
+    walk.on_heartbeat_response(5, [])
     assert step is not None
     walk.take_on()
     assert held_in(walk.beat().request) == []
@@ -64,16 +64,16 @@ def test_what_comes_to_the_same_as_before_is_acknowledged_too() -> None:
 def test_what_is_being_given_up_is_held() -> None:
     """A member says so until it is given up: others may begin once it does not."""
     walk = Walk().to(STABLE, T0, T1)
-    walk.beaten(5, [T0])
-    assert held_in(walk.beaten(5)) is None  # as it was told
+    walk.on_heartbeat_response(5, [T0])
+    assert held_in(walk.on_heartbeat_response(5)) is None  # as it was told
     walk.refused(RequestTimeoutError("late"))
-    assert held_in(walk.beaten(5)) == [(IDS["t"], [0, 1])]
+    assert held_in(walk.on_heartbeat_response(5)) == [(IDS["t"], [0, 1])]
 
 
 def test_behind_a_lost_answer_all_is_said_again() -> None:
     walk = Walk(server_assignor="uniform", instance_id="i").to(STABLE, T0)
     walk.refused(RequestTimeoutError("late"))
-    request = walk.beaten(5, [T0])
+    request = walk.on_heartbeat_response(5, [T0])
     assert (request.member_epoch, request.rebalance_timeout_ms) == (5, 60_000)
     assert (request.rack_id, request.server_assignor, request.instance_id) == ("r1", "uniform", "i")
     assert request.subscribed_topic_names == ["t"]
@@ -83,31 +83,31 @@ def test_behind_a_lost_answer_all_is_said_again() -> None:
 
 def test_a_static_member_says_who_it_is_each_time() -> None:
     walk = Walk(instance_id="i").to(STABLE, T0)
-    assert walk.beaten(5).instance_id == "i"
+    assert walk.on_heartbeat_response(5).instance_id == "i"
 
 
 def test_another_subscription_is_said_at_once_and_once() -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.subscribe(Subscription.to(["u", "t"]), walk.now)
     before = walk.now
-    assert walk.beaten(5).subscribed_topic_names == ["t", "u"]
+    assert walk.on_heartbeat_response(5).subscribed_topic_names == ["t", "u"]
     assert walk.now - before < 0.2
-    assert walk.beaten(5).subscribed_topic_names is None
+    assert walk.on_heartbeat_response(5).subscribed_topic_names is None
 
 
 def test_a_pattern_of_the_broker() -> None:
     walk = Walk(TopicPattern("t.*"))
     walk.prepare()
-    request = walk.beaten(5, [])
+    request = walk.on_heartbeat_response(5, [])
     assert (request.subscribed_topic_names, request.subscribed_topic_regex) == ([], "t.*")
     walk.take_on()
-    assert walk.beaten(5).subscribed_topic_regex is None
+    assert walk.on_heartbeat_response(5).subscribed_topic_regex is None
     walk.its.subscribe(Subscription.to(TopicPattern("u.*")), walk.now)
-    assert walk.beaten(5).subscribed_topic_regex == "u.*"
+    assert walk.on_heartbeat_response(5).subscribed_topic_regex == "u.*"
     walk.its.subscribe(Subscription.to("t"), walk.now)
-    request = walk.beaten(5)
+    request = walk.on_heartbeat_response(5)
     assert (request.subscribed_topic_names, request.subscribed_topic_regex) == (["t"], "")
-    assert walk.beaten(5).subscribed_topic_regex is None
+    assert walk.on_heartbeat_response(5).subscribed_topic_regex is None
 
 
 def test_a_pattern_of_the_broker_needs_version_1() -> None:
@@ -124,16 +124,16 @@ def test_the_member_id_is_its_own_from_version_1_on() -> None:
     assert len(Uuid.parse(member_id)) == 16
     walk = Walk().to(JOINING)
     lost = walk.beat()
-    walk.its.beaten(lost, RequestTimeoutError("late"), walk.now)
+    walk.its.on_heartbeat_response(lost, RequestTimeoutError("late"), walk.now)
     assert walk.beat().request.member_id == lost.request.member_id
     assert Walk().to(STABLE).its.member_id != Walk().to(STABLE).its.member_id
 
 
 def test_the_member_id_is_the_brokers_in_version_0() -> None:
     walk = Walk(version=0).to(JOINING)
-    assert walk.beaten(1, [], member_id="given").member_id == ""
+    assert walk.on_heartbeat_response(1, [], member_id="given").member_id == ""
     walk.take_on()
-    assert walk.beaten(1).member_id == "given"
+    assert walk.on_heartbeat_response(1).member_id == "given"
     assert walk.its.member_id == "given"
 
 

@@ -25,7 +25,7 @@ def test_an_instance_id_that_is_not_released_is_waited_for() -> None:
     while walk.now < begun + 8:  # another try may be a second later
         assert walk.refused("UNRELEASED_INSTANCE_ID") is Meaning.UNRELEASED
         assert walk.phase is JOINING
-    walk.beaten(1, [])
+    walk.on_heartbeat_response(1, [])
     assert walk.phase is RECONCILING
 
 
@@ -52,7 +52,7 @@ def test_an_instance_id_that_is_its_own_is_released_first() -> None:
     its = release.request
     assert (its.member_id, its.member_epoch, its.instance_id) == (walk.its.member_id, -2, "i")
     walk.answered(release, -2)
-    assert walk.beaten(6, [T0]).member_epoch == 0
+    assert walk.on_heartbeat_response(6, [T0]).member_epoch == 0
     assert walk.phase is RECONCILING
 
 
@@ -74,8 +74,8 @@ def test_an_instance_id_that_a_lost_answer_gave() -> None:
     walk.refused("UNRELEASED_INSTANCE_ID")
     assert walk.refused(BrokerConnectionError("a test")) is Meaning.FIND_COORDINATOR
     assert walk.beat().request.member_epoch == -2
-    walk.beaten(-2)
-    assert walk.beaten(1, [T0]).member_epoch == 0
+    walk.on_heartbeat_response(-2)
+    assert walk.on_heartbeat_response(1, [T0]).member_epoch == 0
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_an_instance_id_that_a_lost_answer_gave() -> None:
 )
 def test_a_group_of_the_other_kind(name: str, is_certain: bool) -> None:
     walk = Walk(may_change=True).to(JOINING)
-    assert walk.refused(name) is Meaning.OTHER_KIND
+    assert walk.refused(name) is Meaning.OTHER_PROTOCOL
     walk.give_up()
     assert walk.step() is None
     assert walk.phase is FATAL
@@ -139,7 +139,7 @@ def test_a_classic_group_in_a_rebalance_is_converted_later(name: str, words: str
     assert walk.now > begun + 1.5  # with a wait that grows
     told = [level for level, text, _ in walk.its.news if "can be converted" in text]
     assert told == [logging.WARNING]
-    walk.beaten(1, [])
+    walk.on_heartbeat_response(1, [])
     assert walk.phase is RECONCILING
 
 
@@ -160,7 +160,7 @@ def test_a_classic_group_that_is_never_converted(name: str, words: str) -> None:
 @pytest.mark.parametrize("words", NEVER)
 def test_a_group_that_may_not_be_converted_is_told_at_once(words: str) -> None:
     walk = Walk(group_protocol="consumer").to(JOINING)
-    assert walk.refused("GROUP_ID_NOT_FOUND", words) is Meaning.OTHER_KIND
+    assert walk.refused("GROUP_ID_NOT_FOUND", words) is Meaning.OTHER_PROTOCOL
     assert isinstance(walk.its.error, BrokerResponseError)
     assert words in str(walk.its.error)
 
@@ -182,7 +182,7 @@ def test_what_was_read_is_lost_when_the_protocol_is_turned_off() -> None:
 
 def test_a_fault_while_it_gives_up_has_it_lose_that() -> None:
     walk = Walk().to(STABLE, T0, T1)
-    walk.beaten(5, [T0])
+    walk.on_heartbeat_response(5, [T0])
     walk.step()
     walk.its.fail(error("INVALID_REQUEST"), walk.now, leaves=True)
     assert walk.give_up() == Revoke(frozenset([T0, T1]), True, walk.now)

@@ -7,9 +7,9 @@ from itertools import product
 import pytest
 
 from kproto.client.groups.consumer.phases import (
-    BEATING,
-    COMMITTING,
-    GOING,
+    ACCEPTING_COMMITS,
+    HEARTBEATING,
+    LEAVING_PHASES,
     TRANSITIONS,
     Event,
     Phase,
@@ -22,14 +22,14 @@ def test_every_row(phase: Phase, event: Event) -> None:
     following = TRANSITIONS.get((phase, event))
     if phase is Phase.FATAL:
         assert following is None
-    elif event is Event.PART:
+    elif event is Event.LEAVE_REQUESTED:
         assert following in (None, Phase.PREPARE_LEAVING)
-        assert (following is None) is (phase in GOING)
+        assert (following is None) is (phase in LEAVING_PHASES)
     elif event is Event.FENCED:
         expected = {
             Phase.JOINING: Phase.JOINING,
             Phase.PREPARE_LEAVING: Phase.PREPARE_LEAVING,
-        }.get(phase, Phase.FENCED if phase in BEATING else None)
+        }.get(phase, Phase.FENCED if phase in HEARTBEATING else None)
         assert following is expected
     elif following is not None:
         assert following is not phase
@@ -42,5 +42,5 @@ def test_every_phase_is_reached_and_but_the_last_is_left() -> None:
 
 def test_a_member_commits_whenever_it_has_an_epoch() -> None:
     """In contrast to a classic one, which waits for the end of a rebalance."""
-    assert COMMITTING == BEATING
-    assert {Phase.PREPARE_LEAVING} == BEATING & GOING
+    assert ACCEPTING_COMMITS == HEARTBEATING
+    assert {Phase.PREPARE_LEAVING} == HEARTBEATING & LEAVING_PHASES

@@ -73,7 +73,7 @@ async def test_auto_joins_a_live_classic_group_as_one_of_it(state: str) -> None:
     async with a_setting() as its:
         its.group.state = state
         assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
-        assert its.beats == []
+        assert its.heartbeat_due == []
         await its.member.leave(True)
         assert len(its.asked(LeaveGroupRequest)) == 1
 
@@ -172,7 +172,7 @@ async def test_a_cluster_that_has_it_turned_off() -> None:
     async with a_setting() as its:
         its.group.errors[ConsumerGroupHeartbeatRequest] = ["UNSUPPORTED_VERSION"] * 9
         assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
-        assert len(its.beats) == 1
+        assert len(its.heartbeat_due) == 1
 
 
 @pytest.mark.parametrize("name", ["GROUP_ID_NOT_FOUND", "INCONSISTENT_GROUP_PROTOCOL"])
@@ -231,7 +231,7 @@ async def test_a_group_of_neither_kind_is_an_error() -> None:
         its.member.start()
         await its.pass_until(lambda: its.its.error is not None, 1)
         assert "no group of consumers" in str(its.its.error)
-        assert len(its.beats) == 2
+        assert len(its.heartbeat_due) == 2
 
 
 async def test_the_group_is_looked_at_again_when_the_membership_was_lost() -> None:

@@ -104,7 +104,7 @@ class Walk:
 
     def beat(self) -> Beat:
         """Send the next heartbeat, at its time."""
-        if not self.its.beats(self.now):
+        if not self.its.heartbeat_due(self.now):
             self.now = self.its.next_at(self.now)
         beat = self.its.heartbeat(self.version, self.now)
         assert beat is not None
@@ -115,15 +115,17 @@ class Walk:
     ) -> None:
         """It is answered, and these are assigned."""
         self.now += took
-        assert self.its.beaten(beat, answer_of(epoch, places), self.now) is None
+        assert self.its.on_heartbeat_response(beat, answer_of(epoch, places), self.now) is None
 
-    def beaten(
+    def on_heartbeat_response(
         self, epoch: int, places: Iterable[tuple[str | Uuid, int]] | None = None, **more: Any
     ) -> ConsumerGroupHeartbeatRequest:
         """A heartbeat is sent and answered."""
         beat = self.beat()
         self.now += 0.1
-        assert self.its.beaten(beat, answer_of(epoch, places, **more), self.now) is None
+        assert (
+            self.its.on_heartbeat_response(beat, answer_of(epoch, places, **more), self.now) is None
+        )
         return beat.request
 
     def refused(self, what: str | KprotoError, words: str = "why") -> Meaning | None:
@@ -131,9 +133,9 @@ class Walk:
         beat = self.beat()
         self.now += 0.1
         if isinstance(what, KprotoError):
-            return self.its.beaten(beat, what, self.now)
+            return self.its.on_heartbeat_response(beat, what, self.now)
         response = ConsumerGroupHeartbeatResponse(error_code=code_of(what), error_message=words)
-        return self.its.beaten(beat, response, self.now)
+        return self.its.on_heartbeat_response(beat, response, self.now)
 
     def take_on(self) -> ApplyAssignment:
         step = self.step()
@@ -146,13 +148,13 @@ class Walk:
         self.owned -= step.revoked
         assert self.owned.isdisjoint(step.added)
         self.owned.update(step.added)
-        self.its.taken_on(step, self.now)
+        self.its.on_assignment_applied(step, self.now)
 
     def give_up(self) -> Revoke:
         step = self.step()
         assert isinstance(step, Revoke)
         self.owned -= step.places
-        self.its.given_up(self.now)
+        self.its.on_revoked(self.now)
         return step
 
     def leave(self) -> LeaveByHeartbeat:
@@ -169,11 +171,11 @@ class Walk:
             case Phase.JOINING:
                 self.prepare()
             case Phase.RECONCILING:
-                self.to(Phase.JOINING).beaten(5, places)
+                self.to(Phase.JOINING).on_heartbeat_response(5, places)
             case Phase.ACKNOWLEDGING:
                 self.to(Phase.RECONCILING, *places).take_on()
             case Phase.STABLE:
-                self.to(Phase.ACKNOWLEDGING, *places).beaten(5)
+                self.to(Phase.ACKNOWLEDGING, *places).on_heartbeat_response(5)
             case Phase.FENCED:
                 self.to(Phase.STABLE, *places).refused("FENCED_MEMBER_EPOCH")
             case Phase.PREPARE_LEAVING:
@@ -181,13 +183,13 @@ class Walk:
             case Phase.LEAVING:
                 self.to(Phase.PREPARE_LEAVING, *places).give_up()
             case Phase.STALE:
-                assert self.to(Phase.STABLE, *places).its.late(self.now)
+                assert self.to(Phase.STABLE, *places).its.on_poll_timeout(self.now)
                 self.out()
             case Phase.UNSUBSCRIBED:
                 self.to(Phase.LEAVING, *places).leave()
             case Phase.FATAL:
                 self.to(Phase.STABLE, *places)
-                self.its.part("a test", self.now, leaves=True, ends=True)
+                self.its.begin_leave("a test", self.now, leaves=True, ends=True)
                 self.out()
         assert self.phase is phase
         return self

@@ -1,4 +1,4 @@
-"""Columns of events become the records that the binding writes, and are read again as they were."""
+"""Columns of events become the binding's records, and are read again unchanged."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ PLAIN = {
 }
 
 
-def test_the_fast_way_writes_what_the_binding_writes() -> None:
+def test_fast_path_equals_the_binding() -> None:
     event = CloudEvent(
         id="1",
         source="/s",
@@ -131,7 +131,7 @@ def test_the_fast_way_writes_what_the_binding_writes() -> None:
     assert sorted(headers) == sorted(record.headers)
 
 
-def test_a_record_that_is_no_event_goes_out_as_it_was() -> None:
+def test_row_with_an_error_is_written_as_its_record() -> None:
     headers = [{"key": "other", "value": b"h"}, {"key": "ce_id", "value": None}]
     row = {"error": "no event", "value": b"\xff", "headers": headers, "key": None}
     fetched = written([row, PLAIN], "binary")
@@ -141,8 +141,8 @@ def test_a_record_that_is_no_event_goes_out_as_it_was() -> None:
     assert second["id"] == "1"
 
 
-def test_headers_that_say_what_the_columns_say_go_out_as_they_are() -> None:
-    """In their order, and with the time as it was written; not where a column was changed."""
+def test_headers_that_match_the_columns_are_kept() -> None:
+    """In their order, and with the original text of the time; not if a column was changed."""
     headers = [
         ("content-type", b"application/json"),
         ("ce_time", b"2013-01-01T11:15:00.120+01:00"),
@@ -174,7 +174,7 @@ def test_headers_that_say_what_the_columns_say_go_out_as_they_are() -> None:
     assert data.value == b"changed"
 
 
-def test_headers_that_are_no_attributes_are_kept() -> None:
+def test_headers_without_attributes_are_kept() -> None:
     headers = [{"key": "mine", "value": b"1"}, {"key": "CE_type", "value": b"old"}]
     rows = [{**PLAIN, "headers": headers}, {**PLAIN, "subject": "ä", "headers": headers}]
     for mode in ("binary", "structured"):
@@ -189,7 +189,7 @@ def test_headers_that_are_no_attributes_are_kept() -> None:
 @pytest.mark.parametrize("mode", ["binary", "structured"])
 @pytest.mark.parametrize("version", ["0.1", "0.2", "0.3", "1.0"])
 def test_an_event_keeps_its_version(mode: str, version: str) -> None:
-    """Each names the schema and the content type in its own way."""
+    """Each version has its own names of the schema and the content type."""
     row = {name: PLAIN[name] for name in ("id", "source", "type")}
     row |= {"specversion": version, "dataschema": "http://u", "data": b"x"}
     row["datacontenttype"] = "text/plain"
@@ -200,14 +200,14 @@ def test_an_event_keeps_its_version(mode: str, version: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["binary", "structured"])
-def test_an_extension_that_is_null_is_none(mode: str) -> None:
+def test_null_extension_is_omitted(mode: str) -> None:
     row = {**PLAIN, "extensions": {"a": None, "b": "1"}}
     (found,) = read(written([row], mode))
     assert found["extensions"] == [("b", "1")]
 
 
 @pytest.mark.parametrize("mode", ["binary", "structured"])
-def test_an_extension_that_a_map_has_twice_is_refused(mode: Any) -> None:
+def test_duplicate_extension_is_refused(mode: Any) -> None:
     rows = table([PLAIN, {**PLAIN, "extensions": {"a": "1", "b": "2"}}])
     twice = pa.array([None, [("a", "1"), ("a", "2")]], rows.schema.field("extensions").type)
     at = rows.schema.get_field_index("extensions")
@@ -222,7 +222,7 @@ NO_TEXT = pa.array([b"a", b"\xff\xfe"], pa.binary())
 
 @pytest.mark.parametrize("mode", ["binary", "structured"])
 @pytest.mark.parametrize("column", ["id", "subject"])
-def test_text_that_is_none_is_told_with_its_row(mode: Any, column: str) -> None:
+def test_text_that_is_no_utf8_names_its_row(mode: Any, column: str) -> None:
     rows = table([{**PLAIN, "subject": "s"}, {**PLAIN, "subject": "s"}])
     text = pa.Array.from_buffers(pa.string(), 2, NO_TEXT.buffers())
     at = rows.schema.get_field_index(column)
@@ -234,9 +234,7 @@ def test_text_that_is_none_is_told_with_its_row(mode: Any, column: str) -> None:
 @pytest.mark.parametrize("mode", ["binary", "structured"])
 @pytest.mark.parametrize("wrong", [[None], [{"key": None, "value": b"1"}]])
 @pytest.mark.parametrize("error", [None, "no event"])
-def test_a_header_without_a_key_is_told_with_its_row(
-    mode: Any, wrong: list[Any], error: str | None
-) -> None:
+def test_header_without_a_key_names_its_row(mode: Any, wrong: list[Any], error: str | None) -> None:
     good = [{"key": "k", "value": b"1"}]
     rows = [{**PLAIN, "headers": good}, PLAIN, {**PLAIN, "headers": good + wrong, "error": error}]
     with pytest.raises(UnwritableEventError, match="key of a header is null") as caught:
@@ -246,7 +244,7 @@ def test_a_header_without_a_key_is_told_with_its_row(
 
 @pytest.mark.parametrize("mode", ["binary", "structured"])
 @pytest.mark.parametrize("days", [-719_163, 2_932_897])
-def test_a_time_that_python_does_not_know_is_told_with_its_row(mode: Any, days: int) -> None:
+def test_time_outside_of_datetime_names_its_row(mode: Any, days: int) -> None:
     rows = table([PLAIN, {**PLAIN, "time": datetime(2024, 1, 1, tzinfo=UTC)}])
     far = pa.array([None, days * 86_400_000_000], pa.int64())
     at = rows.schema.get_field_index("time")
@@ -257,8 +255,8 @@ def test_a_time_that_python_does_not_know_is_told_with_its_row(mode: Any, days: 
 
 
 @pytest.mark.parametrize("mode", ["binary", "structured"])
-def test_a_value_is_not_passed_over(mode: Any) -> None:
-    """It is that of a record that is no event; what an event is about is its data."""
+def test_value_of_an_event_is_refused(mode: Any) -> None:
+    """Only a row with an error has a value; the data of an event is in `data`."""
     rows = [PLAIN, {**PLAIN, "value": b"kept", "error": "no event"}, {**PLAIN, "value": b"lost"}]
     with pytest.raises(UnwritableEventError, match="column data") as caught:
         records_of_events(table(rows), mode)
@@ -281,13 +279,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         ("binary", {"datacontenttype": "application/cloudevents+json"}, "cloudevents"),
     ],
 )
-def test_what_is_no_event_is_told_with_its_row(mode: str, wrong: dict[str, Any], what: str) -> None:
+def test_invalid_event_names_its_row(mode: str, wrong: dict[str, Any], what: str) -> None:
     with pytest.raises(UnwritableEventError, match=what) as caught:
         records_of_events(table([PLAIN, PLAIN | wrong]), mode)  # type: ignore[arg-type]
     assert caught.value.row == 1
 
 
-def test_nothing_is_nothing() -> None:
+def test_empty_batch() -> None:
     found = records_of_events(table([PLAIN]).slice(1), "binary")
     assert (len(found.keys), len(found.headers.counts)) == (0, 0)
     assert found.keys.type == RECORD_SCHEMA.field("key").type

@@ -1,4 +1,4 @@
-"""Offset JSON: what is asked for, and what that is in a log."""
+"""Offset JSON is parsed, and resolved against the offsets of a log."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from kproto_pipeline.spark.options.offset_spec import (
     EARLIEST,
     LATEST,
-    concrete_offsets,
     parse_offset_spec,
+    resolve_offsets,
 )
 
 from kproto.wire.errors import ConfigurationError
@@ -20,7 +20,7 @@ LOG_START = {("a", 0): 10, ("a", 1): 0, ("b", 0): 0}
 LOG_END = {("a", 0): 30, ("a", 1): 0, ("b", 0): 5}
 
 
-def test_words_and_json_are_read() -> None:
+def test_words_and_json_are_parsed() -> None:
     assert parse_offset_spec("startingOffsets", "Earliest", refused="latest") == EARLIEST
     assert parse_offset_spec("endingOffsets", "latest", refused="earliest") == LATEST
     text = '{"a": {"0": 23, "1": -2}, "b": {"0": 0}}'
@@ -52,7 +52,7 @@ def test_words_and_json_are_read() -> None:
         ('{"a": {"0": -1}}', r"a-0 cannot be -1 \(latest\)"),
     ],
 )
-def test_a_wrong_offset_json_names_option_and_fault(text: str, what: str) -> None:
+def test_wrong_offset_json_names_option_and_fault(text: str, what: str) -> None:
     with pytest.raises(ConfigurationError, match=what) as caught:
         parse_offset_spec("startingOffsets", text, refused="latest")
     assert str(caught.value).startswith("startingOffsets")
@@ -73,19 +73,19 @@ def test_offset_json_round_trips(offsets: dict[str, dict[int, int]]) -> None:
     assert parsed == {(t, p): o for t, of in usable.items() for p, o in of.items()}
 
 
-def test_sentinels_become_offsets_of_the_log() -> None:
+def test_sentinels_are_resolved_to_log_offsets() -> None:
     parts = list(LOG_END)
-    assert concrete_offsets("endingOffsets", LATEST, parts, LOG_START, LOG_END) == LOG_END
+    assert resolve_offsets("endingOffsets", LATEST, parts, LOG_START, LOG_END) == LOG_END
     spec = {("a", 0): 12, ("a", 1): EARLIEST, ("b", 0): LATEST}
-    assert concrete_offsets("endingOffsets", spec, parts, LOG_START, LOG_END) == {
+    assert resolve_offsets("endingOffsets", spec, parts, LOG_START, LOG_END) == {
         ("a", 0): 12,
         ("a", 1): 0,
         ("b", 0): 5,
     }
 
 
-def test_offsets_must_name_exactly_what_is_read() -> None:
+def test_offsets_for_other_partitions_are_an_error() -> None:
     with pytest.raises(ConfigurationError, match="missing a-1, b-0; not read c-7"):
-        concrete_offsets(
+        resolve_offsets(
             "startingOffsets", {("a", 0): 1, ("c", 7): 1}, list(LOG_END), LOG_START, LOG_END
         )

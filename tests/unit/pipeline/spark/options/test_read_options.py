@@ -1,12 +1,13 @@
-"""Options carry the names of Spark's JVM connector; what is wrong is named, secrets are not."""
+"""Options of a read have the connector's names; errors name the option, and show no secret."""
 
 from __future__ import annotations
 
 import pytest
 from kproto_pipeline.spark.options.errors import OptionError
 from kproto_pipeline.spark.options.offset_spec import EARLIEST, LATEST
-from kproto_pipeline.spark.options.read_options import Selection, parse_read_options
-from kproto_pipeline.spark.options.time_spec import TimeSpec
+from kproto_pipeline.spark.options.option_table import parse_read_options
+from kproto_pipeline.spark.options.timestamp_spec import TimestampSpec
+from kproto_pipeline.spark.options.topic_selection import TopicSelection
 
 GIVEN = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "flights"}
 
@@ -17,20 +18,20 @@ def test_defaults_are_those_of_the_connector() -> None:
         "bootstrap.servers": "localhost:9092",
         "client.id": "kproto-spark",
     }
-    assert options.selection == Selection(topics=("flights",))
-    assert (options.starting, options.ending) == (EARLIEST, LATEST)
+    assert options.selection == TopicSelection(topics=("flights",))
+    assert (options.starting_offsets, options.ending_offsets) == (EARLIEST, LATEST)
     assert not options.include_headers
     assert options.fail_on_data_loss
     assert options.min_partitions is None
 
 
-def test_clients_get_the_properties_that_are_theirs() -> None:
+def test_kafka_options_are_passed_to_the_client() -> None:
     given = GIVEN | {"kafka.client.id": "me", "kafka.request.timeout.ms": "7"}
     client = parse_read_options(given).client.client()
     assert (client.settings.client_id, client.settings.request_timeout_ms) == ("me", 7)
 
 
-def test_names_are_taken_in_any_case() -> None:
+def test_option_names_ignore_case() -> None:
     options = parse_read_options(
         {
             "KAFKA.BOOTSTRAP.SERVERS": "a:1, b:2",
@@ -43,13 +44,13 @@ def test_names_are_taken_in_any_case() -> None:
     )
     assert dict(options.client.properties)["bootstrap.servers"] == "a:1, b:2"
     assert options.selection.partitions == (("t", 0), ("t", 2), ("u", 1))
-    assert options.starting == {("t", 0): 5, ("t", 2): EARLIEST, ("u", 1): 0}
+    assert options.starting_offsets == {("t", 0): 5, ("t", 2): EARLIEST, ("u", 1): 0}
     assert (options.include_headers, options.cloud_events) == (True, True)
     assert options.min_partitions == 8
 
 
 @pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "minOffsetsPerTrigger"])
-def test_limits_of_a_stream_are_taken_in_a_batch_and_told(
+def test_stream_limits_in_a_batch_are_parsed_with_a_warning(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     parse_read_options({**GIVEN, name: "5"})
@@ -87,7 +88,7 @@ def test_limits_of_a_stream_are_taken_in_a_batch_and_told(
         ({"endingOffsets": '{"t": {"0": -2}}'}, "option endingOffsets: t-0 cannot be -2"),
     ],
 )
-def test_a_wrong_option_is_named(changed: dict[str, str], what: str) -> None:
+def test_wrong_option_of_a_batch_is_named(changed: dict[str, str], what: str) -> None:
     with pytest.raises(OptionError, match=what) as caught:
         parse_read_options(GIVEN | changed)
     assert "hunter2" not in str(caught.value)
@@ -107,14 +108,14 @@ def test_a_wrong_option_is_named(changed: dict[str, str], what: str) -> None:
         ({"commitOffsets": "true"}, "commitOffsets needs kafka.group.id"),
     ],
 )
-def test_a_wrong_option_of_a_stream_is_named(changed: dict[str, str], what: str) -> None:
+def test_wrong_option_of_a_stream_is_named(changed: dict[str, str], what: str) -> None:
     with pytest.raises(OptionError, match=what):
         parse_read_options(GIVEN | changed, streaming=True)
 
 
-def test_a_stream_starts_at_the_end_of_the_log() -> None:
+def test_stream_starts_at_latest_by_default() -> None:
     options = parse_read_options(GIVEN, streaming=True)
-    assert options.starting == LATEST
+    assert options.starting_offsets == LATEST
     assert options.max_trigger_delay_ms == 900_000
 
 
@@ -126,22 +127,24 @@ def test_durations_are_those_of_spark(text: str, ms: int) -> None:
     assert options.max_trigger_delay_ms == ms
 
 
-def test_of_the_ways_to_start_the_first_of_the_connector_counts() -> None:
+def test_starting_options_have_the_connectors_precedence() -> None:
     given = GIVEN | {
         "startingOffsets": "earliest",
         "startingOffsetsByTimestamp": '{"flights": {"0": 5}}',
         "endingOffsetsByTimestamp": '{"flights": {"0": 9}}',
     }
     options = parse_read_options(given)
-    assert options.starting == TimeSpec("startingOffsetsByTimestamp", {("flights", 0): 5})
-    assert options.ending == TimeSpec("endingOffsetsByTimestamp", {("flights", 0): 9})
+    assert options.starting_offsets == TimestampSpec(
+        "startingOffsetsByTimestamp", {("flights", 0): 5}
+    )
+    assert options.ending_offsets == TimestampSpec("endingOffsetsByTimestamp", {("flights", 0): 9})
     options = parse_read_options(given | {"startingTimestamp": "7"})
-    assert options.starting == TimeSpec("startingTimestamp", 7)
+    assert options.starting_offsets == TimestampSpec("startingTimestamp", 7)
 
 
 @pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets", "assign"])
-def test_a_topic_that_is_named_twice_is_an_error(option: str) -> None:
-    """Of two objects of one name `json` takes the last, and the first would be gone."""
+def test_duplicate_topic_in_json_is_an_error(option: str) -> None:
+    """`json` alone would keep the last of two equal names."""
     one = "[0]" if option == "assign" else '{"0": 0}'
     options = {"kafka.bootstrap.servers": "h:1", "subscribe": "t1"}
     if option == "assign":
@@ -151,7 +154,7 @@ def test_a_topic_that_is_named_twice_is_an_error(option: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["9" * 5_000, "1" * 20], ids=len)
-def test_a_number_beyond_all_bounds_is_named(value: str) -> None:
+def test_huge_number_is_an_error(value: str) -> None:
     with pytest.raises(OptionError, match="option minPartitions is"):
         parse_read_options(
             {"kafka.bootstrap.servers": "h:1", "subscribe": "t", "minPartitions": value}
@@ -169,25 +172,25 @@ DEEP, LONG = "[" * 100_000, '{"t": [' + "9" * 5_000 + "]}"
         pytest.param(LONG, id="long"),
     ],
 )
-def test_a_wrong_assignment_is_named(assign: str) -> None:
+def test_wrong_assign_is_an_error(assign: str) -> None:
     with pytest.raises(OptionError, match="option assign is"):
         parse_read_options({"kafka.bootstrap.servers": "h:1", "assign": assign})
 
 
-def test_a_wrong_pattern_is_named() -> None:
+def test_wrong_subscribe_pattern_is_an_error() -> None:
     with pytest.raises(OptionError, match=r"option subscribePattern: .* no regular expression"):
         parse_read_options({"kafka.bootstrap.servers": "h:1", "subscribePattern": "("})
 
 
-def test_what_to_read_from_where_must_be_said() -> None:
+def test_brokers_and_topics_are_required() -> None:
     with pytest.raises(OptionError, match=r"kafka\.bootstrap\.servers is missing"):
         parse_read_options({"subscribe": "t"})
     with pytest.raises(OptionError, match="given: none"):
         parse_read_options({"kafka.bootstrap.servers": "h:1"})
 
 
-def test_the_names_that_librdkafka_has_count() -> None:
+def test_librdkafka_names_are_aliases() -> None:
     given = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "t"}
     names = {"kafka.fetch.message.max.bytes": "100000", "kafka.fetch.wait.max.ms": "50"}
     options = parse_read_options(given | names)
-    assert (options.fetch_max_bytes, options.fetch_wait_ms) == (100_000, 50)
+    assert (options.max_partition_fetch_bytes, options.fetch_max_wait_ms) == (100_000, 50)

@@ -1,20 +1,20 @@
-"""Options of the sink: the connector's names; what would change a row or a promise is refused."""
+"""Options of the sink: properties that would change a row or a guarantee are refused."""
 
 from __future__ import annotations
 
 import pytest
 from kproto_pipeline.spark.options.errors import OptionError
-from kproto_pipeline.spark.options.write_options import BATCH_BYTES, parse_write_options
+from kproto_pipeline.spark.options.option_table import parse_write_options
 
 GIVEN = {"kafka.bootstrap.servers": "localhost:9092"}
 
 
 def test_defaults() -> None:
     options = parse_write_options(GIVEN)
-    assert (options.topic, options.cloud_events, options.batch_bytes) == (None, None, BATCH_BYTES)
+    assert (options.topic, options.cloud_events, options.batch_bytes) == (None, None, 1_000_000)
 
 
-def test_names_are_taken_in_any_case() -> None:
+def test_option_names_ignore_case() -> None:
     options = parse_write_options(
         {"KAFKA.Bootstrap.Servers": "a:1", "TOPIC": "T", "cloudevents": "Structured"}
     )
@@ -26,11 +26,11 @@ def test_names_are_taken_in_any_case() -> None:
     ("text", "mode"),
     [("true", "binary"), ("binary", "binary"), ("structured", "structured"), ("false", None)],
 )
-def test_the_mode_of_events(text: str, mode: str | None) -> None:
+def test_content_mode_of_events_is_parsed(text: str, mode: str | None) -> None:
     assert parse_write_options({**GIVEN, "cloudEvents": text}).cloud_events == mode
 
 
-def test_a_producer_begins_with_its_properties() -> None:
+def test_kafka_options_are_passed_to_the_producer() -> None:
     options = parse_write_options(
         {
             **GIVEN,
@@ -52,7 +52,7 @@ def test_a_producer_begins_with_its_properties() -> None:
     }
 
 
-def test_what_spark_hands_over_besides_is_passed_over() -> None:
+def test_options_of_spark_are_ignored() -> None:
     spark = {"checkpointLocation": "/c", "path": "p", "queryName": "q"}
     assert parse_write_options({**GIVEN, **spark}) == parse_write_options(GIVEN)
 
@@ -73,12 +73,12 @@ def test_what_spark_hands_over_besides_is_passed_over() -> None:
         ({"kafka.max.in.flight": "6"}, "kafka.max.in.flight is '6'; .*1 to 5"),
     ],
 )
-def test_what_is_wrong_is_named(changed: dict[str, str], what: str) -> None:
+def test_wrong_value_is_named(changed: dict[str, str], what: str) -> None:
     with pytest.raises(OptionError, match=what):
         parse_write_options({**GIVEN, **changed})
 
 
-def test_a_broker_is_needed() -> None:
+def test_bootstrap_servers_are_required() -> None:
     with pytest.raises(OptionError, match=r"kafka\.bootstrap\.servers is missing"):
         parse_write_options({"topic": "t"})
 

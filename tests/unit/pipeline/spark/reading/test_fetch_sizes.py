@@ -1,4 +1,4 @@
-"""A small range of a long log is fetched by the size that its records had before."""
+"""The first fetch of a small range is limited by the size of earlier records."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.planning.ranges import OffsetRange
+from kproto_pipeline.spark.options.option_table import parse_read_options
+from kproto_pipeline.spark.planning.offset_ranges import OffsetRange
 from kproto_pipeline.spark.reading import fetch_sizes
-from kproto_pipeline.spark.reading.fetch_sizes import first_fetch_bytes, note_size
-from kproto_pipeline.spark.reading.read_ahead import read_ahead
+from kproto_pipeline.spark.reading.fetch_sizes import first_fetch_bytes, record_fetch_size
+from kproto_pipeline.spark.reading.range_fetcher import fetch_ranges
 
 from tests.unit.client.scripted_broker import ScriptedBroker
 from tests.unit.client.scripted_log import ScriptedLog, batch
@@ -24,33 +24,33 @@ def nothing_known() -> None:
     fetch_sizes._bytes_of_offset.clear()
 
 
-def test_of_an_unknown_topic_all_there_is_room_for() -> None:
+def test_first_fetch_of_an_unknown_topic_has_full_size() -> None:
     assert first_fetch_bytes(OffsetRange("t", 0, 0, 10), MIB) == MIB
 
 
-def test_twice_of_what_the_batches_before_the_end_took() -> None:
+def test_first_fetch_is_twice_the_estimated_size() -> None:
     records = batch(0, [b"v" * 936] * 10) + batch(10, [b"more"] * 1_000)
     first = len(batch(0, [b"v" * 936] * 10))
-    note_size("t", records, 10, 10)
+    record_fetch_size("t", records, 10, 10)
     assert first_fetch_bytes(OffsetRange("t", 1, 5, 105), MIB) == (64 << 10) + 2 * first * 10
     assert first_fetch_bytes(OffsetRange("t", 1, 0, 100_000), MIB) == MIB
     assert first_fetch_bytes(OffsetRange("u", 1, 0, 1), MIB) == MIB, "another topic"
 
 
 @given(records=st.binary(max_size=100), offsets=st.integers(1, 1000), end=st.integers(0, 2**63))
-def test_noise_is_a_size_too(records: bytes, offsets: int, end: int) -> None:
-    note_size("t", records, offsets, end)
+def test_random_bytes_give_a_size(records: bytes, offsets: int, end: int) -> None:
+    record_fetch_size("t", records, offsets, end)
     assert 0 <= first_fetch_bytes(OffsetRange("t", 0, 0, 1_000), 100) <= 100
 
 
-def test_topics_are_not_remembered_without_end() -> None:
+def test_number_of_remembered_topics_is_bounded() -> None:
     for number in range(2_500):
-        note_size(f"t{number}", b"", 1, 1)
+        record_fetch_size(f"t{number}", b"", 1, 1)
     assert len(fetch_sizes._bytes_of_offset) <= 1_000
 
 
-async def test_the_first_fetch_of_a_range_is_small_and_those_behind_it_are_not() -> None:
-    """Where the records have grown meanwhile, one more fetch brings what is left."""
+async def test_only_the_first_fetch_of_a_range_is_small() -> None:
+    """If the records have grown meanwhile, another fetch reads the rest."""
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)
         for offset in range(20):
@@ -63,7 +63,7 @@ async def test_the_first_fetch_of_a_range_is_small_and_those_behind_it_are_not()
             """The sizes of the fetches of one range."""
             log.fetches.clear()
             ranges = [OffsetRange("t", 0, start, end)]
-            await asyncio.to_thread(list, read_ahead(options, ranges))
+            await asyncio.to_thread(list, fetch_ranges(options, ranges))
             return [each.topics[0].partitions[0].partition_max_bytes for each in log.fetches]
 
         assert await asked(0, 5) == [8 * MIB]

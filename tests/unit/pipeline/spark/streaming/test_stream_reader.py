@@ -1,4 +1,4 @@
-"""What a stream plans, called as Spark calls it, on logs that are plain data."""
+"""The plan of a stream, called in Spark's order, on logs that are plain data."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from kproto_pipeline.columns import RECORD_SCHEMA
 from kproto_pipeline.spark.options.errors import OptionError
-from kproto_pipeline.spark.options.read_options import parse_read_options
-from kproto_pipeline.spark.planning.asking import starting_offsets
-from kproto_pipeline.spark.planning.log_state import LogState
-from kproto_pipeline.spark.planning.ranges import DataLossError
+from kproto_pipeline.spark.options.option_table import parse_read_options
+from kproto_pipeline.spark.planning.offset_ranges import DataLossError, LogOffsets
+from kproto_pipeline.spark.planning.offset_reader import starting_offsets
 from kproto_pipeline.spark.streaming import stream_reader
 from kproto_pipeline.spark.streaming.stream_reader import KprotoStreamReader
 
@@ -25,17 +24,17 @@ A, B = ("t", 0), ("t", 1)
 
 
 class Logs:
-    """The logs as they are now, and how often they were asked for."""
+    """The log offsets of now, and how often they were listed."""
 
     def __init__(self) -> None:
         self.asked = 0
-        self.now = LogState({}, {}, {})
+        self.now = LogOffsets({}, {}, {})
         self.by_time: dict[Any, int] | None = None
         self.lags = 0  # how many more answers are of a leader that is behind
 
     def are(self, latest: dict[Any, int], ids: Uuid = ZERO_UUID, **earliest: int) -> None:
         first = {part: earliest.get(f"p{part[1]}", 0) for part in latest}
-        self.now = LogState(dict.fromkeys(latest, ids), first, latest)
+        self.now = LogOffsets(dict.fromkeys(latest, ids), first, latest)
 
     async def retrying(self, operation: Callable[[], Awaitable[Any]]) -> Any:
         return await operation()
@@ -45,27 +44,29 @@ class Logs:
 def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
     found = Logs()
 
-    async def state(client: Any, options: Any, *, skip_missing: bool, patiently: bool) -> LogState:
+    async def state(
+        client: Any, options: Any, *, skip_missing: bool, await_topics: bool
+    ) -> LogOffsets:
         assert skip_missing
         found.asked += 1
         if found.lags:
             found.lags -= 1
             if not found.lags:
                 found.are({A: 110})
-                return LogState(found.now.topic_ids, {A: 0}, {A: 90})
+                return LogOffsets(found.now.topic_ids, {A: 0}, {A: 90})
         return found.now
 
     async def starts(client: Any, options: Any, now: Any) -> Any:
         return found.by_time or await starting_offsets(client, options, now)
 
-    monkeypatch.setattr(stream_reader, "log_state", state)
+    monkeypatch.setattr(stream_reader, "list_log_offsets", state)
     monkeypatch.setattr(stream_reader, "starting_offsets", starts)
     monkeypatch.setattr(
         stream_reader,
         "with_client",
-        lambda options, work, *, patiently=False: asyncio.run(work(found)),
+        lambda options, work, *, retry=False: asyncio.run(work(found)),
     )
-    monkeypatch.setattr(stream_reader, "_BETWEEN_LOOKS_S", 0)
+    monkeypatch.setattr(stream_reader, "_RETRY_INTERVAL_S", 0)
     return found
 
 
@@ -82,7 +83,7 @@ def ranges(planned: list[Any]) -> list[tuple[int, int, int]]:
     return [(each.partition, each.start, each.end) for p in planned for each in p.value]
 
 
-def test_the_first_batch_writes_down_where_the_end_was(logs: Logs) -> None:
+def test_first_micro_batch_checkpoints_the_latest_offsets(logs: Logs) -> None:
     logs.are({A: 100})
     first = reader()
     begun = first.initialOffset()
@@ -101,21 +102,21 @@ def test_the_first_batch_writes_down_where_the_end_was(logs: Logs) -> None:
 
 
 @pytest.mark.parametrize("start", ["earliest", "latest"])
-def test_a_first_batch_again_after_a_partition_was_added(logs: Logs, start: str) -> None:
+def test_replayed_first_micro_batch_includes_an_added_partition(logs: Logs, start: str) -> None:
     logs.are({A: 100, B: 5})
     again = reader(startingOffsets=start)
     planned = again.partitions(again.initialOffset(), json({A: 100}))
     assert ranges(planned) == ([(0, 0, 100)] if start == "earliest" else [])
 
 
-def test_a_first_batch_again_by_a_time_that_records_have_reached_since(logs: Logs) -> None:
+def test_replayed_first_micro_batch_with_a_later_start_is_empty(logs: Logs) -> None:
     logs.are({A: 110})
     logs.by_time = {A: 105}
     again = reader(startingTimestamp="5", startingOffsetsByTimestampStrategy="latest")
     assert ranges(again.partitions(again.initialOffset(), json({A: 100}))) == []
 
 
-def test_the_first_batch_is_limited(logs: Logs) -> None:
+def test_first_micro_batch_obeys_the_rate_limit(logs: Logs) -> None:
     logs.are({A: 1_000_000, B: 7})
     begun = '{"t": {"0": -2, "1": -1}}'
     first = reader(startingOffsets=begun, maxOffsetsPerTrigger="10")
@@ -123,7 +124,7 @@ def test_the_first_batch_is_limited(logs: Logs) -> None:
     assert end == json({A: 10, B: 7})
 
 
-def test_available_now_takes_what_was_there(logs: Logs) -> None:
+def test_available_now_ends_at_the_offsets_of_its_start(logs: Logs) -> None:
     logs.are({A: 100})
     first = reader()
     first.prepareForTriggerAvailableNow()
@@ -134,7 +135,7 @@ def test_available_now_takes_what_was_there(logs: Logs) -> None:
     assert ranges(first.partitions(begun, end)) == []
 
 
-def test_a_partition_that_is_gone_is_looked_for_once(logs: Logs) -> None:
+def test_missing_partition_is_retried_in_the_first_micro_batch_only(logs: Logs) -> None:
     logs.are({A: 100, B: 100})
     running = reader(startingOffsets="earliest", failOnDataLoss="false", maxOffsetsPerTrigger="10")
     running.prepareForTriggerAvailableNow()
@@ -162,7 +163,7 @@ def test_one_task_reads_a_few_offsets_of_many_partitions(logs: Logs) -> None:
         assert ranges(planned) == [(n, 0, 300 + n) for n in range(10)] + [(10, 0, 5_000)]
 
 
-def test_a_leader_that_lags_is_asked_again_where_no_start_is_told(logs: Logs) -> None:
+def test_lagging_leader_is_retried_without_a_start_from_spark(logs: Logs) -> None:
     logs.are({A: 100})
     running = reader()  # on PySpark 4.0 and 4.1
     assert running.latestOffset() == json({A: 100})
@@ -173,7 +174,7 @@ def test_a_leader_that_lags_is_asked_again_where_no_start_is_told(logs: Logs) ->
     assert logs.asked == before + 4
 
 
-def test_the_cluster_is_asked_once_a_trigger(logs: Logs) -> None:
+def test_offsets_are_listed_once_a_trigger(logs: Logs) -> None:
     logs.are({A: 100})
     running = reader(startingOffsets="earliest")
     begun = running.initialOffset()
@@ -185,14 +186,14 @@ def test_the_cluster_is_asked_once_a_trigger(logs: Logs) -> None:
 
 
 @pytest.mark.parametrize("fails", ["true", "false"])
-def test_a_topic_that_is_made_anew(logs: Logs, fails: str) -> None:
+def test_recreated_topic_is_data_loss_or_read_from_earliest(logs: Logs, fails: str) -> None:
     logs.are({A: 100}, Uuid.random())
     running = reader(startingOffsets="earliest", failOnDataLoss=fails)
     at = running.latestOffset(running.initialOffset(), running.getDefaultReadLimit())
     running.partitions(running.initialOffset(), at)
     logs.are({A: 120}, Uuid.random())
     if fails == "true":
-        with pytest.raises(DataLossError, match="t-0: the topic was made anew"):
+        with pytest.raises(DataLossError, match="t-0: the topic was recreated"):
             running.latestOffset(at, running.getDefaultReadLimit())
         return
     end = running.latestOffset(at, running.getDefaultReadLimit())
@@ -202,7 +203,7 @@ def test_a_topic_that_is_made_anew(logs: Logs, fails: str) -> None:
     assert ranges(running.partitions(end, after)) == [(0, 120, 130)]
 
 
-def test_a_batch_waits_for_enough_but_not_for_ever(
+def test_micro_batch_waits_for_min_offsets_up_to_max_trigger_delay(
     logs: Logs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1_000.0]
@@ -223,8 +224,8 @@ def test_a_batch_waits_for_enough_but_not_for_ever(
     assert running.latestOffset(at, limit) == json({A: 12})
 
 
-def test_a_topic_that_is_not_there_is_told_at_the_start(logs: Logs) -> None:
-    """Else a name that is misspelt would be a stream without rows."""
+def test_missing_topic_is_an_error_at_the_start(logs: Logs) -> None:
+    """Otherwise a misspelt name would be a stream without rows."""
     logs.are({})
     with pytest.raises(OptionError, match="option subscribe: the cluster has no t"):
         reader().initialOffset()
@@ -236,7 +237,7 @@ def test_a_topic_that_is_not_there_is_told_at_the_start(logs: Logs) -> None:
         KprotoStreamReader(options, RECORD_SCHEMA).initialOffset()
 
 
-def test_tasks_get_the_options_alone(logs: Logs) -> None:
+def test_pickled_reader_has_no_query_state(logs: Logs) -> None:
     logs.are({("t", number): 5 for number in range(1_000)})
     running = reader(startingOffsets="earliest")
     bare = len(pickle.dumps(running))
@@ -246,7 +247,7 @@ def test_tasks_get_the_options_alone(logs: Logs) -> None:
 
 
 @pytest.mark.parametrize("fault", ["refused", "silent"])
-def test_a_group_that_cannot_follow_is_a_warning_and_tried_again(
+def test_failed_group_commit_is_a_warning_and_retried(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: str
 ) -> None:
     asked: list[dict[Any, int]] = []
@@ -260,12 +261,12 @@ def test_a_group_that_cannot_follow_is_a_warning_and_tried_again(
             raise KprotoError("the group has members")
 
     monkeypatch.setattr(stream_reader, "commit_offsets", commit)
-    monkeypatch.setattr(stream_reader, "_COMMIT_PATIENCE_S", 0.05)
+    monkeypatch.setattr(stream_reader, "_COMMIT_TIMEOUT_S", 0.05)
     logs.are({A: 100})
     following = reader(**{"commitOffsets": "true", "kafka.group.id": "g"})
     following.commit(json({A: 100}))
-    why = {"refused": "the group has members", "silent": "no answer within 0.05 s"}[fault]
-    assert f"the offsets of group 'g' do not follow the query: {why}" in caplog.text
+    why = {"refused": "the group has members", "silent": "no response within 0.05 s"}[fault]
+    assert f"offsets of the query were not committed for group 'g': {why}" in caplog.text
     caplog.clear()
     is_away = False
     for _ in range(2):
@@ -279,10 +280,10 @@ def test_a_group_that_cannot_follow_is_a_warning_and_tried_again(
     [({A: 100}, "t-1: the topic or partition is gone"), ({A: 100, B: 40}, "t-1")],
     ids=["deleted", "cut"],
 )
-def test_what_is_lost_before_the_stream_has_moved_is_told(
+def test_loss_before_the_first_record_is_reported(
     logs: Logs, then: dict[Any, int], told: str
 ) -> None:
-    """Batch 0 of a stream from the end is empty, so that batch 1 begins where that did."""
+    """Micro-batch 0 from latest is empty, so micro-batch 1 starts at the same offsets."""
     logs.are({A: 100, B: 50})
     running = reader()
     at = running.initialOffset()
@@ -292,8 +293,8 @@ def test_what_is_lost_before_the_stream_has_moved_is_told(
         running.partitions(at, running.latestOffset(at, running.getDefaultReadLimit()))
 
 
-def test_a_topic_made_anew_is_read_where_its_batch_would_end_as_the_old_one(logs: Logs) -> None:
-    """Spark takes an end that is the start for nothing new."""
+def test_recreated_topic_with_equal_end_is_read(logs: Logs) -> None:
+    """Spark skips a micro-batch whose end equals its start."""
     logs.are({A: 400}, Uuid.random())
     running = reader(startingOffsets="earliest", failOnDataLoss="false", maxOffsetsPerTrigger="400")
     limit = running.getDefaultReadLimit()
@@ -309,7 +310,7 @@ def test_a_topic_made_anew_is_read_where_its_batch_would_end_as_the_old_one(logs
     assert [read[0][1], read[0][2]] == [0, read[1][1]]
 
 
-def test_available_now_reads_a_topic_made_anew_meanwhile(logs: Logs) -> None:
+def test_available_now_reads_a_recreated_topic(logs: Logs) -> None:
     logs.are({A: 1_000}, Uuid.random())
     running = reader(startingOffsets="earliest", failOnDataLoss="false", maxOffsetsPerTrigger="400")
     running.prepareForTriggerAvailableNow()
@@ -324,10 +325,8 @@ def test_available_now_reads_a_topic_made_anew_meanwhile(logs: Logs) -> None:
 
 
 @pytest.mark.parametrize("fails", ["true", "false"])
-def test_available_now_tells_of_a_log_that_ends_before_where_the_stream_stands(
-    logs: Logs, fails: str
-) -> None:
-    """As behind a restart, when the topic was made anew meanwhile."""
+def test_available_now_reports_a_log_that_ends_before_the_stream(logs: Logs, fails: str) -> None:
+    """After a restart, if the topic was recreated meanwhile."""
     logs.are({A: 2, B: 9})
     running = reader(failOnDataLoss=fails, maxOffsetsPerTrigger="400")
     running.prepareForTriggerAvailableNow()
@@ -343,7 +342,7 @@ def test_available_now_tells_of_a_log_that_ends_before_where_the_stream_stands(
     assert running.latestOffset(end, limit) == end
 
 
-def test_available_now_waits_for_a_leader_that_lags_when_the_run_begins(logs: Logs) -> None:
+def test_available_now_retries_a_lagging_leader_at_its_start(logs: Logs) -> None:
     logs.are({A: 90})
     running = reader(maxOffsetsPerTrigger="400")
     running.prepareForTriggerAvailableNow()
@@ -354,7 +353,7 @@ def test_available_now_waits_for_a_leader_that_lags_when_the_run_begins(logs: Lo
 
 
 @pytest.mark.parametrize("fails", ["true", "false"])
-def test_available_now_tells_of_a_log_that_was_cut_meanwhile(logs: Logs, fails: str) -> None:
+def test_available_now_reports_a_truncated_log(logs: Logs, fails: str) -> None:
     logs.are({A: 1_000})
     running = reader(startingOffsets="earliest", failOnDataLoss=fails, maxOffsetsPerTrigger="400")
     running.prepareForTriggerAvailableNow()
@@ -372,10 +371,10 @@ def test_available_now_tells_of_a_log_that_was_cut_meanwhile(logs: Logs, fails: 
     assert running.latestOffset(end, limit) == end
 
 
-def test_available_now_keeps_the_place_of_a_partition_that_was_not_seen_at_first(
+def test_available_now_keeps_the_offset_of_a_partition_seen_late(
     logs: Logs,
 ) -> None:
-    """A broker whose metadata are behind does not know it yet."""
+    """A broker with old metadata does not know the partition yet."""
     logs.are({A: 1_000})
     running = reader()
     running.prepareForTriggerAvailableNow()

@@ -1,0 +1,133 @@
+"""The common part of protocol bindings: content modes, reader profiles, structured mode.
+
+A protocol binding (`kafka`, `pulsar`) maps events to the messages of one system. `BindingTerms` has
+its words for the parts of a message, and its clauses to cite. This module knows no header, no
+property, and none of the bindings.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from .errors import CloudEventError, UnknownFormatError, quoted
+from .event.cloud_event import CloudEvent, Mode
+from .formats.registry import EventFormat, find_format
+from .values.media_type import MediaType
+
+__all__ = [
+    "DEFAULT",
+    "LENIENT",
+    "STRICT",
+    "BindingTerms",
+    "Mode",
+    "Profile",
+    "event_format_named",
+    "forward_only_error",
+    "mode_error",
+    "read_structured",
+    "unwritable_error",
+]
+
+
+class Profile(NamedTuple):
+    """Deviations from the binding that a reader accepts, and unknown parts that it refuses."""
+
+    #: Accept `CE_Type` and `Content-Type` for `ce_type` and `content-type`. Kafka's header keys are
+    #: case-sensitive, but bridges from HTTP write them so.
+    any_case_headers: bool = False
+    #: Refuse an unknown specversion and an unknown event format instead of returning an opaque
+    #: event.
+    refuse_unknown: bool = False
+    #: Kafka: read a record without a `ce_` header as structured mode if its value is a JSON object
+    #: with a specversion, whatever its content type. That is the type of the data if the value
+    #: names none. Version 1 of the official SDK writes such events.
+    json_events: bool = False
+
+
+DEFAULT: Final = Profile()
+STRICT: Final = Profile(refuse_unknown=True)
+LENIENT: Final = Profile(any_case_headers=True)
+
+
+class BindingTerms(NamedTuple):
+    """The words of a binding for a message and its parts, and the clauses that define them."""
+
+    #: The system: Kafka, Pulsar.
+    system: str
+    #: The system's word for a message.
+    message: str
+    #: The header or property that names the event format.
+    content_type: str
+    #: The part of the message that is the event's document in structured mode.
+    document: str
+    mode_clauses: tuple[str, ...]
+    document_clauses: tuple[str, ...]
+    batch_clauses: tuple[str, ...]
+
+
+def mode_error(mode: object, terms: BindingTerms) -> CloudEventError:
+    """Returns the error for an unknown content mode."""
+    return CloudEventError(
+        f"mode is binary or structured, not {mode!r}", clauses=terms.mode_clauses
+    )
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def event_format_named(media_type: MediaType | None, terms: BindingTerms) -> str | None:
+    """Returns the event format that a message's content type names; None if it names none.
+
+    Raises CloudEventError for the media type of a batch, which cannot be one message.
+    """
+    if media_type is None:
+        return None
+    if media_type.is_batch_format:
+        raise CloudEventError(
+            f"a batch of events cannot be one {terms.system} {terms.message}: "
+            "send each event by itself",
+            where=terms.content_type,
+            clauses=terms.batch_clauses,
+        )
+    return media_type.essence if media_type.is_event_format else None
+
+
+def read_structured(
+    document: bytes | None, media_type: str, terms: BindingTerms
+) -> tuple[CloudEvent, EventFormat]:
+    """Reads the event of a structured-mode message; returns it with its event format.
+
+    Raises UnknownFormatError for an unregistered media type, CloudEventError for a null document
+    and for any error of the format.
+    """
+    event_format = find_format(media_type)
+    if event_format is None:
+        raise UnknownFormatError(
+            f"the event format {quoted(media_type)} is not known here",
+            where=terms.content_type,
+            clauses=terms.mode_clauses,
+        )
+    if document is None:
+        raise CloudEventError(
+            f"a structured event is never null: the event stands in the {terms.document}",
+            where=terms.document,
+            clauses=terms.document_clauses,
+        )
+    return event_format.read(document), event_format
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def unwritable_error(given: object, terms: BindingTerms) -> CloudEventError:
+    """Returns the error for an object that is neither an event nor a result of the reader."""
+    return CloudEventError(
+        f"{type(given).__name__} is no event to be written: pass what "
+        f"from_{terms.system.lower()} gave, or send the {terms.message} itself",
+        clauses=terms.mode_clauses,
+    )
+
+
+def forward_only_error(reason: str, terms: BindingTerms) -> CloudEventError:
+    """Returns the error for an unread message that is to be written in another form."""
+    return CloudEventError(f"it goes out only as it came in: {reason}", clauses=terms.mode_clauses)

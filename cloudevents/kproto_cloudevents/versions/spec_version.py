@@ -1,0 +1,351 @@
+"""A version of CloudEvents: a table of attributes, and rules for names and types.
+
+A version is data; this module checks names and values by it. `version_tables` has the tables. Knows
+no event, header or document.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ..errors import MAX_SHOWN, CloudEventError, CloudEventWarning, quoted
+from ..values import types
+from ..values.json_text import compact_json
+from ..values.types import AttributeInput, AttributeType, AttributeValue, JsonMap
+
+__all__ = ["AttributeSpec", "Check", "Fault", "SpecVersion", "of_type"]
+
+#: The fault of a value, and the section of the specification.
+Fault = tuple[str, str]
+#: The quick check of an attribute: its name, and `found_right` and `quick` of its `AttributeSpec`.
+Check = tuple[str, set[str], Callable[[str], object]]
+
+#: The specification advises against longer names (CloudEvents 1.0 "Naming Conventions").
+ADVISED_NAME_LENGTH: Final = 20
+
+#: How many extension names are cached as valid, so that each is checked once. A topic has a
+#: handful; input that invents new names must not fill the memory.
+REMEMBERED_NAMES: Final = 1024
+#: How many values of one attribute are cached as valid. Sources, types and content types repeat
+#: over a topic; a full cache is cleared.
+REMEMBERED_VALUES: Final = 1024
+#: In characters: longer values are checked each time, so that the cache stays small.
+REMEMBERED_LENGTH: Final = 256
+
+
+class AttributeSpec:
+    """One attribute: its name, its type, and `fault(text)`, which checks type and constraints.
+
+    `quick(text)` is truthy only for a valid text, as in `AttributeType`; the text must not be
+    empty. If values repeat over a topic and are costly to check, `found_right` caches the valid
+    ones.
+    """
+
+    __slots__ = (
+        "fault",
+        "found_right",
+        "name",
+        "quick",
+        "repeats",
+        "required",
+        "type",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        kind: AttributeType,
+        fault: Callable[[str], Fault | None],
+        *,
+        required: bool = False,
+        repeats: bool = False,
+        quick: Callable[[str], object] | None = None,
+    ) -> None:
+        self.name = name
+        self.type = kind
+        self.fault = fault
+        self.required = required
+        self.repeats = repeats
+        self.quick = quick or kind.quick
+        self.found_right: set[str] = set()
+
+    def check_of(self, name: str) -> Check:
+        """Returns the quick check of the attribute under the name `name`."""
+        return name, self.found_right, self.quick
+
+
+class SpecVersion:
+    """One version of CloudEvents: its attributes, its names for common attributes, its name rule.
+
+    `specversion` is the attribute that names the version, `label` its value, `title` the name of
+    the text in errors. `id`, `source`, `type`, `time` and so on are this version's names for the
+    attributes of 1.0; None if it lacks one. `aliases` are other spellings of an attribute that are
+    read and kept.
+
+    A JSON document marks data as Base64 with `base64_member` by a separate member, with
+    `data_encoding` by that attribute, else not at all. `extension_map` is the attribute that has
+    the extensions as one Map, None if each is an attribute. `has_maps` is True if Map is a type of
+    attributes.
+    """
+
+    __slots__ = (
+        "_names_found_right",
+        "aliases",
+        "attributes",
+        "base64_member",
+        "content_type",
+        "data_encoding",
+        "data_schema",
+        "extension_map",
+        "has_maps",
+        "id",
+        "label",
+        "name_advice",
+        "name_pattern",
+        "name_rule",
+        "name_section",
+        "plans",
+        "required",
+        "required_section",
+        "source",
+        "specversion",
+        "subject",
+        "time",
+        "title",
+        "type",
+        "type_names",
+    )
+
+    def __init__(
+        self,
+        label: str,
+        attributes: tuple[AttributeSpec, ...],
+        *,
+        title: str | None = None,
+        type_names: frozenset[str],
+        name_pattern: str,
+        name_rule: str,
+        name_section: str,
+        name_advice: bool = True,
+        required_section: str = "REQUIRED Attributes",
+        specversion: str = "specversion",
+        id: str = "id",  # noqa: A002 - the specification's own name
+        source: str = "source",
+        type: str = "type",  # noqa: A002 - the specification's own name
+        subject: str | None = None,
+        time: str = "time",
+        content_type: str = "datacontenttype",
+        data_schema: str = "dataschema",
+        data_encoding: str | None = None,
+        base64_member: bool = False,
+        extension_map: str | None = None,
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
+        self.label = label
+        self.title = title or label
+        self._names_found_right: set[str] = set()
+        #: The plans that `check_plans` has learnt, by names.
+        self.plans: dict[tuple[str, ...], tuple[Check, ...]] = {}
+        self.attributes = {spec.name: spec for spec in attributes}
+        self.attributes[specversion].found_right.add(label)  # every event has it
+        self.required = tuple(spec.name for spec in attributes if spec.required)
+        self.name_pattern = re.compile(name_pattern)
+        self.name_rule = name_rule
+        self.name_section = name_section
+        self.name_advice = name_advice
+        self.required_section = required_section
+        self.type_names = type_names
+        self.has_maps = types.MAP.name in type_names
+        self.base64_member = base64_member
+        self.specversion = specversion
+        self.id = id
+        self.source = source
+        self.type = type
+        self.subject = subject
+        self.time = time
+        self.content_type = content_type
+        self.data_schema = data_schema
+        self.data_encoding = data_encoding
+        self.extension_map = extension_map
+        self.aliases = aliases or {}
+
+    def __repr__(self) -> str:
+        return f"SpecVersion({self.specversion} {self.label!r})"
+
+    @property
+    def marks_binary(self) -> bool:
+        """Returns whether a JSON document tells that data is Base64."""
+        return self.base64_member or self.data_encoding is not None
+
+    def clause(self, section: str) -> str:
+        """Returns the citation of a section of this version: `CloudEvents 1.0 "Timestamp"`."""
+        return f'CloudEvents {self.title} "{section}"'
+
+    def checked_spec(self, name: str, where: str, clauses: tuple[str, ...] = ()) -> AttributeSpec:
+        """Returns the spec of an attribute; one that the version does not define is a String.
+
+        Raises CloudEventError for an invalid name; warns, once, of one that is advised against.
+        """
+        spec = self.attributes.get(name)
+        if spec is not None:
+            return spec
+        if name not in self._names_found_right:
+            self._check_name(name, where, clauses)
+        return EXTENSION
+
+    def known_spec(self, name: str) -> AttributeSpec | None:
+        """Returns the spec like `checked_spec`, but None for a name that was not checked before."""
+        spec = self.attributes.get(name)
+        if spec is None and name in self._names_found_right:
+            return EXTENSION
+        return spec
+
+    def _check_name(self, name: str, where: str, clauses: tuple[str, ...]) -> None:
+        if not isinstance(name, str):
+            raise CloudEventError(
+                f"an attribute name is a str, not {type(name).__name__}",
+                clauses=(self.clause(self.name_section),),
+            )
+        where = where if where.isprintable() and 0 < len(where) <= MAX_SHOWN else quoted(where)
+        clauses = (*clauses, self.clause(self.name_section))
+        if name == "data":
+            raise CloudEventError("no attribute may be called data", where=where, clauses=clauses)
+        if self.name_pattern.fullmatch(name) is None:
+            raise CloudEventError(self.name_rule, where=where, clauses=clauses)
+        if len(self._names_found_right) < REMEMBERED_NAMES and len(name) <= MAX_SHOWN:
+            self._names_found_right.add(name)
+        if not self.name_advice:
+            return
+        if len(name) > ADVISED_NAME_LENGTH:
+            warnings.warn(
+                f"{where}: the name has {len(name)} characters, more than "
+                f"{ADVISED_NAME_LENGTH} should be avoided ({', '.join(clauses)})",
+                CloudEventWarning,
+                stacklevel=2,
+            )
+        elif name[0].isdigit():
+            warnings.warn(
+                f"{where}: a name that starts with a digit is no identifier in most languages",
+                CloudEventWarning,
+                stacklevel=2,
+            )
+
+    def check_text(
+        self, name: str, text: str, *, where: str, clauses: tuple[str, ...] = ()
+    ) -> None:
+        """Checks a text by the rules of the attribute `name`; extensions are Strings."""
+        spec = self.attributes.get(name, EXTENSION)
+        if text in spec.found_right or (text and spec.quick(text)):
+            return
+        fault = spec.fault(text)
+        if fault is not None:
+            raise self.fault_error(fault, text, where=where, clauses=clauses)
+        if spec.repeats and len(text) <= REMEMBERED_LENGTH:
+            if len(spec.found_right) >= REMEMBERED_VALUES:
+                spec.found_right.clear()
+            spec.found_right.add(text)
+
+    def fault_error(
+        self, fault: Fault, text: str, *, where: str, clauses: tuple[str, ...] = ()
+    ) -> CloudEventError:
+        """Returns the error for a fault: the text, the fault, and the clauses."""
+        reason, section = fault
+        return CloudEventError(
+            f"{quoted(text)} {reason}", where=where, clauses=(*clauses, self.clause(section))
+        )
+
+    def check_native(self, name: str, value: AttributeValue) -> None:
+        """Refuses a value that is not text if the attribute or the version requires text."""
+        spec = self.attributes.get(name)
+        if spec is not None and spec.type is not types.type_of(value):
+            raise CloudEventError(
+                f"{type(value).__name__} where a {spec.type.name} belongs: pass its text",
+                where=name,
+                clauses=(self.clause(name),),
+            )
+        kind = types.type_of(value).name
+        if kind not in self.type_names:
+            raise CloudEventError(
+                f"{kind} is no type of this version: use {', '.join(sorted(self.type_names))}",
+                where=name,
+                clauses=(self.clause("Type System"),),
+            )
+
+    def check_read_native(
+        self, name: str, value: AttributeValue, *, where: str, clauses: tuple[str, ...]
+    ) -> None:
+        """Checks a value that was read and is not text, like `check_native`.
+
+        Also refuses a long Integer, and a Map of an extension with a duplicate name.
+        """
+        try:
+            types.canonical(value)
+            self.check_native(name, value)
+        except CloudEventError as error:
+            raise CloudEventError(
+                error.reason, where=where, clauses=(*clauses, *error.clauses)
+            ) from None
+        if isinstance(value, JsonMap) and name not in self.attributes:
+            reason = types.MAP.fault(value)
+            if reason is not None:
+                fault = reason, types.MAP.name
+                raise self.fault_error(fault, value, where=where, clauses=clauses)
+
+    def checked_value(self, name: str, value: AttributeInput) -> AttributeValue:
+        """Returns the value that an event keeps. Raises CloudEventError for an invalid one.
+
+        The value must not be None.
+        """
+        if type(value) is str:
+            self.check_text(name, value, where=name)
+            return value
+        try:
+            held = types.native(value)
+        except CloudEventError as error:
+            raise CloudEventError(error.reason, where=name, clauses=error.clauses) from None
+        if isinstance(held, str) and name in self.attributes:
+            self.check_text(name, held, where=name)
+            return held
+        if isinstance(held, str):
+            # A typed text: a time, a URI, a map.
+            reason = types.type_of(held).fault(held)
+            if reason is not None:
+                raise self.fault_error((reason, types.type_of(held).name), held, where=name)
+            if isinstance(held, JsonMap):
+                # A header must be able to carry it as a String.
+                held = JsonMap(compact_json(held))
+        self.check_native(name, held)
+        return held
+
+    def with_map(self, attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
+        """Returns the same attributes, with the map of extensions as a JsonMap instead of text."""
+        name = self.extension_map
+        if name is not None and name in attributes:
+            attributes[name] = JsonMap(types.canonical(attributes[name]))
+        return attributes
+
+    def missing_error(self, where: str, clauses: tuple[str, ...] = ()) -> CloudEventError:
+        """Returns the error for a required attribute that is unset."""
+        return CloudEventError(
+            "the required attribute is missing",
+            where=where,
+            clauses=(*clauses, self.clause(self.required_section)),
+        )
+
+
+def of_type(kind: AttributeType) -> Callable[[str], Fault | None]:
+    """Returns the check that a text is of a type, and nothing more."""
+    check, section = kind.fault, kind.name
+
+    def fault(text: str) -> Fault | None:
+        reason = check(text)
+        return None if reason is None else (reason, section)
+
+    return fault
+
+
+#: The spec of an attribute that the version does not define.
+EXTENSION: Final = AttributeSpec("", types.STRING, of_type(types.STRING))

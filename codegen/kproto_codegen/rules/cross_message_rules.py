@@ -1,0 +1,67 @@
+"""Rules between the messages of one release: names and api keys must be unique.
+
+Expects definitions that already satisfy the rules of `table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kproto.schema.naming import class_name, module_name
+from kproto.schema.specs import MessageSpec
+
+from ..errors import DefinitionError
+from ..reading.parser import Definition
+from .finding import defining_places, of_message, of_place
+
+__all__ = ["check_messages"]
+
+
+def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
+    """Returns the conflicts between the messages of one release, each for the later message.
+
+    Two messages conflict if they have the same name, the same module name in Python, or the same
+    api key within a module and type; and if a struct of a request has the name of the response.
+    """
+    names: dict[str, Definition] = {}
+    modules: dict[str, Definition] = {}
+    keys: dict[tuple[str, str, int], Definition] = {}
+    faults = []
+    for definition in definitions:
+        message = definition.spec
+        first = names.setdefault(message.name, definition)
+        if first is not definition:
+            reason = f"two messages are called {message.name}: the other stands in {first.file}"
+            faults.append(of_message(definition, "name", reason).error)
+            continue
+        first = modules.setdefault(module_name(message.name), definition)
+        if first is not definition:
+            reason = (
+                f"{first.spec.name} in {first.file} and {message.name} would be one module in "
+                f"Python, {module_name(message.name)}"
+            )
+            faults.append(of_message(definition, "name", reason).error)
+        if message.api_key is None:
+            continue
+        first = keys.setdefault((message.module, message.type, message.api_key), definition)
+        if first is not definition:
+            reason = (
+                f"{first.spec.name} in {first.file} and {message.name} are both the "
+                f"{message.type} of api key {message.api_key}"
+            )
+            faults.append(of_message(definition, "apiKey", reason).error)
+    for (module, kind, key), request in keys.items():
+        response = keys.get((module, "response", key))
+        if kind == "request" and response is not None:
+            faults += _named_as(request, response.spec)
+    return faults
+
+
+def _named_as(request: Definition, response: MessageSpec) -> list[DefinitionError]:
+    """Checks that no struct of a request has the name of the response, whose class it imports."""
+    reason = "the struct {} would have the name of the response in Python"
+    return [
+        of_place(request, place, "type", reason.format(name)).error
+        for name, place in defining_places(request)
+        if class_name(name) == class_name(response.name)
+    ]

@@ -1,0 +1,297 @@
+"""The union of releases: one definition per message, each version as it was last released.
+
+Finds which message of one release is which of another, and reports the changes that the union made.
+`merge` combines two definitions; `changes` judges whether a change between releases is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from kproto.schema.layout import layout
+from kproto.schema.layout_comparison import compare_layouts
+from kproto.schema.specs import FormerName, MessageSpec
+from kproto.schema.versions import Versions
+
+from ..error_code import ErrorCode
+from ..errors import DefinitionError
+from ..origins import NO_ORIGINS, Origins
+from ..releases.release import Release, load_releases
+from .merge import merge_messages, wire_form
+
+__all__ = [
+    "MESSAGE_RENAMED",
+    "MESSAGE_RENUMBERED",
+    "Difference",
+    "Union",
+    "changed_type",
+    "layout_differences",
+    "load_union",
+    "unite",
+]
+
+
+#: The release had another name for the message or the version; the bytes are the same.
+MESSAGE_RENAMED: Final = "message renamed"
+MESSAGE_RENUMBERED: Final = "message renumbered"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Difference:
+    """A difference between the union and a release.
+
+    `kind` is `message renamed` or `message renumbered`, which keep the bytes, or the value of a
+    DifferenceKind: then a newer release changed the version, and the newer one wins.
+    """
+
+    message: str
+    version: int
+    kind: str
+    field: str
+    detail: str
+    release: str
+
+    def __str__(self) -> str:
+        place = f"{self.message} v{self.version}" + (f", field {self.field}" if self.field else "")
+        return f"{place}: {self.kind}: {self.detail} (Kafka {self.release})"
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The messages of several releases, by name, and the differences from each release."""
+
+    releases: tuple[str, ...]
+    messages: tuple[MessageSpec, ...]
+    error_codes: tuple[ErrorCode, ...]
+    differences: tuple[Difference, ...] = ()
+    origins: Origins = field(default=NO_ORIGINS, compare=False)
+
+    def message(self, name: str) -> MessageSpec:
+        """Returns the message called `name` in the union. Raises KeyError."""
+        for message in self.messages:
+            if message.name == name:
+                return message
+        raise KeyError(f"the union has no message {name}")
+
+    def resolve(self, name: str, version: int, kind: str) -> tuple[MessageSpec, int]:
+        """Returns the message and version for `name` and `version` of type `kind` in some release.
+
+        Raises KeyError if no release had it.
+        """
+        for message in self.messages:
+            for entry in message.formerly:
+                if (entry.name, entry.type) == (name, kind) and version in entry.versions:
+                    return message, version - entry.versions.lowest + entry.becomes
+        for message in self.messages:
+            if message.name == name and version in message.valid_versions:
+                return message, version
+        raise KeyError(f"no release has {name} v{version} of type {kind}")
+
+
+def load_union(schemas: Path) -> Union:
+    """Returns the union of every release in a folder such as `schemas/`. Raises DefinitionError."""
+    return unite(load_releases(schemas))
+
+
+def unite(releases: Sequence[Release]) -> Union:
+    """Returns the union of releases, which must be oldest first.
+
+    Raises DefinitionError if two of them cannot be united.
+    """
+    if not releases:
+        raise DefinitionError("there is no release to unite")
+    oldest, *others = releases
+    messages: Collection[MessageSpec] = oldest.messages
+    files = oldest.origins.messages
+    codes = {entry.code: entry for entry in oldest.error_codes}
+    for release in others:
+        newer = _unite(messages, files, release)
+        messages, files = newer.by_name.values(), newer.files
+        codes |= {entry.code: entry for entry in release.error_codes}
+    newest_first = [release.origins for release in reversed(releases)]
+    made = Union(
+        releases=tuple(release.name for release in releases),
+        messages=tuple(sorted(messages, key=lambda message: message.name)),
+        error_codes=tuple(codes[code] for code in sorted(codes)),
+        origins=Origins(
+            tuple(folder for origins in newest_first for folder in origins.folders),
+            files,
+            tuple(file for origins in newest_first for file in origins.error_codes),
+        ),
+    )
+    return replace(made, differences=tuple(layout_differences(made, releases)))
+
+
+# Finding which message of an older release is which of a newer one
+
+
+@dataclass(slots=True)
+class _Newer:
+    """The messages of a newer release, with their files, while older messages are merged in."""
+
+    by_name: dict[str, MessageSpec]
+    files: dict[str, tuple[str, ...]]
+    older_files: Mapping[str, tuple[str, ...]]
+
+    def put(self, message: MessageSpec, old: MessageSpec) -> None:
+        """Puts `message` in the place of its newer definition, with `old` merged in."""
+        new, name = self.by_name.get(message.name), message.name
+        files: list[str] = []
+        if new is None or new.valid_versions:  # else it only says that there was such a message
+            files += self.files.get(name, ())
+        if old.valid_versions:
+            files += self.older_files.get(old.name, ())
+        self.by_name[name], self.files[name] = message, tuple(dict.fromkeys(files))
+
+
+def _unite(
+    older: Collection[MessageSpec], older_files: Mapping[str, tuple[str, ...]], release: Release
+) -> _Newer:
+    by_name = {message.name: message for message in release.messages}
+    newer = _Newer(by_name, dict(release.origins.messages), older_files)
+    older_names = {message.name for message in older}
+    left: list[MessageSpec] = []
+    for old in older:
+        twin = _same_name(old, newer)
+        if twin is not None:
+            newer.put(merge_messages(old, twin), old)
+        elif _is_renumbered_key(old, newer.by_name):
+            _put_renumbered(old, newer)
+        else:
+            left.append(old)
+    for old in left:
+        twin = _renamed(old, newer, older_names)
+        if twin is not None:
+            newer.put(_with_former_name(merge_messages(old, twin), old), old)
+        elif old.name not in newer.by_name:
+            newer.put(old, old)
+        else:
+            raise DefinitionError(
+                f"the message {old.name} is of type {old.type} in one release and of type "
+                f"{newer.by_name[old.name].type} in the next, {release.name}; no class can be both"
+            )
+    return newer
+
+
+def changed_type(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
+    """Returns whether the newer message of that name has an unrelated type.
+
+    Coordinators' keys and values were `data` once; each version of a key is now a key of its own.
+    """
+    new = newer.get(old.name, old)
+    if _is_renumbered_key(old, newer):
+        return not all(_key_numbered(v, new.module, newer) for v in old.valid_versions)
+    return new.type != old.type and (old.type, new.type) != ("data", "coordinator-value")
+
+
+def _same_name(old: MessageSpec, newer: _Newer) -> MessageSpec | None:
+    """Returns the newer message of the same name and kind."""
+    if _is_renumbered_key(old, newer.by_name) or changed_type(old, newer.by_name):
+        return None
+    return newer.by_name.get(old.name)
+
+
+def _is_renumbered_key(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
+    """Returns whether a coordinator's key was plain data, its version the current api key."""
+    new = newer.get(old.name, old)
+    return (old.type, new.type) == ("data", "coordinator-key")
+
+
+def _key_numbered(
+    number: int, module: str | None, messages: Mapping[str, MessageSpec]
+) -> MessageSpec | None:
+    """Returns the coordinator's key with that number in a module."""
+    kind = (module, "coordinator-key", number)
+    same = (each for each in messages.values() if (each.module, each.type, each.api_key) == kind)
+    return next(same, None)
+
+
+def _put_renumbered(old: MessageSpec, newer: _Newer) -> None:
+    """Records for each key which version of the older data it was.
+
+    Version N of the data is version 0 of api key N: the int16 in front of the bytes is the same.
+    """
+    module = newer.by_name[old.name].module
+    for version in old.valid_versions:
+        key = _key_numbered(version, module, newer.by_name)
+        if key is None:
+            raise DefinitionError(
+                f"the data {old.name} becomes keys of coordinators, and its version {version} has "
+                "none of that number in the next release"
+            )
+        former = [
+            FormerName(name, kind, Versions.single(number), 0)
+            for name, kind, number in _names_of(old, version)
+            if (name, number) != (key.name, 0)
+        ]
+        newer.put(replace(key, formerly=(*key.formerly, *former)), old)
+
+
+def _names_of(message: MessageSpec, version: int) -> Iterator[tuple[str, str, int]]:
+    """Yields every name, type and number that a release gave to this version of `message`."""
+    yield message.name, message.type, version
+    for entry in message.formerly:
+        number = version - entry.becomes + entry.versions.lowest
+        if number in entry.versions:
+            yield entry.name, entry.type, number
+
+
+#: Types whose api key identifies the message; other types have none, or share it.
+_KEYED_TYPES: Final = frozenset(
+    {"request", "response", "metadata", "coordinator-key", "coordinator-value"}
+)
+
+
+def _renamed(old: MessageSpec, newer: _Newer, older_names: set[str]) -> MessageSpec | None:
+    """Returns the newer message of the same module, type and api key, with a new name.
+
+    A reused number does not prove that it is the same message: the bytes of shared versions must
+    agree.
+    """
+    if old.type not in _KEYED_TYPES or old.api_key is None:
+        return None
+    for new in newer.by_name.values():
+        same = (new.module, new.type, new.api_key) == (old.module, old.type, old.api_key)
+        if not same or new.name in older_names:
+            continue
+        shared = old.valid_versions.intersect(new.valid_versions)
+        if shared and all(wire_form(layout(old, v)) == wire_form(layout(new, v)) for v in shared):
+            return new
+    return None
+
+
+def _with_former_name(merged: MessageSpec, old: MessageSpec) -> MessageSpec:
+    versions = old.valid_versions
+    former = FormerName(old.name, old.type, versions, versions.lowest)
+    return replace(merged, formerly=(*merged.formerly, former))
+
+
+# Differences between the union and each release
+
+
+def layout_differences(made: Union, releases: Sequence[Release]) -> Iterator[Difference]:
+    """Yields every difference between the union and each version of each release."""
+    for release in releases:
+        for message in release.messages:
+            for version in message.valid_versions:
+                united, number = made.resolve(message.name, version, message.type)
+                if message.name != united.name and number == version:
+                    detail = f"was {message.name}"
+                    yield Difference(united.name, number, MESSAGE_RENAMED, "", detail, release.name)
+                elif number != version:
+                    detail = f"was {message.name} v{version}"
+                    yield Difference(
+                        united.name, number, MESSAGE_RENUMBERED, "", detail, release.name
+                    )
+                for found in compare_layouts(layout(message, version), layout(united, number)):
+                    yield Difference(
+                        united.name,
+                        number,
+                        found.kind.value,
+                        found.field,
+                        found.detail,
+                        release.name,
+                    )

@@ -1,0 +1,24 @@
+"""Errors of handlers and decisions: one of Kafka's error codes and a message."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..protocol.error_codes import code_of, error_of_code
+from ..wire.errors import BrokerResponseError
+
+__all__ = ["api_error"]
+
+#: Maximum length of a message in characters. It quotes names of clients, which may have 32,767
+#: bytes, and a response may carry it as a string of the same limit.
+_MOST_CHARACTERS: Final = 1000
+
+
+def api_error(name: str, detail: str) -> BrokerResponseError:
+    """Returns the error to raise.
+
+    `name` is Kafka's name of the code, such as OFFSET_OUT_OF_RANGE.
+    """
+    if len(detail) > _MOST_CHARACTERS:
+        detail = f"{detail[:_MOST_CHARACTERS]}..."
+    return error_of_code(code_of(name), detail)

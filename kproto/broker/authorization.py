@@ -1,0 +1,136 @@
+"""Authorization checks of handlers, made by the cluster's authorizer.
+
+Without an authorizer, all requests are allowed.
+"""
+
+from __future__ import annotations
+
+from ..wire.errors import BrokerResponseError
+from .api_error import api_error
+from .authorizer import (
+    AUTHORIZATION_ERRORS,
+    CLUSTER_NAME,
+    SUPPORTED_OPERATIONS,
+    Authorizer,
+    Operation,
+    ResourceType,
+)
+from .context import Context
+from .topics import Topic
+
+__all__ = [
+    "allows",
+    "allows_any",
+    "allows_cluster",
+    "authorized_operations",
+    "authorized_topic",
+    "check",
+    "check_cluster",
+    "check_group_request",
+    "check_topic_of_id",
+    "cluster_operations",
+    "required_authorizer",
+]
+
+
+def allows(context: Context, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+    """Returns whether the principal of the request may perform `operation` on the resource."""
+    authorizer = context.cluster.authorizer
+    return authorizer is None or authorizer.allows(
+        str(context.principal), context.host, operation, resource_type, name
+    )
+
+
+def allows_cluster(context: Context, operation: Operation) -> bool:
+    """Returns whether the principal may perform `operation` on the cluster."""
+    return allows(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def allows_any(context: Context, operation: Operation, resource_type: ResourceType) -> bool:
+    """Returns whether `operation` is allowed on any resource of the type (KIP-679)."""
+    authorizer = context.cluster.authorizer
+    return authorizer is None or authorizer.allows_any(
+        str(context.principal), context.host, operation, resource_type
+    )
+
+
+def check(context: Context, operation: Operation, resource_type: ResourceType, name: str) -> None:
+    """Raises the authorization error of the resource type, such as TOPIC_AUTHORIZATION_FAILED."""
+    if not allows(context, operation, resource_type, name):
+        raise _denial(context, operation, resource_type, repr(name))
+
+
+def check_topic_of_id(context: Context, operation: Operation, topic: Topic) -> None:
+    """Raises TOPIC_AUTHORIZATION_FAILED for a topic that the request names by its topic id.
+
+    The error names the topic only if the principal may describe it.
+    """
+    if not allows(context, operation, ResourceType.TOPIC, topic.name):
+        may_hear = allows(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        described = repr(topic.name) if may_hear else f"of id {topic.topic_id}"
+        raise _denial(context, operation, ResourceType.TOPIC, described)
+
+
+def authorized_topic(
+    context: Context, operation: Operation, name: str, topic_id: bytes, *, by_id: bool
+) -> Topic:
+    """Returns the topic that a request names, by name or since some version by topic id.
+
+    An unauthorized client does not learn whether a name exists, or which name a topic id has.
+    Raises UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, TOPIC_AUTHORIZATION_FAILED.
+    """
+    if by_id:
+        found = context.cluster.topics.with_id(topic_id)
+        check_topic_of_id(context, operation, found)
+        return found
+    check(context, operation, ResourceType.TOPIC, name)
+    return context.cluster.topics.named(name)
+
+
+def check_cluster(context: Context, operation: Operation) -> None:
+    """Raises CLUSTER_AUTHORIZATION_FAILED."""
+    check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def check_group_request(context: Context, group_id: str) -> None:
+    """Checks a request of a group member as Kafka does, before the request is handled.
+
+    Raises GROUP_AUTHORIZATION_FAILED, then INVALID_GROUP_ID for an empty group id.
+    """
+    check(context, Operation.READ, ResourceType.GROUP, group_id)
+    if not group_id:
+        raise api_error("INVALID_GROUP_ID", "the group id is empty")
+
+
+def _denial(
+    context: Context, operation: Operation, resource_type: ResourceType, described: str
+) -> BrokerResponseError:
+    return api_error(
+        AUTHORIZATION_ERRORS[resource_type],
+        f"{context.principal} at {context.host or 'an unknown host'} may not {operation.name} "
+        f"{resource_type.name} {described}",
+    )
+
+
+def required_authorizer(context: Context) -> Authorizer:
+    """Returns the authorizer for a request about ACLs. Raises SECURITY_DISABLED without one."""
+    authorizer = context.cluster.authorizer
+    if authorizer is None:
+        raise api_error("SECURITY_DISABLED", "no authorizer is configured on the broker")
+    return authorizer
+
+
+def authorized_operations(context: Context, resource_type: ResourceType, name: str) -> int:
+    """Returns the authorized operations of a resource, one bit per operation (KIP-430)."""
+    return sum(
+        1 << operation
+        for operation in SUPPORTED_OPERATIONS[resource_type]
+        if allows(context, operation, resource_type, name)
+    )
+
+
+def cluster_operations(context: Context) -> int:
+    """Returns the authorized operations of the cluster, 0 if the principal may not describe it."""
+    if not allows_cluster(context, Operation.DESCRIBE):
+        return 0
+    return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -1,0 +1,138 @@
+"""The codes of ACLs in requests: resource types, pattern types, operations, permissions.
+
+Sources: KIP-11, KIP-290 (prefixes), KIP-373 (users), KIP-939 (two-phase commit). UNKNOWN stands for
+any other number; ANY and MATCH are for filters alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Final
+
+__all__ = [
+    "AUTHORIZATION_ERRORS",
+    "CLUSTER_NAME",
+    "SUPPORTED_OPERATIONS",
+    "WILDCARD",
+    "AclCode",
+    "Operation",
+    "PatternType",
+    "Permission",
+    "ResourceType",
+]
+
+#: A literal name that matches every name; a host that matches every host.
+WILDCARD: Final = "*"
+
+#: The only name of a resource of type CLUSTER.
+CLUSTER_NAME: Final = "kafka-cluster"
+
+
+class AclCode(IntEnum):
+    """A code in a request; an unknown one is UNKNOWN."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> AclCode | None:
+        return cls(0) if isinstance(value, int) else None
+
+
+class ResourceType(AclCode):
+    """The types of resources."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(AclCode):
+    """How the name of an ACL matches: literally, or as a prefix."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Operation(AclCode):
+    """The operations on resources; the number is the bit in authorized operations."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class Permission(AclCode):
+    """The permission of an ACL."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+#: The operations that a resource type supports, for its field of authorized operations.
+SUPPORTED_OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (
+        Operation.WRITE,
+        Operation.DESCRIBE,
+        Operation.TWO_PHASE_COMMIT,
+    ),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+}
+
+#: The authorization errors of the resource types.
+AUTHORIZATION_ERRORS: Final[Mapping[ResourceType, str]] = {
+    ResourceType.TOPIC: "TOPIC_AUTHORIZATION_FAILED",
+    ResourceType.GROUP: "GROUP_AUTHORIZATION_FAILED",
+    ResourceType.CLUSTER: "CLUSTER_AUTHORIZATION_FAILED",
+    ResourceType.TRANSACTIONAL_ID: "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    ResourceType.DELEGATION_TOKEN: "DELEGATION_TOKEN_AUTHORIZATION_FAILED",
+    ResourceType.USER: "DELEGATION_TOKEN_AUTHORIZATION_FAILED",
+}

@@ -1,0 +1,161 @@
+"""The rules of Kafka's StandardAuthorizer over a set of ACLs.
+
+Super users may perform all operations. Otherwise any matching ACL that denies counts, then any that
+allows, then the default if no ACL is about the resource. Decides on names alone: knows no request,
+no topic and no connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final
+
+from .acl import Acl, AclFilter
+from .acl_types import WILDCARD, Operation, PatternType, Permission, ResourceType
+
+__all__ = ["Authorizer"]
+
+_EVERYBODY: Final = "User:*"
+
+#: The operations that imply an operation if an ACL allows them; an ACL that denies implies none.
+_IMPLIED_BY: Final = {
+    Operation.DESCRIBE: frozenset(
+        {
+            Operation.DESCRIBE,
+            Operation.READ,
+            Operation.WRITE,
+            Operation.DELETE,
+            Operation.ALTER,
+        }
+    ),
+    Operation.DESCRIBE_CONFIGS: frozenset({Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS}),
+}
+
+
+class Authorizer:
+    """The ACLs of a cluster, and the authorization of operations.
+
+    Principals are text, `User:alice`; `host` is the address of the client. `allow_if_no_acl` is
+    Kafka's `allow.everyone.if.no.acl.found`.
+    """
+
+    def __init__(
+        self,
+        super_users: Collection[str] = (),
+        acls: Iterable[Acl] = (),
+        *,
+        allow_if_no_acl: bool = False,
+    ) -> None:
+        self._super_users = frozenset(super_users)
+        self._allow_if_no_acl = allow_if_no_acl
+        #: By resource and pattern type, then by name; each ACL once, in the order in which it was
+        #: added.
+        self._by_pattern: dict[tuple[ResourceType, PatternType], dict[str, dict[Acl, None]]] = {}
+        for acl in acls:
+            self.add(acl)
+
+    def __iter__(self) -> Iterator[Acl]:
+        for by_name in self._by_pattern.values():
+            for acls in by_name.values():
+                yield from acls
+
+    def add(self, acl: Acl) -> None:
+        """Adds an ACL; does nothing if it exists."""
+        by_name = self._by_pattern.setdefault((acl.resource_type, acl.pattern_type), {})
+        by_name.setdefault(acl.name, {})[acl] = None
+
+    def remove(self, acl: Acl) -> None:
+        """Removes an ACL; does nothing if it does not exist."""
+        by_name = self._by_pattern.get((acl.resource_type, acl.pattern_type), {})
+        acls = by_name.get(acl.name, {})
+        acls.pop(acl, None)
+        if not acls:
+            by_name.pop(acl.name, None)
+
+    def matching(self, wanted: AclFilter) -> list[Acl]:
+        """Returns the ACLs that a filter matches."""
+        return [acl for acl in self if wanted.finds(acl)]
+
+    def allows(
+        self,
+        principal: str,
+        host: str,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str,
+    ) -> bool:
+        """Returns whether `principal` at `host` may perform `operation` on the resource."""
+        if principal in self._super_users:
+            return True
+        about = allowed = False
+        for acls in self._about(resource_type, name):
+            about = True
+            for acl in acls:
+                if not _is_for(acl, principal, host):
+                    continue
+                if acl.permission is Permission.DENY:
+                    if acl.operation in (Operation.ALL, operation):
+                        return False
+                elif not allowed:
+                    allowed = acl.operation is Operation.ALL or acl.operation in _IMPLIED_BY.get(
+                        operation, (operation,)
+                    )
+        return allowed or (not about and self._allow_if_no_acl)
+
+    def allows_any(
+        self, principal: str, host: str, operation: Operation, resource_type: ResourceType
+    ) -> bool:
+        """Returns whether `operation` is allowed on any resource of the type (KIP-679).
+
+        As Kafka, it looks for the operation itself, and for none that implies it.
+        """
+        # As in Kafka: for super users, and for resources without ACLs.
+        if self.allows(principal, host, operation, resource_type, "hardcode"):
+            return True
+        literal, denied_literal = self._names(
+            principal, host, operation, resource_type, PatternType.LITERAL
+        )
+        prefixed, denied_prefixed = self._names(
+            principal, host, operation, resource_type, PatternType.PREFIXED
+        )
+        if WILDCARD in denied_literal:
+            return False
+        if WILDCARD in literal:
+            return True
+        return any(
+            not any(name.startswith(prefix) for prefix in denied_prefixed)
+            for name in (literal - denied_literal) | prefixed
+        )
+
+    def _about(self, resource_type: ResourceType, name: str) -> Iterator[Collection[Acl]]:
+        """Yields the ACLs whose patterns match `name`, pattern by pattern."""
+        literal = self._by_pattern.get((resource_type, PatternType.LITERAL), {})
+        for wanted in {name, WILDCARD}:
+            if wanted in literal:
+                yield literal[wanted]
+        for prefix, acls in self._by_pattern.get((resource_type, PatternType.PREFIXED), {}).items():
+            if name.startswith(prefix):
+                yield acls
+
+    def _names(
+        self,
+        principal: str,
+        host: str,
+        operation: Operation,
+        resource_type: ResourceType,
+        pattern_type: PatternType,
+    ) -> tuple[set[str], set[str]]:
+        """Returns the names of the patterns that allow, and of those that deny."""
+        allowed: set[str] = set()
+        denied: set[str] = set()
+        for name, acls in self._by_pattern.get((resource_type, pattern_type), {}).items():
+            for acl in acls:
+                if acl.operation not in (Operation.ALL, operation):
+                    continue
+                if _is_for(acl, principal, host):
+                    (denied if acl.permission is Permission.DENY else allowed).add(name)
+        return allowed, denied
+
+
+def _is_for(acl: Acl, principal: str, host: str) -> bool:
+    return acl.principal in (principal, _EVERYBODY) and acl.host in (host, WILDCARD)

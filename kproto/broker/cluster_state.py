@@ -1,0 +1,360 @@
+"""The state that all nodes of a cluster share: nodes, topics, groups, users, ACLs and quotas.
+
+Handlers decide on it; it knows neither asyncio nor messages.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from ..wire.errors import ConfigurationError
+from ..wire.uuid import Uuid
+from .authorizer import Acl, Authorizer
+from .coordinators import CoordinatorType, InternalTopicCoordinators
+from .group_configs import GROUP_SETTINGS, GroupConfigManager
+from .groups import (
+    ClockReading,
+    ConsumerGroupConfig,
+    GroupConfig,
+    GroupMetadataManager,
+    MigrationPolicy,
+)
+from .groups.group_coordinator import OFFSETS_TOPIC, OFFSETS_TOPIC_CONFIGS, GroupCoordinator
+from .leader_and_isr import NO_LEADER, LeaderAndIsr
+from .leader_election import (
+    after_broker_start,
+    after_broker_stop,
+    alternate_racks,
+    elect_leader,
+    initial_leader_and_isr,
+)
+from .listeners import Endpoint
+from .quotas import ClientQuotaManager, QuotaTable
+from .replica_placement import Replicas, place_replicas
+from .security.tokens import DelegationTokens
+from .security.users import Users
+from .settings import BrokerSettings
+from .storage.storage_limit import StorageLimit
+from .topic_configs import TopicConfig
+from .topics import Topic, Topics
+
+__all__ = ["ClusterState"]
+
+logger = logging.getLogger("kproto.broker")
+
+#: Default replication factor, if the cluster has as many brokers.
+_COPIES: Final = 3
+
+
+class ClusterState:
+    """The state of one cluster; uses those settings that are the same for all nodes."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+        self.cluster_id = settings.cluster_id or str(Uuid.random())
+        self.topics = Topics()
+        self.storage_limit = StorageLimit(settings.max_stored_bytes)
+        #: The quotas, and the partition mutations of users and clients.
+        self.quota_manager = self._new_metering(QuotaTable())
+        self._quota_managers: dict[int, ClientQuotaManager] = {}
+        #: None if the cluster has no authorizer.
+        self.authorizer = _authorizer(settings)
+        self.users = Users(settings.users)
+        self.tokens = DelegationTokens(
+            settings.delegation_token_secret_key,
+            max_lifetime_ms=settings.delegation_token_max_lifetime_ms,
+            renew_ms=settings.delegation_token_expiry_time_ms,
+            kept_ms=settings.delegation_token_kept_ms,
+        )
+        self._endpoints: dict[int, dict[str, Endpoint]] = {}
+        self._stopped: set[int] = set()
+        #: The controller, once it is not the first node any more.
+        self._controller: int | None = None
+        #: Dynamic configs of single groups, which override broker settings.
+        self.group_configs = GroupConfigManager(settings)
+        consumer_limits = _consumer_limits(settings)
+        #: The groups that their coordinators have loaded.
+        self.groups = GroupMetadataManager(
+            GroupConfig(
+                settings.group_initial_rebalance_delay_ms,
+                settings.group_new_member_join_timeout_ms,
+                settings.group_max_size,
+            ),
+            lambda group_id: _limited(consumer_limits, self.group_configs.given(group_id)),
+            self.topics,
+        )
+        self.group_coordinator = GroupCoordinator(
+            self.topics,
+            self.groups,
+            retention_ms=settings.offsets_retention_minutes * 60_000,
+            check_interval_ms=settings.offsets_retention_check_interval_ms,
+        )
+        self._coordinators = InternalTopicCoordinators(self._place_internal_partitions)
+        self._next_producer_id = 0
+
+    # Nodes
+
+    def join(self, endpoint: Endpoint) -> None:
+        """Adds a node, or updates an endpoint of it."""
+        self._endpoints.setdefault(endpoint.node_id, {})[endpoint.listener] = endpoint
+
+    @property
+    def nodes(self) -> list[int]:
+        """Returns the ids of all nodes in order, stopped or not."""
+        return sorted(self._endpoints)
+
+    @property
+    def alive(self) -> list[int]:
+        """Returns the ids of the nodes that are not stopped, in order."""
+        return [node for node in self.nodes if node not in self._stopped]
+
+    def is_alive(self, node: int) -> bool:
+        """Returns whether the node exists and is not stopped."""
+        return node in self._endpoints and node not in self._stopped
+
+    def endpoints(self, listener: str, *, stopped_too: bool = False) -> list[Endpoint]:
+        """Returns the endpoints of the nodes for a listener, in the order of node ids."""
+        return [
+            self._endpoints[node][listener]
+            for node in (self.nodes if stopped_too else self.alive)
+            if listener in self._endpoints[node]
+        ]
+
+    def endpoint_of(self, node: int, listener: str) -> Endpoint | None:
+        """Returns the endpoint of a node for a listener; None if clients cannot reach it there."""
+        return self._endpoints[node].get(listener) if self.is_alive(node) else None
+
+    def stop(self, node: int) -> None:
+        """Stops a node: it leaves the ISRs, and other replicas become leaders of its partitions.
+
+        Raises ConfigurationError for an unknown node.
+        """
+        self._check_node(node)
+        if node in self._stopped:
+            return
+        controls = self.controller_id == node
+        self._stopped.add(node)
+        logger.info("broker %d is stopped", node)
+        alive = self.alive
+        self._change(lambda leader_and_isr: after_broker_stop(leader_and_isr, node, alive))
+        if controls:
+            self._controller = None
+            if alive:
+                self._take_controller(alive[0])
+
+    def start(self, node: int) -> None:
+        """Starts a node again: it joins the ISRs, and leads partitions that have no leader.
+
+        Raises ConfigurationError for an unknown node.
+        """
+        self._check_node(node)
+        if node not in self._stopped:
+            return
+        self._stopped.remove(node)
+        logger.info("broker %d is started", node)
+        alive = self.alive
+        self._change(lambda leader_and_isr: after_broker_start(leader_and_isr, node, alive))
+
+    def _check_node(self, node: int) -> None:
+        if node not in self._endpoints:
+            raise ConfigurationError(
+                f"there is no broker {node}: take one of {', '.join(map(str, self.nodes))}"
+            )
+
+    def _change(self, decide: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
+        """Applies a decision to all partitions."""
+        moved = left = 0
+        for topic in self.topics:
+            for partition in topic.partitions:
+                if partition.update_leader_and_isr(decide(partition.leader_and_isr)):
+                    moved += 1
+                    left += partition.leader_and_isr.leader == NO_LEADER
+        self._coordinators.change(decide)
+        if moved:
+            logger.info("the leaders of %d partitions changed; %d now have none", moved, left)
+
+    def quota_manager_of(self, node: int) -> ClientQuotaManager:
+        """Returns the quota manager of a node: as in Kafka, each node measures on its own."""
+        if node not in self._quota_managers:
+            self._quota_managers[node] = self._new_metering(self.quota_manager.table)
+        return self._quota_managers[node]
+
+    def _new_metering(self, table: QuotaTable) -> ClientQuotaManager:
+        return ClientQuotaManager(
+            table,
+            self._settings.quota_window_num,
+            self._settings.quota_window_size_seconds * 1000,
+            self._settings.max_throttle_ms,
+        )
+
+    # Controller and coordinators
+
+    @property
+    def controller_id(self) -> int:
+        """Returns the id of the controller that clients see; -1 if all nodes are stopped."""
+        if self._controller is not None:
+            return self._controller
+        return next(iter(self.alive), NO_LEADER)
+
+    def move_controller(self, node: int) -> None:
+        """Makes another node the controller. Raises ConfigurationError if it is not alive."""
+        self._check_node(node)
+        if node in self._stopped:
+            raise ConfigurationError(f"broker {node} is stopped; start it first")
+        self._take_controller(node)
+
+    def _take_controller(self, node: int) -> None:
+        self._controller = node
+        logger.info("the controller is broker %d", node)
+
+    def coordinator(self, kind: CoordinatorType, key: str) -> int:
+        """Returns the coordinator of a group or another key; NO_LEADER if there is none.
+
+        The first lookup of a group creates `__consumer_offsets`.
+        """
+        if not self.alive:
+            return NO_LEADER
+        if kind is not CoordinatorType.GROUP:
+            return self._coordinators.of(kind, key)
+        if self.group_coordinator.topic is None:
+            self.topics.add(self.plan_automatic_topic(OFFSETS_TOPIC))
+        return self.group_coordinator.coordinator(key)
+
+    def _place_internal_partitions(self, partitions: int) -> list[LeaderAndIsr]:
+        return [
+            initial_leader_and_isr(its, self.alive) for its in self._internal_replicas(partitions)
+        ]
+
+    def _internal_replicas(self, partitions: int) -> list[Replicas]:
+        return self._placed(partitions, min(_COPIES, len(self.nodes)), {}, partitions)
+
+    # Partitions
+
+    def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Makes another in-sync replica the leader.
+
+        Raises the leader epoch unless it leads already. Raises BrokerResponseError for an unknown
+        partition and for a node that cannot lead.
+        """
+        found = self.topics.named(topic).partition(partition)
+        if found.update_leader_and_isr(elect_leader(found.leader_and_isr, node, self.alive)):
+            epoch = found.log.epochs.current
+            logger.info("%s-%d: broker %d leads, epoch %d", topic, partition, node, epoch)
+
+    def truncate(self, topic: str, partition: int, offset: int) -> int:
+        """Truncates a log to end before `offset`; returns its new end, and raises the leader epoch.
+
+        Raises BrokerResponseError for an unknown partition.
+        """
+        found = self.topics.named(topic).partition(partition)
+        end = found.truncate(offset)
+        epoch = found.log.epochs.current
+        logger.info("%s-%d: the log is cut at %d, epoch %d", topic, partition, end, epoch)
+        return end
+
+    def new_producer_id(self) -> int:
+        """Returns a new producer id."""
+        given = self._next_producer_id
+        self._next_producer_id += 1
+        return given
+
+    def plan_topic(
+        self,
+        name: str,
+        num_partitions: int = -1,
+        replication_factor: int = -1,
+        assignments: Mapping[int, Iterable[int]] | None = None,
+        configs: Mapping[str, str | None] | None = None,
+    ) -> Topic:
+        """Returns a new topic that is not added yet; -1 stands for the cluster's default.
+
+        Raises BrokerResponseError as Kafka's controller does.
+        """
+        self.topics.check_new_name(name)
+        most = self._settings.max_partitions
+        placed = self._placed(num_partitions, replication_factor, assignments or {}, most)
+        return self._planned(name, placed, configs or {})
+
+    def plan_automatic_topic(self, name: str) -> Topic:
+        """Returns a topic for auto-creation; `__consumer_offsets` gets Kafka's own configs.
+
+        Raises as `plan_topic` does.
+        """
+        if name != OFFSETS_TOPIC:
+            return self.plan_topic(name)
+        self.topics.check_new_name(name)
+        placed = self._internal_replicas(self._settings.offsets_topic_num_partitions)
+        return self._planned(name, placed, OFFSETS_TOPIC_CONFIGS)
+
+    def _planned(
+        self, name: str, placed: list[Replicas], configs: Mapping[str, str | None]
+    ) -> Topic:
+        config = TopicConfig(
+            configs,
+            self._settings.message_max_bytes,
+            self._settings.retention_check_interval_ms,
+            self._settings.producer_id_expiration_ms,
+        )
+        lead = partial(initial_leader_and_isr, alive=self.alive)
+        return Topic(name, placed, config, self.storage_limit, lead=lead)
+
+    def delete_topic(self, topic: Topic, now: ClockReading) -> None:
+        """Deletes a topic, its records, and its committed offsets."""
+        self.topics.remove(topic)
+        self.group_coordinator.on_topic_deleted(topic, now)
+
+    def _placed(
+        self,
+        num_partitions: int,
+        replication_factor: int,
+        assignments: Mapping[int, Iterable[int]],
+        most: int,
+    ) -> list[Replicas]:
+        copies = self._settings.default_replication_factor
+        return place_replicas(
+            num_partitions,
+            replication_factor,
+            assignments,
+            nodes=self._alternate_racks(self.alive),
+            stopped=self._alternate_racks(sorted(self._stopped)),
+            default=self._settings.num_partitions,
+            default_replication_factor=min(_COPIES, len(self.nodes)) if copies is None else copies,
+            most=most,
+        )
+
+    def _alternate_racks(self, nodes: list[int]) -> list[int]:
+        racks = [next(iter(self._endpoints[node].values())).rack for node in nodes]
+        return alternate_racks(nodes, racks)
+
+
+def _consumer_limits(settings: BrokerSettings) -> ConsumerGroupConfig:
+    """Returns the config of groups of the consumer protocol."""
+    return ConsumerGroupConfig(
+        settings.group_consumer_session_timeout_ms,
+        settings.group_consumer_heartbeat_interval_ms,
+        settings.group_consumer_max_size,
+        settings.group_consumer_assignors,
+        settings.group_consumer_assignment_interval_ms,
+        settings.group_consumer_regex_refresh_interval_ms,
+        MigrationPolicy(settings.group_consumer_migration_policy),
+        settings.group_max_size,
+    )
+
+
+def _limited(limits: ConsumerGroupConfig, given: Mapping[str, str]) -> ConsumerGroupConfig:
+    """Returns the config of a group with its own dynamic configs."""
+    own: dict[str, Any] = {GROUP_SETTINGS[name].field: int(text) for name, text in given.items()}
+    return limits._replace(**own)
+
+
+def _authorizer(settings: BrokerSettings) -> Authorizer | None:
+    if not settings.authorizer:
+        return None
+    return Authorizer(
+        settings.super_users,
+        [acl for acl in settings.acls if isinstance(acl, Acl)],
+        allow_if_no_acl=settings.allow_everyone_if_no_acl_found,
+    )

@@ -1,0 +1,357 @@
+"""The config entries of DescribeConfigs: Kafka's names, types and defaults as tables.
+
+Source: the responses of brokers of Kafka 4.4.0. Has those broker configs that `BrokerSettings` has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from .group_configs import GROUP_SETTINGS
+from .settings import BrokerSettings
+from .topic_configs import DEFAULTS, TopicConfig
+
+__all__ = [
+    "ConfigEntry",
+    "ConfigSource",
+    "ConfigSynonym",
+    "ConfigType",
+    "broker_entries",
+    "group_entries",
+    "topic_entries",
+]
+
+
+class ConfigType(IntEnum):
+    """The type of a config (KIP-569)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    PASSWORD = 9
+
+
+class ConfigSource(IntEnum):
+    """The source of a config's value (KIP-226)."""
+
+    TOPIC = 1
+    BROKER = 4
+    DEFAULT = 5
+    GROUP = 8
+
+
+class ConfigSynonym(NamedTuple):
+    """A config that the value may come from; the first of several counts."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class ConfigEntry(NamedTuple):
+    """A config with its value and the value's source."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    type: ConfigType
+    synonyms: tuple[ConfigSynonym, ...]
+    read_only: bool = False
+    is_sensitive: bool = False
+
+
+_BOOLEAN, _STRING, _INT, _LONG, _LIST = (
+    ConfigType.BOOLEAN,
+    ConfigType.STRING,
+    ConfigType.INT,
+    ConfigType.LONG,
+    ConfigType.LIST,
+)
+
+#: The topic configs: their types, and the broker configs that they default to (empty for none).
+_TOPIC: Final[Mapping[str, tuple[ConfigType, str]]] = MappingProxyType(
+    {
+        "cleanup.policy": (ConfigType.LIST, "log.cleanup.policy"),
+        "compression.gzip.level": (_INT, "compression.gzip.level"),
+        "compression.lz4.level": (_INT, "compression.lz4.level"),
+        "compression.type": (_STRING, "compression.type"),
+        "compression.zstd.level": (_INT, "compression.zstd.level"),
+        "delete.retention.ms": (_LONG, "log.cleaner.delete.retention.ms"),
+        "errors.deadletterqueue.group.enable": (_BOOLEAN, ""),
+        "file.delete.delay.ms": (_LONG, "log.segment.delete.delay.ms"),
+        "flush.messages": (_LONG, "log.flush.interval.messages"),
+        "flush.ms": (_LONG, ""),
+        "follower.replication.throttled.replicas": (ConfigType.LIST, ""),
+        "index.interval.bytes": (_INT, "log.index.interval.bytes"),
+        "leader.replication.throttled.replicas": (ConfigType.LIST, ""),
+        "local.retention.bytes": (_LONG, "log.local.retention.bytes"),
+        "local.retention.ms": (_LONG, "log.local.retention.ms"),
+        "max.compaction.lag.ms": (_LONG, "log.cleaner.max.compaction.lag.ms"),
+        "max.decompressed.message.bytes": (_INT, "max.decompressed.message.bytes"),
+        "max.message.bytes": (_INT, "message.max.bytes"),
+        "message.timestamp.after.max.ms": (_LONG, "log.message.timestamp.after.max.ms"),
+        "message.timestamp.before.max.ms": (_LONG, "log.message.timestamp.before.max.ms"),
+        "message.timestamp.type": (_STRING, "log.message.timestamp.type"),
+        "min.cleanable.dirty.ratio": (ConfigType.DOUBLE, "log.cleaner.min.cleanable.ratio"),
+        "min.compaction.lag.ms": (_LONG, "log.cleaner.min.compaction.lag.ms"),
+        "min.insync.replicas": (_INT, "min.insync.replicas"),
+        "preallocate": (_BOOLEAN, "log.preallocate"),
+        "remote.copy.lag.bytes": (_LONG, "log.remote.copy.lag.bytes"),
+        "remote.copy.lag.ms": (_LONG, "log.remote.copy.lag.ms"),
+        "remote.log.copy.disable": (_BOOLEAN, ""),
+        "remote.log.delete.on.disable": (_BOOLEAN, ""),
+        "remote.storage.enable": (_BOOLEAN, ""),
+        "retention.bytes": (_LONG, "log.retention.bytes"),
+        "retention.ms": (_LONG, "log.retention.hours"),
+        "segment.bytes": (_INT, "log.segment.bytes"),
+        "segment.index.bytes": (_INT, "log.index.size.max.bytes"),
+        "segment.jitter.ms": (_LONG, ""),
+        "segment.ms": (_LONG, ""),
+        "unclean.leader.election.enable": (_BOOLEAN, "unclean.leader.election.enable"),
+    }
+)
+
+#: Broker configs in another unit than their topic configs.
+_OTHER_UNITS: Final = MappingProxyType({"log.retention.hours": "168"})
+
+
+class _Row(NamedTuple):
+    """A broker config; `default` is None if Kafka has none."""
+
+    name: str
+    type: ConfigType
+    default: str | None
+    value: Callable[[BrokerSettings], object]
+    read_only: bool = True
+    is_sensitive: bool = False
+
+
+_BROKER: Final = (
+    _Row(
+        "allow.everyone.if.no.acl.found",
+        _BOOLEAN,
+        "false",
+        lambda it: it.allow_everyone_if_no_acl_found,
+    ),
+    _Row("auto.create.topics.enable", _BOOLEAN, "true", lambda it: it.auto_create_topics),
+    _Row("broker.id", _INT, "-1", lambda it: it.node_id),
+    _Row("broker.rack", _STRING, None, lambda it: it.rack),
+    _Row("connections.max.idle.ms", _LONG, "600000", lambda it: it.idle_timeout_ms),
+    _Row("connections.max.reauth.ms", _LONG, "0", lambda it: it.sasl_session_lifetime_ms),
+    _Row(
+        "delegation.token.expiry.time.ms",
+        _LONG,
+        "86400000",
+        lambda it: it.delegation_token_expiry_time_ms,
+    ),
+    _Row(
+        "delegation.token.max.lifetime.ms",
+        _LONG,
+        "604800000",
+        lambda it: it.delegation_token_max_lifetime_ms,
+    ),
+    _Row(
+        "delegation.token.secret.key",
+        ConfigType.PASSWORD,
+        None,
+        lambda it: it.delegation_token_secret_key,
+        is_sensitive=True,
+    ),
+    _Row("fetch.max.bytes", _INT, "57671680", lambda it: it.fetch_max_bytes),
+    _Row(
+        "group.consumer.assignment.interval.ms",
+        _INT,
+        "1000",
+        lambda it: it.group_consumer_assignment_interval_ms,
+        read_only=False,
+    ),
+    _Row(
+        "group.consumer.assignors", _LIST, "uniform,range", lambda it: it.group_consumer_assignors
+    ),
+    _Row(
+        "group.consumer.heartbeat.interval.ms",
+        _INT,
+        "5000",
+        lambda it: it.group_consumer_heartbeat_interval_ms,
+    ),
+    _Row(
+        "group.consumer.max.heartbeat.interval.ms",
+        _INT,
+        "15000",
+        lambda it: it.group_consumer_max_heartbeat_interval_ms,
+    ),
+    _Row(
+        "group.consumer.max.session.timeout.ms",
+        _INT,
+        "60000",
+        lambda it: it.group_consumer_max_session_timeout_ms,
+    ),
+    _Row("group.consumer.max.size", _INT, "2147483647", lambda it: it.group_consumer_max_size),
+    _Row(
+        "group.consumer.migration.policy",
+        _STRING,
+        "bidirectional",
+        lambda it: it.group_consumer_migration_policy,
+    ),
+    _Row(
+        "group.consumer.min.heartbeat.interval.ms",
+        _INT,
+        "5000",
+        lambda it: it.group_consumer_min_heartbeat_interval_ms,
+    ),
+    _Row(
+        "group.consumer.min.session.timeout.ms",
+        _INT,
+        "45000",
+        lambda it: it.group_consumer_min_session_timeout_ms,
+    ),
+    _Row(
+        "group.consumer.regex.refresh.interval.ms",
+        _INT,
+        "600000",
+        lambda it: it.group_consumer_regex_refresh_interval_ms,
+    ),
+    _Row(
+        "group.consumer.session.timeout.ms",
+        _INT,
+        "45000",
+        lambda it: it.group_consumer_session_timeout_ms,
+    ),
+    _Row(
+        "group.coordinator.rebalance.protocols",
+        _LIST,
+        "classic,consumer,streams",
+        lambda it: it.rebalance_protocols,
+    ),
+    _Row(
+        "group.initial.rebalance.delay.ms",
+        _INT,
+        "3000",
+        lambda it: it.group_initial_rebalance_delay_ms,
+    ),
+    _Row(
+        "group.max.session.timeout.ms",
+        _INT,
+        "1800000",
+        lambda it: it.group_max_session_timeout_ms,
+    ),
+    _Row("group.max.size", _INT, "2147483647", lambda it: it.group_max_size),
+    _Row("group.min.session.timeout.ms", _INT, "6000", lambda it: it.group_min_session_timeout_ms),
+    _Row(
+        "listeners",
+        ConfigType.LIST,
+        "PLAINTEXT://:9092",
+        lambda it: ",".join(f"{one.name}://{one.host}:{one.port}" for one in it.all_listeners),
+        read_only=False,
+    ),
+    _Row(
+        "log.retention.check.interval.ms",
+        _LONG,
+        "300000",
+        lambda it: it.retention_check_interval_ms,
+    ),
+    _Row(
+        "max.incremental.fetch.session.cache.slots",
+        _INT,
+        "1000",
+        lambda it: it.max_incremental_fetch_session_cache_slots,
+    ),
+    _Row("message.max.bytes", _INT, "1048588", lambda it: it.message_max_bytes, read_only=False),
+    _Row("node.id", _INT, None, lambda it: it.node_id),
+    _Row("num.partitions", _INT, "1", lambda it: it.num_partitions),
+    _Row("offset.metadata.max.bytes", _INT, "4096", lambda it: it.offset_metadata_max_bytes),
+    _Row(
+        "offsets.retention.check.interval.ms",
+        _LONG,
+        "600000",
+        lambda it: it.offsets_retention_check_interval_ms,
+    ),
+    _Row("offsets.retention.minutes", _INT, "10080", lambda it: it.offsets_retention_minutes),
+    _Row("offsets.topic.num.partitions", _INT, "50", lambda it: it.offsets_topic_num_partitions),
+    _Row(
+        "producer.id.expiration.ms",
+        _INT,
+        "86400000",
+        lambda it: it.producer_id_expiration_ms,
+        read_only=False,
+    ),
+    _Row("quota.window.num", _INT, "11", lambda it: it.quota_window_num),
+    _Row("quota.window.size.seconds", _INT, "1", lambda it: it.quota_window_size_seconds),
+    _Row("replica.selector.class", _STRING, None, lambda it: it.replica_selector),
+    _Row("sasl.server.max.receive.size", _INT, "524288", lambda it: it.sasl_max_receive_bytes),
+    _Row("socket.request.max.bytes", _INT, "104857600", lambda it: it.max_frame_bytes),
+    _Row("super.users", _STRING, "", lambda it: ";".join(it.super_users)),
+)
+
+
+def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigEntry]:
+    """Returns all configs of a topic."""
+    entries = []
+    for name, (kind, behind) in _TOPIC.items():
+        synonyms: list[ConfigSynonym] = []
+        if name in config.given:
+            synonyms.append(ConfigSynonym(name, config.given[name], ConfigSource.TOPIC))
+        if name == "max.message.bytes" and str(settings.message_max_bytes) != DEFAULTS[name]:
+            synonyms.append(
+                ConfigSynonym(behind, str(settings.message_max_bytes), ConfigSource.BROKER)
+            )
+        if behind:
+            default = _OTHER_UNITS.get(behind, DEFAULTS[name])
+            synonyms.append(ConfigSynonym(behind, default, ConfigSource.DEFAULT))
+        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+        entries.append(ConfigEntry(name, config[name], source, kind, tuple(synonyms)))
+    return entries
+
+
+def group_entries(given: Mapping[str, str], settings: BrokerSettings) -> list[ConfigEntry]:
+    """Returns the configs of a group with those that were set for it (`given`)."""
+    entries = []
+    for name, row in GROUP_SETTINGS.items():
+        value = row.value(settings)
+        synonyms = [ConfigSynonym(name, given[name], ConfigSource.GROUP)] if name in given else []
+        if value != row.default:
+            synonyms.append(ConfigSynonym(row.behind, str(value), ConfigSource.BROKER))
+        synonyms.append(ConfigSynonym(row.behind, str(row.default), ConfigSource.DEFAULT))
+        first = synonyms[0]
+        entries.append(ConfigEntry(name, first.value, first.source, _INT, tuple(synonyms)))
+    return entries
+
+
+def broker_entries(settings: BrokerSettings) -> list[ConfigEntry]:
+    """Returns the configs of a broker by Kafka's names; secrets have no value."""
+    return [_broker_entry(row, settings) for row in _BROKER]
+
+
+def _broker_entry(row: _Row, settings: BrokerSettings) -> ConfigEntry:
+    value = _text(row.value(settings))
+    is_set = value is not None and value != row.default
+    shown = None if row.is_sensitive else value
+    synonyms = []
+    if is_set:
+        synonyms.append(ConfigSynonym(row.name, shown, ConfigSource.BROKER))
+    if row.default is not None:
+        synonyms.append(ConfigSynonym(row.name, row.default, ConfigSource.DEFAULT))
+    return ConfigEntry(
+        row.name,
+        shown,
+        ConfigSource.BROKER if is_set else ConfigSource.DEFAULT,
+        row.type,
+        tuple(synonyms),
+        row.read_only,
+        row.is_sensitive,
+    )
+
+
+def _text(value: object) -> str | None:
+    """Returns a value as Kafka writes it."""
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

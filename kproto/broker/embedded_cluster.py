@@ -1,0 +1,244 @@
+"""The base of `Broker` and `Cluster`: nodes that share one state, and what tests do with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from ..clock import Clock
+from ..messages.base import Request
+from ..records import Record
+from .cluster_state import ClusterState
+from .context import read_clock
+from .faults import Control, ControlFunction, Controls
+from .node import Node
+from .registry import Api
+from .settings import BrokerSettings
+from .topics import Topic, Topics
+
+__all__ = ["BrokerHandle", "EmbeddedCluster"]
+
+
+class BrokerHandle:
+    """One node of an embedded cluster, for tests."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    @property
+    def node_id(self) -> int:
+        """Returns the node id."""
+        return self._node.node_id
+
+    @property
+    def rack(self) -> str | None:
+        """Returns the rack of the node."""
+        return self._node.rack
+
+    @property
+    def is_listening(self) -> bool:
+        """Returns whether clients can connect now."""
+        return self._node.is_listening
+
+    @property
+    def bootstrap(self) -> str:
+        """Returns `host:port` for clients, as advertised.
+
+        Raises ConfigurationError while the broker does not listen.
+        """
+        return self._node.bootstrap
+
+    def bootstrap_of(self, listener: str) -> str:
+        """Returns `host:port` of a listener for clients; `bootstrap` is that of the first listener.
+
+        Raises ConfigurationError for an unknown listener, and while the broker does not listen.
+        """
+        return self._node.bootstrap_of(listener)
+
+    @property
+    def listens_at(self) -> str:
+        """Returns `host:port` that the broker is bound to, for a proxy or a forwarded port.
+
+        It equals `bootstrap` unless another host or port is advertised; of several listeners it is
+        the first. Raises ConfigurationError while the broker does not listen.
+        """
+        return self._node.listens_at
+
+    @property
+    def connections(self) -> int:
+        """Returns the number of connected clients."""
+        return self._node.connections
+
+
+class EmbeddedCluster:
+    """Nodes of one cluster, each with its own settings; for `async with`."""
+
+    def __init__(
+        self, settings: Sequence[BrokerSettings], clock: Clock, apis: Iterable[Api]
+    ) -> None:
+        apis = tuple(apis)
+        self._clock = clock
+        self._cluster = ClusterState(settings[0])
+        self._is_started = False
+        self._controls = {each.node_id: Controls() for each in settings}
+        self._nodes = {
+            each.node_id: Node(each, self._cluster, apis, self._controls[each.node_id], clock)
+            for each in settings
+        }
+
+    # Start and close
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Starts all nodes. Raises BrokerConnectionError if an address is not available.
+
+        Then none runs.
+        """
+        started: list[Node] = []
+        was_started, self._is_started = self._is_started, True
+        try:
+            for node_id, node in self._nodes.items():
+                node.start()
+                started.append(node)
+                self._cluster.start(node_id)
+        except BaseException:
+            self._is_started = was_started
+            for node in started:
+                await node.close()
+            raise
+
+    async def close(self) -> None:
+        """Stops listening and closes every connection.
+
+        Topics and groups stay, and `start` serves them. If it is cancelled, it closes all the same
+        but does not wait for the end.
+        """
+        self._is_started = False
+        self._cluster.group_coordinator.unload()
+        left = list(self._nodes.values())
+        try:
+            while left:
+                await left.pop().close()
+        finally:
+            for node in left:
+                node.abort()
+
+    # State for tests
+
+    @property
+    def cluster_id(self) -> str:
+        """Returns the cluster id that clients see in metadata."""
+        return self._cluster.cluster_id
+
+    @property
+    def topics(self) -> dict[str, Topic]:
+        """Returns a copy of the topics by name."""
+        return {topic.name: topic for topic in self._topics_after_retention()}
+
+    def end_offset(self, topic: str, partition: int = 0) -> int:
+        """Returns the log end offset: the offset of the next record. Raises BrokerResponseError."""
+        return self._topics_after_retention().named(topic).partition(partition).log.end_offset
+
+    def records(self, topic: str, partition: int = 0) -> list[Record]:
+        """Returns every record of a partition, decoded.
+
+        Raises BrokerResponseError for an unknown partition, CorruptBatchError, MissingCodecError.
+        """
+        log = self._topics_after_retention().named(topic).partition(partition).log
+        return [
+            record
+            for batch in log
+            if not batch.is_control
+            for record in batch.records(from_offset=log.start_offset)
+        ]
+
+    def _topics_after_retention(self) -> Topics:
+        """Returns the topics after retention was applied."""
+        self._cluster.topics.apply_retention(self._clock.now_ms())
+        return self._cluster.topics
+
+    # Actions of tests
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        configs: Mapping[str, str | None] | None = None,
+        *,
+        replication_factor: int | None = None,
+    ) -> Topic:
+        """Creates a topic, with the default partitions and replicas unless they are given.
+
+        Raises BrokerResponseError, as a client would get it.
+        """
+        topic = self._cluster.plan_topic(
+            name,
+            -1 if partitions is None else partitions,
+            -1 if replication_factor is None else replication_factor,
+            configs=configs,
+        )
+        self._cluster.topics.add(topic)
+        return topic
+
+    def delete_topic(self, name: str) -> None:
+        """Deletes a topic. Raises BrokerResponseError."""
+        now = read_clock(self._clock)
+        self._cluster.delete_topic(self._cluster.topics.named(name), now)
+
+    def delete_records(self, topic: str, partition: int, before: int) -> None:
+        """Moves the log start offset to `before`. Raises BrokerResponseError."""
+        self._cluster.topics.named(topic).partition(partition).log.delete_before(before)
+
+    def truncate(self, topic: str, partition: int, offset: int) -> int:
+        """Truncates a log at `offset`, as an unclean leader election does.
+
+        Returns its new end offset. Whole batches are lost, and the leader epoch rises. Raises
+        BrokerResponseError.
+        """
+        return self._cluster.truncate(topic, partition, offset)
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Returns the id of the leader; -1 if there is none. Raises BrokerResponseError."""
+        return self._cluster.topics.named(topic).partition(partition).leader_and_isr.leader
+
+    def leader_epoch(self, topic: str, partition: int = 0) -> int:
+        """Returns the leader epoch, which starts at 0. Raises BrokerResponseError."""
+        return self._cluster.topics.named(topic).partition(partition).log.epochs.current
+
+    def in_sync(self, topic: str, partition: int = 0) -> tuple[int, ...]:
+        """Returns the ids of the nodes in the ISR. Raises BrokerResponseError."""
+        return self._cluster.topics.named(topic).partition(partition).leader_and_isr.in_sync
+
+    def _control(
+        self,
+        function: ControlFunction,
+        request: type[Request[Any]] | None,
+        times: int | None,
+        nodes: Iterable[int],
+    ) -> Control:
+        """Adds one control to several nodes: its `times` count over all of them."""
+        control: Control | None = None
+        for node in nodes:
+            if control is None:
+                control = self._controls[node].add(function, request, times)
+            else:
+                self._controls[node].take(control)
+        assert control is not None
+        return control
+
+    def remove_control(self, control: Control) -> None:
+        """Removes a control function."""
+        for controls in self._controls.values():
+            controls.remove(control)

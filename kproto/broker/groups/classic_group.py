@@ -1,0 +1,596 @@
+"""A group of the classic protocol: carries out the table of `classic_group_state` on its members.
+
+Time is lazy: callers call `advance` first, which runs what is due, each at its own deadline. A
+request that waits gets a `PendingResult`; `next_deadline_ms` is when the group next changes by
+itself. The group notifies its watchers when a result is complete or that deadline becomes earlier.
+Knows no message, no clock and no coordinator.
+
+KIP-62, 134, 345, 394, 559, 800, 814. The order of checks is that of a coordinator of Kafka 4.4.0.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from ...protocol.consumer_protocol import PROTOCOL_TYPE
+from ...wire.errors import BrokerResponseError
+from ..api_error import api_error
+from ..log_escaping import log_safe
+from ..watchable import Watchable
+from .classic_group_state import (
+    PREVIOUS_STATES,
+    Action,
+    ClassicGroupState,
+    Event,
+    JoinDeadline,
+    SyncDeadline,
+    action_for,
+)
+from .classic_members import (
+    NO_ERROR,
+    ClassicMember,
+    ClassicMembers,
+    JoinRequest,
+    JoinResult,
+    LeaveRequest,
+    PendingJoin,
+    PendingResult,
+    PendingSync,
+    ProtocolsOf,
+    SyncRequest,
+    SyncResult,
+)
+from .clock_reading import ClockReading
+from .committed_offsets import CommittedOffsets
+from .group_config import GroupConfig
+from .group_metadata import GroupMetadata, metadata_of, restore_members
+
+__all__ = ["ClassicGroup"]
+
+logger = logging.getLogger("kproto.broker")
+
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
+
+
+class ClassicGroup(Watchable):
+    """A group of the classic protocol; a new group is Empty.
+
+    `store` is called before a change of the stored metadata takes effect. If it raises, the change
+    does not happen and the request gets the error.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        limits: GroupConfig,
+        store: Callable[[ClassicGroup, ClockReading], None],
+        now: ClockReading,
+    ) -> None:
+        super().__init__()
+        self.group_id = group_id
+        self.state = EMPTY
+        #: When the group entered its state, in ms since 1970.
+        self.state_since_ms: int | None = now.timestamp_ms
+        self.generation = 0
+        #: The protocol type of the members, such as `consumer`; None if the group never had one.
+        self.protocol_type: str | None = None
+        #: The protocol of the generation, such as `range`.
+        self.protocol: str | None = None
+        self.offsets = CommittedOffsets()
+        self._limits = limits
+        self._store = store
+        self._members = ClassicMembers()
+        self._previous_state = DEAD
+        self._topics: frozenset[str] | None = None
+        self._join_deadline: JoinDeadline | None = None
+        self._sync_deadline: SyncDeadline | None = None
+        #: Whether a member joined since the delay of the first rebalance began.
+        self._member_joined_during_delay = False
+
+    # State of the group
+
+    @property
+    def type(self) -> str:
+        return "classic"
+
+    @property
+    def members(self) -> dict[str, ClassicMember]:
+        """Returns the members by member id in the order of joining; not to be changed."""
+        return self._members.members
+
+    @property
+    def static_ids(self) -> dict[str, str]:
+        """Returns the member ids of static members by instance id; not to be changed."""
+        return self._members.static_ids
+
+    @property
+    def pending_ids(self) -> tuple[str, ...]:
+        """Returns the member ids of MEMBER_ID_REQUIRED that were not used yet (KIP-394)."""
+        return tuple(self._members.pending)
+
+    @property
+    def leader(self) -> str | None:
+        """Returns the member id of the leader."""
+        return self._members.leader
+
+    @property
+    def last_empty_at(self) -> int | None:
+        """Returns since when the group is empty, in ms since 1970; None if it has members."""
+        return self.state_since_ms if self.state is EMPTY else None
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Returns whether a member subscribes to the topic.
+
+        Returns True if the subscriptions are unknown but the members are consumers.
+        """
+        if self._topics is None:
+            return self.protocol_type == PROTOCOL_TYPE
+        return topic in self._topics
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """Returns when the group next changes by itself, as `ClockReading.ms`; None for never."""
+        members_ms = self._members.next_deadline_ms
+        return min(
+            (
+                *(() if members_ms is None else (members_ms,)),
+                *(
+                    it.ends_ms
+                    for it in (self._join_deadline, self._sync_deadline)
+                    if it is not None
+                ),
+            ),
+            default=None,
+        )
+
+    # Requests
+
+    def join(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
+        """Handles a JoinGroup; `new_id` is the member id for a member without one."""
+        before = self._begin_request(now)
+        pending = self._join(request, new_id, now)
+        self._finish_request(before, now)
+        return pending
+
+    def sync(self, request: SyncRequest, now: ClockReading) -> PendingSync:
+        """Handles a SyncGroup: returns the member's assignment, or takes those of the leader."""
+        before = self._begin_request(now)
+        pending = self._sync(request, now)
+        self._finish_request(before, now)
+        return pending
+
+    def heartbeat(
+        self, member_id: str, instance_id: str | None, generation: int, now: ClockReading
+    ) -> None:
+        """Resets the session timeout of a member.
+
+        Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
+        """
+        before = self._begin_request(now)
+        member = self._members.check(member_id, instance_id)
+        self._check_generation(generation)
+        member.reset_session(now.ms)
+        self._finish_request(
+            before, now
+        )  # a new session timeout that is shorter moves the deadline forward
+        if action_for(Event.HEARTBEAT, self.state) is Action.RESET_SESSION_AND_REJOIN:
+            raise api_error("REBALANCE_IN_PROGRESS", f"group {self.group_id!r} rebalances")
+
+    def leave(self, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
+        """Removes members; returns the name of an error code for each."""
+        before = self._begin_request(now)
+        errors = [self._leave(one) for one in leaving]
+        if NO_ERROR in errors:
+            self._apply(Event.MEMBERS_LEFT, "members left", now)
+        self._finish_request(before, now)
+        return errors
+
+    def check_deletable(self, now: ClockReading) -> None:
+        """Raises NON_EMPTY_GROUP if the group cannot be deleted."""
+        self.advance(now)
+        if action_for(Event.GROUP_DELETED, self.state) is not Action.REMOVE:
+            raise api_error("NON_EMPTY_GROUP", f"group {self.group_id!r} is {self.state}")
+
+    # Deadlines
+
+    def advance(self, now: ClockReading) -> None:
+        """Runs what is due, each at its own deadline."""
+        before = self.next_deadline_ms
+        while (due := self.next_deadline_ms) is not None and due <= now.ms:
+            self._run_due(now.at(due))
+        self._notify_if_earlier(before)
+
+    def _run_due(self, now: ClockReading) -> None:
+        if self._join_deadline is not None and self._join_deadline.ends_ms <= now.ms:
+            self._on_join_deadline(self._join_deadline, now)
+        elif self._sync_deadline is not None and self._sync_deadline.ends_ms <= now.ms:
+            self._on_sync_deadline(self._sync_deadline, now)
+        else:
+            self._expire_sessions(now)
+
+    def _on_join_deadline(self, deadline: JoinDeadline, now: ClockReading) -> None:
+        delay_ms = self._limits.initial_rebalance_delay_ms
+        extended = deadline.extended(delay_ms) if self._member_joined_during_delay else None
+        if extended is None:
+            self._complete_join(now)
+        else:
+            self._join_deadline, self._member_joined_during_delay = extended, False
+
+    def _on_sync_deadline(self, deadline: SyncDeadline, now: ClockReading) -> None:
+        self._sync_deadline = None
+        if deadline.generation == self.generation and self._members.pending_sync:
+            for member_id in tuple(self._members.pending_sync):
+                self._members.remove(member_id)
+            self._prepare_rebalance("members sent no SyncGroup in time", now)
+
+    def _expire_sessions(self, now: ClockReading) -> None:
+        for member_id, deadline_ms in tuple(self._members.pending.items()):
+            if deadline_ms <= now.ms:
+                self._members.remove(member_id)
+                self._apply(Event.PENDING_MEMBER_EXPIRED, "a new member did not join", now)
+                return
+        for member in self.members.values():
+            if member.deadline_ms is not None and member.deadline_ms <= now.ms:
+                member.deadline_ms = None
+                if member.is_new or not member.is_waiting:
+                    self._members.remove(member.member_id)
+                    said = log_safe(member.member_id)
+                    self._apply(Event.SESSION_EXPIRED, f"the session of {said} expired", now)
+                return
+
+    # Loading, unloading and conversion
+
+    def fail_pending_requests(self) -> None:
+        """Answers all waiting members with REBALANCE_IN_PROGRESS; they stay members.
+
+        Their sessions do not start anew, so a member that does not join again is removed late.
+        """
+        self._members.fail_pending("REBALANCE_IN_PROGRESS")
+        self._notify_if_earlier(self.next_deadline_ms)
+
+    def unload(self, error: str = "NOT_COORDINATOR") -> None:
+        """Unloads the group: answers waiting members with the error, and stops all deadlines."""
+        self._members.fail_pending(error)
+        self._members.clear()
+        self._join_deadline = self._sync_deadline = None
+        self.notify()
+
+    def restore(self, stored: GroupMetadata, now: ClockReading) -> None:
+        """Restores a stable generation or an empty group; sessions start anew."""
+        self.generation, self.protocol = stored.generation, stored.protocol
+        self.protocol_type, self.state_since_ms = stored.protocol_type, stored.state_ms
+        self.state = STABLE if stored.members else EMPTY
+        restore_members(self._members, stored, now)
+        self._topics = self._members.subscribed(self.protocol_type, self.protocol)
+        if len(self.members) > self._limits.max_size:
+            self._prepare_rebalance("the group is larger than group_max_size", now)
+
+    def restore_protocols(
+        self, protocols: ProtocolsOf, reason: str | None, now: ClockReading
+    ) -> None:
+        """Sets the protocols of members of a downgraded group of the consumer protocol.
+
+        With a reason, the group rebalances.
+        """
+        for member_id, its in protocols.items():
+            self.members[member_id].protocols = its
+        if reason is not None:
+            self._prepare_rebalance(reason, now)
+
+    @property
+    def metadata(self) -> GroupMetadata:
+        """Returns the metadata to store: a stable generation, or an empty group."""
+        return metadata_of(
+            self._members, self.generation, self.protocol_type, self.protocol, self.state_since_ms
+        )
+
+    def check_member(self, member_id: str, instance_id: str | None) -> None:
+        """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static member."""
+        self._members.check(member_id, instance_id)
+
+    def reset_session(self, member_id: str, now: ClockReading) -> None:
+        """Resets the session timeout of a member, as a commit does."""
+        before = self._begin_request(now)
+        self.members[member_id].reset_session(now.ms)
+        self._finish_request(before, now)
+
+    def mark_dead(self) -> None:
+        """Marks the group as deleted."""
+        self.state = DEAD
+
+    # JoinGroup
+
+    def _join(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
+        if not self._members.has_room(self.state, self._limits.max_size, request.member_id):
+            self._members.remove(request.member_id)
+            return _refused("GROUP_MAX_SIZE_REACHED", "")
+        if not self._members.supports_protocols_of(request, self.state, self.protocol_type):
+            return _refused("INCONSISTENT_GROUP_PROTOCOL", request.member_id)
+        if not request.member_id:
+            return self._join_without_id(request, new_id, now)
+        if request.member_id in self._members.pending:
+            if request.instance_id is not None:  # only dynamic members get member ids in advance
+                return _refused("UNKNOWN_SERVER_ERROR", "")
+            return self._add(request, request.member_id, now)
+        try:
+            member = self._members.check(request.member_id, request.instance_id)
+        except BrokerResponseError as error:
+            return PendingResult(JoinResult(request.member_id, error.name))
+        return self._join_again(member, request, now)
+
+    def _join_without_id(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
+        if request.instance_id is not None:
+            known = self.static_ids.get(request.instance_id)
+            if known is not None:
+                return self._replace(self.members[known], request, new_id, now)
+        elif request.requires_known_member_id:
+            self._members.pending[new_id] = now.ms + request.session_timeout_ms
+            return _refused("MEMBER_ID_REQUIRED", new_id)
+        return self._add(request, new_id, now)
+
+    def _add(self, request: JoinRequest, member_id: str, now: ClockReading) -> PendingJoin:
+        deadline_ms = now.ms + self._limits.new_member_join_timeout_ms
+        member = ClassicMember.joining(member_id, request, deadline_ms)
+        pending = member.await_join(request)
+        if self.state is PREPARING and self._previous_state is EMPTY:
+            self._member_joined_during_delay = True
+        if not self.members:
+            self.protocol_type = request.protocol_type
+        self._members.add(member)
+        self._apply(Event.MEMBER_JOINED, request.because("a new member"), now)
+        return pending
+
+    def _join_again(
+        self, member: ClassicMember, request: JoinRequest, now: ClockReading
+    ) -> PendingJoin:
+        event = Event.FOLLOWER_REJOINED_UNCHANGED
+        if request.protocols != member.protocols:
+            event = Event.REJOINED_WITH_CHANGES
+        elif member.member_id == self.leader:
+            event = Event.LEADER_REJOINED
+        if action_for(event, self.state) is Action.RESPOND:
+            return PendingResult(self._join_result(member))
+        pending = member.await_join(request)
+        self._apply(event, request.because(event.value), now)
+        return pending
+
+    def _replace(
+        self, former: ClassicMember, request: JoinRequest, new_id: str, now: ClockReading
+    ) -> PendingJoin:
+        """Replaces and fences a static member that restarted; the assignment stays."""
+        former_leader = self.leader
+        self._members.complete_join(former, JoinResult(former.member_id, "FENCED_INSTANCE_ID"))
+        self._members.complete_sync(former, SyncResult("FENCED_INSTANCE_ID"))
+        member = self._members.replace(former, new_id)
+        member.reset_session(now.ms)  # with the session timeout of the old member
+        pending = member.await_join(request)
+        event = Event.STATIC_MEMBER_REPLACED
+        if self.state is STABLE and self._members.select_protocol() != self.protocol:
+            event = Event.STATIC_MEMBER_REPLACED_WITH_CHANGES
+        if action_for(event, self.state) is not Action.RESPOND_TO_REPLACED_MEMBER:
+            self._apply(event, request.because(event.value), now)
+            return pending
+        try:
+            self._store(self, now)
+        except BrokerResponseError as error:
+            result = replace(self._join_result(member), members=(), leader=former_leader or "")
+            self._members.complete_join(member, replace(result, member_id="", error=error.name))
+            self._restore_replaced_member(former, member, now)
+            return pending
+        result = self._join_result(member)
+        if request.supports_skipping_assignment:
+            result = replace(result, skip_assignment=member.member_id == self.leader)
+        else:  # a member that cannot skip the assignment must not take itself for the leader
+            result = replace(result, members=(), leader=former_leader or "")
+        self._members.complete_join(member, result)
+        return pending
+
+    def _restore_replaced_member(
+        self, former: ClassicMember, member: ClassicMember, now: ClockReading
+    ) -> None:
+        """Puts the old static member back, as it was before `_replace`."""
+        self._members.swap(member, former)
+        former.reset_session(now.ms)
+
+    # SyncGroup
+
+    def _sync(self, request: SyncRequest, now: ClockReading) -> PendingSync:
+        try:
+            member = self._members.check(request.member_id, request.instance_id)
+            self._check_generation(request.generation)
+        except BrokerResponseError as error:
+            return PendingResult(SyncResult(error.name))
+        if not request.matches_protocol(self.protocol_type, self.protocol):
+            return PendingResult(SyncResult("INCONSISTENT_GROUP_PROTOCOL"))
+        leads = member.member_id == self.leader
+        what = action_for(Event.LEADER_SYNCED if leads else Event.FOLLOWER_SYNCED, self.state)
+        if what is Action.REBALANCE_IN_PROGRESS:
+            return PendingResult(SyncResult("REBALANCE_IN_PROGRESS"))
+        self._members.pending_sync.discard(member.member_id)
+        if not self._members.pending_sync:
+            self._sync_deadline = None
+        if what is Action.RESPOND:
+            return PendingResult(self._sync_result(member))
+        pending = member.pending_sync = member.pending_sync or PendingResult()
+        if what is Action.STORE_ASSIGNMENT:
+            self._assign(request.assignments, now)
+        return pending
+
+    def _assign(self, assignments: Mapping[str, bytes], now: ClockReading) -> None:
+        """Stores the leader's assignments; members that the leader does not name get an empty one.
+
+        If the log rejects them, no member gets an assignment.
+        """
+        for member in self.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+        try:
+            self._store(self, now)
+        except BrokerResponseError as error:
+            self._clear_assignments(error.name, now)
+            self._prepare_rebalance(f"the assignments are not stored: {error}", now)
+            return
+        self._transition(STABLE, "the leader sent the assignment", now)
+        for member in self.members.values():
+            if self._members.complete_sync(member, self._sync_result(member)):
+                member.reset_session(now.ms)
+
+    def _clear_assignments(self, error: str, now: ClockReading) -> None:
+        """Clears all assignments, and answers the waiting members with the error."""
+        for member in self.members.values():
+            member.assignment = b""
+            if self._members.complete_sync(member, SyncResult(error)):
+                member.reset_session(now.ms)
+
+    # Rebalances
+
+    def _apply(self, event: Event, reason: str, now: ClockReading) -> None:
+        """Carries out the table's action for the group as a whole."""
+        what = action_for(event, self.state)
+        if what is Action.PREPARE_REBALANCE:
+            self._prepare_rebalance(reason, now)
+        elif self._may_complete_join(what) and self._members.has_all_joined:
+            self._complete_join(now)
+
+    def _may_complete_join(self, what: Action) -> bool:
+        """Returns whether the join phase may end early; a first rebalance waits for its delay."""
+        return what is Action.MAYBE_COMPLETE_JOIN_WITHOUT_DELAY or (
+            what is Action.MAYBE_COMPLETE_JOIN and self._previous_state is not EMPTY
+        )
+
+    def _prepare_rebalance(self, reason: str, now: ClockReading) -> None:
+        """Starts a rebalance: members must join again, with a delay in an empty group (KIP-134)."""
+        if self.state is COMPLETING:
+            self._clear_assignments("REBALANCE_IN_PROGRESS", now)
+        self._members.pending_sync.clear()
+        self._sync_deadline = None
+        timeout_ms = self._members.rebalance_timeout_ms
+        is_first = self.state is EMPTY
+        self._transition(PREPARING, reason, now)
+        if is_first:
+            delay_ms = self._limits.initial_rebalance_delay_ms
+            self._join_deadline = JoinDeadline.first(now.ms, delay_ms, timeout_ms)
+        elif self._members.has_all_joined:
+            self._complete_join(now)
+        else:
+            self._join_deadline = JoinDeadline(now.ms + timeout_ms)
+
+    def _complete_join(self, now: ClockReading) -> None:
+        """Starts the next generation with the joined members and all static members.
+
+        Dynamic members that did not join are removed; static members may join later.
+        """
+        self._join_deadline = None
+        for member in tuple(self.members.values()):
+            if member.pending_join is None and member.instance_id is None:
+                self._members.remove(member.member_id)
+        if not self._members.elect_leader() and self.members:
+            # Only static members are left and none has joined: their sessions decide.
+            self._join_deadline = JoinDeadline(now.ms + max(1, self._members.rebalance_timeout_ms))
+            return
+        self.generation += 1
+        self._members.expect_sync()
+        if not self.members:
+            self.protocol = None
+            self._topics = self._members.subscribed(self.protocol_type, self.protocol)
+            self._transition(EMPTY, "no member is left", now)
+            self._store_empty(now)
+            return
+        self.protocol = self._members.select_protocol()
+        self._topics = self._members.subscribed(self.protocol_type, self.protocol)
+        self._transition(
+            COMPLETING, "all members have joined, or the join deadline has passed", now
+        )
+        self._sync_deadline = SyncDeadline(
+            now.ms + self._members.rebalance_timeout_ms, self.generation
+        )
+        for member in self.members.values():
+            self._members.complete_join(member, self._join_result(member))
+            member.reset_session(now.ms)
+            member.is_new = False
+
+    def _store_empty(self, now: ClockReading) -> None:
+        """Stores the empty group; if the log rejects it, the next coordinator expires members."""
+        try:
+            self._store(self, now)
+        except BrokerResponseError as error:
+            logger.warning("group %s is not stored: %s", log_safe(self.group_id), error)
+
+    def _transition(self, state: ClassicGroupState, reason: str, now: ClockReading) -> None:
+        assert self.state in PREVIOUS_STATES[state], f"{self.state} cannot become {state}"
+        self._previous_state, self.state = self.state, state
+        self.state_since_ms = now.timestamp_ms
+        logger.info(
+            "group %s is %s, generation %d, %d members: %s",
+            log_safe(self.group_id),
+            state,
+            self.generation,
+            len(self.members),
+            log_safe(reason),
+        )
+
+    # Members
+
+    def _leave(self, leaving: LeaveRequest) -> str:
+        """Removes one member; returns the name of an error code."""
+        try:
+            member_id = self._members.id_to_remove(leaving.member_id, leaving.instance_id)
+        except BrokerResponseError as error:
+            return error.name
+        self._members.remove(member_id)
+        logger.info(
+            "group %s: %s left: %s",
+            log_safe(self.group_id),
+            log_safe(member_id),
+            log_safe(leaving.reason or "no reason given"),
+        )
+        return NO_ERROR
+
+    def _check_generation(self, generation: int) -> None:
+        if generation != self.generation:
+            raise api_error(
+                "ILLEGAL_GENERATION",
+                f"group {self.group_id!r} has generation {self.generation}, not {generation}",
+            )
+
+    # Results
+
+    def _join_result(self, member: ClassicMember) -> JoinResult:
+        leads = member.member_id == self.leader
+        return JoinResult(
+            member.member_id,
+            generation=self.generation,
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            leader=self.leader or "",
+            members=self._members.join_result_members(self.protocol) if leads else (),
+        )
+
+    def _sync_result(self, member: ClassicMember) -> SyncResult:
+        return SyncResult(
+            protocol_type=self.protocol_type, protocol=self.protocol, assignment=member.assignment
+        )
+
+    # Watchers
+
+    def _begin_request(self, now: ClockReading) -> int | None:
+        self.advance(now)
+        return self.next_deadline_ms
+
+    def _finish_request(self, before: int | None, now: ClockReading) -> None:
+        """Runs what is due at once after a request, such as a rebalance with a delay of 0."""
+        self.advance(now)
+        self._notify_if_earlier(before)
+
+    def _notify_if_earlier(self, before: int | None) -> None:
+        """Notifies the watchers if a result is complete, or if the next deadline is earlier."""
+        after = self.next_deadline_ms
+        is_nearer = after is not None and (before is None or after < before)
+        if self._members.has_completed_results or is_nearer:
+            self._members.has_completed_results = False
+            self.notify()
+
+
+def _refused(error: str, member_id: str) -> PendingJoin:
+    return PendingResult(JoinResult(member_id, error))

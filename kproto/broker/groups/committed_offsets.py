@@ -1,0 +1,160 @@
+"""The committed offsets of a group, and their expiration (KIP-211).
+
+Plain data: times are ms of the wall clock. Knows no message, no log and no request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
+
+from ...wire.uuid import ZERO_UUID, Uuid
+
+__all__ = [
+    "CommittedOffset",
+    "CommittedOffsets",
+    "ExpirableGroup",
+    "TopicPartition",
+    "exceeds_max_length",
+    "expired_offsets",
+]
+
+#: The leader epoch of a commit without one.
+NO_EPOCH: Final = -1
+
+
+class TopicPartition(NamedTuple):
+    """A partition by the name of its topic."""
+
+    topic: str
+    partition: int
+
+
+class CommittedOffset(NamedTuple):
+    """A committed offset and its metadata.
+
+    `offset` is that of the next record to read. `commit_ms` is the commit timestamp; `expire_ms` is
+    when the offset expires, None if the broker's retention applies. `topic_id` is that of the topic
+    at the time of the commit, zero if it was unknown.
+    """
+
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    metadata: str = ""
+    commit_ms: int = -1
+    expire_ms: int | None = None
+    topic_id: Uuid = ZERO_UUID
+
+    def is_of(self, topic_id: Uuid) -> bool:
+        """Returns whether it was committed for that topic, not a deleted one of its name."""
+        return ZERO_UUID in (self.topic_id, topic_id) or self.topic_id == topic_id
+
+
+class CommittedOffsets:
+    """The committed offsets of one group by topic and partition."""
+
+    def __init__(self) -> None:
+        self._by_topic: dict[str, dict[int, CommittedOffset]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_topic.values()))
+
+    def __iter__(self) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
+        """Yields all offsets, topic by topic in the order of their first commits."""
+        for topic, its in self._by_topic.items():
+            for partition, committed in its.items():
+                yield TopicPartition(topic, partition), committed
+
+    @property
+    def topics(self) -> list[str]:
+        """Returns the names of the topics with committed offsets."""
+        return list(self._by_topic)
+
+    def of_topic(self, topic: str) -> dict[int, CommittedOffset]:
+        """Returns a copy of the offsets of one topic by partition; empty if there are none."""
+        return dict(self._by_topic.get(topic, ()))
+
+    def get(self, topic: str, partition: int) -> CommittedOffset | None:
+        """Returns the offset of one partition; None if nothing is committed."""
+        return self._by_topic.get(topic, {}).get(partition)
+
+    def put(self, topic: str, partition: int, committed: CommittedOffset) -> None:
+        """Stores a commit in place of an older one."""
+        self._by_topic.setdefault(topic, {})[partition] = committed
+
+    def remove(self, topic: str, partition: int) -> bool:
+        """Removes the offset of a partition; returns whether there was one."""
+        its = self._by_topic.get(topic, {})
+        if its.pop(partition, None) is None:
+            return False
+        if not its:
+            del self._by_topic[topic]
+        return True
+
+    def of_deleted_topic(self, topic: str, topic_id: Uuid) -> list[TopicPartition]:
+        """Returns the partitions of a deleted topic, without those committed for a later topic."""
+        return [
+            TopicPartition(topic, partition)
+            for partition, committed in self.of_topic(topic).items()
+            if committed.is_of(topic_id)
+        ]
+
+
+class ExpirableGroup(Protocol):
+    """What expiration needs of a group; `last_empty_at` is in ms, None if it is unknown."""
+
+    offsets: CommittedOffsets
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def protocol_type(self) -> str | None: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def last_empty_at(self) -> int | None: ...
+
+    def is_subscribed_to(self, topic: str) -> bool: ...
+
+
+def expired_offsets(group: ExpirableGroup, now_ms: int, retention_ms: int) -> list[TopicPartition]:
+    """Returns the partitions of a group whose offsets have expired at `now_ms` (KIP-211).
+
+    | group | `retention_ms` counts from |
+    |---|---|
+    | without a protocol type (simple consumers) | the commit |
+    | of the consumer protocol | the commit, for topics without a subscriber |
+    | empty | when the last member left |
+    | of consumers, stable | the commit, for topics without a subscriber |
+    | any other | never |
+
+    A commit with an expiration time of its own expires then (OffsetCommit v2 to v4).
+    """
+    if group.protocol_type is None or group.type == "consumer":
+        since: int | None = None
+    elif group.state == "Empty":
+        since = group.last_empty_at
+    elif group.protocol_type == "consumer" and group.state == "Stable":
+        since = None
+    else:
+        return []
+    return [
+        place
+        for place, committed in group.offsets
+        if not group.is_subscribed_to(place.topic)
+        and _end(committed, since, retention_ms) <= now_ms
+    ]
+
+
+def _end(committed: CommittedOffset, since: int | None, retention_ms: int) -> int:
+    if committed.expire_ms is not None:
+        return committed.expire_ms
+    return (committed.commit_ms if since is None else since) + retention_ms
+
+
+def exceeds_max_length(metadata: str | None, most: int) -> bool:
+    """Returns whether the metadata of a commit has more than `most` UTF-16 units, as in Java."""
+    return metadata is not None and len(metadata.encode("utf-16-le", "surrogatepass")) > 2 * most

@@ -1,0 +1,40 @@
+"""The assignor `range`: assigns a range of each topic to each member, as Kafka's RangeAssignor.
+
+Of topics with the same partition count, a member gets the same partitions if all members have the
+same subscription. Static members come first, in the order of their instance ids, so that a
+restarted member gets the same partitions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .....wire.uuid import Uuid
+from .group_spec import Assignment, GroupSpec
+
+__all__ = ["assign_range"]
+
+
+def assign_range(group: GroupSpec) -> Assignment:
+    """Returns the target assignment of each member."""
+    ids = sorted(group.members, key=lambda it: _rank(group.members[it].instance_id, it))
+    wanted = {it: group.members[ids[0] if group.is_homogeneous else it].topics for it in ids}
+    readers = Counter(topic_id for topics in wanted.values() for topic_id in topics)
+    numbers = Counter[Uuid]()  # of the subscribers of each topic so far
+    found: Assignment = {member_id: {} for member_id in ids}
+    for member_id, topics in wanted.items():
+        for topic_id in topics:
+            number = numbers[topic_id]
+            numbers[topic_id] += 1
+            least, extra = divmod(group.partitions[topic_id], readers[topic_id])
+            start = number * least + min(number, extra)
+            its = range(start, start + least + (number < extra))
+            if its:
+                found[member_id][topic_id] = set(its)
+    return found
+
+
+def _rank(instance_id: str | None, member_id: str) -> tuple[bool, bytes]:
+    """Returns a sort key in Java's order of strings, by UTF-16 units."""
+    text = member_id if instance_id is None else instance_id
+    return instance_id is None, text.encode("utf-16-be", "surrogatepass")

@@ -1,0 +1,191 @@
+"""The assignor `uniform` for different subscriptions: UniformHeterogeneousAssignmentBuilder.
+
+Members keep their previous target assignment. Unassigned partitions go to those subscribers that
+have the fewest. Then, topic by topic, partitions move from the members with the most to those with
+the fewest, until nothing changes or the rounds are used up.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .....wire.uuid import Uuid
+from .group_spec import Assignment, GroupSpec, reversed_topics
+
+__all__ = ["assign_uniform_heterogeneous"]
+
+#: Maximum number of balancing rounds over all topics; the imbalance is small by then.
+_MOST_ROUNDS: Final = 16
+
+_NOBODY: Final = -1
+
+
+def assign_uniform_heterogeneous(group: GroupSpec) -> Assignment:
+    """Returns the target assignment of each member."""
+    return _HeterogeneousAssignmentBuilder(group).assign()
+
+
+class _HeterogeneousAssignmentBuilder:
+    """Builds one assignment; members are numbers in the order of `ids`."""
+
+    def __init__(self, group: GroupSpec) -> None:
+        self.group = group
+        self.ids = group.member_ids
+        self.readers: dict[Uuid, list[int]] = {}
+        for number, member_id in enumerate(self.ids):
+            for topic_id in group.members[member_id].topics:
+                self.readers.setdefault(topic_id, []).append(number)
+        #: The member of each partition, by topic.
+        self.owners = {it: [_NOBODY] * group.partitions[it] for it in self.readers}
+        self.sizes = [0] * len(self.ids)
+        self.found: Assignment = {}
+
+    def assign(self) -> Assignment:
+        if not self.readers:
+            return {}
+        self._keep_previous()
+        self._assign_free()
+        self._balance()
+        return {member_id: reversed_topics(its) for member_id, its in self.found.items()}
+
+    def _keep_previous(self) -> None:
+        for number, member_id in enumerate(self.ids):
+            member = self.group.members[member_id]
+            kept = {it: set(its) for it, its in member.assigned.items() if it in member.topics}
+            self.found[member_id] = reversed_topics(kept)
+            for topic_id, its in kept.items():
+                self.sizes[number] += len(its)
+                for index in its:
+                    self.owners[topic_id][index] = number
+
+    def _assign_free(self) -> None:
+        free = {
+            topic_id: [index for index, owner in enumerate(owners) if owner == _NOBODY]
+            for topic_id, owners in self.owners.items()
+        }
+        for topic_id in self._in_order([it for it, its in free.items() if its]):
+            balancer = _Balancer(self.sizes, self.readers[topic_id])
+            for index in free[topic_id]:
+                self._assign(topic_id, index, balancer.next_least())
+
+    def _in_order(self, topics: list[Uuid]) -> list[Uuid]:
+        """Returns topics by most partitions per subscriber, then by fewest subscribers."""
+
+        def rank(topic_id: Uuid) -> tuple[float, int, int, int]:
+            readers = len(self.readers[topic_id])
+            high = int.from_bytes(topic_id[:8], "big", signed=True)
+            low = int.from_bytes(topic_id[8:], "big", signed=True)
+            return -(self.group.partitions[topic_id] / readers), readers, high, low
+
+        return sorted(topics, key=rank)
+
+    def _balance(self) -> None:
+        topics = self._in_order([it for it, its in self.readers.items() if len(its) > 1])
+        last_changed: Uuid | None = None
+        for _ in range(_MOST_ROUNDS):
+            for topic_id in topics:
+                if topic_id == last_changed:
+                    return
+                if self._balance_topic(topic_id) or last_changed is None:
+                    last_changed = topic_id
+
+    def _balance_topic(self, topic_id: Uuid) -> bool:
+        """Returns whether a partition was moved."""
+        readers = self.readers[topic_id]
+        sizes = [self.sizes[it] for it in readers]
+        if max(sizes) - min(sizes) <= 1:
+            return False
+        balancer = _Balancer(self.sizes, readers)
+        owners = self.owners[topic_id]
+        stacks: dict[int, list[int]] = {}
+        for index, owner in enumerate(owners):
+            stacks.setdefault(owner, []).append(index)
+        moved = False
+        while True:
+            most = balancer.next_most()
+            while most is not None and not stacks.get(most):
+                balancer.exclude_most()
+                most = balancer.next_most()
+            if most is None:
+                return moved
+            index = stacks[most].pop()
+            least = balancer.next_least()
+            if balancer.is_balanced:
+                return moved
+            self._assign(topic_id, index, least)
+            moved = True
+
+    def _assign(self, topic_id: Uuid, index: int, number: int) -> None:
+        former = self.owners[topic_id][index]
+        if former != _NOBODY:
+            its = self.found[self.ids[former]][topic_id]
+            its.remove(index)
+            if not its:
+                del self.found[self.ids[former]][topic_id]
+            self.sizes[former] -= 1
+        self.found[self.ids[number]].setdefault(topic_id, set()).add(index)
+        self.owners[topic_id][index] = number
+        self.sizes[number] += 1
+
+
+class _Balancer:
+    """Tracks the members with the fewest and the most partitions while partitions move.
+
+    Has two ranges of the members sorted by partition count: from the left those with the fewest,
+    which grows when each of them got one more; from the right those with the most, which grows when
+    each lost one. The caller updates `sizes`.
+    """
+
+    def __init__(self, sizes: list[int], members: list[int]) -> None:
+        self._sizes = sizes
+        self._members = sorted(members, key=lambda it: (sizes[it], it))
+        self._least = sizes[self._members[0]] - 1
+        self._least_end = 0
+        self._next_least = 0
+        self._most = sizes[self._members[-1]] + 1
+        self._most_start = self._most_end = len(self._members)
+        self._next_most = len(self._members) - 1
+
+    def next_least(self) -> int:
+        """Returns a member with the fewest partitions, and counts on it to get one."""
+        if self._next_least >= self._least_end:
+            self._least += 1
+            while (
+                self._least_end < len(self._members)
+                and self._sizes[self._members[self._least_end]] == self._least
+            ):
+                self._least_end += 1
+            self._next_least = 0
+        self._next_least += 1
+        return self._members[self._next_least - 1]
+
+    def next_most(self) -> int | None:
+        """Returns a member with the most partitions, and counts on it to lose one.
+
+        None at the end.
+        """
+        if self._next_most < self._most_start:
+            if self._most_end <= self._most_start and self._most_start > 0:
+                self._most = self._sizes[self._members[self._most_start - 1]]
+            else:
+                self._most -= 1
+            while (
+                self._most_start > 0
+                and self._sizes[self._members[self._most_start - 1]] == self._most
+            ):
+                self._most_start -= 1
+            self._next_most = self._most_end - 1
+        if self._next_most < 0:
+            return None
+        self._next_most -= 1
+        return self._members[self._next_most + 1]
+
+    def exclude_most(self) -> None:
+        """Excludes the last member of those with the most partitions: it has none to lose."""
+        last, end = self._next_most + 1, self._most_end - 1
+        self._members[last], self._members[end] = self._members[end], self._members[last]
+        self._most_end -= 1
+
+    @property
+    def is_balanced(self) -> bool:
+        return self._most - self._least <= 1

@@ -1,0 +1,69 @@
+"""Reads and writes the subscriptions and assignments of members of the classic protocol.
+
+`kproto.protocol.consumer_protocol` has the codec; here partitions have topic ids, not names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ....messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
+from ....protocol.consumer_protocol import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    subscription_version,
+)
+from ....wire.uuid import Uuid
+from ...topics import Topics
+from ..java_order import grown_size, in_java_order, uuid_hash
+from .consumer_group_member import Partitions
+
+__all__ = ["Subscription", "assignment_bytes", "read_assignment", "read_subscription"]
+
+
+class Subscription(NamedTuple):
+    """The subscription in a JoinGroup; `owned` are the partitions that the member owns."""
+
+    topics: frozenset[str]
+    rack: str | None
+    owned: Partitions
+
+
+def read_subscription(data: bytes, topics: Topics) -> Subscription:
+    """Returns the subscription of a member. Raises DecodeError."""
+    decoded = decode_subscription(data)
+    owned = _by_id(((it.topic, it.partitions) for it in decoded.owned_partitions), topics)
+    return Subscription(frozenset(decoded.topics), decoded.rack_id or None, owned)
+
+
+def read_assignment(data: bytes, topics: Topics) -> tuple[Partitions, bytes]:
+    """Returns an assignment and the leader's user data. Raises DecodeError.
+
+    Empty bytes are an empty assignment.
+    """
+    decoded = decode_assignment(data)
+    assigned = _by_id(((it.topic, it.partitions) for it in decoded.assigned_partitions), topics)
+    return assigned, decoded.user_data or b""
+
+
+def assignment_bytes(partitions: Partitions, topics: Topics, subscription: bytes) -> bytes:
+    """Returns an assignment in the subscription's version, without deleted topics."""
+    assigned = [
+        TopicPartition(topic=topics.name_of(topic_id), partitions=sorted(partitions[topic_id]))
+        for topic_id in in_java_order(partitions, uuid_hash, grown_size(len(partitions)))
+        if topics.name_of(topic_id)
+    ]
+    message = ConsumerProtocolAssignment(assigned_partitions=assigned)
+    return encode_assignment(message, subscription_version(subscription))
+
+
+def _by_id(decoded: Iterable[tuple[str, Iterable[int]]], topics: Topics) -> Partitions:
+    """Returns partitions by topic id; topics that do not exist are left out."""
+    found: dict[Uuid, frozenset[int]] = {}
+    for name, its in decoded:
+        topic = topics.get(name)
+        if topic is not None:
+            found[topic.topic_id] = found.get(topic.topic_id, frozenset()) | frozenset(its)
+    return found

@@ -1,0 +1,465 @@
+"""A group of the consumer protocol: handles heartbeats and timeouts (KIP-848).
+
+A member sends its subscription and its owned partitions, and gets its assignment. Each change of
+members, subscriptions or topics bumps the group epoch; for that epoch an assignor computes the
+target assignment (`assignors`), and each member is reconciled with it step by step
+(`current_assignment_builder`).
+
+Each change is stored as records first (`group_change`): it takes effect only if they could be
+stored. Time is lazy, as in `classic_group`: callers call `advance` first. No request waits for such
+a group. The order of checks is that of a coordinator of Kafka 4.4.0.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import Final, NamedTuple, Protocol
+
+from ....protocol.consumer_protocol import PROTOCOL_TYPE
+from ....stored.coordinator_records import CoordinatorRecord
+from ....wire.errors import BrokerResponseError
+from ...api_error import api_error
+from ...log_escaping import log_safe
+from ...topics import Topics
+from ..clock_reading import ClockReading
+from ..committed_offsets import CommittedOffsets
+from ..group_config import ConsumerGroupConfig
+from .consumer_group_member import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ConsumerGroupMember, MemberState
+from .current_assignment_builder import is_within
+from .group_change import NO_TOPIC_CHANGES_SEEN, GroupChange
+from .heartbeat import ConsumerHeartbeat, ConsumerHeartbeatResult
+from .persisted_state import ConsumerGroupState, PersistedState
+
+__all__ = ["ConsumerGroup", "GroupStore", "Timer"]
+
+logger = logging.getLogger("kproto.broker")
+
+#: Delay in ms before a timeout is handled again whose records could not be stored.
+_AGAIN_MS: Final = 1_000
+
+
+class GroupStore(Protocol):
+    """Stores changes of groups, and downgrades groups to the classic protocol."""
+
+    def store(
+        self, group: ConsumerGroup, records: Sequence[CoordinatorRecord], now: ClockReading
+    ) -> None:
+        """Stores records, and installs the group under its id. Raises BrokerResponseError."""
+
+    def downgrade(
+        self,
+        group: ConsumerGroup,
+        change: GroupChange,
+        leaving: Collection[str],
+        why: str | None,
+        now: ClockReading,
+    ) -> None:
+        """Replaces a group, as a change has it, by a classic group of the members that stay.
+
+        With a reason `why`, its members must join again. Raises BrokerResponseError.
+        """
+
+
+class Timer(Enum):
+    """The timeouts of a member; the text is the reason if one expires."""
+
+    SESSION = "its session expired"
+    REBALANCE = "it did not revoke partitions in time"
+    JOIN = "it did not join again in time"
+    SYNC = "it did not ask for its assignment in time"
+
+
+class _Due(NamedTuple):
+    """A deadline in ms; `epoch` is the member epoch when the timeout started."""
+
+    ms: int
+    epoch: int
+
+
+class ConsumerGroup:
+    """A group of the consumer protocol; a new group is empty.
+
+    `written` are records that precede the first change: the tombstones of a replaced group.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        limits: ConsumerGroupConfig,
+        topics: Topics,
+        group_store: GroupStore,
+        now: ClockReading,
+        *,
+        state: PersistedState | None = None,
+        written: Sequence[CoordinatorRecord] = (),
+    ) -> None:
+        self.group_id = group_id
+        self.offsets = CommittedOffsets()
+        self.persisted = state or PersistedState()
+        self.limits = limits
+        self.topics = topics
+        self._group_store = group_store
+        self._written = tuple(written)
+        self._due: dict[tuple[Timer, str], _Due] = {}
+        self._dead = False
+        self._seen = NO_TOPIC_CHANGES_SEEN
+        #: When the group became empty, in ms since 1970; not stored, so when it was loaded.
+        self.last_empty_at: int | None = now.timestamp_ms
+        for member in self.persisted.members.values():
+            self.reset_session(member, now)
+            self._update_rebalance_timer(member, now)
+        self._note_members(now)
+
+    # State of the group
+
+    @property
+    def type(self) -> str:
+        return "consumer"
+
+    @property
+    def protocol_type(self) -> str:
+        return PROTOCOL_TYPE
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """Returns the state of the group."""
+        return ConsumerGroupState.DEAD if self._dead else self.persisted.group_state
+
+    @property
+    def members(self) -> dict[str, ConsumerGroupMember]:
+        """Returns the members by member id, in the order in which they joined.
+
+        Not to be changed.
+        """
+        return self.persisted.members
+
+    @property
+    def assignor(self) -> str:
+        """Returns the assignor that most members prefer, or the default."""
+        return self.persisted.assignor or self.limits.assignors[0]
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """Returns when the group next changes by itself, as `ClockReading.ms`; None for never."""
+        return min((due.ms for due in self._due.values()), default=None)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Returns whether a member subscribes to the topic."""
+        return topic in self.persisted.topics
+
+    def check_deletable(self, now: ClockReading) -> None:
+        """Raises NON_EMPTY_GROUP if the group has members."""
+        self.advance(now)
+        if self.persisted.members:
+            raise api_error("NON_EMPTY_GROUP", f"group {self.group_id!r} is {self.state}")
+
+    # Requests
+
+    def heartbeat(
+        self,
+        request: ConsumerHeartbeat,
+        new_id: str,
+        now: ClockReading,
+        may_describe: Callable[[str], bool] = lambda topic: True,
+    ) -> ConsumerHeartbeatResult:
+        """Handles a heartbeat of a joining or an existing member.
+
+        `new_id` is for v0, without an id. `may_describe` says which topics the member is authorized
+        to describe. Raises GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
+        UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION, and errors of the
+        log.
+        """
+        self.advance(now)
+        self.check_size(request.member_id, request.instance_id)
+        change = self.begin(now)
+        former = self._member(request, request.member_id or new_id, change)
+        said = _update_member(former, request)
+        has_changed, raises = change.subscribe(said)
+        change.bump_group_epoch(raises=raises)
+        change.update_target_assignment()
+        member = change.reconcile(said, request.owned, has_changed=has_changed)
+        self.finish(change, now)
+        self.reset_session(member, now)
+        if member != said:
+            self._update_rebalance_timer(member, now)
+        if change.needs_regex_refresh:
+            self._resolve_regexes(may_describe, now)
+        tells = request.epoch == JOIN_EPOCH or request.is_full or member.assigned != former.assigned
+        return ConsumerHeartbeatResult(
+            member.member_id,
+            member.epoch,
+            self.limits.heartbeat_interval_ms,
+            member.assigned if tells else None,
+        )
+
+    def leave(self, request: ConsumerHeartbeat, now: ClockReading) -> ConsumerHeartbeatResult:
+        """Removes a member; a static member that leaves temporarily keeps its assignment.
+
+        Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, and errors of the log.
+        """
+        self.advance(now)
+        member = self.check_member(request.member_id, request.instance_id)
+        if request.instance_id is not None and request.epoch == LEAVE_STATIC_EPOCH:
+            change = self.begin(now)
+            change.leave_static(member)
+            self.finish(change, now)
+        else:
+            self.fence([member], "it left", now)
+        return ConsumerHeartbeatResult(request.member_id, request.epoch)
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ConsumerGroupMember:
+        """Returns a member.
+
+        Raises UNKNOWN_MEMBER_ID, and FENCED_INSTANCE_ID if another member has the instance id.
+        """
+        if instance_id is not None:
+            return self._check_static(member_id, instance_id)
+        member = self.persisted.members.get(member_id)
+        if member is None:
+            raise _unknown(self.group_id, member_id)
+        return member
+
+    def check_size(self, member_id: str, instance_id: str | None) -> None:
+        """Raises GROUP_MAX_SIZE_REACHED if a new member does not fit into the group."""
+        known = member_id in self.persisted.members or instance_id in self.persisted.static_ids
+        if not known and len(self.persisted.members) >= self.limits.max_size:
+            raise api_error(
+                "GROUP_MAX_SIZE_REACHED",
+                "The consumer group has reached its maximum capacity of "
+                f"{self.limits.max_size} members.",
+            )
+
+    def _member(
+        self, request: ConsumerHeartbeat, member_id: str, change: GroupChange
+    ) -> ConsumerGroupMember:
+        """Returns the member that sends a heartbeat, an existing or a joining one."""
+        joins = request.epoch == JOIN_EPOCH
+        if request.instance_id is None:
+            member = self.persisted.members.get(member_id)
+            if member is None:
+                if not joins:
+                    raise _unknown(self.group_id, member_id)
+                return ConsumerGroupMember(member_id)
+        elif not joins:
+            member = self._check_static(member_id, request.instance_id)
+        else:
+            return self._join_static(member_id, request.instance_id, change)
+        _check_epoch(member, request)
+        return member
+
+    def _join_static(
+        self, member_id: str, instance_id: str, change: GroupChange
+    ) -> ConsumerGroupMember:
+        former = self.persisted.static_member(instance_id)
+        if former is None:
+            return self.persisted.members.get(member_id, ConsumerGroupMember(member_id))
+        if former.classic is None and former.epoch != LEAVE_STATIC_EPOCH:
+            raise api_error(
+                "UNRELEASED_INSTANCE_ID",
+                f"Static member {member_id} with instance id {instance_id} cannot join the group "
+                f"because the instance id is owned by {former.member_id} member.",
+            )
+        return change.replace_static(former, member_id)
+
+    def _check_static(self, member_id: str, instance_id: str) -> ConsumerGroupMember:
+        member = self.persisted.static_member(instance_id)
+        if member is None:
+            raise api_error("UNKNOWN_MEMBER_ID", f"Instance id {instance_id} is unknown.")
+        if member.member_id != member_id:
+            raise api_error(
+                "FENCED_INSTANCE_ID",
+                f"Static member {member_id} with instance id {instance_id} was fenced by member "
+                f"{member.member_id}.",
+            )
+        return member
+
+    def _resolve_regexes(self, may_describe: Callable[[str], bool], now: ClockReading) -> None:
+        """Resolves regular expressions after the members got their responses, as Kafka does."""
+        change = self.begin(now)
+        change.resolve_regexes(may_describe)
+        try:
+            self.finish(change, now)
+        except BrokerResponseError as error:
+            said = log_safe(self.group_id)
+            logger.warning("group %s: regular expressions are not resolved: %s", said, error)
+
+    # Timeouts
+
+    def advance(self, now: ClockReading) -> None:
+        """Fences the members whose timeouts have expired, each at its own deadline."""
+        while (due := self.next_deadline_ms) is not None and due <= now.ms and not self._dead:
+            timer, member_id = min(self._due, key=lambda it: self._due[it].ms)
+            epoch = self._due.pop((timer, member_id)).epoch
+            member = self.persisted.members.get(member_id)
+            if member is None or (timer is Timer.REBALANCE and member.epoch != epoch):
+                continue
+            try:
+                self.fence([member], timer.value, now.at(due))
+            except BrokerResponseError as error:
+                logger.warning("group %s is not stored: %s", log_safe(self.group_id), error)
+                self._due[timer, member_id] = _Due(now.ms + _AGAIN_MS, epoch)
+
+    def start_timer(
+        self, timer: Timer, member: ConsumerGroupMember, timeout_ms: int, now: ClockReading
+    ) -> None:
+        """Starts a timeout; the member is fenced when it expires."""
+        self._due[timer, member.member_id] = _Due(now.ms + timeout_ms, member.epoch)
+
+    def is_timer_running(self, timer: Timer, member_id: str) -> bool:
+        """Returns whether a timeout of a member is running."""
+        return (timer, member_id) in self._due
+
+    def stop_timer(self, timer: Timer, member_id: str) -> None:
+        """Stops a timeout."""
+        self._due.pop((timer, member_id), None)
+
+    def reset_session(self, member: ConsumerGroupMember, now: ClockReading) -> None:
+        """Starts the session timeout of a member anew."""
+        timeout_ms = self.limits.session_timeout_ms
+        if member.classic is not None:
+            timeout_ms = member.classic.session_timeout_ms
+        self.start_timer(Timer.SESSION, member, timeout_ms, now)
+
+    def _update_rebalance_timer(self, member: ConsumerGroupMember, now: ClockReading) -> None:
+        """Starts the rebalance timeout of a member that must revoke partitions, else stops it."""
+        if member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS:
+            self.start_timer(Timer.REBALANCE, member, member.rebalance_timeout_ms, now)
+        else:
+            self.stop_timer(Timer.REBALANCE, member.member_id)
+
+    # Changes
+
+    def begin(self, now: ClockReading) -> GroupChange:
+        """Returns a change that works on a copy of the state."""
+        return GroupChange(
+            self.group_id, self.persisted, self.topics, self.limits, now, self._written, self._seen
+        )
+
+    def finish(self, change: GroupChange, now: ClockReading) -> None:
+        """Stores a change and applies it. Raises BrokerResponseError; then nothing has changed.
+
+        A new group is added with its first change.
+        """
+        self._group_store.store(self, change.records, now)
+        self._written, self._seen = (), change.seen
+        before, self.persisted = self.persisted, change.state
+        for timer, member_id in tuple(self._due):
+            if member_id not in self.persisted.members:
+                del self._due[timer, member_id]
+        self._note_members(now)
+        if (
+            before.group_state is not self.persisted.group_state
+            or before.epoch != self.persisted.epoch
+        ):
+            logger.info(
+                "group %s is %s, epoch %d, %d members",
+                log_safe(self.group_id),
+                self.state,
+                self.persisted.epoch,
+                len(self.persisted.members),
+            )
+
+    def _note_members(self, now: ClockReading) -> None:
+        if self.persisted.members:
+            self.last_empty_at = None
+        elif self.last_empty_at is None:
+            self.last_empty_at = now.timestamp_ms
+
+    def fence(self, members: Iterable[ConsumerGroupMember], why: str, now: ClockReading) -> None:
+        """Removes members; if only classic members stay, the group may become a classic group.
+
+        Raises BrokerResponseError.
+        """
+        gone = {it.member_id: it for it in members}
+        if not gone:
+            return
+        for member_id in gone:
+            logger.info("group %s: %s: %s", log_safe(self.group_id), log_safe(member_id), why)
+        if self._may_downgrade(gone):
+            self.downgrade(self.begin(now), gone, why, now)
+            return
+        change = self.begin(now)
+        change.remove(gone.values())
+        self.finish(change, now)
+
+    def _may_downgrade(self, leaving: Collection[str]) -> bool:
+        """Returns whether only classic members stay and the policy allows the downgrade."""
+        staying = [it for it in self.persisted.members.values() if it.member_id not in leaving]
+        return bool(staying) and self._are_classic(staying, len(staying))
+
+    def may_downgrade(self, replaced: ConsumerGroupMember) -> bool:
+        """Returns the same if a classic member replaces `replaced`."""
+        others = [it for it in self.persisted.members.values() if it is not replaced]
+        return self._are_classic(others, len(others) + 1)
+
+    def _are_classic(self, members: Iterable[ConsumerGroupMember], count: int) -> bool:
+        return (
+            all(it.classic is not None for it in members)
+            and self.limits.migration.downgrades
+            and count <= self.limits.classic_max_size
+        )
+
+    def downgrade(
+        self, change: GroupChange, leaving: Collection[str], why: str | None, now: ClockReading
+    ) -> None:
+        """Converts the group to a classic group. Raises BrokerResponseError."""
+        self._group_store.downgrade(self, change, leaving, why, now)
+
+    # Unloading
+
+    def unload(self) -> None:
+        """Stops all timeouts: the node is not the coordinator any more."""
+        self._due.clear()
+
+    def mark_dead(self) -> None:
+        """Marks the group as deleted or replaced."""
+        self._dead = True
+        self._due.clear()
+
+
+def _update_member(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> ConsumerGroupMember:
+    """Returns the member with the fields of a heartbeat; absent fields stay as they are."""
+    timeout_ms = request.rebalance_timeout_ms
+    return replace(
+        member,
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
+        rack=member.rack if request.rack is None else request.rack,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        assignor=member.assignor if request.assignor is None else request.assignor,
+        topics=member.topics if request.topics is None else request.topics,
+        regex=member.regex if request.regex is None else request.regex,
+        client_id=request.client_id,
+        client_host=request.client_host,
+        classic=None,
+    )
+
+
+def _check_epoch(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> None:
+    """Raises FENCED_MEMBER_EPOCH for a wrong member epoch.
+
+    The previous epoch is accepted if the member owns only assigned partitions: the response with
+    the new epoch may have been lost.
+    """
+    if request.epoch == JOIN_EPOCH or request.epoch == member.epoch:
+        return
+    if request.epoch > member.epoch:
+        what = "greater"
+    elif request.epoch == member.previous_epoch and is_within(request.owned, member.assigned):
+        return
+    else:
+        what = "smaller"
+    raise api_error(
+        "FENCED_MEMBER_EPOCH",
+        f"The consumer group member has a {what} member epoch ({request.epoch}) than the one known "
+        f"by the group coordinator ({member.epoch}). The member must abandon all its partitions "
+        "and rejoin.",
+    )
+
+
+def _unknown(group_id: str, member_id: str) -> BrokerResponseError:
+    return api_error(
+        "UNKNOWN_MEMBER_ID", f"Member {member_id} is not a member of group {group_id}."
+    )

@@ -1,0 +1,99 @@
+"""A member of a group of the consumer protocol: its subscription and its current assignment.
+
+Immutable: a changed member is a new `ConsumerGroupMember`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Final, TypeAlias
+
+from ....wire.uuid import Uuid
+from ..classic_members import MemberProtocol
+
+__all__ = [
+    "JOIN_EPOCH",
+    "LEAVE_EPOCH",
+    "LEAVE_STATIC_EPOCH",
+    "Assigned",
+    "ClassicMemberMetadata",
+    "ConsumerGroupMember",
+    "MemberState",
+    "Partitions",
+    "partitions_of",
+    "without_epochs",
+]
+
+#: Member epochs with a special meaning in requests (KIP-848).
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+LEAVE_STATIC_EPOCH: Final = -2
+
+Partitions: TypeAlias = Mapping[Uuid, frozenset[int]]
+"""Partitions by topic id."""
+
+Assigned: TypeAlias = Mapping[Uuid, Mapping[int, int]]
+"""Partitions by topic id, each with the member epoch at which it was assigned (KIP-1251)."""
+
+
+class MemberState(IntEnum):
+    """How far a member is reconciled, by the numbers of the record."""
+
+    STABLE = 0
+    #: The member must revoke partitions, and stays at its epoch until then.
+    UNREVOKED_PARTITIONS = 1
+    #: The member waits for partitions that other members have not revoked yet.
+    UNRELEASED_PARTITIONS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicMemberMetadata:
+    """Further data of a member of the classic protocol: session timeout in ms, and protocols."""
+
+    session_timeout_ms: int
+    protocols: tuple[MemberProtocol, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupMember:
+    """A member; `instance_id` is that of a static member.
+
+    `regex` is empty without a regular expression. `assigned` are the partitions that the member may
+    own, `revoking` those that it has yet to revoke. `classic` is set for a member that uses the
+    classic protocol.
+    """
+
+    member_id: str
+    instance_id: str | None = None
+    rack: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: frozenset[str] = frozenset()
+    regex: str = ""
+    rebalance_timeout_ms: int = -1
+    assignor: str | None = None
+    classic: ClassicMemberMetadata | None = None
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    assigned: Assigned = field(default_factory=dict)
+    revoking: Assigned = field(default_factory=dict)
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        """Returns whether the member has its whole target assignment of that epoch."""
+        return self.state is MemberState.STABLE and self.epoch == epoch
+
+
+def without_epochs(assigned: Assigned) -> Partitions:
+    """Returns the partitions alone."""
+    return {topic_id: frozenset(its) for topic_id, its in assigned.items()}
+
+
+def partitions_of(member: ConsumerGroupMember) -> Iterator[tuple[Uuid, int]]:
+    """Yields all partitions that the member may still read, those to revoke included."""
+    for part in (member.assigned, member.revoking):
+        for topic_id, its in part.items():
+            for index in its:
+                yield topic_id, index

@@ -1,0 +1,261 @@
+"""One change of a group of the consumer protocol: its records, and the state after them.
+
+A change works on a copy of the state; the caller stores the records, and then uses the copy. Has
+the steps of Kafka's GroupMetadataManager (KIP-848), without its timers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Final
+
+from ....stored.coordinator_records import CoordinatorRecord
+from ....wire.uuid import Uuid
+from ...coordinators import java_hash
+from ...topics import Topics
+from ..clock_reading import ClockReading
+from ..group_config import ConsumerGroupConfig
+from ..java_order import copied_size, in_java_order, in_timeline_order
+from . import record_helpers
+from .assignors import GroupSpec, MemberSpec, assign
+from .consumer_group_member import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ConsumerGroupMember, Partitions
+from .current_assignment_builder import reconcile
+from .persisted_state import NEVER, PersistedState, metadata_hash
+from .regex_resolution import ResolvedRegex, check_expression, needs_regex_refresh, resolve_regexes
+
+__all__ = ["NO_TOPIC_CHANGES_SEEN", "GroupChange"]
+
+#: The group has not looked at topics yet.
+NO_TOPIC_CHANGES_SEEN: Final = -1
+
+
+class GroupChange:
+    """A change; `state` is the group after the records so far, `before` before the change."""
+
+    def __init__(
+        self,
+        group_id: str,
+        before: PersistedState,
+        topics: Topics,
+        limits: ConsumerGroupConfig,
+        now: ClockReading,
+        written: Sequence[CoordinatorRecord] = (),
+        seen: int = NO_TOPIC_CHANGES_SEEN,
+    ) -> None:
+        self.before = before
+        #: The count of topic changes that the group has seen.
+        self.seen = seen
+        self.state = before.copy()
+        self.records: list[CoordinatorRecord] = list(written)
+        #: Whether regular expressions must be resolved after the change.
+        self.needs_regex_refresh = False
+        #: The assignor that the member preferred before, and the one that it prefers now.
+        self._votes: tuple[str | None, str | None] = None, None
+        #: Whether all members have the same subscription, as last computed.
+        self._is_homogeneous = before.is_homogeneous
+        self._group_id = group_id
+        self._topics = topics
+        self._limits = limits
+        self._now = now
+
+    def write(self, *written: CoordinatorRecord) -> None:
+        """Adds records to the change and replays them."""
+        for record in written:
+            self.records.append(record)
+            self.state.replay(record)
+
+    # Members
+
+    def subscribe(self, updated: ConsumerGroupMember) -> tuple[bool, bool]:
+        """Updates the subscription of a new or existing member.
+
+        Returns whether the subscription changed, and whether that bumps the group epoch. A regular
+        expression that is not resolved yet matches nothing until it is. Raises
+        INVALID_REGULAR_EXPRESSION.
+        """
+        member = self.state.members.get(updated.member_id, ConsumerGroupMember(updated.member_id))
+        self._votes = member.assignor, updated.assignor
+        counts = self.state.regex_counts
+        if updated != member:
+            self.write(record_helpers.member_metadata(self._group_id, updated))
+        has_changed = updated.topics != member.topics
+        before = self.before.assignor or self._limits.assignors[0]
+        raises = has_changed or before != self._assignor
+        is_new = False
+        if updated.regex != member.regex:
+            has_changed = True
+            if member.regex and counts[member.regex] == 1:
+                self.write(record_helpers.regex_tombstone(self._group_id, member.regex))
+            if not updated.regex or updated.regex in self.state.regexes:
+                raises = True
+            elif not counts[updated.regex]:
+                check_expression(updated.regex)
+                is_new = True
+        self.needs_regex_refresh = needs_regex_refresh(
+            self.state.regex_counts,
+            self.before.regexes,
+            is_new=is_new,
+            version=self._topics.created_count,
+            timestamp_ms=self._now.timestamp_ms,
+            interval_ms=self._limits.regex_refresh_interval_ms,
+        )
+        return has_changed, raises
+
+    def replace_static(self, former: ConsumerGroupMember, member_id: str) -> ConsumerGroupMember:
+        """Returns a static member under a new member id, with its former assignment."""
+        member = replace(former, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
+        target = self.state.target_assignment_of(former.member_id)
+        self.write(
+            *record_helpers.member_tombstones(self._group_id, former.member_id),
+            record_helpers.member_metadata(self._group_id, member),
+            record_helpers.target_assignment(self._group_id, member_id, target),
+            record_helpers.current_assignment(self._group_id, member),
+        )
+        return member
+
+    def leave_static(self, member: ConsumerGroupMember) -> None:
+        """Marks a static member as having left temporarily: it keeps its assignment."""
+        rested = {topic_id: dict.fromkeys(its, 0) for topic_id, its in member.assigned.items()}
+        self.write(
+            record_helpers.current_assignment(
+                self._group_id,
+                replace(member, epoch=LEAVE_STATIC_EPOCH, assigned=rested, revoking={}),
+            )
+        )
+
+    def remove(self, members: Iterable[ConsumerGroupMember]) -> None:
+        """Removes members, and the regular expressions that no other member uses."""
+        gone = list(members)
+        counts = self.state.regex_counts
+        for member in gone:
+            self.write(*record_helpers.member_tombstones(self._group_id, member.member_id))
+        for text, count in Counter(it.regex for it in gone if it.regex).items():
+            if counts[text] == count:
+                self.write(record_helpers.regex_tombstone(self._group_id, text))
+        self.write(record_helpers.group_epoch(self._group_id, self.state.epoch + 1, self._hash()))
+        if not self.state.members:
+            self.write(record_helpers.target_epoch(self._group_id, self.state.epoch, NEVER))
+
+    # Target assignment
+
+    def bump_group_epoch(self, *, raises: bool) -> None:
+        """Bumps the group epoch if `raises` is set, or if the subscribed topics have changed.
+
+        As Kafka, it looks at topics only after topics were created or deleted, and at whether all
+        subscriptions are the same at that time, too: a member that joins without a subscription
+        does not change that for the assignor.
+        """
+        changes = self._topics.created_count + self._topics.deleted_count
+        if raises or self.seen != changes:
+            self.seen = changes
+            self._is_homogeneous = self.state.is_homogeneous
+            self._raise_epoch(raises=raises)
+
+    def _raise_epoch(self, *, raises: bool) -> None:
+        found = self._hash()
+        if raises or found != self.state.metadata_hash:
+            self.write(record_helpers.group_epoch(self._group_id, self.state.epoch + 1, found))
+
+    def _hash(self) -> int:
+        return metadata_hash(self.state.topics, self._topics)
+
+    def update_target_assignment(self) -> None:
+        """Computes the target assignment if the group epoch is newer than the last one.
+
+        The assignment interval limits how often it does (KIP-1263).
+        """
+        state = self.state
+        if state.epoch <= state.target_epoch:
+            return
+        interval_ms = self._limits.assignment_interval_ms
+        elapsed_ms = self._now.timestamp_ms - state.target_ms
+        if interval_ms and state.target_ms and elapsed_ms < interval_ms:
+            return
+        spec = self._spec()
+        found = assign(self._assignor, spec)
+        for member_id in spec.member_ids:
+            target = {it: frozenset(its) for it, its in found.get(member_id, {}).items()}
+            if state.targets.get(member_id) != target:
+                self.write(record_helpers.target_assignment(self._group_id, member_id, target))
+        self.write(record_helpers.target_epoch(self._group_id, state.epoch, self._now.timestamp_ms))
+
+    @property
+    def _assignor(self) -> str:
+        """Returns the assignor that most members prefer.
+
+        Of equals one that no member preferred before. Java's hash map has both assignors in one
+        bucket, and inserts a new key first.
+        """
+        votes = self.before.votes
+        former, wanted = self._votes
+        if former is not None and former in votes:
+            votes[former] -= 1
+            if not votes[former]:
+                del votes[former]
+        if wanted is not None and wanted in votes:
+            votes[wanted] += 1
+        elif wanted is not None:
+            votes = {wanted: 1, **votes}
+        return max(votes, key=votes.__getitem__, default=self._limits.assignors[0])
+
+    def _members(self) -> list[ConsumerGroupMember]:
+        """Returns the members in the insertion order of Kafka's map: new members come last."""
+        former = in_timeline_order(self.before.members, java_hash)
+        members = self.state.members
+        return [members[it] for it in dict.fromkeys((*former, *members)) if it in members]
+
+    def _spec(self) -> GroupSpec:
+        state = self.state
+        members = {
+            it.member_id: MemberSpec(
+                self.subscribed(it), it.instance_id, state.target_assignment_of(it.member_id)
+            )
+            for it in self._members()
+        }
+        wanted = frozenset[Uuid]().union(*(it.topics for it in members.values()))
+        partitions = {it: len(self._topics.with_id(it).partitions) for it in wanted}
+        return GroupSpec(members, partitions, self._is_homogeneous)
+
+    def subscribed(self, member: ConsumerGroupMember) -> AbstractSet[Uuid]:
+        """Returns the ids of the existing topics of a member's subscription, in Java's order."""
+        names = sorted(self.state.topics_of(member))
+        topics = map(self._topics.get, in_java_order(names, java_hash, copied_size(len(names))))
+        return dict.fromkeys(it.topic_id for it in topics if it is not None).keys()
+
+    def reconcile(
+        self, member: ConsumerGroupMember, owned: Partitions | None, *, has_changed: bool
+    ) -> ConsumerGroupMember:
+        """Reconciles a member with its target assignment; returns the updated member."""
+        updated = reconcile(
+            member,
+            self.state.target_assignment_of(member.member_id),
+            self.state.target_epoch,
+            subscribed=self.subscribed(member),
+            taken=self.state.owned,
+            owned=owned,
+            has_changed=has_changed,
+        )
+        if updated != member:
+            self.write(record_helpers.current_assignment(self._group_id, updated))
+        return updated
+
+    # Regular expressions
+
+    def resolve_regexes(self, may_describe: Callable[[str], bool]) -> None:
+        """Resolves all regular expressions; bumps the group epoch if one matches other topics."""
+        found = resolve_regexes(
+            self.state.regex_counts,
+            (topic.name for topic in self._topics),
+            may_describe,
+            self._topics.created_count,
+            self._now.timestamp_ms,
+        )
+        none = ResolvedRegex(frozenset(), 0, 0)
+        raises = False
+        for text, its in found.items():
+            raises = raises or self.state.regexes.get(text, none).topics != its.topics
+            self.write(record_helpers.regex(self._group_id, text, its))
+        self._raise_epoch(raises=raises)

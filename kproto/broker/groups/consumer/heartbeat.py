@@ -1,0 +1,104 @@
+"""ConsumerGroupHeartbeat as plain data: the request, its validation, and the result.
+
+The order of the checks is that of Kafka's GroupCoordinatorService.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ...api_error import api_error
+from .consumer_group_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, Assigned, Partitions
+
+__all__ = ["ConsumerHeartbeat", "ConsumerHeartbeatResult", "validate_heartbeat"]
+
+#: From this version of ConsumerGroupHeartbeat on, members generate their ids (KIP-1082).
+_FIRST_VERSION_OF_OWN_IDS: Final = 1
+
+#: The rebalance timeout of a request that leaves it unchanged.
+_NOT_SAID: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerHeartbeat:
+    """A heartbeat; None, and a rebalance timeout of -1 ms, leave a value unchanged.
+
+    `owned` are the partitions that the member owns, by topic id.
+    """
+
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+    rack: str | None = None
+    rebalance_timeout_ms: int = _NOT_SAID
+    topics: frozenset[str] | None = None
+    regex: str | None = None
+    assignor: str | None = None
+    owned: Partitions | None = None
+    client_id: str = ""
+    client_host: str = ""
+
+    @property
+    def is_full(self) -> bool:
+        """Returns whether the request has all fields, as after an error."""
+        subscribes = self.topics is not None or self.regex is not None
+        return self.rebalance_timeout_ms != _NOT_SAID and subscribes and self.owned is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerHeartbeatResult:
+    """The result of a heartbeat; `assigned` is None if the assignment has not changed."""
+
+    member_id: str
+    epoch: int
+    heartbeat_interval_ms: int = 0
+    assigned: Assigned | None = None
+
+
+def validate_heartbeat(
+    group_id: str, request: ConsumerHeartbeat, version: int, assignors: tuple[str, ...]
+) -> None:
+    """Raises INVALID_REQUEST and UNSUPPORTED_ASSIGNOR for a request that is always invalid."""
+    has_id = (
+        version >= _FIRST_VERSION_OF_OWN_IDS
+        or request.epoch > JOIN_EPOCH
+        or request.epoch == LEAVE_EPOCH
+    )
+    if has_id:
+        _check_said("MemberId", request.member_id)
+    _check_said("GroupId", group_id)
+    _check_said("InstanceId", request.instance_id)
+    _check_said("RackId", request.rack)
+    if request.epoch == JOIN_EPOCH:
+        _check_first(request)
+    elif request.epoch == LEAVE_STATIC_EPOCH:
+        if request.instance_id is None:
+            raise api_error("INVALID_REQUEST", "InstanceId can't be null.")
+    elif request.epoch < LEAVE_STATIC_EPOCH:
+        raise api_error("INVALID_REQUEST", "MemberEpoch is invalid.")
+    if request.assignor is not None and request.assignor not in assignors:
+        raise api_error(
+            "UNSUPPORTED_ASSIGNOR",
+            f"ServerAssignor {request.assignor} is not supported. Supported assignors: "
+            f"{', '.join(sorted(assignors))}.",
+        )
+
+
+def _check_first(request: ConsumerHeartbeat) -> None:
+    if request.rebalance_timeout_ms == _NOT_SAID:
+        raise api_error("INVALID_REQUEST", "RebalanceTimeoutMs must be provided in first request.")
+    if request.owned is None or request.owned:
+        raise api_error("INVALID_REQUEST", "TopicPartitions must be empty when (re-)joining.")
+    if request.topics is None and request.regex is None:
+        raise api_error(
+            "INVALID_REQUEST",
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when "
+            "(re-)joining.",
+        )
+
+
+def _check_said(what: str, value: str | None) -> None:
+    """Raises INVALID_REQUEST for a text that is empty or blank."""
+    if value is not None and not value.strip():
+        raise api_error("INVALID_REQUEST", f"{what} can't be empty.")

@@ -1,0 +1,73 @@
+"""Validates OffsetCommit and OffsetFetch by the member epochs of a consumer-protocol group.
+
+The order of checks is that of Kafka's ConsumerGroup. A commit with an older epoch is accepted for a
+partition that the member has owned since then (KIP-1251).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ....wire.uuid import Uuid
+from ...api_error import api_error
+from .consumer_group import ConsumerGroup
+from .consumer_group_member import ConsumerGroupMember
+
+__all__ = ["validate_offset_commit", "validate_offset_fetch"]
+
+#: From this version of OffsetCommit on, a member can send its epoch.
+_FIRST_VERSION_OF_EPOCHS: Final = 9
+
+
+def validate_offset_commit(
+    group: ConsumerGroup,
+    member_id: str,
+    epoch: int,
+    version: int,
+    places: Iterable[tuple[Uuid, int]],
+) -> None:
+    """Checks whether a commit of these partitions is allowed.
+
+    An epoch below 0 is that of a simple consumer or an admin, for a group without members. Raises
+    UNKNOWN_MEMBER_ID, UNSUPPORTED_VERSION (v0 to v8, of a member of this protocol) and
+    STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION for a member of the classic protocol.
+    """
+    if epoch < 0 and not group.members:
+        return
+    member = group.check_member(member_id, None)
+    if member.classic is None and version < _FIRST_VERSION_OF_EPOCHS:
+        raise api_error(
+            "UNSUPPORTED_VERSION",
+            "OffsetCommit version 9 or above must be used by members using the consumer group "
+            "protocol",
+        )
+    if epoch == member.epoch:
+        return
+    if epoch > member.epoch:
+        raise api_error(_error(member), f"epoch {epoch} is newer than that of the member")
+    for topic_id, index in places:
+        since = member.assigned.get(topic_id, {}).get(index)
+        if since is None:
+            since = member.revoking.get(topic_id, {}).get(index)
+        if since is None or epoch < since:
+            raise api_error(
+                _error(member),
+                f"epoch {epoch} is older than the assignment of partition {index} of {topic_id}",
+            )
+
+
+def validate_offset_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
+    """Checks whether offsets may be fetched; an admin has no member id and no epoch.
+
+    Raises UNKNOWN_MEMBER_ID and STALE_MEMBER_EPOCH, or ILLEGAL_GENERATION.
+    """
+    if member_id is None and epoch < 0:
+        return
+    member = group.check_member(member_id or "", None)
+    if epoch != member.epoch:
+        raise api_error(_error(member), f"epoch {epoch} is not that of the member, {member.epoch}")
+
+
+def _error(member: ConsumerGroupMember) -> str:
+    return "STALE_MEMBER_EPOCH" if member.classic is None else "ILLEGAL_GENERATION"

@@ -1,0 +1,301 @@
+"""The persisted state of a group of the consumer protocol: exactly what its records say.
+
+`PersistedState` replays the records one by one, both when they are written and when a coordinator
+loads them, so that a new coordinator has the state of the old one. Knows no time and no rules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+from ....messages.base import Message
+from ....messages.consumer_group_current_member_assignment_key import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
+from ....messages.consumer_group_current_member_assignment_value import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    TopicPartitions,
+)
+from ....messages.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from ....messages.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
+from ....messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from ....messages.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from ....messages.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from ....messages.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
+from ....messages.consumer_group_target_assignment_member_key import (
+    ConsumerGroupTargetAssignmentMemberKey,
+)
+from ....messages.consumer_group_target_assignment_member_value import (
+    ConsumerGroupTargetAssignmentMemberValue,
+)
+from ....messages.consumer_group_target_assignment_metadata_key import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+from ....messages.consumer_group_target_assignment_metadata_value import (
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from ....stored.coordinator_records import CoordinatorRecord
+from ....wire.uuid import Uuid
+from ...coordinators import java_hash
+from ...topics import Topics
+from ..classic_members import MemberProtocol
+from ..java_order import in_timeline_order
+from .consumer_group_member import (
+    LEAVE_EPOCH,
+    Assigned,
+    ClassicMemberMetadata,
+    ConsumerGroupMember,
+    MemberState,
+    Partitions,
+    partitions_of,
+)
+from .regex_resolution import ResolvedRegex
+
+__all__ = [
+    "FIRST_EPOCH",
+    "NEVER",
+    "ConsumerGroupState",
+    "ConsumerKey",
+    "PersistedState",
+    "metadata_hash",
+]
+
+#: The epoch of a new group, as in Kafka since 4.3.
+FIRST_EPOCH: Final = 1
+
+#: The timestamp of a target assignment that no assignor computed: the next one is computed at once.
+NEVER: Final = 0
+
+#: The keys of records of consumer-protocol groups.
+ConsumerKey = (
+    ConsumerGroupMetadataKey
+    | ConsumerGroupMemberMetadataKey
+    | ConsumerGroupTargetAssignmentMetadataKey
+    | ConsumerGroupTargetAssignmentMemberKey
+    | ConsumerGroupCurrentMemberAssignmentKey
+    | ConsumerGroupRegularExpressionKey
+)
+
+
+class ConsumerGroupState(StrEnum):
+    """The states of a group, by the names of ConsumerGroupDescribe and ListGroups."""
+
+    EMPTY = "Empty"
+    #: The group epoch is newer than the target assignment.
+    ASSIGNING = "Assigning"
+    #: Members revoke partitions, or wait for them.
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(slots=True)
+class PersistedState:
+    """The state after all records; `targets` were computed for `target_epoch` at `target_ms` (0.
+
+    Never).
+    """
+
+    epoch: int = FIRST_EPOCH
+    metadata_hash: int = 0
+    members: dict[str, ConsumerGroupMember] = field(default_factory=dict)
+    #: The member ids of static members by instance id.
+    static_ids: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, Partitions] = field(default_factory=dict)
+    target_epoch: int = FIRST_EPOCH
+    target_ms: int = NEVER
+    regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
+
+    def copy(self) -> PersistedState:
+        """Returns a copy to change; its values are immutable."""
+        return replace(
+            self,
+            members=dict(self.members),
+            static_ids=dict(self.static_ids),
+            targets=dict(self.targets),
+            regexes=dict(self.regexes),
+        )
+
+    # State of the group
+
+    @property
+    def group_state(self) -> ConsumerGroupState:
+        """Returns the state of the group, which follows from its members."""
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.target_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(it.is_reconciled_to(self.target_epoch) for it in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    def target_assignment_of(self, member_id: str, instance_id: str | None = None) -> Partitions:
+        """Returns the target assignment of a member, or of the member with its instance id."""
+        if member_id not in self.targets and instance_id is not None:
+            member_id = self.static_ids.get(instance_id, member_id)
+        return self.targets.get(member_id, {})
+
+    def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
+        """Returns the static member with that instance id."""
+        member_id = None if instance_id is None else self.static_ids.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def topics_of(self, member: ConsumerGroupMember) -> frozenset[str]:
+        """Returns the topics of a member's subscription, with those of its expression."""
+        resolved = self.regexes.get(member.regex)
+        return member.topics if resolved is None else member.topics | resolved.topics
+
+    @property
+    def topics(self) -> frozenset[str]:
+        """Returns all subscribed topics."""
+        return frozenset().union(*(self.topics_of(it) for it in self.members.values()))
+
+    @property
+    def regex_counts(self) -> Counter[str]:
+        """Returns how many members use each regular expression."""
+        return Counter(it.regex for it in self.members.values() if it.regex)
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Returns whether all members have the same names, or the same regular expression."""
+        subscribed = {(it.topics, it.regex) for it in self.members.values()}
+        return len(subscribed) <= 1 and not any(names and regex for names, regex in subscribed)
+
+    @property
+    def owned(self) -> dict[tuple[Uuid, int], str]:
+        """Returns the member id of each partition that a member may still read."""
+        return {
+            place: member_id
+            for member_id, it in self.members.items()
+            for place in partitions_of(it)
+        }
+
+    @property
+    def assignor(self) -> str | None:
+        """Returns the assignor that most members prefer, of equals the first.
+
+        None without preferences.
+        """
+        votes = self.votes
+        return max(votes, key=votes.__getitem__, default=None)
+
+    @property
+    def votes(self) -> dict[str, int]:
+        """Returns how many members prefer each assignor, in the iteration order of Kafka."""
+        votes = Counter(it.assignor for it in self.members.values() if it.assignor is not None)
+        return {it: votes[it] for it in in_timeline_order(votes, java_hash)}
+
+    # Records
+
+    def replay(self, record: CoordinatorRecord) -> None:
+        """Replays a record; ignores other record types, and tombstones of unknown members."""
+        key, value = record.key, record.value
+        if isinstance(key, ConsumerGroupMetadataKey):
+            if isinstance(value, ConsumerGroupMetadataValue):
+                self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
+        elif isinstance(key, ConsumerGroupMemberMetadataKey):
+            self._take_member(key.member_id, value)
+        elif isinstance(key, ConsumerGroupTargetAssignmentMetadataKey):
+            if isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
+                self.target_epoch = value.assignment_epoch
+                self.target_ms = value.assignment_timestamp
+            else:
+                self.target_epoch, self.target_ms = FIRST_EPOCH, NEVER
+        elif isinstance(key, ConsumerGroupTargetAssignmentMemberKey):
+            if isinstance(value, ConsumerGroupTargetAssignmentMemberValue):
+                self.targets[key.member_id] = {
+                    it.topic_id: frozenset(it.partitions) for it in value.topic_partitions
+                }
+            else:
+                self.targets.pop(key.member_id, None)
+        elif isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
+            self._take_assignment(key.member_id, value)
+        elif isinstance(key, ConsumerGroupRegularExpressionKey):
+            if isinstance(value, ConsumerGroupRegularExpressionValue):
+                self.regexes[key.regular_expression] = ResolvedRegex(
+                    frozenset(value.topics), value.version, value.timestamp
+                )
+            else:
+                self.regexes.pop(key.regular_expression, None)
+
+    def _take_member(self, member_id: str, value: Message | None) -> None:
+        if not isinstance(value, ConsumerGroupMemberMetadataValue):
+            gone = self.members.pop(member_id, None)
+            instance_id = None if gone is None else gone.instance_id
+            if instance_id is not None and self.static_ids.get(instance_id) == member_id:
+                del self.static_ids[instance_id]
+            return
+        classic = value.classic_member_metadata
+        self.members[member_id] = replace(
+            self.members.get(member_id, ConsumerGroupMember(member_id)),
+            instance_id=value.instance_id,
+            rack=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            topics=frozenset(value.subscribed_topic_names),
+            regex=value.subscribed_topic_regex or "",
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            assignor=value.server_assignor,
+            classic=None
+            if classic is None
+            else ClassicMemberMetadata(
+                classic.session_timeout_ms,
+                tuple(MemberProtocol(it.name, it.metadata) for it in classic.supported_protocols),
+            ),
+        )
+        if value.instance_id is not None:
+            self.static_ids[value.instance_id] = member_id
+
+    def _take_assignment(self, member_id: str, value: Message | None) -> None:
+        member = self.members.get(member_id)
+        if not isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+            if member is not None:
+                self.members[member_id] = replace(
+                    member,
+                    epoch=LEAVE_EPOCH,
+                    previous_epoch=LEAVE_EPOCH,
+                    state=MemberState.STABLE,
+                    assigned={},
+                    revoking={},
+                )
+            return
+        self.members[member_id] = replace(
+            member or ConsumerGroupMember(member_id),
+            epoch=value.member_epoch,
+            previous_epoch=value.previous_member_epoch,
+            state=MemberState(value.state),
+            assigned=_assigned(value.assigned_partitions, value.member_epoch),
+            revoking=_assigned(value.partitions_pending_revocation, value.member_epoch),
+        )
+
+
+def _assigned(topics: Iterable[TopicPartitions], epoch: int) -> Assigned:
+    """Returns an assignment with epochs.
+
+    Records before Kafka 4.3 have none, so the member's counts.
+    """
+    found: dict[Uuid, Mapping[int, int]] = {}
+    for it in topics:
+        epochs = it.assignment_epochs or [epoch] * len(it.partitions)
+        found[it.topic_id] = dict(zip(it.partitions, epochs, strict=False))
+    return found
+
+
+def metadata_hash(names: Iterable[str], topics: Topics) -> int:
+    """Returns a hash of the topics and their partition counts; 0 without topics.
+
+    Kafka computes another hash over the same data.
+    """
+    hashed = hashlib.blake2b(digest_size=8)
+    some = False
+    for name in sorted(names):
+        topic = topics.get(name)
+        if topic is not None:
+            some = True
+            hashed.update(f"{name}:{topic.topic_id}:{len(topic.partitions)},".encode())
+    return int.from_bytes(hashed.digest(), "big", signed=True) if some else 0

@@ -1,0 +1,231 @@
+"""Converts groups and committed offsets to records of `__consumer_offsets`, and replays them.
+
+Has the keys and values in the versions that Kafka 4.4's GroupCoordinatorRecordHelpers writes. Knows
+messages and records, but no log, no request and no rules.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ...messages.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from ...messages.group_metadata_key import GroupMetadataKey
+from ...messages.group_metadata_value import GroupMetadataValue
+from ...messages.group_metadata_value import MemberMetadata as MemberValue
+from ...messages.legacy_offset_commit_key import LegacyOffsetCommitKey
+from ...messages.legacy_offset_commit_value import LegacyOffsetCommitValue
+from ...messages.offset_commit_key import OffsetCommitKey
+from ...messages.offset_commit_value import OffsetCommitValue
+from ...records import Record, encode_batch
+from ...stored.coordinator_records import (
+    CoordinatorRecord,
+    UnknownCoordinatorRecord,
+    decode_coordinator_record,
+    encode_coordinator_record,
+)
+from ...wire.errors import DecodeError
+from .committed_offsets import CommittedOffset, CommittedOffsets
+from .consumer.persisted_state import ConsumerKey, PersistedState
+from .group_metadata import GroupMetadata, MemberMetadata
+
+__all__ = [
+    "OFFSETS_TOPIC",
+    "StoredGroup",
+    "batch_of",
+    "group_record",
+    "group_tombstone",
+    "load",
+    "offset_record",
+    "offset_tombstone",
+]
+
+logger = logging.getLogger("kproto.broker")
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+#: The version of a value with an expiration time; version 4 alone has the topic id (KIP-848).
+_OFFSET_WITH_EXPIRY: Final = 1
+_OFFSET: Final = 4
+_GROUP: Final = 3
+
+_NO_TIME: Final = -1
+
+
+@dataclass(slots=True)
+class StoredGroup:
+    """A group as its records say; without metadata it is a group of simple consumers.
+
+    `consumer` is set for a group of the consumer protocol, which has no metadata.
+    """
+
+    metadata: GroupMetadata | None = None
+    consumer: PersistedState | None = None
+    offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
+
+
+def offset_record(
+    group_id: str, topic: str, partition: int, committed: CommittedOffset
+) -> CoordinatorRecord:
+    """Returns the record of a committed offset."""
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_ms,
+        topic_id=committed.topic_id,
+    )
+    version = _OFFSET
+    if committed.expire_ms is not None:
+        value.expire_timestamp = committed.expire_ms
+        version = _OFFSET_WITH_EXPIRY
+    key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+    return CoordinatorRecord(key, value, version)
+
+
+def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
+    """Returns the record that deletes a committed offset."""
+    return CoordinatorRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
+
+
+def group_record(group_id: str, metadata: GroupMetadata) -> CoordinatorRecord:
+    """Returns the record of a classic group's metadata."""
+    value = GroupMetadataValue(
+        protocol_type=metadata.protocol_type or "",
+        generation=metadata.generation,
+        protocol=metadata.protocol,
+        leader=metadata.leader,
+        current_state_timestamp=_NO_TIME if metadata.state_ms is None else metadata.state_ms,
+        members=[
+            MemberValue(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.subscription,
+                assignment=member.assignment,
+            )
+            for member in metadata.members
+        ],
+    )
+    return CoordinatorRecord(GroupMetadataKey(group=group_id), value, _GROUP)
+
+
+def group_tombstone(group_id: str) -> CoordinatorRecord:
+    """Returns the record that deletes a classic group, after the tombstones of its offsets."""
+    return CoordinatorRecord(GroupMetadataKey(group=group_id))
+
+
+def batch_of(records: Sequence[CoordinatorRecord], now_ms: int) -> bytes:
+    """Returns one batch of the records, with timestamp `now_ms`."""
+    return encode_batch((*encode_coordinator_record(record), (), now_ms) for record in records)
+
+
+def load(records: Iterable[Record]) -> dict[str, StoredGroup]:
+    """Returns the groups that the records of a partition result in, by group id.
+
+    Records of other group types are skipped; so are unreadable records, with a warning in the log.
+    """
+    groups: dict[str, StoredGroup] = {}
+    for record in records:
+        try:
+            found = decode_coordinator_record(record, topic=OFFSETS_TOPIC)
+        except DecodeError as error:
+            logger.warning("%s: offset %d is skipped: %s", OFFSETS_TOPIC, record.offset, error)
+            continue
+        if not isinstance(found, UnknownCoordinatorRecord):
+            _replay(groups, found)
+    return groups
+
+
+def _replay(groups: dict[str, StoredGroup], record: CoordinatorRecord) -> None:
+    key, value = record.key, record.value
+    if isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey):
+        if value is None:
+            group = groups.get(key.group)
+            if group is not None:
+                group.offsets.remove(key.topic, key.partition)
+        else:
+            assert isinstance(value, OffsetCommitValue | LegacyOffsetCommitValue)
+            group = groups.setdefault(key.group, StoredGroup())
+            group.offsets.put(key.topic, key.partition, _committed(value))
+    elif isinstance(key, GroupMetadataKey):
+        if value is not None:
+            assert isinstance(value, GroupMetadataValue)
+            groups.setdefault(key.group, StoredGroup()).metadata = _metadata(value)
+        elif key.group in groups:
+            groups[key.group].metadata = None
+            _drop_empty(groups, key.group)
+    elif isinstance(key, ConsumerKey):
+        _replay_consumer_group(groups, key, record)
+
+
+def _replay_consumer_group(
+    groups: dict[str, StoredGroup], key: ConsumerKey, record: CoordinatorRecord
+) -> None:
+    """Replays a record of a consumer group; ignores a tombstone of a group that is not there."""
+    group_id = key.group_id
+    if record.value is not None:
+        group = groups.setdefault(group_id, StoredGroup())
+        group.consumer = group.consumer or PersistedState()
+    elif group_id not in groups or groups[group_id].consumer is None:
+        return
+    elif isinstance(key, ConsumerGroupMetadataKey):
+        groups[group_id].consumer = None
+        _drop_empty(groups, group_id)
+        return
+    state = groups[group_id].consumer
+    assert state is not None
+    state.replay(record)
+
+
+def _drop_empty(groups: dict[str, StoredGroup], group_id: str) -> None:
+    """Removes a group that has neither metadata nor offsets."""
+    group = groups[group_id]
+    if group.metadata is None and group.consumer is None and not group.offsets:
+        del groups[group_id]
+
+
+def _committed(value: OffsetCommitValue | LegacyOffsetCommitValue) -> CommittedOffset:
+    if isinstance(value, LegacyOffsetCommitValue):
+        return CommittedOffset(
+            value.offset, metadata=value.metadata, commit_ms=value.commit_timestamp
+        )
+    return CommittedOffset(
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        None if value.expire_timestamp == _NO_TIME else value.expire_timestamp,
+        value.topic_id,
+    )
+
+
+def _metadata(value: GroupMetadataValue) -> GroupMetadata:
+    return GroupMetadata(
+        value.protocol_type or None,
+        value.generation,
+        value.protocol,
+        value.leader,
+        None if value.current_state_timestamp == _NO_TIME else value.current_state_timestamp,
+        tuple(
+            MemberMetadata(
+                member.member_id,
+                member.group_instance_id,
+                member.client_id,
+                member.client_host,
+                # Records of v0 have no rebalance timeout: it was the session timeout.
+                member.session_timeout
+                if member.rebalance_timeout == _NO_TIME
+                else member.rebalance_timeout,
+                member.session_timeout,
+                member.subscription,
+                member.assignment,
+            )
+            for member in value.members
+        ),
+    )

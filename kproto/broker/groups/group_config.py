@@ -1,0 +1,33 @@
+"""Limits and timeouts of groups; `BrokerSettings` has the reasons for their defaults."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..consumer_group_settings import ASSIGNORS, MigrationPolicy
+
+__all__ = ["ConsumerGroupConfig", "GroupConfig", "MigrationPolicy"]
+
+
+class GroupConfig(NamedTuple):
+    """Limits of every classic group; times are in ms."""
+
+    initial_rebalance_delay_ms: int
+    new_member_join_timeout_ms: int
+    max_size: int
+
+
+class ConsumerGroupConfig(NamedTuple):
+    """Limits of a group of the consumer protocol; times are in ms.
+
+    The first of `assignors` is the default for groups whose members name none.
+    """
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    max_size: int = 2_147_483_647
+    assignors: tuple[str, ...] = ASSIGNORS
+    assignment_interval_ms: int = 0
+    regex_refresh_interval_ms: int = 600_000
+    migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    classic_max_size: int = 2_147_483_647

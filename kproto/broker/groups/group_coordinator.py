@@ -1,0 +1,549 @@
+"""The group coordinator: finds, creates, stores, loads and expires the groups of a cluster.
+
+`GroupCoordinator` knows which node coordinates a group: the leader of the group's partition of
+`__consumer_offsets`. It writes the records of a change there before the change takes effect. When
+a partition gets another leader, or loses the end of its log, its groups are unloaded, and the next
+request loads them from the log. `GroupMetadataManager` has the loaded groups by id and converts
+them between the protocols. Knows no request, no clock and no connection.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeAlias
+
+from ...records import Record, RecordBatch
+from ...stored.coordinator_records import CoordinatorRecord
+from ...wire.errors import BrokerResponseError, KprotoError
+from ..api_error import api_error
+from ..coordinators import partition_of
+from ..leader_and_isr import NO_LEADER
+from ..log_escaping import log_safe
+from ..storage.partition import Partition
+from ..topics import Topic, Topics
+from .classic_group import ClassicGroup
+from .classic_group_state import ClassicGroupState
+from .clock_reading import ClockReading
+from .committed_offsets import TopicPartition, expired_offsets
+from .consumer import ConsumerGroup
+from .consumer.group_change import GroupChange
+from .consumer.persisted_state import PersistedState
+from .coordinator_records import (
+    OFFSETS_TOPIC,
+    StoredGroup,
+    batch_of,
+    group_record,
+    group_tombstone,
+    load,
+    offset_tombstone,
+)
+from .group_config import ConsumerGroupConfig, GroupConfig
+from .migration import convert_to_classic_group, convert_to_consumer_group, group_tombstones_of
+
+__all__ = [
+    "OFFSETS_TOPIC",
+    "OFFSETS_TOPIC_CONFIGS",
+    "AnyGroup",
+    "GroupCoordinator",
+    "GroupMetadataManager",
+]
+
+logger = logging.getLogger("kproto.broker")
+
+#: The configs with which Kafka creates the topic; segments have 100 MiB
+#: (offsets.topic.segment.bytes).
+OFFSETS_TOPIC_CONFIGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "104857600",
+    }
+)
+
+#: The error if a batch is larger than the topic allows.
+_TOO_LARGE: Final = "UNKNOWN_SERVER_ERROR"
+
+#: The coordinator's errors for errors of the log: Kafka's CoordinatorOperationExceptionHelper.
+_ERRORS_OF_WRITING: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "KAFKA_STORAGE_ERROR": "NOT_COORDINATOR",
+        "NOT_ENOUGH_REPLICAS": "COORDINATOR_NOT_AVAILABLE",
+        "MESSAGE_TOO_LARGE": _TOO_LARGE,
+    }
+)
+
+
+class _Loaded(NamedTuple):
+    """A loaded partition; `unload` is called when its leader epoch changes."""
+
+    partition: Partition
+    partitions: int
+    unload: Callable[[], None]
+
+
+class GroupCoordinator:
+    """Finds groups for the node that coordinates them: the leader of their partition.
+
+    `retention_ms` is how long offsets are kept, `check_interval_ms` how long a group without
+    members and offsets is kept (offsets.retention.minutes, offsets.retention.check.interval.ms).
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        groups: GroupMetadataManager,
+        *,
+        retention_ms: int,
+        check_interval_ms: int,
+    ) -> None:
+        self._topics = topics
+        self._groups = groups
+        self._retention_ms = retention_ms
+        self._check_interval_ms = check_interval_ms
+        self._loaded: dict[int, _Loaded] = {}
+        groups.write = self.append
+
+    # Coordinators
+
+    @property
+    def topic(self) -> Topic | None:
+        """Returns the topic `__consumer_offsets`; None before it is created."""
+        return self._topics.get(OFFSETS_TOPIC)
+
+    def partition(self, group_id: str) -> Partition | None:
+        """Returns the partition of a group; None before the topic is created.
+
+        Its `moved` notifies of another coordinator.
+        """
+        topic = self.topic
+        if topic is None:
+            return None
+        return topic.partitions[partition_of(group_id, len(topic.partitions))]
+
+    def coordinator(self, group_id: str) -> int:
+        """Returns the id of the node that coordinates a group; NO_LEADER if there is none."""
+        partition = self.partition(group_id)
+        return NO_LEADER if partition is None else partition.leader_and_isr.leader
+
+    def check_coordinator(self, node_id: int, group_id: str) -> Partition:
+        """Returns the partition of a group. Raises NOT_COORDINATOR if the node does not lead it."""
+        partition = self.partition(group_id)
+        if partition is None or partition.leader_and_isr.leader != node_id:
+            raise api_error(
+                "NOT_COORDINATOR", f"broker {node_id} is not the coordinator of the group"
+            )
+        return partition
+
+    # Groups
+
+    def find(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup | None:
+        """Returns a group after its deadlines were run; None if there is none.
+
+        Raises NOT_COORDINATOR.
+        """
+        self._load(self.check_coordinator(node_id, group_id), now)
+        group = self._groups.find(group_id, now)
+        return None if group is None or self._remove_expired(group, now) else group
+
+    def get_or_create(self, node_id: int, group_id: str, now: ClockReading) -> AnyGroup:
+        """Returns a group; a new one is not stored yet. Raises NOT_COORDINATOR."""
+        return self.find(node_id, group_id, now) or self._groups.get_or_create(
+            group_id, now, persist=False
+        )
+
+    def get_or_create_classic_group(
+        self, node_id: int, group_id: str, now: ClockReading
+    ) -> AnyGroup:
+        """Returns the group that a new member of the classic protocol joins.
+
+        Raises NOT_COORDINATOR, and what `append` raises.
+        """
+        self.find(node_id, group_id, now)
+        return self._groups.get_or_create_classic_group(group_id, now)
+
+    def get_or_create_consumer_group(
+        self, node_id: int, group_id: str, now: ClockReading
+    ) -> ConsumerGroup:
+        """Returns the group that a member of the consumer protocol joins.
+
+        Raises NOT_COORDINATOR, and GROUP_ID_NOT_FOUND for a classic group that cannot be converted.
+        """
+        self.find(node_id, group_id, now)
+        return self._groups.get_or_create_consumer_group(group_id, now)
+
+    def groups_of(self, node_id: int, now: ClockReading) -> list[AnyGroup]:
+        """Returns every group that a node coordinates, after its deadlines were run."""
+        topic = self.topic
+        for partition in () if topic is None else topic.partitions:
+            if partition.leader_and_isr.leader == node_id:
+                self._load(partition, now)
+        return [
+            group
+            for group in self._groups.all(now)
+            if self.coordinator(group.group_id) == node_id and not self._remove_expired(group, now)
+        ]
+
+    # Records
+
+    def append(
+        self, group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading
+    ) -> None:
+        """Appends the records of a change of a group as one batch; does nothing without records.
+
+        Callers append before a change takes effect: a change that cannot be stored does not happen.
+        Raises NOT_COORDINATOR if there is no log or no room in it, COORDINATOR_NOT_AVAILABLE if too
+        few replicas are in sync, and UNKNOWN_SERVER_ERROR for a batch larger than the topic allows,
+        as Kafka does.
+        """
+        topic = self.topic
+        partition = self.partition(group_id)
+        if topic is None or partition is None:
+            raise api_error("NOT_COORDINATOR", f"there is no {OFFSETS_TOPIC}")
+        if not records:
+            return
+        batch = RecordBatch(batch_of(records, now.timestamp_ms))
+        try:
+            topic.check_in_sync(partition.index)
+            if batch.size_in_bytes > topic.config.max_message_bytes:
+                raise api_error(
+                    "MESSAGE_TOO_LARGE",
+                    f"the batch has {batch.size_in_bytes} bytes, and {OFFSETS_TOPIC} takes "
+                    f"{topic.config.max_message_bytes}",
+                )
+            partition.log.append(batch, now.timestamp_ms)
+        except BrokerResponseError as error:
+            raise api_error(_ERRORS_OF_WRITING.get(error.name, error.name), error.detail) from None
+
+    def on_topic_deleted(self, deleted: Topic, now: ClockReading) -> None:
+        """Removes the committed offsets of a deleted topic.
+
+        Groups without a coordinator keep theirs, as in Kafka, where no coordinator learns of the
+        deletion.
+        """
+        topic = self.topic
+        for partition in () if topic is None else topic.partitions:
+            if partition.leader_and_isr.leader != NO_LEADER:
+                self._load(partition, now)
+        for group in self._groups.all(now):
+            if self.coordinator(group.group_id) != NO_LEADER:
+                gone = group.offsets.of_deleted_topic(deleted.name, deleted.topic_id)
+                self._remove_offsets(group, gone, now)
+
+    def delete(self, group: AnyGroup, now: ClockReading) -> None:
+        """Deletes a group and its offsets. Raises what `append` raises."""
+        places = [place for place, _ in group.offsets]
+        records = [offset_tombstone(group.group_id, *place) for place in places]
+        if isinstance(group, ConsumerGroup):
+            records += group_tombstones_of(group.persisted, group.group_id)
+        else:
+            records.append(group_tombstone(group.group_id))
+        self.append(group.group_id, records, now)
+        self._groups.delete(group)
+
+    def _remove_expired(self, group: AnyGroup, now: ClockReading) -> bool:
+        """Removes expired offsets; returns whether the group was deleted with them."""
+        places = expired_offsets(group, now.timestamp_ms, self._retention_ms)
+        if group.state == ClassicGroupState.EMPTY and len(places) == len(group.offsets):
+            since = group.last_empty_at
+            if places or since is None or now.timestamp_ms - since >= self._check_interval_ms:
+                return self._delete_expired_group(group, places, now)
+        self._remove_offsets(group, places, now)
+        return False
+
+    def _delete_expired_group(
+        self, group: AnyGroup, places: Sequence[TopicPartition], now: ClockReading
+    ) -> bool:
+        """Deletes a group whose last offsets, `places`, have expired.
+
+        Returns whether it was deleted.
+        """
+        try:
+            self.delete(group, now)
+        except BrokerResponseError as error:
+            if places and error.name == _TOO_LARGE and self._remove_offsets(group, places, now):
+                return self._delete_expired_group(group, (), now)
+            said = log_safe(group.group_id)
+            logger.warning("expired group %s stays: %s", said, error)
+            return False
+        return True
+
+    def _remove_offsets(
+        self, group: AnyGroup, places: Sequence[TopicPartition], now: ClockReading
+    ) -> bool:
+        """Removes offsets, in several batches if necessary, as Kafka.
+
+        Returns whether all are removed.
+        """
+        try:
+            records = [offset_tombstone(group.group_id, *place) for place in places]
+            self.append(group.group_id, records, now)
+        except BrokerResponseError as error:
+            if error.name == _TOO_LARGE and len(places) > 1:
+                half = len(places) // 2
+                first, second = places[:half], places[half:]
+                return self._remove_offsets(group, first, now) and self._remove_offsets(
+                    group, second, now
+                )
+            said = log_safe(group.group_id)
+            logger.warning("expired offsets of group %s stay: %s", said, error)
+            return False
+        for place in places:
+            group.offsets.remove(*place)
+        return True
+
+    def unload(self) -> None:
+        """Unloads all groups: all waiting members are answered NOT_COORDINATOR."""
+        for index in tuple(self._loaded):
+            self._unload(index)
+
+    def _load(self, partition: Partition, now: ClockReading) -> None:
+        """Loads the groups of a partition from its log, until its leader epoch changes."""
+        topic = self.topic
+        assert topic is not None
+        index = partition.index
+        if index in self._loaded:
+            return
+        unload = partial(self._unload, index)
+        self._loaded[index] = _Loaded(partition, len(topic.partitions), unload)
+        partition.moved.watchers.add(unload)
+        found = load(_records(partition))
+        for group_id, stored in found.items():
+            self._groups.restore(group_id, stored, now)
+        if found:
+            logger.info("%s-%d: loaded %d groups", OFFSETS_TOPIC, index, len(found))
+
+    def _unload(self, index: int) -> None:
+        loaded = self._loaded.pop(index)
+        loaded.partition.moved.watchers.discard(loaded.unload)
+        for group_id in self._groups.ids:
+            if partition_of(group_id, loaded.partitions) == index:
+                self._groups.unload(group_id)
+
+
+def _records(partition: Partition) -> Iterator[Record]:
+    """Yields every record of a log, without batches that cannot be read.
+
+    An admin may write some.
+    """
+    for batch in partition.log:
+        if batch.is_control:
+            continue
+        try:
+            records = list(batch.records(from_offset=partition.log.start_offset))
+        except KprotoError as error:
+            logger.warning("%s-%d: skipped a batch: %s", OFFSETS_TOPIC, partition.index, error)
+            continue
+        yield from records
+
+
+AnyGroup: TypeAlias = ClassicGroup | ConsumerGroup
+"""A group of either protocol."""
+
+#: Returns the config of a group of the consumer protocol by its group id.
+ConfigOf: TypeAlias = Callable[[str], ConsumerGroupConfig]
+
+Write: TypeAlias = Callable[[str, Sequence[CoordinatorRecord], ClockReading], None]
+
+
+class GroupMetadataManager:
+    """The loaded groups by group id; `write` is called with the records of each change.
+
+    A classic group is stored when its first member joins, and when it is stable or empty; a group
+    of the consumer protocol is stored at each change. `write` raises BrokerResponseError if the
+    records cannot be stored.
+    """
+
+    def __init__(
+        self,
+        limits: GroupConfig,
+        consumer: ConsumerGroupConfig | ConfigOf | None = None,
+        topics: Topics | None = None,
+    ) -> None:
+        self.write: Write = _discard
+        self._limits = limits
+        bounds = consumer or ConsumerGroupConfig()
+        self._consumer_limits: ConfigOf = bounds if callable(bounds) else lambda group_id: bounds
+        self._topics = Topics() if topics is None else topics
+        self._groups: dict[str, AnyGroup] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Returns the ids of all groups in the order of their creation."""
+        return tuple(self._groups)
+
+    def find(self, group_id: str, now: ClockReading) -> AnyGroup | None:
+        """Returns the group after its deadlines were run; None if there is none."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return None
+        group.advance(now)
+        return self._groups.get(
+            group_id
+        )  # another group, if the last member of its protocol was removed
+
+    def get_or_create(self, group_id: str, now: ClockReading, *, persist: bool) -> AnyGroup:
+        """Returns the group, or a new empty classic group, which is stored if `persist` is set.
+
+        As in Kafka, a group is stored before its first member joins, but not for a commit, whose
+        offsets are stored themselves. Raises BrokerResponseError if the group cannot be stored;
+        then it is not created.
+        """
+        group = self.find(group_id, now)
+        if group is None:
+            group = self._new_classic_group(group_id, now)
+            if persist:
+                self._store(group, now)
+            self._groups[group_id] = group
+            logger.info("group %s is new", log_safe(group_id))
+        return group
+
+    def get_or_create_classic_group(self, group_id: str, now: ClockReading) -> AnyGroup:
+        """Returns the group that a new member of the classic protocol joins.
+
+        Creates a classic group if there is none, and replaces an empty group of the consumer
+        protocol. Raises BrokerResponseError.
+        """
+        group = self.get_or_create(group_id, now, persist=True)
+        if isinstance(group, ConsumerGroup) and not group.members:
+            classic = self._new_classic_group(group_id, now)
+            records = [
+                *group_tombstones_of(group.persisted, group_id),
+                group_record(group_id, classic.metadata),
+            ]
+            self.write(group_id, records, now)
+            self._install(group, classic)
+            return classic
+        return group
+
+    def get_or_create_consumer_group(self, group_id: str, now: ClockReading) -> ConsumerGroup:
+        """Returns the group that a member of the consumer protocol joins.
+
+        A new group is added when its first change is stored. So is the replacement of a classic
+        group: an empty one is replaced, one with members is converted if possible. Raises
+        GROUP_ID_NOT_FOUND if it cannot be converted, and UNKNOWN_SERVER_ERROR if it cannot yet.
+        """
+        group = self.find(group_id, now)
+        if isinstance(group, ConsumerGroup):
+            return group
+        state: PersistedState | None = None
+        written: list[CoordinatorRecord] = []
+        if group is not None and group.members:
+            state, written = convert_to_consumer_group(
+                group, self._consumer_limits(group_id), self._topics
+            )
+        elif group is not None:
+            written = [group_tombstone(group_id)]
+        return self._new_consumer_group(group_id, now, StoredGroup(None, state), written)
+
+    def restore(self, group_id: str, stored: StoredGroup, now: ClockReading) -> None:
+        """Adds a group from the log; without metadata it is a group of simple consumers."""
+        group: AnyGroup
+        if stored.consumer is not None:
+            group = self._new_consumer_group(group_id, now, stored)
+        else:
+            group = self._new_classic_group(group_id, now)
+        self._groups[group_id] = group
+        group.offsets = stored.offsets
+        if isinstance(group, ClassicGroup) and stored.metadata is not None:
+            group.restore(stored.metadata, now)
+
+    def all(self, now: ClockReading) -> Iterator[AnyGroup]:
+        """Yields every group after its deadlines were run, in the order of creation."""
+        for group_id in self.ids:
+            group = self.find(group_id, now)
+            if group is not None:
+                yield group
+
+    def delete(self, group: AnyGroup) -> None:
+        """Removes an empty group."""
+        del self._groups[group.group_id]
+        group.mark_dead()
+        logger.info("group %s is deleted", log_safe(group.group_id))
+
+    def unload(self, group_id: str) -> None:
+        """Unloads a group; the next coordinator reads it from the log."""
+        self._groups.pop(group_id).unload()
+
+    def on_config_changed(self, group_id: str) -> None:
+        """Applies changed configs to a group."""
+        group = self._groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            group.limits = self._consumer_limits(group_id)
+
+    # The `GroupStore` of groups of the consumer protocol
+
+    def store(
+        self, group: ConsumerGroup, records: Sequence[CoordinatorRecord], now: ClockReading
+    ) -> None:
+        """Stores records, and installs the group under its id. Raises BrokerResponseError."""
+        self.write(group.group_id, records, now)
+        former = self._groups.get(group.group_id)
+        if former is not group:
+            self._install(former, group)
+
+    def downgrade(
+        self,
+        group: ConsumerGroup,
+        change: GroupChange,
+        leaving: Collection[str],
+        why: str | None,
+        now: ClockReading,
+    ) -> None:
+        """Replaces a group by a classic group of the members that stay.
+
+        With a reason `why`, its members must join again. Raises BrokerResponseError.
+        """
+        group_id, persisted = group.group_id, change.state
+        metadata, protocols = convert_to_classic_group(persisted, leaving, self._topics, now)
+        records = [*group_tombstones_of(persisted, group_id), group_record(group_id, metadata)]
+        self.write(group_id, [*change.records, *records], now)
+        classic = self._new_classic_group(group_id, now)
+        self._install(group, classic)
+        classic.restore(metadata, now)
+        classic.restore_protocols(protocols, why, now)
+
+    def _install(self, former: AnyGroup | None, group: AnyGroup) -> None:
+        """Installs a group under its id, with the offsets of the former group."""
+        self._groups[group.group_id] = group
+        said = log_safe(group.group_id)
+        if former is None:
+            logger.info("group %s is new, of the consumer protocol", said)
+            return
+        group.offsets = former.offsets
+        logger.info("group %s is now a %s group", said, group.type)
+        if isinstance(former, ClassicGroup):
+            former.unload("REBALANCE_IN_PROGRESS")
+        former.mark_dead()
+
+    def _new_classic_group(self, group_id: str, now: ClockReading) -> ClassicGroup:
+        return ClassicGroup(group_id, self._limits, self._store, now)
+
+    def _new_consumer_group(
+        self,
+        group_id: str,
+        now: ClockReading,
+        stored: StoredGroup,
+        written: Sequence[CoordinatorRecord] = (),
+    ) -> ConsumerGroup:
+        return ConsumerGroup(
+            group_id,
+            self._consumer_limits(group_id),
+            self._topics,
+            self,
+            now,
+            state=stored.consumer,
+            written=written,
+        )
+
+    def _store(self, group: ClassicGroup, now: ClockReading) -> None:
+        self.write(group.group_id, [group_record(group.group_id, group.metadata)], now)
+
+
+def _discard(group_id: str, records: Sequence[CoordinatorRecord], now: ClockReading) -> None:
+    """Stores nothing."""

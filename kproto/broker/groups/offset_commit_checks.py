@@ -1,0 +1,114 @@
+"""Validates OffsetCommit and OffsetDelete against the state and the members of a group.
+
+The order of checks is that of Kafka's ClassicGroup. Plain data; knows no message and no log.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from ..api_error import api_error
+from .classic_group_state import ClassicGroupState
+
+__all__ = [
+    "CommitGroup",
+    "OffsetDeleteGroup",
+    "resets_session",
+    "validate_offset_commit",
+    "validate_offset_delete",
+]
+
+#: From this version of OffsetCommit on, an unknown group is GROUP_ID_NOT_FOUND.
+_FIRST_VERSION_OF_NOT_FOUND: Final = 9
+
+#: States in which a commit counts as a heartbeat.
+_OF_SESSIONS: Final = frozenset({ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE})
+
+
+class CommitGroup(Protocol):
+    """What the checks need of a group."""
+
+    protocol_type: str | None
+    generation: int
+    state: ClassicGroupState
+
+    @property
+    def group_id(self) -> str: ...
+
+    def check_member(self, member_id: str, instance_id: str | None) -> None:
+        """Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static member."""
+
+
+class OffsetDeleteGroup(Protocol):
+    """What the check of a deletion needs of a group of either protocol."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def protocol_type(self) -> str | None: ...
+
+    @property
+    def state(self) -> str: ...
+
+
+def validate_offset_commit(
+    group: CommitGroup | None,
+    member_id: str,
+    generation: int,
+    instance_id: str | None,
+    version: int,
+) -> None:
+    """Checks whether a commit is allowed; `group` is None if it does not exist.
+
+    A generation below 0 is that of a simple consumer or an admin, which may commit if the group is
+    empty or does not exist. `version` is that of OffsetCommit. Raises GROUP_ID_NOT_FOUND (before v9
+    ILLEGAL_GENERATION), COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+    ILLEGAL_GENERATION and REBALANCE_IN_PROGRESS.
+    """
+    if group is None:
+        if generation < 0:
+            return
+        name = "GROUP_ID_NOT_FOUND"
+        if version < _FIRST_VERSION_OF_NOT_FOUND:
+            name = "ILLEGAL_GENERATION"
+        raise api_error(name, f"there is no group for generation {generation} to commit to")
+    if group.state is ClassicGroupState.DEAD:
+        raise api_error("COORDINATOR_NOT_AVAILABLE", f"group {group.group_id!r} is being deleted")
+    if generation < 0 and group.state is ClassicGroupState.EMPTY:
+        return
+    if generation < 0 and not member_id and instance_id is None:
+        raise api_error(
+            "UNKNOWN_MEMBER_ID",
+            f"group {group.group_id!r} has members, and the commit names none of them",
+        )
+    group.check_member(member_id, instance_id)
+    if generation != group.generation:
+        raise api_error(
+            "ILLEGAL_GENERATION",
+            f"group {group.group_id!r} is at generation {group.generation}, not {generation}",
+        )
+    if group.state is ClassicGroupState.COMPLETING_REBALANCE:
+        raise api_error(
+            "REBALANCE_IN_PROGRESS", f"group {group.group_id!r} waits for its assignment"
+        )
+
+
+def resets_session(group: CommitGroup) -> bool:
+    """Returns whether a commit of a member counts as a heartbeat in this state."""
+    return group.state in _OF_SESSIONS
+
+
+def validate_offset_delete(group: OffsetDeleteGroup | None) -> None:
+    """Checks whether committed offsets of a group may be deleted (KIP-496).
+
+    The caller checks topic by topic that no member subscribes to it. Raises GROUP_ID_NOT_FOUND, and
+    NON_EMPTY_GROUP if the subscriptions of the members are unknown.
+    """
+    if group is None or group.state == ClassicGroupState.DEAD:
+        raise api_error("GROUP_ID_NOT_FOUND", "there is no such group")
+    if group.state != ClassicGroupState.EMPTY and group.protocol_type != "consumer":
+        raise api_error(
+            "NON_EMPTY_GROUP",
+            f"group {group.group_id!r} has members that are not consumers",
+        )

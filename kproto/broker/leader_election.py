@@ -1,0 +1,111 @@
+"""Leader election when nodes stop and start: decisions on plain data, applied by the cluster.
+
+The rules are those of Kafka's controller in KRaft mode: the first replica of the assignment that is
+in sync and alive leads, and a current leader stays. The leader epoch rises with each change of the
+leader, also from or to no leader; since metadata version 3.6 it does not rise if only the ISR
+changes (KAFKA-15021). Left out: eligible leader replicas (KIP-966), automatic unclean elections,
+and the election of preferred leaders, which Kafka does within five minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import replace
+
+from .api_error import api_error
+from .leader_and_isr import NO_LEADER, LeaderAndIsr
+from .replica_placement import Replicas
+
+__all__ = [
+    "after_broker_start",
+    "after_broker_stop",
+    "alternate_racks",
+    "elect_leader",
+    "initial_leader_and_isr",
+]
+
+
+def initial_leader_and_isr(replicas: Replicas, alive: Container[int]) -> LeaderAndIsr:
+    """Returns the state of a new partition.
+
+    Live replicas are in sync, and the first of them leads.
+    """
+    in_sync = tuple(node for node in replicas if node in alive)
+    if not in_sync:
+        return LeaderAndIsr(replicas, NO_LEADER, replicas[:1])
+    return LeaderAndIsr(replicas, in_sync[0], in_sync)
+
+
+def after_broker_stop(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
+    """Returns the state after `node` left the `alive` nodes.
+
+    The last replica in sync stays in the ISR, so that no records are lost when it starts again.
+    """
+    if node not in current.in_sync:
+        return current
+    left = tuple(each for each in current.in_sync if each != node)
+    return _elected(replace(current, in_sync=left or current.in_sync), alive)
+
+
+def after_broker_start(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
+    """Returns the state after `node` joined the `alive` nodes and has caught up.
+
+    If there is no leader and `node` was not in sync, it cannot catch up, and stays out of the ISR.
+    """
+    if node not in current.replicas:
+        return current
+    current = _elected(current, alive)
+    if current.leader == NO_LEADER:
+        return current
+    # A leader that starts again finds the live followers waiting, and adds them to the ISR.
+    in_sync = tuple(each for each in current.replicas if each in current.in_sync or each in alive)
+    return replace(current, in_sync=in_sync)
+
+
+def elect_leader(current: LeaderAndIsr, node: int, alive: Container[int]) -> LeaderAndIsr:
+    """Returns the state with `node` as the leader.
+
+    Raises INVALID_REQUEST if it holds no replica, and ELIGIBLE_LEADERS_NOT_AVAILABLE if it is
+    stopped or not in sync.
+    """
+    if node not in current.replicas:
+        raise api_error(
+            "INVALID_REQUEST",
+            f"broker {node} holds no replica; those that do are {_listed(current.replicas)}",
+        )
+    if node not in alive or node not in current.in_sync:
+        raise api_error(
+            "ELIGIBLE_LEADERS_NOT_AVAILABLE",
+            f"broker {node} cannot lead, as it is stopped or not in sync; in sync are "
+            f"{_listed(current.in_sync)}",
+        )
+    return replace(current, leader=node)
+
+
+def alternate_racks(nodes: Sequence[int], racks: Sequence[str | None]) -> list[int]:
+    """Returns the nodes in an order that alternates racks as far as possible.
+
+    `racks` are those of `nodes`. With racks of one size, each run of as many nodes as there are
+    racks has one node of each, so that adjacent replicas survive the failure of a rack (KIP-36).
+    """
+    by_rack: dict[str | None, list[int]] = {}
+    for node, rack in zip(nodes, racks, strict=True):
+        by_rack.setdefault(rack, []).append(node)
+    longest = max((len(each) for each in by_rack.values()), default=0)
+    return [
+        in_rack[turn]
+        for turn in range(longest)
+        for in_rack in by_rack.values()
+        if turn < len(in_rack)
+    ]
+
+
+def _elected(current: LeaderAndIsr, alive: Container[int]) -> LeaderAndIsr:
+    if current.leader in alive and current.leader in current.in_sync:
+        return current
+    able = (node for node in current.replicas if node in current.in_sync and node in alive)
+    return replace(current, leader=next(able, NO_LEADER))
+
+
+def _listed(nodes: Sequence[int]) -> str:
+    return ", ".join(map(str, nodes))

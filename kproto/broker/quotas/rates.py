@@ -1,0 +1,107 @@
+"""Rates over a sliding window of samples, and token buckets.
+
+As Kafka measures them (quota.window.num, quota.window.size.seconds; KIP-599 for the bucket). Times
+are parameters, in ms of the wall clock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+__all__ = ["TokenBucket", "WindowedRate"]
+
+
+@dataclass(slots=True)
+class _Sample:
+    """One window, which starts with the first value that is recorded in it."""
+
+    start_ms: int
+    last_ms: int
+    value: float = 0.0
+
+
+class WindowedRate:
+    """A rate per second over the last `samples` windows of `window_ms`."""
+
+    def __init__(self, samples: int, window_ms: int) -> None:
+        self._most = samples
+        self._window_ms = window_ms
+        self._samples: deque[_Sample] = deque()
+
+    def record(self, value: float, now_ms: int) -> None:
+        """Records `value`; a negative one subtracts."""
+        if not self._samples or now_ms - self._samples[-1].start_ms >= self._window_ms:
+            self._samples.append(_Sample(now_ms, now_ms))
+        sample = self._samples[-1]
+        sample.value += value
+        sample.last_ms = now_ms
+
+    def rate(self, now_ms: int) -> float:
+        """Returns the rate per second."""
+        self._forget(now_ms)
+        total = sum(sample.value for sample in self._samples)
+        return total / (self.span_ms(now_ms) / 1000)
+
+    def span_ms(self, now_ms: int) -> int:
+        """Returns the time span of the rate; missing windows count as empty."""
+        self._forget(now_ms)
+        elapsed = now_ms - self._samples[0].start_ms if self._samples else 0
+        missing = self._most - 1 - elapsed // self._window_ms
+        # A rate over one new sample would be infinite.
+        return max(elapsed + max(missing, 0) * self._window_ms, self._window_ms)
+
+    def is_idle(self, now_ms: int) -> bool:
+        """Returns whether no sample is left."""
+        self._forget(now_ms)
+        return not self._samples
+
+    def throttle_ms(self, limit: float, now_ms: int) -> int:
+        """Returns the throttle time after which the rate is `limit` again; 0 if it is not exceeded.
+
+        The span would have to be longer by this time for the usage to fit.
+        """
+        over = self.rate(now_ms) - limit
+        return round(over / limit * self.span_ms(now_ms)) if over > 0 else 0
+
+    def _forget(self, now_ms: int) -> None:
+        """Drops samples in which nothing was recorded since the windows started."""
+        oldest = now_ms - self._most * self._window_ms
+        while self._samples and self._samples[0].last_ms <= oldest:
+            self._samples.popleft()
+
+
+class TokenBucket:
+    """Tokens that refill at `limit` per second, up to the sum of all windows; it starts full.
+
+    Tokens may become negative once, which must be waited for (KIP-599).
+    """
+
+    def __init__(self, samples: int, window_ms: int) -> None:
+        self._burst_s = samples * window_ms / 1000
+        self._tokens: float | None = None
+        self._limit = 0.0  # the limit of the last call
+        self._updated_ms = 0
+
+    def tokens(self, limit: float, now_ms: int) -> float:
+        """Returns the tokens; negative after more were taken than there were."""
+        burst = self._burst_s * limit
+        if self._tokens is None:
+            self._tokens = burst
+        else:
+            passed_s = max(0, now_ms - self._updated_ms) / 1000
+            self._tokens = min(burst, self._tokens + limit * passed_s)
+        self._limit, self._updated_ms = limit, now_ms
+        return self._tokens
+
+    def take(self, count: float, limit: float, now_ms: int) -> None:
+        """Takes `count` tokens, even if there are fewer."""
+        self._tokens = self.tokens(limit, now_ms) - count
+
+    def throttle_ms(self, limit: float, now_ms: int) -> int:
+        """Returns the time until the tokens are not negative."""
+        return max(0, round(-self.tokens(limit, now_ms) / limit * 1000))
+
+    def is_idle(self, now_ms: int) -> bool:
+        """Returns whether the bucket is full, by its last limit."""
+        return self.tokens(self._limit, now_ms) >= self._burst_s * self._limit

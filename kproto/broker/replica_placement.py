@@ -1,0 +1,107 @@
+"""Places the replicas of new topics on nodes: a decision on plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from .api_error import api_error
+
+__all__ = ["Replicas", "place_replicas"]
+
+Replicas = tuple[int, ...]
+"""The node ids of a partition's replicas; the first is the preferred leader."""
+
+_DEFAULT: Final = -1
+
+
+def place_replicas(
+    num_partitions: int,
+    replication_factor: int,
+    assignments: Mapping[int, Iterable[int]],
+    *,
+    nodes: Sequence[int],
+    default: int,
+    most: int,
+    stopped: Sequence[int] = (),
+    default_replication_factor: int = 1,
+) -> list[Replicas]:
+    """Returns the replicas of each partition of a new topic; -1 stands for the default.
+
+    `nodes` are the ids of the live nodes: without a manual assignment they lead in turn, and
+    adjacent nodes follow. Nodes that are `stopped` follow if there are too few live ones, as in
+    Kafka. Raises INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REQUEST and POLICY_VIOLATION.
+    """
+    known = [*nodes, *stopped]
+    if assignments:
+        if num_partitions != _DEFAULT or replication_factor != _DEFAULT:
+            raise api_error(
+                "INVALID_REQUEST",
+                "with a manual assignment, partitions and replication factor must be -1",
+            )
+        placed = _assigned(assignments, known)
+        for index, replicas in enumerate(placed):
+            if not set(replicas) & set(nodes):
+                raise api_error(
+                    "INVALID_REPLICA_ASSIGNMENT",
+                    f"all brokers that partition {index} is assigned to are stopped",
+                )
+        _check_count(len(placed), most)
+        return placed
+    if num_partitions == 0 or num_partitions < _DEFAULT:
+        raise api_error(
+            "INVALID_PARTITIONS", "partitions must be more than 0, or -1 for the default"
+        )
+    if replication_factor == 0 or replication_factor < _DEFAULT:
+        raise api_error(
+            "INVALID_REPLICATION_FACTOR",
+            "the replication factor must be more than 0, or -1 for the default",
+        )
+    copies = default_replication_factor if replication_factor == _DEFAULT else replication_factor
+    if copies > len(known):
+        raise api_error(
+            "INVALID_REPLICATION_FACTOR",
+            f"{copies} replicas need as many brokers; the cluster has {len(known)}",
+        )
+    if not nodes:
+        raise api_error("INVALID_REPLICATION_FACTOR", "all brokers are stopped")
+    count = default if num_partitions == _DEFAULT else num_partitions
+    _check_count(count, most)
+    here = min(copies, len(nodes))
+    return [
+        _neighbours(index, here, nodes) + _neighbours(index, copies - here, stopped)
+        for index in range(count)
+    ]
+
+
+def _neighbours(index: int, count: int, nodes: Sequence[int]) -> Replicas:
+    return tuple(nodes[(index + copy) % len(nodes)] for copy in range(count))
+
+
+def _assigned(assignments: Mapping[int, Iterable[int]], nodes: Sequence[int]) -> list[Replicas]:
+    """Returns the manual assignment: distinct existing nodes, as many for each partition."""
+    if sorted(assignments) != list(range(len(assignments))):
+        raise api_error(
+            "INVALID_REPLICA_ASSIGNMENT", "the partitions assigned must be 0, 1, 2 and so on"
+        )
+    placed = [tuple(assignments[index]) for index in range(len(assignments))]
+    for index, replicas in enumerate(placed):
+        if not replicas or len(set(replicas)) < len(replicas) or not set(replicas) <= set(nodes):
+            raise api_error(
+                "INVALID_REPLICA_ASSIGNMENT",
+                f"partition {index} is assigned to {list(replicas)}; it needs brokers that are "
+                f"there, each once: {', '.join(map(str, nodes))}",
+            )
+        if len(replicas) != len(placed[0]):
+            raise api_error(
+                "INVALID_REPLICA_ASSIGNMENT",
+                f"partition {index} has {len(replicas)} replicas, and partition 0 has "
+                f"{len(placed[0])}",
+            )
+    return placed
+
+
+def _check_count(count: int, most: int) -> None:
+    if count > most:
+        raise api_error("POLICY_VIOLATION", f"{count} partitions are more than {most}")

@@ -1,0 +1,66 @@
+"""Replica selectors: the replica that a consumer should fetch from (KIP-392).
+
+Has the names of Kafka's selectors and what they select; plain functions on ISRs and racks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from ..wire.errors import ConfigurationError
+from .leader_and_isr import LeaderAndIsr
+from .listeners import Endpoint
+
+__all__ = ["LEADER_SELECTOR", "RACK_AWARE_SELECTOR", "check_selector", "preferred_replica"]
+
+LEADER_SELECTOR: Final = "LeaderSelector"
+RACK_AWARE_SELECTOR: Final = "RackAwareReplicaSelector"
+
+#: The package of Kafka's selectors; the class name alone is accepted, too.
+_PACKAGE: Final = "org.apache.kafka.common.replica."
+
+
+def check_selector(name: str | None) -> None:
+    """Raises ConfigurationError for a selector that Kafka does not have."""
+    known = (LEADER_SELECTOR, RACK_AWARE_SELECTOR)
+    if name is not None and name.removeprefix(_PACKAGE) not in known:
+        raise ConfigurationError(
+            f"replica_selector is {name!r}; it is None, {LEADER_SELECTOR!r} or "
+            f"{RACK_AWARE_SELECTOR!r}, with {_PACKAGE} before it or without"
+        )
+
+
+#: Gets the consumer's rack, the leader, and the racks of the replicas by node.
+_Selector: TypeAlias = Callable[[str, int, Mapping[int, str | None]], int]
+
+
+def preferred_replica(
+    selector: str, rack: str, leader_and_isr: LeaderAndIsr, endpoints: Iterable[Endpoint]
+) -> int | None:
+    """Returns the preferred read replica of a consumer in `rack`; None for the leader.
+
+    `selector` is `BrokerSettings.replica_selector`. Only in-sync replicas with one of the
+    `endpoints` are considered.
+    """
+    racks = {it.node_id: it.rack for it in endpoints if it.node_id in leader_and_isr.in_sync}
+    chosen = _SELECTORS[selector.rpartition(".")[2]](rack, leader_and_isr.leader, racks)
+    return None if chosen == leader_and_isr.leader else chosen
+
+
+def _leader(rack: str, leader: int, racks: Mapping[int, str | None]) -> int:
+    return leader
+
+
+def _same_rack(rack: str, leader: int, racks: Mapping[int, str | None]) -> int:
+    """Returns the leader if it is in the rack; else the replica in the rack with the highest id."""
+    near = [node_id for node_id, its in racks.items() if rack and its == rack]
+    if not near or leader in near:
+        return leader
+    return max(near)
+
+
+_SELECTORS: Final[Mapping[str, _Selector]] = MappingProxyType(
+    {LEADER_SELECTOR: _leader, RACK_AWARE_SELECTOR: _same_rack}
+)

@@ -1,0 +1,148 @@
+"""Authenticates one connection of a listener with SASL, before its requests reach the handlers.
+
+Handles SaslHandshake, SaslAuthenticate and tokens without a header, and drives a `SaslSession`, as
+Kafka's SaslServerAuthenticator. Slow steps run in a thread, so that no other connection waits for
+them. Moves no bytes itself: `session` does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import struct
+from concurrent.futures import Executor
+from functools import partial
+from typing import Final
+
+from ..clock import Clock
+from ..messages.api_versions_request import ApiVersionsRequest
+from ..messages.api_versions_response import ApiVersionsResponse
+from ..messages.base import Response
+from ..messages.sasl_authenticate_request import SaslAuthenticateRequest
+from ..messages.sasl_authenticate_response import SaslAuthenticateResponse
+from ..messages.sasl_handshake_request import SaslHandshakeRequest
+from ..messages.sasl_handshake_response import SaslHandshakeResponse
+from ..protocol.connection import ReceivedRequest
+from ..protocol.error_codes import code_of
+from ..protocol.headers import request_class
+from ..protocol.received import name_of
+from .registry import CloseConnection
+from .security.sasl_session import Identity, SaslResult, SaslSession, SaslState
+
+__all__ = ["SaslAuthenticator"]
+
+_API_KEY: Final = struct.Struct(">h")
+
+
+class SaslAuthenticator:
+    """The authentication of one connection; `closing` is why it closes after its last response.
+
+    `validators` runs functions that validate bearer tokens. They may block: in the default threads
+    of the event loop, clients with such tokens would delay the other mechanisms.
+    """
+
+    def __init__(
+        self, authentication: SaslSession, clock: Clock, validators: Executor | None = None
+    ) -> None:
+        self._authentication = authentication
+        self._clock = clock
+        self._validators = validators
+        self.closing: str | None = None
+
+    @property
+    def identity(self) -> Identity | None:
+        """Returns the authenticated identity, None before."""
+        return self._authentication.identity
+
+    @property
+    def expects_token_without_header(self) -> bool:
+        """Returns whether the next frame is a token without a header, as after SaslHandshake v0."""
+        return self._authentication.phase is SaslState.TOKENS_WITHOUT_HEADER
+
+    def check(self, data: bytes) -> None:
+        """Checks the API key of a request before the request is decoded. Raises CloseConnection."""
+        if len(data) < _API_KEY.size:
+            return  # decoding it raises the error
+        (api_key,) = _API_KEY.unpack_from(data)
+        reason = self._authentication.check_request(api_key, self._clock.monotonic())
+        if reason is not None:
+            raise CloseConnection(f"{name_of(request_class(api_key), api_key)}: {reason}")
+
+    async def answer(self, request: ReceivedRequest) -> Response | None:
+        """Returns the response to a SASL request, None for a request that a handler answers."""
+        message = request.message
+        phase = self._authentication.phase
+        if phase is SaslState.OPEN:
+            return None
+        if phase is SaslState.TOKENS and not isinstance(message, SaslAuthenticateRequest):
+            return self._refuse_instead_of_token(message)
+        if isinstance(message, SaslHandshakeRequest):
+            return self._shake_hands(message, request.version)
+        if isinstance(message, SaslAuthenticateRequest):
+            answer = await self._take(message.auth_bytes)
+            if answer.error_message is not None:
+                return SaslAuthenticateResponse(
+                    error_code=code_of("SASL_AUTHENTICATION_FAILED"),
+                    error_message=answer.error_message,
+                )
+            return SaslAuthenticateResponse(
+                error_message=None,
+                auth_bytes=answer.token,
+                session_lifetime_ms=answer.lifetime_ms,
+            )
+        return None
+
+    def answered(self, request: ReceivedRequest, response: Response | None) -> None:
+        """Notes a handler's response: an answered ApiVersions allows no second one."""
+        if request.api_key == ApiVersionsRequest.API_KEY and (
+            isinstance(response, ApiVersionsResponse) and not response.error_code
+        ):
+            self._authentication.on_api_versions_answered()
+
+    async def take_token_without_header(self, token: bytes) -> bytes:
+        """Returns the response to a token without a header.
+
+        Raises CloseConnection if it is refused.
+        """
+        answer = await self._take(token)
+        if self.closing is not None:
+            raise CloseConnection(self.closing)
+        return answer.token
+
+    def _refuse_instead_of_token(self, message: object) -> Response:
+        self._authentication.reject_unexpected_request()
+        self.closing = "it sent another request in place of a SASL token"
+        code = code_of("ILLEGAL_SASL_STATE")
+        if isinstance(message, SaslHandshakeRequest):
+            return SaslHandshakeResponse(error_code=code)
+        return ApiVersionsResponse(error_code=code)
+
+    def _shake_hands(self, message: SaslHandshakeRequest, version: int) -> SaslHandshakeResponse:
+        mechanisms = self._authentication.mechanisms
+        if self._authentication.choose(message.mechanism, version, self._clock.now_ms()):
+            return SaslHandshakeResponse(mechanisms=mechanisms)
+        self.closing = f"it asked for another mechanism than {', '.join(mechanisms)}"
+        if self.identity is not None:
+            raise CloseConnection(
+                self.closing
+            )  # as Kafka: the response is sent only during the first authentication
+        return SaslHandshakeResponse(
+            error_code=code_of("UNSUPPORTED_SASL_MECHANISM"), mechanisms=mechanisms
+        )
+
+    async def _take(self, token: bytes | memoryview) -> SaslResult:
+        authentication, clock = self._authentication, self._clock
+        if authentication.uses_validator:
+            take = partial(authentication.take, bytes(token), clock.monotonic, clock.now_ms)
+            answer = await asyncio.get_running_loop().run_in_executor(
+                self._validators, partial(contextvars.copy_context().run, take)
+            )
+        elif authentication.is_slow:
+            answer = await asyncio.to_thread(
+                authentication.take, bytes(token), clock.monotonic, clock.now_ms
+            )
+        else:
+            answer = authentication.take(bytes(token), clock.monotonic, clock.now_ms)
+        if answer.fault is not None:
+            self.closing = f"authentication failed: {answer.fault}"
+        return answer

@@ -1,0 +1,341 @@
+"""SASL of one connection, as decisions without I/O (KIP-43, KIP-152, KIP-255, KIP-368).
+
+    FIRST ──ApiVersions──▶ HANDSHAKE ──SaslHandshake v1──▶ TOKENS ──SaslAuthenticate──▶ OPEN
+      └──────SaslHandshake v0────────────────▶ TOKENS_WITHOUT_HEADER ──a frame──────────┘
+    OPEN ──SaslHandshake, if the session has an end──▶ TOKENS, TOKENS_WITHOUT_HEADER
+                                                       or OTHER_MECHANISM
+
+`ALLOWED_REQUESTS` has the requests that each state allows; any other closes the connection, as in
+Kafka. If a token is due, the other two requests of KIP-43 are rejected with a response. After a
+rejection the connection is closed: ENDED. Knows requests by their API keys alone, and no clock:
+times are parameters.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+from typing import Final, NamedTuple
+
+from ...messages.api_versions_request import ApiVersionsRequest
+from ...messages.sasl_authenticate_request import SaslAuthenticateRequest
+from ...messages.sasl_handshake_request import SaslHandshakeRequest
+from ...protocol.sasl import (
+    BearerIdentity,
+    BearerToken,
+    BearerValidator,
+    OAuthBearerServer,
+    PlainServer,
+    ScramSha256Server,
+    ScramSha512Server,
+    ServerExchange,
+)
+from ...protocol.sasl.scram import ScramServer
+from ...wire.errors import AuthenticationError
+from ..log_escaping import is_encodable
+from ..principals import USER, Principal
+from .tokens import DelegationTokens
+from .users import Users
+
+__all__ = ["MECHANISMS", "CredentialStore", "Identity", "SaslResult", "SaslSession", "SaslState"]
+
+logger = logging.getLogger("kproto.broker")
+
+#: The minimum seconds between two authentications of a connection (KIP-368).
+REAUTHENTICATION_INTERVAL_S: Final = 1.0
+
+#: The longest session lifetime of SaslAuthenticate, in ms.
+_LONGEST_MS: Final = 2**63 - 1
+
+_API_VERSIONS: Final = ApiVersionsRequest.API_KEY
+_HANDSHAKE: Final = SaslHandshakeRequest.API_KEY
+_AUTHENTICATE: Final = SaslAuthenticateRequest.API_KEY
+
+
+class SaslState(Enum):
+    """The states of a connection with SASL."""
+
+    FIRST = auto()
+    HANDSHAKE = auto()
+    TOKENS = auto()
+    TOKENS_WITHOUT_HEADER = auto()
+    #: The client named another mechanism than before: the next request closes the connection.
+    OTHER_MECHANISM = auto()
+    OPEN = auto()
+    ENDED = auto()
+
+
+#: The API keys of the requests that each state allows; None for all. Tokens without header have
+#: none.
+ALLOWED_REQUESTS: Final[Mapping[SaslState, frozenset[int] | None]] = {
+    SaslState.FIRST: frozenset({_API_VERSIONS, _HANDSHAKE}),
+    SaslState.HANDSHAKE: frozenset({_HANDSHAKE}),
+    SaslState.TOKENS: frozenset({_AUTHENTICATE, _HANDSHAKE, _API_VERSIONS}),
+    SaslState.TOKENS_WITHOUT_HEADER: frozenset(),
+    SaslState.OTHER_MECHANISM: frozenset(),
+    SaslState.OPEN: None,
+    SaslState.ENDED: frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialStore:
+    """The credentials of users; `validate_is_slow` is set for a validator that may block."""
+
+    users: Users
+    tokens: DelegationTokens
+    validate: BearerValidator
+    validate_is_slow: bool = False
+
+
+class Identity(NamedTuple):
+    """An authenticated identity; `ends_at_ms` is when its credentials expire, since the epoch."""
+
+    principal: Principal
+    ends_at_ms: int | None = None
+    token_authenticated: bool = False
+
+
+class SaslResult(NamedTuple):
+    """The result of a client's token.
+
+    `error_message` is for the client and `fault` for the log, both None unless the token is
+    rejected; `lifetime_ms` is the session lifetime after authentication, 0 without a limit.
+    """
+
+    token: bytes
+    lifetime_ms: int = 0
+    error_message: str | None = None
+    fault: str | None = None
+
+
+class _Mechanism(NamedTuple):
+    """Creates an exchange from the credentials and the time in ms; says whether it is slow."""
+
+    exchange: Callable[[CredentialStore, int], ServerExchange]
+    is_slow: Callable[[CredentialStore], bool]
+
+
+def _plain(known: CredentialStore, now_ms: int) -> ServerExchange:
+    return PlainServer(known.users.for_plain, prepare_strings=False)
+
+
+def _scram(
+    server: type[ScramSha256Server | ScramSha512Server],
+    number: int,
+    known: CredentialStore,
+    now_ms: int,
+) -> ServerExchange:
+    return server(
+        partial(known.users.for_scram, number),
+        token_lookup=lambda token_id: known.tokens.credential(number, token_id, now_ms),
+        prepare_strings=False,
+    )
+
+
+def _has_tokens(known: CredentialStore) -> bool:
+    return known.tokens.has_tokens
+
+
+def _bearer(known: CredentialStore, now_ms: int) -> ServerExchange:
+    return OAuthBearerServer(partial(_validated, known.validate))
+
+
+def _validated(validate: BearerValidator, token: BearerToken) -> BearerIdentity:
+    """Calls a validator, perhaps a user's function, which may raise anything.
+
+    The text of its exceptions is not logged: it may hold the token.
+    """
+    try:
+        identity: object = validate(token)
+    except AuthenticationError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a function of the user's
+        fault = f"raised {type(error).__name__}"
+    else:
+        found = _fault_of(identity)
+        if found is None:
+            assert isinstance(identity, BearerIdentity)
+            return identity
+        fault = found
+    logger.warning("the function that validates bearer tokens %s: the token is refused", fault)
+    raise AuthenticationError("the bearer token could not be validated")
+
+
+def _fault_of(identity: object) -> str | None:
+    """Returns what is wrong with a validator's result, which names principals and ends sessions."""
+    if not isinstance(identity, BearerIdentity):
+        return f"returned a {type(identity).__name__} and no BearerIdentity"
+    principal: object = identity.principal
+    if not isinstance(principal, str) or not principal:
+        return "returned a BearerIdentity whose principal is no text, or empty"
+    if not is_encodable(principal):
+        return "returned a principal with half a character, which UTF-8 cannot carry"
+    expires: object = identity.expires_at_ms
+    if expires is not None and (isinstance(expires, bool) or not isinstance(expires, int)):
+        return "returned a BearerIdentity whose expires_at_ms is no whole number of ms"
+    return None
+
+
+#: The SASL mechanisms. PLAIN derives a key, SCRAM that of a delegation token at its first use: that
+#: takes milliseconds, which must not block the event loop.
+MECHANISMS: Final[Mapping[str, _Mechanism]] = {
+    "PLAIN": _Mechanism(_plain, lambda _: True),
+    "SCRAM-SHA-256": _Mechanism(partial(_scram, ScramSha256Server, 1), _has_tokens),
+    "SCRAM-SHA-512": _Mechanism(partial(_scram, ScramSha512Server, 2), _has_tokens),
+    "OAUTHBEARER": _Mechanism(_bearer, lambda known: known.validate_is_slow),
+}
+
+
+class SaslSession:
+    """The authentication of one connection; `lifetime_ms` limits its sessions, 0 does not.
+
+    `lifetime_ms` is connections.max.reauth.ms. `now` is in seconds by the monotonic clock, `now_ms`
+    since the epoch.
+    """
+
+    def __init__(self, known: CredentialStore, mechanisms: Sequence[str], lifetime_ms: int) -> None:
+        self.mechanisms = tuple(mechanisms)
+        self.phase = SaslState.FIRST
+        self.identity: Identity | None = None
+        self._known = known
+        self._lifetime_ms = lifetime_ms
+        self._mechanism = ""
+        self._exchange: ServerExchange | None = None
+        self._ends_at: float | None = None
+        self._began_again: float | None = None
+
+    def check_request(self, api_key: int, now: float) -> str | None:
+        """Returns why a request closes the connection; None if the state allows it.
+
+        A SaslHandshake starts a re-authentication if the session has a limit (KIP-368), at most
+        once a second; else the handler rejects it.
+        """
+        if self.phase is SaslState.OPEN and self._ends_at is not None:
+            if api_key == _HANDSHAKE and self._may_begin_again(now):
+                self._began_again = now
+                self.phase = SaslState.HANDSHAKE
+            elif now > self._ends_at:
+                self.phase = SaslState.ENDED
+                return "its session expired without re-authentication"
+        admitted = ALLOWED_REQUESTS[self.phase]
+        if admitted is None or api_key in admitted:
+            return None
+        if self.phase is SaslState.OTHER_MECHANISM:
+            return f"it must authenticate again by the mechanism that it had, {self._mechanism}"
+        if self.identity is not None:
+            return "it sent a request while it authenticated again"
+        return "it sent a request before it was authenticated"
+
+    def _may_begin_again(self, now: float) -> bool:
+        last = self._began_again
+        return last is None or now - last >= REAUTHENTICATION_INTERVAL_S
+
+    def on_api_versions_answered(self) -> None:
+        """Notes that ApiVersions was answered: it is not allowed again before the handshake."""
+        if self.phase is SaslState.FIRST:
+            self.phase = SaslState.HANDSHAKE
+
+    def choose(self, mechanism: str, version: int, now_ms: int) -> bool:
+        """Takes the mechanism of a SaslHandshake.
+
+        False closes the connection after the response.
+        """
+        if mechanism not in self.mechanisms:
+            self.phase = SaslState.ENDED
+            return False
+        if self.identity is not None and mechanism != self._mechanism:
+            self.phase = SaslState.OTHER_MECHANISM
+            return True
+        self._mechanism = mechanism
+        self._exchange = MECHANISMS[mechanism].exchange(self._known, now_ms)
+        self.phase = SaslState.TOKENS_WITHOUT_HEADER if version == 0 else SaslState.TOKENS
+        return True
+
+    def reject_unexpected_request(self) -> None:
+        """Notes a request in place of a token: the connection closes after the response."""
+        self.phase = SaslState.ENDED
+
+    @property
+    def is_slow(self) -> bool:
+        """Returns whether `take` should be called in a thread."""
+        return MECHANISMS[self._mechanism].is_slow(self._known)
+
+    @property
+    def uses_validator(self) -> bool:
+        """Returns whether `take` calls a user's validator, which may block."""
+        return self._mechanism == "OAUTHBEARER" and self.is_slow
+
+    def take(self, token: bytes, now: Callable[[], float], now_ms: Callable[[], int]) -> SaslResult:
+        """Takes a token of the client; reads the clocks after it was checked."""
+        assert self._exchange is not None
+        try:
+            answer = self._exchange.next(token)
+            if not self._exchange.done:
+                return SaslResult(answer)
+            identity = self._identity(self._exchange, now_ms())
+        except AuthenticationError as error:
+            return self._refuse(self._client_message(error, token), str(error))
+        before = self.identity
+        if before is not None and identity.principal != before.principal:
+            message = (
+                "Cannot change principals during re-authentication from"
+                f" {'.'.join(before.principal)}: {'.'.join(identity.principal)}"
+            )
+            return self._refuse(message, message)
+        self.identity = identity
+        self.phase = SaslState.OPEN
+        self._exchange = None
+        return SaslResult(answer, self._begin_session(identity, now(), now_ms()))
+
+    def _begin_session(self, identity: Identity, now: float, now_ms: int) -> int:
+        """Returns the session lifetime in ms; 0 without a limit, or if it has expired already."""
+        limits = [self._lifetime_ms] if self._lifetime_ms > 0 else []
+        if identity.ends_at_ms is not None:
+            limits.append(max(0, identity.ends_at_ms - now_ms))
+        lifetime = min([*limits, _LONGEST_MS])
+        self._ends_at = now + lifetime / 1000 if limits else None
+        return lifetime if limits else 0
+
+    def _identity(self, exchange: ServerExchange, now_ms: int) -> Identity:
+        name = exchange.username
+        assert name is not None
+        if isinstance(exchange, OAuthBearerServer):
+            return Identity(Principal(USER, name), exchange.expires_at_ms)
+        if isinstance(exchange, ScramServer) and exchange.token_auth:
+            token = self._known.tokens.valid_token(name, now_ms)
+            if token is None:
+                raise AuthenticationError("the delegation token has ended")
+            return Identity(token.owner, token.expires_ms, token_authenticated=True)
+        return Identity(Principal(USER, name))
+
+    def _client_message(self, error: AuthenticationError, token: bytes) -> str:
+        """Returns Kafka's message for the client, which does not tell whether the user exists."""
+        if self._mechanism == "PLAIN":
+            return _plain_message(token)
+        if isinstance(self._exchange, OAuthBearerServer) and str(error).startswith("{"):
+            return str(error)  # the error that the client got as a token
+        what = "authentication" if self.identity is None else "re-authentication"
+        return (
+            f"Authentication failed during {what} due to invalid credentials with SASL mechanism"
+            f" {self._mechanism}"
+        )
+
+    def _refuse(self, message: str, fault: str) -> SaslResult:
+        self.phase = SaslState.ENDED
+        self._exchange = None
+        return SaslResult(b"", error_message=message, fault=fault)
+
+
+def _plain_message(token: bytes) -> str:
+    """Returns the message of Kafka's PLAIN for a rejected token."""
+    parts = token.split(b"\0", 3)
+    if len(parts) != 3:
+        return f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
+    for what, part in (("username", parts[1]), ("password", parts[2])):
+        if not part:
+            return f"Authentication failed: {what} not specified"
+    return "Authentication failed: Invalid username or password"

@@ -1,0 +1,48 @@
+"""Limits the records of a fetch response (KIP-74), and detects diverging epochs (KIP-320)."""
+
+from __future__ import annotations
+
+from ..api_error import api_error
+from .leader_epoch_cache import EpochEnd
+from .log import LogSlice, PartitionLog
+
+__all__ = ["FetchLimit", "diverging_epoch"]
+
+
+class FetchLimit:
+    """The limit of one response, which its partitions share in the order in which they are read.
+
+    `left` is in bytes of records. With `at_least_one` the first batch is included whatever its
+    size.
+    """
+
+    def __init__(self, max_bytes: int, *, at_least_one: bool) -> None:
+        self.left = max_bytes
+        self.at_least_one = at_least_one
+
+    def read(self, log: PartitionLog, offset: int, max_bytes: int) -> LogSlice:
+        """Returns the batches from `offset` on, at most `max_bytes`. Raises OFFSET_OUT_OF_RANGE."""
+        found = log.read(offset, min(max_bytes, self.left), at_least_one=self.at_least_one)
+        if found.size:
+            self.left = max(0, self.left - found.size)
+            self.at_least_one = False
+        return found
+
+
+def diverging_epoch(log: PartitionLog, offset: int, last_epoch: int) -> EpochEnd | None:
+    """Returns the epoch and end offset at which the reader's log diverges; None if it does not.
+
+    The reader fetches from `offset`, and its last record has leader epoch `last_epoch`; if that
+    epoch ends earlier here, the reader has records that were lost. Raises OFFSET_OUT_OF_RANGE, also
+    for an unknown epoch.
+    """
+    end = log.epochs.end_of(last_epoch, log.end_offset)
+    if end is None:
+        raise api_error("OFFSET_OUT_OF_RANGE", f"leader epoch {last_epoch} is not known here")
+    if offset < log.start_offset:
+        raise api_error(
+            "OFFSET_OUT_OF_RANGE", f"offset {offset} is before the first, {log.start_offset}"
+        )
+    if end.epoch < last_epoch or end.end_offset < offset:
+        return end
+    return None

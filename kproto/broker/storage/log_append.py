@@ -1,0 +1,217 @@
+"""Validates and appends the records of a Produce.
+
+The checks are those of Kafka's ProduceRequest, UnifiedLog and LogValidator, as far as the header of
+a batch allows, with Kafka's errors. Records are decoded in three cases alone: a message set becomes
+a batch, as in Kafka up to 3.9; records of a compacted topic must have keys; the topic's
+compression.type is another codec.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ...records import (
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP,
+    Record,
+    RecordBatch,
+    encode_batch,
+    read_batches,
+)
+from ...records.log_format import COMPRESSION_CODEC_MASK, MAGIC_OFFSET
+from ...wire.errors import CorruptBatchError, MissingCodecError
+from ..api_error import api_error
+from ..topic_configs import TopicConfig
+from .partition import Partition
+
+__all__ = ["LogAppendInfo", "append_records"]
+
+#: Before this version, records are message sets of magic 0 or 1.
+_FIRST_VERSION_OF_BATCHES: Final = 3
+#: The first version that allows zstd (KIP-110).
+_FIRST_VERSION_OF_ZSTD: Final = 7
+
+_MAGIC_OF_BATCHES: Final = 2
+_ZSTD: Final = 4
+_NO_OFFSET: Final = -1
+
+
+class LogAppendInfo(NamedTuple):
+    """The result of an append; `log_append_time` is in ms, -1 for the producer's timestamps."""
+
+    base_offset: int
+    log_append_time: int
+    log_start_offset: int
+
+
+def append_records(
+    partition: Partition, config: TopicConfig, records: bytes | None, version: int, now_ms: int
+) -> LogAppendInfo:
+    """Appends the one batch, or the message set, of a Produce of that version.
+
+    A duplicate batch of its producer is not stored again and gets the result of the first append.
+    For a message set without a whole message, nothing is stored and the offset is -1. Raises
+    BrokerResponseError.
+    """
+    log = partition.log
+    try:
+        if version < _FIRST_VERSION_OF_BATCHES:
+            sent = _convert_message_set(records or b"", config)
+            if sent is None:
+                return LogAppendInfo(_NO_OFFSET, NO_TIMESTAMP, log.start_offset)
+            batch = sent
+        else:
+            batch = _single_batch(records, version)
+        _check_batch(batch, config, version, now_ms)
+        if config.requires_keys:
+            _check_keys(batch)
+        if config.compression not in (None, batch.compression):
+            batch = _recompressed(batch, config)
+            _check_size(batch, config)
+    except MissingCodecError as error:
+        raise api_error("UNSUPPORTED_COMPRESSION_TYPE", str(error)) from None
+    except CorruptBatchError as error:
+        raise api_error("CORRUPT_MESSAGE", str(error)) from None
+    idempotent = batch.producer_id >= 0
+    if idempotent:
+        partition.producer_states.expire(now_ms - config.producer_id_expiration_ms)
+        known = partition.producer_states.duplicate_of(batch)
+        if known is not None:
+            # Kafka returns the batch's timestamp here, even if it is the producer's.
+            return LogAppendInfo(known.base_offset, known.timestamp, log.start_offset)
+        partition.producer_states.check(batch)
+    base_offset = log.append(batch, now_ms, stamp_time=config.log_append_time)
+    log_append_time = now_ms if config.log_append_time else NO_TIMESTAMP
+    if idempotent:
+        largest = now_ms if config.log_append_time else batch.max_timestamp
+        partition.producer_states.remember(batch, base_offset, largest, now_ms)
+    return LogAppendInfo(base_offset, log_append_time, log.start_offset)
+
+
+def _single_batch(records: bytes | None, version: int) -> RecordBatch:
+    """Returns the batch in `records`; there must be exactly one."""
+    records = records or b""
+    if records[MAGIC_OFFSET : MAGIC_OFFSET + 1] in (b"\0", b"\1"):
+        raise api_error("INVALID_RECORD", f"Produce v{version} may hold batches of magic 2 only")
+    batches = read_batches(records, check_crc=False)
+    batch = next(batches, None)
+    if batch is None:
+        raise api_error("INVALID_RECORD", f"Produce v{version} must hold a whole record batch")
+    if next(batches, None) is not None:
+        raise api_error("INVALID_RECORD", f"Produce v{version} may hold one record batch only")
+    return batch
+
+
+def _convert_message_set(records: bytes, config: TopicConfig) -> RecordBatch | None:
+    """Returns the message set in `records` as one batch with the same codec; None if it is empty.
+
+    A record batch is returned as it is.
+    """
+    found: list[RecordBatch] = []
+    for batch in read_batches(records, check_crc=False):
+        _check_size(batch, config)
+        if batch.magic < _MAGIC_OF_BATCHES and batch.attributes & COMPRESSION_CODEC_MASK == _ZSTD:
+            raise api_error("INVALID_RECORD", "a message set cannot hold zstd")
+        batch.check()
+        found.append(batch)
+    if not found:
+        return None
+    first = found[0]
+    if len(found) > 1:
+        if first.magic == _MAGIC_OF_BATCHES or any(batch.compression != "none" for batch in found):
+            raise api_error("INVALID_RECORD", "a batch or compressed messages must stand alone")
+        if any(batch.magic != first.magic for batch in found):
+            raise api_error("INVALID_RECORD", "messages of magic 0 and 1 may not be mixed")
+    if first.magic == _MAGIC_OF_BATCHES:
+        return first
+    for batch in found:
+        _check_timestamp_type(batch, config)
+    return _up_converted(_messages(found), first.compression)
+
+
+def _messages(found: list[RecordBatch]) -> list[Record]:
+    try:
+        return [record for batch in found for record in batch.records()]
+    except CorruptBatchError as error:
+        raise api_error("INVALID_RECORD", str(error)) from None
+
+
+def _up_converted(records: list[Record], compression: str) -> RecordBatch:
+    for record in records:
+        if record.timestamp < NO_TIMESTAMP:
+            raise api_error("INVALID_TIMESTAMP", f"{record.timestamp} is not a time in ms")
+    return RecordBatch(
+        encode_batch(
+            [(record.key, record.value, (), record.timestamp) for record in records],
+            compression=compression,
+        )
+    )
+
+
+def _check_keys(batch: RecordBatch) -> None:
+    """Raises INVALID_RECORD for records without keys, which compaction could not keep."""
+    without = [number for number, record in enumerate(_messages([batch])) if record.key is None]
+    if without:
+        raise api_error(
+            "INVALID_RECORD",
+            f"record {without[0]} of the batch has no key, and the topic is compacted",
+        )
+
+
+def _recompressed(batch: RecordBatch, config: TopicConfig) -> RecordBatch:
+    """Returns the batch with the topic's codec."""
+    assert config.compression is not None
+    return RecordBatch(
+        encode_batch(
+            [(r.key, r.value, r.headers, r.timestamp) for r in _messages([batch])],
+            compression=config.compression,
+            compression_level=config.compression_level,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+        )
+    )
+
+
+def _check_size(batch: RecordBatch, config: TopicConfig) -> None:
+    if batch.size_in_bytes > config.max_message_bytes:
+        raise api_error(
+            "MESSAGE_TOO_LARGE",
+            f"the batch has {batch.size_in_bytes} bytes, and max.message.bytes of the topic is "
+            f"{config.max_message_bytes}",
+        )
+
+
+def _check_timestamp_type(batch: RecordBatch, config: TopicConfig) -> None:
+    if config.log_append_time and batch.timestamp_type == LOG_APPEND_TIME:
+        raise api_error("INVALID_TIMESTAMP", "producers may not set the log append time")
+
+
+def _check_batch(batch: RecordBatch, config: TopicConfig, version: int, now_ms: int) -> None:
+    """Raises Kafka's error for a batch that is not valid."""
+    if batch.base_offset != 0:
+        raise api_error("INVALID_RECORD", f"the base offset is {batch.base_offset}; it must be 0")
+    _check_size(batch, config)
+    batch.check()
+    if batch.compression == "zstd" and version < _FIRST_VERSION_OF_ZSTD:
+        raise api_error("UNSUPPORTED_COMPRESSION_TYPE", f"Produce v{version} cannot carry zstd")
+    if batch.record_count < 1 or batch.record_count != batch.last_offset_delta + 1:
+        raise api_error(
+            "INVALID_RECORD",
+            f"the batch has {batch.record_count} records, and offsets for "
+            f"{batch.last_offset_delta + 1}",
+        )
+    if batch.is_control:
+        raise api_error("INVALID_RECORD", "clients may not write control records")
+    if batch.producer_id >= 0 and batch.base_sequence < 0:
+        raise api_error("INVALID_RECORD", f"the base sequence is {batch.base_sequence}")
+    if batch.is_transactional:
+        raise api_error("INVALID_TXN_STATE", "this broker has no transaction coordinator")
+    _check_timestamp_type(batch, config)
+    latest = now_ms + config.timestamp_after_max_ms
+    if not config.log_append_time and batch.max_timestamp > latest:
+        raise api_error(
+            "INVALID_TIMESTAMP",
+            f"the largest timestamp is {batch.max_timestamp} ms, and the topic takes none after "
+            f"{latest} (message.timestamp.after.max.ms)",
+        )

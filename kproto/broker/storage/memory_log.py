@@ -1,0 +1,172 @@
+"""A log in memory: a list of batches with the indexes to search it."""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from ...records import CREATE_TIME, NO_TIMESTAMP, RecordBatch, restamp
+from ..api_error import api_error
+from .log import LogSlice, PartitionLog, StoredBatch, TimestampedOffset
+from .storage_limit import StorageLimit
+
+__all__ = ["BATCH_OVERHEAD_BYTES", "MemoryLog"]
+
+#: Memory per batch in bytes beside its content: Python objects and list entries.
+BATCH_OVERHEAD_BYTES: Final = 450
+
+#: Deleted batches leave the lists once they are this share of the rest, so that deleting one by one
+#: does not move all others each time.
+_DELETED_SHARE: Final = 16
+
+
+class MemoryLog(PartitionLog):
+    """The batches as they were sent, with their offsets; all logs share `storage_limit`."""
+
+    def __init__(self, storage_limit: StorageLimit | None = None) -> None:
+        super().__init__()
+        self.start_offset = 0
+        self.end_offset = 0
+        self.last_append_time = NO_TIMESTAMP
+        self._storage_limit = StorageLimit(sys.maxsize) if storage_limit is None else storage_limit
+        self._batches: list[RecordBatch] = []
+        # Of each batch: its last offset, where it ends in bytes since the start of the log, the
+        # largest timestamp so far, and when it was appended. The first three are ascending, so that
+        # they can be searched.
+        self._last_offsets: list[int] = []
+        self._ends: list[int] = []
+        self._max_timestamps: list[int] = []
+        self._appended_ms: list[int] = []
+        self._begin = 0  # where the first batch starts, in bytes
+        self._first = 0  # number of deleted batches that are still in the lists
+
+    @property
+    def size_in_bytes(self) -> int:
+        return self._end_of(len(self._batches)) - self._end_of(self._first)
+
+    def __iter__(self) -> Iterator[RecordBatch]:
+        return islice(self._batches, self._first, None)
+
+    def stored(self) -> Iterator[StoredBatch]:
+        for index in range(self._first, len(self._batches)):
+            batch, appended_ms = self._batches[index], self._appended_ms[index]
+            largest = batch.max_timestamp
+            yield StoredBatch(
+                batch.next_offset,
+                batch.size_in_bytes,
+                appended_ms if largest == NO_TIMESTAMP else largest,
+                appended_ms,
+            )
+
+    def append(self, batch: RecordBatch, now_ms: int, *, stamp_time: bool = False) -> int:
+        base_offset = self.end_offset
+        stored = RecordBatch(
+            restamp(
+                batch,
+                base_offset=base_offset,
+                partition_leader_epoch=self.epochs.current,
+                log_append_time=now_ms if stamp_time else None,
+            )
+        )
+        self._storage_limit.take(stored.size_in_bytes + BATCH_OVERHEAD_BYTES)
+        largest = self._max_timestamps[-1] if self._max_timestamps else NO_TIMESTAMP
+        self._ends.append(self._end_of(len(self._batches)) + stored.size_in_bytes)
+        self._batches.append(stored)
+        self._last_offsets.append(stored.last_offset)
+        self._max_timestamps.append(max(largest, stored.max_timestamp))
+        self._appended_ms.append(now_ms)
+        self.end_offset = stored.next_offset
+        self.last_append_time = now_ms
+        self.notify()
+        return base_offset
+
+    def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> LogSlice:
+        self._check_within(offset)
+        first = bisect_left(self._last_offsets, offset)
+        start = self._end_of(first)
+        stop = bisect_right(self._ends, start + max_bytes)
+        if stop <= first and at_least_one:
+            stop = min(first + 1, len(self._batches))
+        if stop <= first:
+            return LogSlice([], 0)
+        return LogSlice(self._batches[first:stop], self._end_of(stop) - start)
+
+    def offset_for_time(self, timestamp: int) -> TimestampedOffset | None:
+        first = max(self._first, bisect_left(self._max_timestamps, timestamp))
+        for batch in islice(self._batches, first, None):
+            if batch.max_timestamp < timestamp:
+                continue
+            if batch.timestamp_type != CREATE_TIME and batch.base_offset >= self.start_offset:
+                return TimestampedOffset(batch.base_offset, batch.max_timestamp)
+            for record in batch.records(from_offset=self.start_offset):
+                if record.timestamp >= timestamp:
+                    return TimestampedOffset(record.offset, record.timestamp)
+        return None
+
+    def offset_of_largest_time(self) -> TimestampedOffset | None:
+        if self._first == len(self._batches):
+            return None
+        # Deleted records do not count: neither whole batches, nor the first records of the oldest
+        # one.
+        oldest = self._batches[self._first]
+        rest = islice(self._batches, self._first + 1, None)
+        largest = max((batch.max_timestamp for batch in rest), default=NO_TIMESTAMP)
+        if oldest.base_offset >= self.start_offset or oldest.max_timestamp < largest:
+            return self.offset_for_time(max(largest, oldest.max_timestamp))
+        times = (record.timestamp for record in oldest.records(from_offset=self.start_offset))
+        return self.offset_for_time(max(largest, max(times, default=NO_TIMESTAMP)))
+
+    def delete_before(self, offset: int) -> None:
+        if offset > self.end_offset:
+            raise api_error(
+                "OFFSET_OUT_OF_RANGE", f"offset {offset} is beyond the end, {self.end_offset}"
+            )
+        self.start_offset = max(self.start_offset, offset)
+        first = bisect_left(self._last_offsets, self.start_offset)
+        deleted = self._end_of(first) - self._end_of(self._first)
+        self._storage_limit.release(deleted + (first - self._first) * BATCH_OVERHEAD_BYTES)
+        self._first = first
+        if (self._end_of(first) - self._begin) * _DELETED_SHARE >= self.size_in_bytes:
+            self._forget_deleted()
+
+    def truncate(self, offset: int) -> None:
+        self._check_within(offset)
+        kept = max(self._first, bisect_left(self._last_offsets, offset))
+        if kept == len(self._batches):
+            return
+        lost = self._end_of(len(self._batches)) - self._end_of(kept)
+        self._storage_limit.release(lost + (len(self._batches) - kept) * BATCH_OVERHEAD_BYTES)
+        # The oldest batch may start before the log start offset.
+        self.end_offset = max(self.start_offset, self._batches[kept].base_offset)
+        for of_each_batch in self._of_each_batch:
+            del of_each_batch[kept:]
+
+    def _check_within(self, offset: int) -> None:
+        if not self.start_offset <= offset <= self.end_offset:
+            raise api_error(
+                "OFFSET_OUT_OF_RANGE",
+                f"offset {offset} is not within {self.start_offset} to {self.end_offset}",
+            )
+
+    @property
+    def _of_each_batch(self) -> tuple[list[RecordBatch] | list[int], ...]:
+        return (
+            self._batches,
+            self._last_offsets,
+            self._ends,
+            self._max_timestamps,
+            self._appended_ms,
+        )
+
+    def _forget_deleted(self) -> None:
+        self._begin = self._end_of(self._first)
+        for of_each_batch in self._of_each_batch:
+            del of_each_batch[: self._first]
+        self._first = 0
+
+    def _end_of(self, count: int) -> int:
+        """Returns where the first `count` batches end, in bytes since the start of the log."""
+        return self._ends[count - 1] if count else self._begin

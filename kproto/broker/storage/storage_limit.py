@@ -1,0 +1,46 @@
+"""The limit on the memory of all logs of a cluster. Knows no log."""
+
+from __future__ import annotations
+
+import logging
+
+from ..api_error import api_error
+
+__all__ = ["StorageLimit"]
+
+logger = logging.getLogger("kproto.broker")
+
+
+class StorageLimit:
+    """A limit of `limit` bytes, of which `used` are taken."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._told = False
+
+    def has(self, size: int) -> bool:
+        """Returns whether so many bytes are free."""
+        return self.used + size <= self.limit
+
+    def take(self, size: int) -> None:
+        """Takes bytes. Raises KAFKA_STORAGE_ERROR if there are not enough.
+
+        That is Kafka's error if a disk is full: producers retry, and succeed once topics or records
+        are deleted.
+        """
+        if not self.has(size):
+            reason = (
+                f"the logs take {self.used} bytes; {size} more would pass max_stored_bytes, "
+                f"{self.limit}"
+            )
+            if not self._told:
+                logger.warning("a batch is refused: %s", reason)
+                self._told = True
+            raise api_error("KAFKA_STORAGE_ERROR", reason)
+        self._told = False
+        self.used += size
+
+    def release(self, size: int) -> None:
+        """Gives bytes back."""
+        self.used -= size

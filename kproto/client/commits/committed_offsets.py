@@ -1,0 +1,128 @@
+"""`CommittedOffsets`: fetches what a group has committed (OffsetFetch)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+from ...wire.errors import BrokerResponseError, UnsupportedVersionError
+from ...wire.uuid import ZERO_UUID, Uuid
+from ..core.retry import Attempts, Remedy, remedy_of
+from ..metadata.cluster import TopicPartition, named
+from ..metadata.cluster_view import ClusterView
+from .membership import GroupMembership, member_error
+from .requests import CommittedOffset, Identity, committed_in, committed_requests
+from .topic_labels import Label, unlabelled
+
+__all__ = ["CommittedOffsets", "FetchedCommits"]
+
+logger = logging.getLogger("kproto.client")
+
+
+class FetchedCommits(NamedTuple):
+    """The committed offsets, None if there is none, and partitions whose commit is of a deleted
+    topic of the same name: for these the offset is None, too.
+    """
+
+    offsets: dict[TopicPartition, CommittedOffset | None]
+    of_deleted_topics: frozenset[TopicPartition]
+
+
+class CommittedOffsets:
+    """Fetches the committed offsets of `group_id`, as its `member` if it has a member epoch."""
+
+    def __init__(self, view: ClusterView, group_id: str) -> None:
+        self._view = view
+        self._group_id = group_id
+        self.member: GroupMembership[Any] | None = None
+
+    async def fetch(self, tps: Iterable[TopicPartition]) -> FetchedCommits:
+        """Returns what the group has committed of these.
+
+        If a rebalance has overtaken the member epoch, or the member has another one, the request is
+        sent again as the member is then. Raises BrokerResponseError.
+        """
+        tps = list(tps)
+        if not tps:
+            return FetchedCommits({}, frozenset())
+        view = self._view
+        attempts = Attempts(view.settings, begun=view.clock.monotonic())
+        while True:
+            identity = self._identity()
+            try:
+                return await view.retrying(partial(self._fetch, tps, identity))
+            except BrokerResponseError as error:
+                if self.member is None or identity is None or member_error(error) is None:
+                    raise
+                self.member.on_commit_refused(error, identity)
+                if not attempts.failed(error, view.clock.monotonic()):
+                    raise
+                view.observer.retried("call", error, attempts)
+            await view.until(attempts.not_before)
+
+    def _identity(self) -> Identity | None:
+        """Returns the identity that OffsetFetch carries: only one with a member epoch (KIP-848)."""
+        identity = None if self.member is None else self.member.identity
+        return identity if identity is not None and identity.has_epoch else None
+
+    async def _fetch(self, tps: list[TopicPartition], identity: Identity | None) -> FetchedCommits:
+        names = {topic for topic, _ in tps}
+        await self._view.know(names)
+        topics = dict(self._view.cluster.topics)
+
+        def id_of(name: str) -> Uuid:
+            info = topics.get(name)
+            return ZERO_UUID if info is None else info.topic_id
+
+        refused: UnsupportedVersionError | None = None
+        for request in committed_requests(self._group_id, tps, id_of, identity):
+            try:
+                response = await self._view.request(request)
+            except UnsupportedVersionError as error:
+                refused = refused or error  # nothing was sent
+                continue
+            try:
+                found = committed_in(response, self._group_id, tps, id_of)
+                return await self._without_deleted_topics(found)
+            except BrokerResponseError as error:
+                if remedy_of(error) is Remedy.REFRESH:
+                    self._view.cluster.forget(names)  # the topics may have other ids by now
+                raise
+        assert refused is not None, "all were refused"
+        raise refused
+
+    async def _without_deleted_topics(
+        self, found: dict[TopicPartition, CommittedOffset | None]
+    ) -> FetchedCommits:
+        """Leaves out commits whose metadata names another topic than the present one."""
+        labels: dict[TopicPartition, Label] = {}
+        offsets: dict[TopicPartition, CommittedOffset | None] = {}
+        for tp, its in found.items():
+            if its is not None:
+                label, metadata = unlabelled(its.metadata)
+                its = its._replace(metadata=metadata)
+                if label is not None:
+                    labels[tp] = label
+            offsets[tp] = its
+        cluster = self._view.cluster
+
+        def of_other_topics() -> list[TopicPartition]:
+            return [
+                tp
+                for tp, label in labels.items()
+                if (info := cluster.topics.get(tp[0])) is not None
+                and label.is_of_another(cluster.cluster_id, info.topic_id)
+            ]
+
+        if suspects := of_other_topics():  # the known topic may be the older one
+            await self._view.refresh({topic for topic, _ in suspects})
+        deleted = of_other_topics() if suspects else []
+        if deleted:
+            logger.warning(
+                "%s: what the group has committed is of a topic that was deleted: the one of that "
+                "name that is there is read from its start",
+                named(deleted),
+            )
+        return FetchedCommits(offsets | dict.fromkeys(deleted), frozenset(deleted))

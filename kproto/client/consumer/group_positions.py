@@ -1,0 +1,97 @@
+"""`GroupPositions`: positions, lag and offsets by time of a group consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from ...wire.checks import check_whole_number
+from ...wire.errors import BrokerResponseError, ConfigurationError
+from ..fetch.committed_positions import CommittedPositions
+from ..fetch.list_offsets import OffsetWanted, is_no_such, list_offsets, those_there
+from ..fetch.partition_state import NO_POSITION, TopicPartitionState
+from ..fetch.start_options import LAST_OFFSET
+from ..fetch.subscription_state import SubscriptionState
+from ..metadata.cluster import TopicPartition, named
+from ..metadata.cluster_view import ClusterView
+from .user_offsets import checked_tp
+
+__all__ = ["GroupPositions"]
+
+
+class GroupPositions:
+    """Answers for the assigned partitions of `subscriptions`; looks up positions if necessary."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        subscriptions: SubscriptionState,
+        positions: CommittedPositions,
+        *,
+        read_committed: bool,
+    ) -> None:
+        self._view = view
+        self._subscriptions = subscriptions
+        self._positions = positions
+        self._read_committed = read_committed
+
+    def state_of(self, tp: TopicPartition) -> TopicPartitionState:
+        """Returns the state of a partition. Raises ConfigurationError if it is not assigned."""
+        state = self._subscriptions.partitions.get(tp)
+        if state is None:
+            mine = named(self._subscriptions.partitions) or "nothing"
+            raise ConfigurationError(
+                f"{tp!r} is not assigned to this consumer now, which reads {mine}"
+            )
+        return state
+
+    def checked(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Returns these. Raises ConfigurationError if one is not assigned."""
+        tps = [checked_tp(tp) for tp in partitions]
+        for tp in tps:
+            self.state_of(tp)
+        return tps
+
+    async def position(self, tp: TopicPartition) -> int:
+        """See `GroupConsumer.position`."""
+        while True:
+            state = self.state_of(tp)
+            await self._positions.ensure_positions({tp: state})
+            if self.state_of(tp) is state:
+                return self._subscriptions.poll.position_of(state)
+
+    async def lag(self) -> dict[TopicPartition, int]:
+        """See `GroupConsumer.lag`."""
+        tps = list(self._subscriptions.partitions)
+        try:
+            return await self._lag_of(tps)
+        except BrokerResponseError as error:
+            there = await those_there(self._view, tps) if is_no_such(error) else tps
+            if len(there) == len(tps):
+                raise
+        return await self._lag_of([tp for tp in there if tp in self._subscriptions.partitions])
+
+    async def _lag_of(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        if not tps:
+            return {}
+        await self._positions.ensure_positions({tp: self.state_of(tp) for tp in tps})
+        ends = await self._list_offsets(dict.fromkeys(tps, "latest"))
+        found = {}
+        for tp, state in self._subscriptions.partitions.items():
+            if tp in ends and state.has_position:
+                found[tp] = max(0, ends[tp] - self._subscriptions.poll.position_of(state))
+        return found
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | None]:
+        """See `GroupConsumer.offsets_for_times`."""
+        for tp, time_ms in times.items():
+            check_whole_number(f"the time of {tp!r}", time_ms, 0, LAST_OFFSET)
+        times = {checked_tp(tp): time_ms for tp, time_ms in times.items()}
+        found = await self._list_offsets(times) if times else {}
+        return {tp: None if offset == NO_POSITION else offset for tp, offset in found.items()}
+
+    async def _list_offsets(
+        self, wanted: Mapping[TopicPartition, OffsetWanted]
+    ) -> dict[TopicPartition, int]:
+        return await list_offsets(self._view, wanted, read_committed=self._read_committed)

@@ -1,0 +1,142 @@
+"""`GroupShell`: carries out the effects of the subscription state of a group consumer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any, Final
+
+from ...wire.errors import KprotoError
+from ..commits.committed_offsets import CommittedOffsets
+from ..commits.membership import GroupMembership
+from ..fetch.committed_positions import CommittedPositions
+from ..fetch.effects import ConnectToLeaders, Effect, Signal
+from ..fetch.in_flight_fetches import InFlightFetches
+from ..fetch.subscription_state import SubscriptionState
+from ..metadata.cluster import TopicPartition
+from ..metadata.cluster_view import ClusterView
+from .poll_status import PollStatus
+
+__all__ = ["GroupShell"]
+
+#: The names of look-ups that are under way.
+_WAKE: Final = "a wake-up"
+_LOOK_UP: Final = "start positions"
+
+#: The member is waited for in steps of so many seconds, so that it can run.
+_STEP_S: Final = 0.001
+
+
+class GroupShell:
+    """Starts look-ups and connections, wakes the poll and auto-commit, and tells the `member`.
+
+    It stays without a member for partitions that are assigned by hand; `join` has the others.
+    """
+
+    def __init__(
+        self,
+        view: ClusterView,
+        subscriptions: SubscriptionState,
+        in_flight: InFlightFetches,
+        status: PollStatus,
+        committed: CommittedOffsets,
+        owner: object,
+        *,
+        read_committed: bool,
+    ) -> None:
+        self._view = view
+        self._subscriptions = subscriptions
+        self._in_flight = in_flight
+        self._status = status
+        self._owner = owner
+        self._wakes = asyncio.Event()
+        self._committed = committed
+        self.member: GroupMembership[Any] | None = None
+        self.positions = CommittedPositions(
+            view, subscriptions, committed, self, read_committed=read_committed
+        )
+        #: Is set when auto-commit is to commit before its interval is over.
+        self.commit_now = asyncio.Event()
+
+    def join(self, member: GroupMembership[Any]) -> None:
+        """Acts for `member`, which is made with the listener that uses this shell."""
+        self.member = self._committed.member = member
+
+    def on_metadata(self) -> None:
+        """Compares the metadata with the subscription state, and starts look-ups of positions."""
+        self.look_up_positions()
+        self.notice_topics()
+
+    def notice_topics(self) -> None:
+        """Compares the metadata with the subscription state."""
+        topics = self._view.cluster.topics
+        self.carry_out(self._subscriptions.on_metadata(topics, self.member))
+
+    def carry_out(self, effects: Iterable[Effect]) -> None:
+        """Begins each of the effects; waits for none."""
+        for effect in effects:
+            if isinstance(effect, ConnectToLeaders):
+                self._connect_to_leaders(effect.tps)
+            elif effect is Signal.WAKE_POLL:
+                self._wakes.set()
+            elif effect is Signal.LOOK_UP_POSITIONS:
+                self.look_up_positions()
+            elif effect is Signal.CANCEL_LOOK_UP:
+                self._in_flight.cancel_look_up(_LOOK_UP)
+            elif effect is Signal.COMMIT_NOW:
+                self.commit_now.set()
+            elif self.member is not None:
+                self.member.on_topics_changed()
+
+    def report(self, fault: Exception) -> None:
+        """Has the next poll raise `fault`."""
+        self._status.report(fault)
+        self._wakes.set()
+
+    def fail(self, failure: KprotoError) -> None:
+        """Has each poll raise what ended the member."""
+        self._status.failure = failure
+        self._wakes.set()
+
+    def close(self) -> None:
+        """Ends the poll that waits for records."""
+        self._status.is_closed = True
+        self._wakes.set()
+
+    @property
+    def is_out_of_session(self) -> bool:
+        """True if other members may have the partitions, because the loop or the machine stopped.
+
+        The member loses them as soon as it can run.
+        """
+        if self.member is None or self._status.is_closed or self._status.failure is not None:
+            return False
+        now = self._view.clock.monotonic()
+        is_over = now >= self.member.assignment_valid_until
+        return bool(self._subscriptions.partitions) and is_over
+
+    async def until_in_session(self) -> None:
+        """Waits until the member has lost its partitions, or is counted by its broker again."""
+        while self.is_out_of_session:
+            await self._view.clock.sleep(_STEP_S)
+
+    def look_up_positions(self) -> None:
+        """Starts to look up all positions that are missing, unless that is under way."""
+        self._in_flight.look_up(_WAKE, self._until_woken())
+        if self._subscriptions.starts.needs_look_up:
+            self._in_flight.look_up(_LOOK_UP, self.positions.look_up_all())
+
+    async def _until_woken(self) -> None:
+        await self._wakes.wait()
+        self._wakes.clear()
+
+    def _connect_to_leaders(self, tps: Iterable[TopicPartition]) -> None:
+        """Opens connections to leaders while positions are looked up."""
+        leaders = {self._view.cluster.leader(*tp) for tp in tps}
+        for node in leaders & self._view.cluster.brokers.keys():
+            self._in_flight.look_up(f"a connection to {node}", self._connect(node))
+
+    async def _connect(self, node: int) -> None:
+        with suppress(KprotoError):  # the fetch connects again, and reports the error
+            await self._view.connection_to(node, owner=self._owner)

@@ -1,0 +1,239 @@
+"""`RecordProcessing`: what `GroupConsumer.run` does: has a processing pool take what is polled.
+
+Which records are processed when, and up to which offset all are, is decided in `processing`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar
+
+from ...wire.errors import ConfigurationError, KprotoError
+from ..commits.commit_requests import CommitKind, CommitRequest
+from ..commits.committer import Committer
+from ..fetch.partition_state import TopicPartitionState
+from ..fetch.subscription_state import SubscriptionState
+from ..metadata.cluster import TopicPartition
+from ..metadata.cluster_view import ClusterView
+from ..processing.destinations import check_outlets
+from ..processing.failure_log import log_unraised
+from ..processing.handlers import Handle
+from ..processing.pool import ProcessingPool
+from ..processing.ports import RecordReceiver, RecordSink
+from ..processing.settings import RunSettings, RunSummary
+from ..processing.signals import signals_handled
+from .auto_commit import AutoCommit
+from .group_shell import GroupShell
+from .poll_status import PollStatus
+from .rebalance_listener import RebalanceListenerInvoker
+
+__all__ = ["MakeOutlet", "RecordProcessing", "check_topics"]
+
+T = TypeVar("T")
+
+logger = logging.getLogger("kproto.client")
+
+#: Makes a producer for records that are sent to retry and dead-letter topics.
+MakeOutlet: TypeAlias = Callable[[], RecordSink]
+
+
+class _Stream(Protocol):
+    """The poll loop of the consumer."""
+
+    async def _poll(self, reader: object, take: Callable[[], T | None]) -> T | None: ...
+    async def _stop(self) -> None: ...
+    def _want_too(self, topics: frozenset[str]) -> None: ...
+
+
+class RecordProcessing:
+    """The `ConsumerPort` of a processing pool; one `run` at a time. `pool` is None without one."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        stream: _Stream,
+        subscriptions: SubscriptionState,
+        shell: GroupShell,
+        status: PollStatus,
+        listener: RebalanceListenerInvoker,
+        committer: Committer,
+        auto_commit: AutoCommit,
+        make_outlet: MakeOutlet | None,
+        *,
+        group_id: str,
+        is_auto: bool,
+    ) -> None:
+        self._view = view
+        self._stream = stream
+        self._subscriptions = subscriptions
+        self._shell = shell
+        self._status = status
+        self._listener = listener
+        self._committer = committer
+        self._auto_commit = auto_commit
+        self._make_outlet = make_outlet
+        self._group_id = group_id
+        self._is_auto = is_auto
+        self.pool: ProcessingPool | None = None
+        self._is_over: asyncio.Event | None = None
+
+    async def run(self, handle: Handle, settings: RunSettings) -> RunSummary:
+        """Processes records until the pool is stopped; see `GroupConsumer.run`."""
+        outlet: RecordSink | None = None
+        if settings.outlets:
+            if self._make_outlet is None:
+                raise ConfigurationError("this consumer has no producer to send records on by")
+            outlet = self._make_outlet()
+        group_id = self._group_id
+        pool = self.pool = ProcessingPool(
+            self, self._view.clock, settings, handle, outlet, group_id
+        )
+        over = self._is_over = asyncio.Event()
+        try:
+            counted = self._view.observer.runs(group_id).during(pool)
+            with counted, signals_handled(settings.stop_on, pool.signalled):
+                await check_outlets(self._view, settings.outlets)
+                self._stream._want_too(frozenset(each.topic for each in settings.retry_topics))
+                await self._process(pool)
+        except BaseException:
+            if pool.error is not None:
+                log_unraised(pool.error)
+            raise
+        finally:
+            try:
+                if outlet is not None:
+                    await outlet.close(timeout_ms=self._view.settings.error_flush_ms)
+            finally:
+                self.pool = None
+                over.set()
+        if pool.error is not None:
+            raise pool.error
+        return pool.summary
+
+    async def _process(self, pool: ProcessingPool) -> None:
+        subscriptions = self._subscriptions
+        poll = subscriptions.poll
+        poll.on_poll(self._view.clock.monotonic())  # what was returned before is processed
+        poll.buffer.put_back_rest()
+        poll.processor = pool
+        try:
+            await pool.until_stopped()
+        finally:
+            try:
+                await self._commit_processed(pool.left_ms)
+                await self._stream._stop()
+            finally:
+                left = [
+                    (state, offset, poll.incomplete_of(state))
+                    for state, offset in pool.first_incomplete_offsets().items()
+                    if isinstance(state, TopicPartitionState)
+                ]
+                poll.processor = None
+                poll.on_poll(self._view.clock.monotonic())
+                self._shell.carry_out(subscriptions.release_backpressure())
+                for state, offset, incomplete in left:
+                    self._shell.carry_out(subscriptions.rewind(state, offset, incomplete))
+
+    async def _commit_processed(self, left_ms: float) -> None:
+        """Commits what is processed; if that fails, closing the consumer tries again."""
+        if not self._is_auto or self._status.is_closed:
+            return
+        limit_ms = max(round(left_ms), self._view.settings.error_flush_ms)
+        try:
+            await self._committer.commit(CommitRequest(CommitKind.DUE), limit_ms)
+        except KprotoError as error:
+            logger.warning("what is done was not committed at the end of run(): %s", error)
+
+    async def end(self) -> None:
+        """Stops the pool and waits for its end, because the consumer is closed.
+
+        Raises ConfigurationError in a handler.
+        """
+        if self.pool is not None and self._is_over is not None:
+            if self.pool.is_mine:
+                raise ConfigurationError(
+                    "a handler cannot close its consumer, as that waits for the handler: raise "
+                    "kproto.Stop, and run() ends"
+                )
+            self.pool.stop()
+            await self._is_over.wait()
+
+    @property
+    def has_lost(self) -> bool:
+        """True if records of lost partitions are in flight: the member does not rejoin yet."""
+        return self.pool is not None and self.pool.has_lost
+
+    # The ConsumerPort
+
+    async def take_next(self, receiver: RecordReceiver) -> bool:
+        """Has the receiver take what is polled next; returns False at the end."""
+        return await self._stream._poll(receiver, partial(self._take_for, receiver)) is not None
+
+    def _take_for(self, receiver: RecordReceiver) -> bool | None:
+        buffer = self._subscriptions.poll.buffer
+        fetched = buffer.take_records() if receiver.is_taking else None
+        if fetched is None:
+            return None
+        state = buffer.last_taken
+        receiver.take(state, state.assignment_epoch, state.tp, fetched.records)
+        return True
+
+    @property
+    def is_out_of_session(self) -> bool:
+        """True if other members may have the partitions."""
+        return self._shell.is_out_of_session
+
+    async def until_in_session(self) -> None:
+        """Waits until it is known whether they have."""
+        await self._shell.until_in_session()
+
+    def apply_backpressure(self, tp: TopicPartition) -> None:
+        """Polls no more of a partition for now."""
+        self._subscriptions.apply_backpressure(tp)
+
+    def release_backpressure(self, tp: TopicPartition) -> None:
+        """Polls a partition again."""
+        self._shell.carry_out(self._subscriptions.release_backpressure([tp]))
+
+    def on_drained(self, *, is_lost: bool) -> None:
+        """Records of a partition that is being revoked, or is lost, are no longer in flight."""
+        self._listener.on_poll()
+        if is_lost and self._shell.member is not None and not self.has_lost:
+            self._shell.member.on_poll()
+
+    def commit_soon(self) -> None:
+        """Commits what is processed."""
+        self._auto_commit.commit_soon()
+
+
+class _Subscription(Protocol):
+    """The topics that are subscribed to."""
+
+    @property
+    def pattern(self) -> object: ...
+    def wants(self, topic: str) -> bool: ...
+    def surely_wants(self, topic: str) -> bool: ...
+
+
+def check_topics(
+    settings: RunSettings,
+    subscription: _Subscription | None,
+    by_hand: Collection[TopicPartition] = (),
+) -> None:
+    """Raises ConfigurationError for topics of `settings` that cannot be read, or must not be."""
+    dead = settings.dead_letter_topic
+    is_read = dead in [topic for topic, _ in by_hand]
+    if dead is not None and (
+        is_read or (subscription is not None and subscription.surely_wants(dead))
+    ):
+        raise ConfigurationError(f"dead letters in {dead!r} would be handled: it is read here")
+    for each in settings.retry_topics:
+        if subscription is None:
+            raise ConfigurationError("retry topics are handed out by a group: subscribe to topics")
+        if subscription.pattern is not None and not subscription.wants(each.topic):
+            raise ConfigurationError(
+                f"the pattern that is subscribed to does not match {each.topic!r}"
+            )

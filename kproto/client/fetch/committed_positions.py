@@ -1,0 +1,98 @@
+"""`CommittedPositions`: looks up where the partitions of a group consumer start.
+
+At the committed offset of the group; without one at the start option: an end of the log, or the
+first record since a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+
+from ..commits.committed_offsets import CommittedOffsets
+from ..metadata.cluster import TopicPartition
+from ..metadata.cluster_view import ClusterView
+from .effects import FetchShell
+from .list_offsets import OffsetWanted, list_offsets
+from .partition_state import FetchState, TopicPartitionState
+from .start_options import start_time_ms
+from .subscription_state import SubscriptionState
+
+__all__ = ["CommittedPositions"]
+
+
+class CommittedPositions:
+    """Looks up positions for `subscriptions`; `shell` carries out what follows from them."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        subscriptions: SubscriptionState,
+        committed: CommittedOffsets,
+        shell: FetchShell,
+        *,
+        read_committed: bool,
+    ) -> None:
+        self._view = view
+        self._subscriptions = subscriptions
+        self._committed = committed
+        self._shell = shell
+        self._read_committed = read_committed
+
+    async def look_up_all(self) -> None:
+        """Looks up all positions that are missing now."""
+        self._subscriptions.starts.begin_look_up()
+        await self.look_up()
+
+    async def look_up(self, tps: Collection[TopicPartition] | None = None) -> None:
+        """Looks up the positions of INITIALIZING partitions, or of some of them.
+
+        A partition that is moved meanwhile keeps its position. Raises NoCommittedOffsetError if
+        the group has committed nothing and `start` is "none".
+        """
+        starts = self._subscriptions.starts
+        states = starts.initializing(tps, has_no_commit=False)
+        if states:
+            fetched = await self._committed.fetch(states)
+            effects = starts.on_committed_offsets(
+                states,
+                fetched.offsets,
+                fetched.of_deleted_topics,
+                self._view.cluster.topics,
+                self._view.clock.monotonic(),
+            )
+            self._shell.carry_out(effects)
+        states = starts.without_start_offset(starts.initializing(tps, has_no_commit=True))
+        if states:
+            found = await self._offsets_for_start(states)
+            self._shell.carry_out(starts.on_start_offsets(states, found))
+
+    async def _offsets_for_start(
+        self, states: Mapping[TopicPartition, TopicPartitionState]
+    ) -> dict[TopicPartition, int]:
+        """Returns the offsets of the start option if it is a time."""
+        start = self._subscriptions.options.start
+        if not isinstance(start, datetime | timedelta):
+            return {}
+        moment = start_time_ms(start, self._view.clock.now_ms())
+        return await list_offsets(
+            self._view, dict.fromkeys(states, moment), read_committed=self._read_committed
+        )
+
+    async def ensure_positions(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
+        """Looks up the positions of these that have none, as far as they stay assigned."""
+        if any(state.fetch_state is FetchState.INITIALIZING for state in states.values()):
+            await self.look_up(states)
+        wanted: dict[TopicPartition, OffsetWanted] = {
+            tp: state.reset_strategy for tp, state in states.items() if _lacks_position(state)
+        }
+        if not wanted:
+            return
+        found = await list_offsets(self._view, wanted, read_committed=self._read_committed)
+        for tp, offset in found.items():
+            if _lacks_position(states[tp]):
+                self._shell.carry_out(self._subscriptions.on_position_found(states[tp], offset))
+
+
+def _lacks_position(state: TopicPartitionState) -> bool:
+    return state.fetch_state is FetchState.AWAIT_RESET and not state.has_position

@@ -1,0 +1,57 @@
+"""Plans fetches: which broker is asked for which partitions, and what partitions lack before that.
+
+Plain functions on plain data. A partition that failed backs off by itself: other partitions of its
+topic and its broker are fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from typing import Final, NamedTuple
+
+from .partition_state import FetchState, TopicPartitionState
+
+__all__ = ["FetchPlan", "plan_fetches"]
+
+_NEVER: Final = float("inf")
+
+
+class FetchPlan(NamedTuple):
+    """The partitions to fetch, to reset and to validate, each by node id; those of which metadata
+    knows no leader; and the time of the next plan, in seconds of the clock.
+    """
+
+    fetches: dict[int, list[TopicPartitionState]]
+    resets: dict[int, list[TopicPartitionState]]
+    validations: dict[int, list[TopicPartitionState]]
+    unknown_leaders: list[TopicPartitionState]
+    next_at: float
+
+
+def plan_fetches(
+    partitions: Iterable[TopicPartitionState],
+    now: float,
+    led_by: Callable[[str, int, float], int | None],
+    epoch_of: Callable[[str, int], int],
+    brokers: Container[int],
+) -> FetchPlan:
+    """Returns what is due at `now`, in the order of the partitions."""
+    plan = FetchPlan({}, {}, {}, [], _NEVER)
+    next_at = _NEVER
+    for state in partitions:
+        if state.is_at_end:
+            continue
+        if state.attempts.not_before > now:
+            next_at = min(next_at, state.attempts.not_before)
+            continue
+        node = led_by(state.topic, state.partition, state.metadata_since)
+        if node is None:
+            plan.unknown_leaders.append(state)
+        elif state.fetch_state is FetchState.AWAIT_RESET:
+            plan.resets.setdefault(node, []).append(state)
+        elif not state.may_fetch_from(epoch_of(state.topic, state.partition)):
+            plan.validations.setdefault(node, []).append(state)
+        else:
+            node = state.read_from(node, now, brokers)
+            plan.fetches.setdefault(node, []).append(state)
+    return plan._replace(next_at=next_at)

@@ -1,0 +1,262 @@
+"""`OffsetFetcher`: finds valid positions: resets and validates them, and looks for leaders.
+
+Each coroutine asks one broker for all its partitions; a failed partition backs off by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
+from ...messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
+from ...wire.errors import BrokerResponseError, KprotoError, ProtocolError
+from ..metadata.cluster import TopicPartition, why_unled
+from ..metadata.cluster_view import ClusterView
+from .effects import FetchShell
+from .fetch_options import FetchOptions, ResetPolicy
+from .fetch_requests import is_out_of_range
+from .list_offsets import OffsetWanted, ask_for_offsets, list_offsets, offsets_or_errors
+from .partition_state import TopicPartitionState
+from .position_validation import (
+    FIRST_EPOCHS_VERSION,
+    AskedEpoch,
+    EpochEnd,
+    LogTruncatedError,
+    epoch_ends,
+    epochs_request,
+)
+from .subscription_state import SubscriptionState
+
+__all__ = ["OffsetFetcher"]
+
+logger = logging.getLogger("kproto.client")
+
+
+class OffsetFetcher:
+    """Asks leaders for the offsets of partitions, and tells `subscriptions` the answers."""
+
+    def __init__(
+        self,
+        view: ClusterView,
+        options: FetchOptions,
+        subscriptions: SubscriptionState,
+        shell: FetchShell,
+    ) -> None:
+        self._view = view
+        self._options = options
+        self._subscriptions = subscriptions
+        self._shell = shell
+
+    async def reset_positions(self, node: int, states: Sequence[TopicPartitionState]) -> None:
+        """Asks the leader for the start or the end of the logs (ListOffsets)."""
+        view = self._view
+        left = {(state.topic, state.partition): state for state in states}
+        wanted: dict[TopicPartition, OffsetWanted]
+        wanted = {tp: state.reset_strategy for tp, state in left.items()}
+        begun = view.clock.monotonic()
+        ends_at = self.begin_attempt(states, begun)
+        try:
+            answer = await view.by(
+                ends_at, ask_for_offsets(view, node, wanted, self._options.read_committed)
+            )
+        except KprotoError as error:
+            self.back_off(left, error, begun)
+            return
+        for tp, found in offsets_or_errors(answer):
+            state = left.pop(tp, None)
+            if state is None or not self._subscriptions.is_current(state):
+                continue
+            if isinstance(found, BrokerResponseError):
+                self.back_off({tp: state}, found, view.clock.monotonic())
+            else:
+                prefers_end = self._options.reset_policy is ResetPolicy.LATEST
+                gone, effects = self._subscriptions.on_offset_reset(
+                    state, found, prefers_end=prefers_end
+                )
+                self._shell.carry_out(effects)
+                if gone:
+                    logger.warning(
+                        "%s[%d]: the log no longer has offsets %d to %d; they are passed over",
+                        *tp,
+                        found - gone,
+                        found - 1,
+                    )
+        for topic, partition in left:
+            raise ProtocolError(f"the response to ListOffsets lacks {topic}[{partition}]")
+
+    async def update_end(self, state: TopicPartitionState) -> None:
+        """Asks for the end of the log again, because it may have been truncated before `end`.
+
+        A new leader may not know its high watermark yet, and answers with an error then.
+        """
+        tp = (state.topic, state.partition)
+        offsets = await list_offsets(
+            self._view, {tp: "latest"}, read_committed=self._options.read_committed
+        )
+        if state.end is not None and offsets[tp] < state.end:
+            logger.warning(
+                "%s[%d]: the log ends at offset %d, and no longer at %d",
+                *tp,
+                offsets[tp],
+                state.end,
+            )
+            state.end = max(offsets[tp], state.position)
+
+    async def validate_positions(self, node: int, states: Sequence[TopicPartitionState]) -> None:
+        """Asks a new leader whether its log has what was read (KIP-320, OffsetForLeaderEpoch)."""
+        view = self._view
+        left = {(state.topic, state.partition): state for state in states}
+        asked = {
+            tp: AskedEpoch(state.last_epoch, view.cluster.leader_epoch(*tp))
+            for tp, state in left.items()
+        }
+        positions = {tp: state.position for tp, state in left.items()}
+        begun = view.clock.monotonic()
+        ends_at = self.begin_attempt(states, begun)
+        try:
+            answer = await view.by(ends_at, ask_for_epochs(view, node, asked))
+        except KprotoError as error:
+            self.back_off(left, error, begun)
+            return
+        if answer is None:
+            for tp, state in left.items():
+                state.leader_epoch = asked[tp].current
+            return
+        faults: list[KprotoError] = []
+        for tp, found in epoch_ends(answer):
+            known = left.pop(tp, None)
+            if known is None or not self._subscriptions.is_current(known):
+                continue
+            if known.position != positions[tp]:
+                continue  # a response of the leader before came meanwhile: it is validated again
+            try:
+                if isinstance(found, BrokerResponseError):
+                    self.back_off({tp: known}, found, view.clock.monotonic())
+                else:
+                    self.on_epoch_end(known, found)
+                    known.on_validated(asked[tp].current)
+                    self.on_success(known)
+            except KprotoError as fault:
+                faults.append(fault)
+        for topic, partition in left:
+            what = "the response to OffsetForLeaderEpoch"
+            faults.append(ProtocolError(f"{what} lacks {topic}[{partition}]"))
+        if faults:
+            raise faults[0]
+
+    def on_epoch_end(self, state: TopicPartitionState, end: EpochEnd) -> None:
+        """Continues in a log in which the epoch of the last record ends at `end` (KIP-320).
+
+        Raises LogTruncatedError if returned records are gone and the reset policy is NONE.
+        """
+        if end.is_known and end.offset >= state.position:
+            state.last_epoch = min(state.last_epoch, end.epoch)
+            return
+        returned = self._subscriptions.poll.drop_truncated(state)
+        tp = f"{state.topic}[{state.partition}]"
+        if end.is_known and returned <= end.offset:
+            self._truncate(state, returned, end)
+            logger.info("%s: the log was truncated to offset %d, unread", tp, end.offset)
+            return
+        if self._options.reset_policy is ResetPolicy.NONE:
+            state.position = returned
+            diverging = end.offset if end.is_known else None
+            raise LogTruncatedError(state.topic, state.partition, returned, diverging)
+        if end.is_known:
+            self._truncate(state, end.offset, end)
+            logger.warning(
+                "%s: the log was truncated: offsets %d to %d, which were handed out, are gone; "
+                "reading goes on at %d",
+                tp,
+                end.offset,
+                returned - 1,
+                end.offset,
+            )
+        else:
+            state.position = returned
+            state.await_reset("earliest")
+            logger.warning(
+                "%s: the log was truncated, its leader cannot tell where; what was handed out up "
+                "to offset %d may be gone",
+                tp,
+                returned - 1,
+            )
+
+    def _truncate(self, state: TopicPartitionState, position: int, end: EpochEnd) -> None:
+        effects = self._subscriptions.on_truncated(state, position, end.epoch, end.offset)
+        self._shell.carry_out(effects)
+
+    async def find_leaders(self, states: Sequence[TopicPartitionState]) -> None:
+        """Asks for metadata; a partition without a leader then backs off."""
+        view = self._view
+        asked = {(state.topic, state.partition): state for state in states}
+        begun = view.clock.monotonic()
+        ends_at = self.begin_attempt(states, begun)
+        try:
+            found = await view.by(ends_at, view.refresh({topic for topic, _ in asked}))
+        except KprotoError as lost:
+            self.back_off(asked, lost, begun)
+            return
+        now = view.clock.monotonic()
+        for state in self.current(asked).values():
+            if view.led_by(state.topic, state.partition, state.metadata_since) is None:
+                error = why_unled(found, state.topic, state.partition)
+                state.on_failure(error, now)
+                tp = (state.topic, state.partition)
+                self._view.observer.retried("fetch", error, state.attempts, *tp)
+            else:
+                state.attempts.go_on(now)
+
+    # Attempts
+
+    def begin_attempt(self, states: Iterable[TopicPartitionState], now: float) -> float:
+        """Begins an attempt for partitions; returns the first of their deadlines, in seconds."""
+        ends_at = now + self._view.settings.delivery_timeout_ms / 1000
+        for state in states:
+            state.attempts.asked(now)
+            ends_at = min(ends_at, state.attempts.ends_at(now))
+        return ends_at
+
+    def current(
+        self, states: Mapping[TopicPartition, TopicPartitionState]
+    ) -> dict[TopicPartition, TopicPartitionState]:
+        """Returns those that were neither revoked nor moved nor recreated meanwhile."""
+        return {tp: its for tp, its in states.items() if self._subscriptions.is_current(its)}
+
+    def back_off(
+        self,
+        states: Mapping[TopicPartition, TopicPartitionState],
+        error: KprotoError,
+        begun: float,
+        ended: float | None = None,
+    ) -> None:
+        """Backs off after a failed attempt of that time, in seconds of the clock.
+
+        Raises `error` if no retry helps, or if failures have lasted too long.
+        """
+        now = self._view.clock.monotonic() if ended is None else ended
+        for tp, state in self.current(states).items():
+            state.attempts.begin(begun)
+            if is_out_of_range(error) and self._options.reset_policy is not ResetPolicy.NONE:
+                state.request_offset_reset(error, now)
+            else:
+                state.on_failure(error, now)
+            self._view.observer.retried("fetch", error, state.attempts, *tp)
+
+    def on_success(self, state: TopicPartitionState) -> None:
+        if state.attempts.count:
+            self._view.observer.recovered("fetch", state.topic, state.partition)
+        state.attempts.succeeded()
+
+
+async def ask_for_epochs(
+    view: ClusterView, leader: int, asked: Mapping[TopicPartition, AskedEpoch]
+) -> OffsetForLeaderEpochResponse | None:
+    """Asks a leader where epochs end; returns None if it is too old to be asked by a client."""
+    connection = await view.connection_to(leader)
+    speaks = connection.ranges.get(OffsetForLeaderEpochRequest.API_KEY)
+    if speaks is None or speaks.highest < FIRST_EPOCHS_VERSION:
+        return None
+    version = connection.version_of(OffsetForLeaderEpochRequest)
+    return await connection.request(epochs_request(asked), version=version)

@@ -1,0 +1,196 @@
+"""`PollState`: what was polled, what of it is processed, and when the caller polled last.
+
+Without a processor the caller has processed all that it polled before; a processor (`run`) takes
+what is polled, and knows which records are processed. Plain data: times are passed in, in seconds
+of the client's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
+
+from ..commits.incomplete_offsets import IncompleteOffsets, ahead_of, joined
+from ..metadata.cluster import TopicPartition
+from .fetch_buffer import FetchBuffer
+from .in_flight_records import InFlightRange, PollMarker
+from .partition_state import TopicPartitionState
+
+__all__ = ["PollState", "PollTimer", "RecordProcessor"]
+
+
+class RecordProcessor(Protocol):
+    """Processes several records at once, and knows which are processed: `processing.pool`.
+
+    A partition is known by its state, and by the assignment epoch under which it was assigned.
+    """
+
+    def first_incomplete(self, state: object) -> int | None:
+        """Returns the first offset that is not processed; None if all that were taken are."""
+        ...
+
+    def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
+        """Returns the highest offset that was in flight, and the incomplete offsets up to there;
+        None if there is none.
+        """
+        ...
+
+    def first_queued(self, state: object) -> int | None:
+        """Returns the first offset that was taken and never in flight."""
+        ...
+
+    @property
+    def queued_positions(self) -> dict[TopicPartition, int]:
+        """The first queued offset of each partition that has one."""
+        ...
+
+    def is_in_flight(self, epochs: Collection[object]) -> bool:
+        """Returns True if a record of these assignment epochs is in flight."""
+        ...
+
+    def oldest_started_at(self, now: float) -> float:
+        """Returns when the oldest record in flight was started; `now` if none is in flight."""
+        ...
+
+    def drop(self, state: object) -> int | None:
+        """Starts no more records of a partition; returns the first offset that was dropped."""
+        ...
+
+    def forget(self, state: object) -> None:
+        """Drops a partition that is read from another position: its records in flight count for
+        nothing.
+        """
+        ...
+
+    def abandon(self, states: Iterable[object], epochs: Collection[object]) -> None:
+        """Drops partitions that are assigned to another member now."""
+        ...
+
+    def pause(self, state: object) -> None:
+        """Starts no record of a partition until it is resumed."""
+        ...
+
+    def resume(self, state: object) -> None:
+        """Starts records of a paused partition again."""
+        ...
+
+
+class PollTimer:
+    """Measures the time since the last poll, for max.poll.interval.ms: `since`, in seconds.
+
+    `since` is when `observe` saw the last poll: that may be later than the poll, not earlier.
+    """
+
+    __slots__ = ("_marker", "since")
+
+    def __init__(self, now: float = 0.0) -> None:
+        self._marker: PollMarker | None = None
+        self.since = now
+
+    def observe(self, marker: PollMarker, now: float, *, is_polling: bool) -> None:
+        """Compares the poll marker; `is_polling` while the caller waits for records."""
+        if is_polling or marker != self._marker:
+            self._marker = marker
+            self.since = now
+
+
+class PollState:
+    """Follows what the caller of `buffer`, or a `processor` of its records, has processed."""
+
+    __slots__ = ("_timer", "buffer", "processor")
+
+    def __init__(self, buffer: FetchBuffer, now: float = 0.0) -> None:
+        self.buffer = buffer
+        self.processor: RecordProcessor | None = None
+        self._timer = PollTimer(now)
+
+    def on_poll(self, now: float) -> float:
+        """The caller polls: what was returned is processed; returns how long that took in s."""
+        self.buffer.on_poll()
+        size = self.buffer.batch_size
+        return 0.0 if size is None else size.on_poll(now)
+
+    def on_records_returned(self, now: float) -> None:
+        """A poll has returned records."""
+        if self.buffer.batch_size is not None:
+            self.buffer.batch_size.on_records_returned(now)
+
+    @property
+    def in_flight(self) -> InFlightRange | None:
+        """What was polled and is not processed; None while a processor takes records."""
+        return None if self.processor is not None else self.buffer.in_flight
+
+    def has_in_flight(self, states: Mapping[TopicPartition, TopicPartitionState]) -> bool:
+        """Returns True if records of these are in flight, also after a seek."""
+        if self.processor is not None:
+            epochs = {state.assignment_epoch for state in states.values()}
+            return self.processor.is_in_flight(epochs)
+        held = self.buffer.in_flight
+        if held is None:
+            return False
+        its = states.get(held.state.tp)
+        if its is None or its.assignment_epoch != held.state.assignment_epoch:
+            return False
+        return its.user_committed < held.next_offset
+
+    def last_poll_at(self, now: float, *, is_polling: bool) -> float:
+        """Returns when the caller last polled, or the processor last made progress, in seconds."""
+        timer = self._timer
+        if self.processor is not None:
+            timer.since = self.processor.oldest_started_at(now)
+        else:
+            timer.observe(self.buffer.poll_marker, now, is_polling=is_polling)
+        return timer.since
+
+    def position_of(self, state: TopicPartitionState) -> int:
+        """Returns the offset of the next record to be returned; the partition has a position."""
+        if self.processor is not None:
+            queued = self.processor.first_queued(state)
+            if queued is not None:
+                return queued
+        return self.buffer.position_of(state)
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The offset of the next record to be returned of each partition that has one here."""
+        found = self.buffer.positions
+        return found if self.processor is None else found | self.processor.queued_positions
+
+    def processed_offset(self, state: TopicPartitionState) -> int:
+        """Returns the offset behind the last processed record of a partition with a position."""
+        if self.processor is None:
+            return self.buffer.processed_offset(state)
+        first = self.processor.first_incomplete(state)
+        return self.position_of(state) if first is None else first
+
+    def incomplete_of(self, state: TopicPartitionState) -> IncompleteOffsets | None:
+        """Returns what is processed of a partition behind a record that is not."""
+        return joined(self.incomplete_here(state), state.incomplete)
+
+    def incomplete_here(self, state: TopicPartitionState) -> IncompleteOffsets | None:
+        """Returns the same without what was processed before the assignment."""
+        own = None if self.processor is None else self.processor.incomplete_offsets(state)
+        if own is None:
+            return None
+        highest, incomplete = own
+        return ahead_of(highest, incomplete, state.epochs.before(highest + 1))
+
+    # Partitions that are dropped
+
+    def drop(self, state: TopicPartitionState) -> int:
+        """Drops what is buffered and queued; returns the offset behind the last returned record."""
+        dropped = None if self.processor is None else self.processor.drop(state)
+        position = self.position_of(state) if dropped is None else dropped
+        self.buffer.drop(state)
+        return position
+
+    def drop_truncated(self, state: TopicPartitionState) -> int:
+        """Drops the records of a log that was truncated; returns the offset behind the last one
+        that was returned. What is in flight is not processed, and is returned again if it is there.
+        """
+        if self.processor is None:
+            return self.buffer.drop(state)
+        incomplete = self.processor.first_incomplete(state)
+        position = self.drop(state)
+        self.processor.forget(state)
+        return position if incomplete is None else min(position, incomplete)

@@ -1,0 +1,94 @@
+"""`ProcessedOffsets`: what is processed of partitions, and what of it is to be committed.
+
+Sans-IO: times are passed in, in seconds of the client's clock.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from ..commits.commit_requests import CommitKind, CommitRequest
+from ..commits.commit_state import CommitState
+from ..commits.incomplete_offsets import MOST_BYTES, IncompleteOffsets, text_of
+from ..commits.requests import ToCommit
+from ..metadata.cluster import TopicPartition
+from .partition_state import TopicPartitionState
+from .poll_state import PollState
+
+__all__ = ["ProcessedOffsets"]
+
+logger = logging.getLogger("kproto.client")
+
+_States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
+
+
+class ProcessedOffsets:
+    """Compares what `poll` has processed with what `commit_state` has committed."""
+
+    __slots__ = ("_commit_state", "_most_metadata", "_poll")
+
+    def __init__(self, poll: PollState, commit_state: CommitState) -> None:
+        self._poll = poll
+        self._commit_state = commit_state
+        self._most_metadata = MOST_BYTES
+
+    def due(
+        self, request: CommitRequest, states: _States, now: float
+    ) -> dict[TopicPartition, ToCommit]:
+        """Returns the offsets of a commit of `states` whose turn it is."""
+        if request.kind is CommitKind.START_OFFSETS:
+            return self._commit_state.begun(states)
+        processed = self.of(states)
+        if request.kind is CommitKind.DUE:
+            due = self._commit_state.due(processed, now, self._unchanged(states, processed))
+            return self._commit_state.begun(states) | due
+        if request.metadata:
+            return {tp: its._replace(metadata=request.metadata) for tp, its in processed.items()}
+        return self._commit_state.due(processed, now)
+
+    def of(self, states: _States) -> dict[TopicPartition, ToCommit]:
+        """Returns the commit of each of these with a position: everything before is processed."""
+        found = {}
+        for tp, state in states.items():
+            if state.has_position:
+                offset = max(self._poll.processed_offset(state), state.user_committed)
+                found[tp] = self.commit_of(state, offset, self._poll.incomplete_of(state))
+        return found
+
+    def commit_of(
+        self,
+        state: TopicPartitionState,
+        offset: int,
+        incomplete: IncompleteOffsets | None,
+        metadata: str = "",
+    ) -> ToCommit:
+        """Returns a commit of `offset`; without `metadata` with incomplete offsets as metadata, of
+        at most the length that the broker takes.
+        """
+        text = metadata or text_of(incomplete, offset, state.topic_id, self._most_metadata)
+        return state.to_commit(offset, text)
+
+    def _unchanged(
+        self, states: _States, processed: Mapping[TopicPartition, ToCommit]
+    ) -> set[TopicPartition]:
+        """Returns those of which no more is processed than at the committed baseline."""
+        return {
+            tp
+            for tp, its in processed.items()
+            if its.offset == states[tp].committed_baseline
+            and self._poll.incomplete_here(states[tp]) is None
+        }
+
+    def on_metadata_too_large(self, length: int) -> None:
+        """The broker refused a metadata of incomplete offsets of that length: later ones are
+        shorter.
+        """
+        if length <= self._most_metadata:
+            self._most_metadata = length // 2
+            logger.warning(
+                "the broker takes no metadata of %d bytes (offset.metadata.max.bytes): what is "
+                "done behind a record that is not may come again",
+                length,
+            )

@@ -1,0 +1,124 @@
+"""Partitions that are being revoked, and what the rebalance listener was told of them. Plain data.
+
+A partition is pending from the moment it is no longer fetched until its offsets are committed and
+the listener has returned. A revocation may be interrupted, because the membership is lost: its
+partitions are then lost, or are revoked once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from ..metadata.cluster import TopicPartition
+from .partition_state import TopicPartitionState
+
+__all__ = ["PendingRevocations"]
+
+
+@dataclass(slots=True)
+class _Pending:
+    state: TopicPartitionState
+    is_interrupted: bool = False  # nothing of it is committed any more
+    was_listener_called: bool = False
+    has_listener_returned: bool = False
+
+
+class PendingRevocations:
+    """Partitions that are being revoked, and losses that the listener was not fully told of."""
+
+    __slots__ = ("_pending", "unreported_losses")
+
+    def __init__(self) -> None:
+        self._pending: dict[TopicPartition, _Pending] = {}
+        #: Lost partitions of which `on_lost` was not called, or was interrupted: the next change of
+        #: the assignment calls it first.
+        self.unreported_losses: set[TopicPartition] = set()
+
+    @property
+    def tps(self) -> list[TopicPartition]:
+        """All partitions that are being revoked."""
+        return [*self._pending]
+
+    def committable(self) -> dict[TopicPartition, TopicPartitionState]:
+        """Returns the partitions whose offsets can still be committed."""
+        return {tp: its.state for tp, its in self._pending.items() if not its.is_interrupted}
+
+    def state_of(self, tp: TopicPartition) -> TopicPartitionState | None:
+        """Returns the state of a partition that can still be committed."""
+        pending = self._pending.get(tp)
+        return None if pending is None or pending.is_interrupted else pending.state
+
+    def is_interrupted(self, tp: TopicPartition) -> bool:
+        """Returns True if the revocation of the partition was interrupted."""
+        pending = self._pending.get(tp)
+        return pending is not None and pending.is_interrupted
+
+    def add(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
+        """Begins to revoke these."""
+        for tp, state in states.items():
+            pending = self._pending.get(tp)
+            if pending is None:
+                self._pending[tp] = _Pending(state)
+            else:
+                pending.state = state
+
+    def resume(
+        self,
+        states: Mapping[TopicPartition, TopicPartitionState],
+        tps: Collection[TopicPartition],
+    ) -> dict[TopicPartition, TopicPartitionState]:
+        """Returns `states` and those of `tps` whose revocation was interrupted: all are revoked."""
+        resumed = dict(states)
+        for tp, pending in self._pending.items():
+            if pending.is_interrupted and tp in tps:
+                resumed[tp] = pending.state
+        for tp in resumed.keys() & self._pending.keys():
+            self._pending[tp].is_interrupted = False
+        return resumed
+
+    def interrupt(self, tps: Iterable[TopicPartition]) -> None:
+        """The revocation of these was cancelled."""
+        for tp in tps:
+            if tp in self._pending:
+                self._pending[tp].is_interrupted = True
+
+    def on_listener_called(self, tps: Iterable[TopicPartition]) -> None:
+        """`on_revoked` is called for these."""
+        for tp in tps:
+            if tp in self._pending:
+                self._pending[tp].was_listener_called = True
+
+    def on_listener_returned(self, tps: Iterable[TopicPartition]) -> None:
+        """`on_revoked` has returned for these: it is not called again."""
+        for tp in tps:
+            if tp in self._pending:
+                self._pending[tp].has_listener_returned = True
+
+    def not_returned(self, tps: Iterable[TopicPartition]) -> set[TopicPartition]:
+        """Returns those of which `on_revoked` has not returned."""
+        return {
+            tp
+            for tp in tps
+            if tp not in self._pending or not self._pending[tp].has_listener_returned
+        }
+
+    def lost(
+        self,
+        states: Mapping[TopicPartition, TopicPartitionState],
+        tps: Collection[TopicPartition],
+    ) -> dict[TopicPartition, TopicPartitionState]:
+        """Returns `states` and those of `tps` that are being revoked: all are lost.
+
+        Losses are unreported until `on_lost` has returned, except where `on_revoked` was called.
+        """
+        gone = dict(states)
+        gone |= {tp: its.state for tp, its in self._pending.items() if tp in tps}
+        called = {tp for tp, its in self._pending.items() if its.was_listener_called}
+        self.unreported_losses.update(gone.keys() - called)
+        return gone
+
+    def remove(self, tps: Iterable[TopicPartition]) -> None:
+        """The revocation or the loss of these is complete."""
+        for tp in tps:
+            self._pending.pop(tp, None)

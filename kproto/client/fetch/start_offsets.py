@@ -1,0 +1,180 @@
+"""`StartOffsets`: where the partitions of a group consumer start. Sans-IO: times are passed in.
+
+At the committed offset of the group; without one where the start option says: at an end of the log,
+or at the first record since a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from datetime import timedelta
+from typing import TypeAlias
+
+from ..commits.commit_state import CommitState
+from ..commits.errors import NoCommittedOffsetError
+from ..commits.incomplete_offsets import ahead_in
+from ..commits.requests import CommittedOffset
+from ..metadata.cluster import TopicInfo, TopicPartition
+from .effects import Effect, Signal
+from .partition_state import NO_POSITION, FetchState, TopicPartitionState
+from .start_options import GroupStart, Start
+from .topic_history import TopicHistory
+
+__all__ = ["StartOffsets"]
+
+_States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
+
+
+class StartOffsets:
+    """Gives `partitions` their first positions."""
+
+    def __init__(
+        self,
+        partitions: _States,
+        topics: TopicHistory,
+        commit_state: CommitState,
+        start: Start | GroupStart,
+        group_id: str,
+    ) -> None:
+        self._partitions = partitions
+        self._topics = topics
+        self._commit_state = commit_state
+        self._start = start
+        self._group_id = group_id
+        self._looked_up: list[TopicPartitionState] = []  # whose positions are being looked up
+        #: Topics that start at the beginning if the group has committed nothing.
+        self.from_start: frozenset[str] = frozenset()
+        #: Partitions of recreated topics that wait until their new topic id is assigned.
+        self.awaiting_assignment: set[TopicPartition] = set()
+
+    def begin_look_up(self) -> None:
+        """The positions of all INITIALIZING partitions are looked up now."""
+        self._looked_up = [
+            state
+            for state in self._partitions.values()
+            if state.fetch_state is FetchState.INITIALIZING
+        ]
+
+    @property
+    def needs_look_up(self) -> bool:
+        """True if a partition has no position, and none is looked up by ListOffsets."""
+        return any(
+            state.fetch_state is FetchState.INITIALIZING for state in self._partitions.values()
+        )
+
+    def cancel_look_up(self) -> list[Effect]:
+        """Ends a look-up of which no partition is left: a later one has its own time."""
+        if not self._looked_up or any(
+            self._partitions.get(state.tp) is state for state in self._looked_up
+        ):
+            return []
+        self._looked_up = []
+        return [Signal.CANCEL_LOOK_UP]
+
+    def initializing(
+        self, tps: Container[TopicPartition] | None = None, *, has_no_commit: bool
+    ) -> dict[TopicPartition, TopicPartitionState]:
+        """Returns those of `tps` that wait for their committed offset, or for their start offset
+        if the group has committed none.
+        """
+        return {
+            tp: state
+            for tp, state in self._partitions.items()
+            if state.fetch_state is FetchState.INITIALIZING
+            and state.has_no_commit is has_no_commit
+            and (tps is None or tp in tps)
+            and tp not in self.awaiting_assignment
+        }
+
+    def _still_initializing(
+        self, states: _States, *, has_no_commit: bool
+    ) -> dict[TopicPartition, TopicPartitionState]:
+        """Returns those that were neither moved nor revoked meanwhile."""
+        now = self.initializing(states, has_no_commit=has_no_commit)
+        return {tp: state for tp, state in states.items() if now.get(tp) is state}
+
+    def on_committed_offsets(
+        self,
+        states: _States,
+        committed: Mapping[TopicPartition, CommittedOffset | None],
+        of_deleted_topics: Container[TopicPartition],
+        topics: Mapping[str, TopicInfo],
+        now: float,
+    ) -> list[Effect]:
+        """Starts partitions at their committed offsets.
+
+        `of_deleted_topics` are partitions whose commits are of a topic of the same name that was
+        deleted: they are read from their start.
+        """
+        effects: list[Effect] = []
+        known = {}
+        for tp, state in self._still_initializing(states, has_no_commit=False).items():
+            offset = committed[tp]
+            if offset is None and tp in of_deleted_topics:
+                self.start_recreated(state)
+            elif offset is None:
+                state.has_no_commit = True
+            else:
+                state.set_position(offset.offset, offset.leader_epoch)
+                state.initial_offset = offset.offset
+                info = topics.get(tp[0])
+                topic_id = state.topic_id if info is None else info.topic_id
+                state.incomplete = ahead_in(offset.metadata, offset.offset, topic_id)
+                known[tp] = state.to_commit(offset.offset, offset.metadata)
+                effects += self.on_position(state)
+        self._commit_state.known(known, now)
+        return effects
+
+    def without_start_offset(self, states: _States) -> dict[TopicPartition, TopicPartitionState]:
+        """Returns those of partitions without a commit that start as the option says.
+
+        Topics of `from_start` start at the beginning. Raises NoCommittedOffsetError with "none".
+        """
+        for tp, state in states.items():
+            if tp[0] in self.from_start:
+                state.await_reset("earliest")
+        left = self._still_initializing(states, has_no_commit=True)
+        if left and self._start == "none":
+            for state in left.values():
+                state.has_no_commit = False  # the group may have committed one the next time
+            raise NoCommittedOffsetError(self._group_id, left)
+        return left
+
+    def on_start_offsets(
+        self,
+        states: _States,
+        found: Mapping[TopicPartition, int],
+    ) -> list[Effect]:
+        """Starts partitions without a commit at the offset of a time, or at an end of the log."""
+        start = self._start
+        effects: list[Effect] = []
+        for tp, state in self._still_initializing(states, has_no_commit=True).items():
+            offset = found.get(tp, NO_POSITION)
+            if start != "earliest" and (offset == NO_POSITION or isinstance(start, timedelta)):
+                state.commits_start = True
+            if offset != NO_POSITION:
+                state.set_position(offset)
+                effects += self.on_position(state)
+            elif start == "earliest" or self._topics.is_new(tp):
+                state.await_reset("earliest")
+            else:
+                state.await_reset("latest")
+        return effects
+
+    def start_recreated(self, state: TopicPartitionState) -> None:
+        """Reads a recreated topic from its start."""
+        state.is_recreated = True
+        state.commits_start = self._start not in ("earliest", "none")
+        state.await_reset("earliest")
+
+    def on_position(self, state: TopicPartitionState) -> list[Effect]:
+        """Commits a start offset at once if a later member would start elsewhere."""
+        if not state.commits_start or not state.has_position:
+            return []
+        if state.fetch_state is not FetchState.FETCHING:
+            return []
+        state.commits_start = False
+        if self._partitions.get(state.tp) is not state:
+            return []
+        self._commit_state.began(state.tp, state.to_commit(state.position))
+        return [Signal.COMMIT_NOW]

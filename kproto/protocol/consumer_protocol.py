@@ -1,0 +1,90 @@
+"""Reads and writes the embedded consumer protocol: subscriptions and assignments as bytes.
+
+Kafka's class is `ConsumerProtocol`. JoinGroup carries a ConsumerProtocolSubscription, SyncGroup a
+ConsumerProtocolAssignment. An int16 with the version precedes the message. A version newer than the
+highest known one is read as the highest known one; the bytes that it adds are ignored.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, TypeVar
+
+from ..messages.base import Message
+from ..messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from ..messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from ..wire.errors import DecodeError
+
+__all__ = [
+    "PROTOCOL_TYPE",
+    "decode_assignment",
+    "decode_subscription",
+    "encode_assignment",
+    "encode_subscription",
+    "subscription_version",
+]
+
+#: The protocol type of consumer groups; Kafka Connect and other users of groups have their own.
+PROTOCOL_TYPE: Final = "consumer"
+
+_VERSION: Final = struct.Struct(">h")
+
+M = TypeVar("M", bound=Message)
+
+
+def encode_subscription(
+    subscription: ConsumerProtocolSubscription,
+    version: int = ConsumerProtocolSubscription.LATEST_STABLE,
+) -> bytes:
+    """Returns the bytes of a subscription, by default in the highest version as Kafka's client."""
+    return _encode(subscription, version)
+
+
+def decode_subscription(
+    data: bytes, highest: int = ConsumerProtocolSubscription.LATEST_STABLE
+) -> ConsumerProtocolSubscription:
+    """Returns the subscription in the bytes. Raises DecodeError.
+
+    `highest` limits the version that is read: 0 reads the topics and the user data only, which
+    begin every version.
+    """
+    return _decode(ConsumerProtocolSubscription, data, highest)
+
+
+def subscription_version(data: bytes) -> int:
+    """Returns the version of a subscription, even an unknown newer one. Raises DecodeError."""
+    return _version(ConsumerProtocolSubscription, data)
+
+
+def encode_assignment(
+    assignment: ConsumerProtocolAssignment, version: int = ConsumerProtocolAssignment.LATEST_STABLE
+) -> bytes:
+    """Returns the bytes of an assignment; a version above the highest is written as the highest."""
+    return _encode(assignment, version)
+
+
+def decode_assignment(data: bytes) -> ConsumerProtocolAssignment:
+    """Returns the assignment in the bytes; no bytes are an empty assignment. Raises DecodeError."""
+    if not data:
+        return ConsumerProtocolAssignment()
+    return _decode(ConsumerProtocolAssignment, data, ConsumerProtocolAssignment.LATEST_STABLE)
+
+
+def _encode(message: Message, version: int) -> bytes:
+    version = min(version, message.LATEST_STABLE)
+    return _VERSION.pack(version) + message.encode(version)
+
+
+def _decode(message: type[M], data: bytes, highest: int) -> M:
+    return message.decode_from(data, _VERSION.size, min(_version(message, data), highest))[0]
+
+
+def _version(message: type[Message], data: bytes) -> int:
+    if len(data) < _VERSION.size:
+        raise DecodeError(
+            f"{len(data)} bytes are too few for the version", message=message.__name__, offset=0
+        )
+    version: int = _VERSION.unpack_from(data)[0]
+    if version < 0:
+        raise DecodeError(f"there is no version {version}", message=message.__name__, offset=0)
+    return version

@@ -1,0 +1,381 @@
+"""Decodes the records of a batch (magic 2) to `Record` objects, after decompression.
+
+A fast loop reads the records. If anything does not fit, `check_records` reads the same bytes again,
+carefully, and tells which record is corrupt and how.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from struct import error as struct_error
+from typing import TYPE_CHECKING, Final
+
+from ..log_format import CREATE_TIME, LOG_APPEND_TIME
+from ..record import NO_HEADERS, Origin, Record
+from ..varints import VARINTS, int64, read_varint, read_varlong, zigzag
+from . import record_layouts
+from .batch_header import MIN_RECORD_BYTES
+from .layout_runs import LEAST_RUN, is_run, read_run, runs
+from .record_layouts import KEY_IS_NULL, NO_LAYOUT, RECORDS, VALUE_IS_NULL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    from .record_layouts import Layout
+
+__all__ = ["RecordReader", "check_count", "check_records", "explain"]
+
+#: The timestamp delta that the first record mostly has.
+_FIRST_DELTA: Final = b"\x00"
+#: The number of `Record` objects made ahead: as many as fit into the processor's cache.
+_MADE_AT_ONCE: Final = 1024
+
+
+class RecordReader:
+    """Decodes the `count` records that fill `data[start:limit]` exactly, some at a time.
+
+    With `log_append_time` (ms) every record carries that time, and always `topic` and `partition`.
+    Headers stay encoded; an error in them will name `position`, the start of the batch, and
+    `base_offset`. Raises ValueError if the bytes cannot be that many records.
+    """
+
+    __slots__ = (
+        "_base_offset",
+        "_base_timestamp",
+        "_count",
+        "_data",
+        "_index",
+        "_limit",
+        "_log_append_time",
+        "_origin",
+        "_pos",
+        "_runs_left",
+        "_seen",
+        "_start",
+        "_timestamp",
+        "_tries",
+        "any_offset",
+        "left",
+    )
+
+    def __init__(
+        self,
+        data: bytes,
+        start: int,
+        limit: int,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        log_append_time: int | None = None,
+        topic: str = "",
+        partition: int = -1,
+        position: int = 0,
+    ) -> None:
+        if not 0 < count <= (limit - start) // MIN_RECORD_BYTES:
+            check_count(start, limit, count)
+        timestamp_type = CREATE_TIME if log_append_time is None else LOG_APPEND_TIME
+        self._origin = Origin(topic, partition, timestamp_type, position, base_offset)
+        self._data = data
+        self._start = start
+        self._limit = limit
+        self._count = count
+        self._base_offset = base_offset
+        self._base_timestamp = base_timestamp
+        self._log_append_time = log_append_time
+        self._pos = start
+        self._index = 0
+        self._seen = _FIRST_DELTA
+        self._timestamp = base_timestamp
+        self._tries = record_layouts.tries(count) if count > 1 else 0
+        self._runs_left = runs(count)
+        #: The number of records that are left.
+        self.left = count
+        #: Whether offsets may lie before the base offset of the batch.
+        self.any_offset = False
+
+    def read(self, most: int) -> list[Record]:
+        """Returns the next `most` records, or all that are left.
+
+        Raises ValueError that tells which record is corrupt and how.
+        """
+        data = self._data
+        base_offset = self._base_offset
+        base_timestamp = self._base_timestamp
+        origin = self._origin
+        # Sums beyond 64 bits overflow in Kafka's classes; here only if they can occur.
+        wraps = abs(base_timestamp) >> 61 | abs(base_offset) >> 61
+        # Kafka writes no negative offset delta, but reads it.
+        backwards = 0
+        tries = self._tries
+        index = self._index  # the offset delta of the next record, if there is no gap
+        find: Callable[[bytes], Layout | None] | None = None
+        varints = record_layouts.offset_varints(self._count) if tries else VARINTS
+        timestamp = self._timestamp  # that of the latest delta
+        seen = self._seen
+        # The latest layout and the encoded length of its records; empty if there is none.
+        last = b""
+        layout = NO_LAYOUT
+        size, unpack, key_length, value_length, empty, nulls, _, _ = layout
+        runs_left = self._runs_left
+        records: list[Record] = []
+        wanted = min(self.left, most)
+        pos = self._pos
+        try:
+            while len(records) < wanted:
+                # Making many objects at a time costs less for each; not all, in case the count is
+                # wrong.
+                left = wanted - len(records)
+                if left > _MADE_AT_ONCE:
+                    left = _MADE_AT_ONCE
+                if tries:
+                    left = min(left, record_layouts.same_sizes(index))
+                    find = RECORDS.of_sizes(len(seen), len(varints[index]))
+                    last = b""
+                fresh = list(map(Record.__new__, repeat(Record, left)))
+                others = iter(fresh)
+                for record in others:
+                    if find is not None:
+                        if runs_left and last:
+                            first = index
+                            if is_run(data, pos, size, last):
+                                unread, index, seen, timestamp = read_run(
+                                    record,
+                                    others,
+                                    data,
+                                    pos,
+                                    self._limit,
+                                    layout,
+                                    varints,
+                                    index,
+                                    base_offset,
+                                    base_timestamp,
+                                    seen,
+                                    timestamp,
+                                    origin,
+                                )
+                                pos += (index - first) * size
+                                if unread is None:
+                                    continue
+                                record = unread
+                            if index - first < LEAST_RUN:
+                                runs_left -= 1
+                        length = data[pos : pos + 2]
+                        if length != last:
+                            found = find(length)
+                            if found is None:
+                                last = b""
+                            else:
+                                last = length
+                                layout = found
+                                size, unpack, key_length, value_length, empty, nulls, _, _ = layout
+                        if last:
+                            delta, at, key_is, record.key, value_is, record.value, headers = unpack(
+                                data, pos
+                            )
+                            if (
+                                at == varints[index]
+                                and key_is == key_length
+                                and value_is == value_length
+                                and (headers == empty if empty else headers[0])
+                                and (delta == seen or record_layouts.delta_of(delta) >= 0)
+                            ):
+                                if delta != seen:
+                                    seen = delta
+                                    n = record_layouts.delta_of(delta)
+                                    timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
+                                record.timestamp = timestamp
+                                record.offset = base_offset + index
+                                record._headers = headers
+                                record._origin = origin
+                                if nulls:
+                                    if nulls & KEY_IS_NULL:
+                                        record.key = None
+                                    if nulls & VALUE_IS_NULL:
+                                        record.value = None
+                                pos += size
+                                index += 1
+                                continue
+                    begun = pos
+                    # Each varint below: one byte, else two, else `read_varint`. Length of the
+                    # record:
+                    n = data[pos]
+                    if n < 128:
+                        pos += 1
+                    else:
+                        n += (data[pos + 1] << 7) - 128
+                        if n < 16384:
+                            pos += 2
+                        else:
+                            n, pos = read_varint(data, pos)
+                    end = pos + (n >> 1)
+                    if n & 1:
+                        break
+                    # Attributes (one byte, unused), then the timestamp delta:
+                    n = data[pos + 1]
+                    if n < 128:
+                        pos += 2
+                    else:
+                        n += (data[pos + 2] << 7) - 128
+                        if n < 16384:
+                            pos += 3
+                        else:
+                            n, pos = read_varlong(data, pos + 1)
+                            wraps |= n >> 62
+                    record.timestamp = base_timestamp + ((n >> 1) ^ -(n & 1))
+                    # Offset delta:
+                    n = data[pos]
+                    if n < 128:
+                        pos += 1
+                    else:
+                        n += (data[pos + 1] << 7) - 128
+                        if n < 16384:
+                            pos += 2
+                        else:
+                            n, pos = read_varint(data, pos)
+                    if n & 1:
+                        backwards = 1
+                        index = ~(n >> 1)
+                    else:
+                        index = n >> 1
+                    record.offset = base_offset + index
+                    index += 1
+                    # Key; the comparisons with `end` and `limit` find a slice past the end:
+                    n = data[pos]
+                    if n < 128:
+                        pos += 1
+                    else:
+                        n += (data[pos + 1] << 7) - 128
+                        if n < 16384:
+                            pos += 2
+                        else:
+                            n, pos = read_varint(data, pos)
+                    if n & 1:
+                        if n != 1:
+                            break
+                        record.key = None
+                    else:
+                        n = pos + (n >> 1)
+                        record.key = data[pos:n]
+                        pos = n
+                    # Value:
+                    n = data[pos]
+                    if n < 128:
+                        pos += 1
+                    else:
+                        n += (data[pos + 1] << 7) - 128
+                        if n < 16384:
+                            pos += 2
+                        else:
+                            n, pos = read_varint(data, pos)
+                    if n & 1:
+                        if n != 1:
+                            break
+                        record.value = None
+                    else:
+                        n = pos + (n >> 1)
+                        record.value = data[pos:n]
+                        pos = n
+                    # Header block: from the count to the end of the record.
+                    if end - pos > 1:
+                        if not data[pos]:
+                            break
+                        record._headers = data[pos:end]
+                    elif end - pos != 1 or data[pos]:
+                        break
+                    else:
+                        record._headers = NO_HEADERS
+                    record._origin = origin
+                    pos = end
+                    if find is not None:
+                        tries -= 1
+                        if tries <= 0 or backwards or index >= len(varints):
+                            tries = 0
+                            find = None
+                        else:
+                            find = RECORDS.learn(data, begun)
+                            last = b""
+                else:
+                    records += fresh
+                    continue
+                break
+        except (IndexError, ValueError, struct_error):
+            explain(data, self._start, self._limit, self._count)
+        self.left -= len(records)
+        if len(records) != wanted or pos > self._limit or (not self.left and pos != self._limit):
+            explain(data, self._start, self._limit, self._count)
+        self._pos = pos
+        if self.left:
+            self._index = index
+            self._tries = tries
+            self._runs_left = runs_left
+            self._seen = seen
+            self._timestamp = timestamp
+        if wraps:
+            for record in records:
+                record.timestamp = int64(record.timestamp)
+                record.offset = int64(record.offset)
+        if self._log_append_time is not None:
+            for record in records:
+                record.timestamp = self._log_append_time
+        self.any_offset = (backwards or wraps) != 0
+        return records
+
+
+def check_count(start: int, limit: int, count: int) -> None:
+    """Raises ValueError if `data[start:limit]` is too short for `count` records."""
+    if not 0 <= count <= (limit - start) // MIN_RECORD_BYTES:
+        raise ValueError(f"{count} records cannot stand in {limit - start} bytes")
+
+
+def explain(data: bytes, start: int, limit: int, count: int) -> NoReturn:
+    """Raises ValueError that tells why the records in `data[start:limit]` cannot be read."""
+    check_records(data, start, limit, count)
+    raise ValueError(f"{count} records do not fill {limit - start} bytes")
+
+
+def check_records(data: bytes, start: int, limit: int, count: int) -> None:
+    """Raises ValueError if `data[start:limit]` is not `count` records; allocates no records."""
+    if limit - start != len(data):
+        data = data[start:limit]
+    pos = 0
+    for index in range(count):
+        part = "length"
+        try:
+            n, pos = read_varint(data, pos)
+            length = zigzag(n)
+            if length < 0:
+                raise ValueError(f"negative length {length}")
+            end = pos + length
+            if end > len(data):
+                raise ValueError(f"length {length}, but {len(data) - pos} bytes are left")
+            part = "timestamp delta"
+            _, pos = read_varlong(data, pos + 1)
+            part = "offset delta"
+            _, pos = read_varint(data, pos)
+            for field in ("key", "value"):
+                part = field
+                n, pos = read_varint(data, pos)
+                length = zigzag(n)
+                if length < -1:
+                    raise ValueError(f"negative length {length}")
+                pos += max(length, 0)
+                if pos > end:
+                    raise ValueError(f"length {length} goes {pos - end} bytes past the record")
+            part = "header count"
+            n, after = read_varint(data, pos)
+            if after > end:
+                raise ValueError("no bytes are left for it")
+            if n == 0 and after != end:
+                raise ValueError(f"no headers, but {end - after} bytes are left in the record")
+            if n == 1 or (n & 1):
+                raise ValueError("negative header count")
+            if n and after == end:
+                raise ValueError(f"{n >> 1} headers, but no byte is left in the record")
+            pos = end
+        except IndexError:
+            raise ValueError(f"record {index}, {part}: the batch ends inside it") from None
+        except ValueError as error:
+            raise ValueError(f"record {index}, {part}: {error}") from None
+    if pos != len(data):
+        raise ValueError(f"{len(data) - pos} bytes behind the last of {count} records")

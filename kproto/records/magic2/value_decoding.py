@@ -1,0 +1,190 @@
+"""Decodes the values of the records of a batch (magic 2), and nothing else of them.
+
+Runs the loop of `record_decoding` and keeps the values alone: it checks the other fields by the
+same rules, and explains a broken record with the same `explain`.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from struct import error as struct_error
+from typing import TYPE_CHECKING
+
+from ..varints import VARINTS, read_varint, read_varlong
+from . import record_layouts
+from .layout_runs import LEAST_RUN, is_run, read_values, runs
+from .record_decoding import check_count, explain
+from .record_layouts import NO_LAYOUT, VALUES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .record_layouts import Layout
+
+__all__ = ["decode_values"]
+
+
+def decode_values(
+    data: bytes, start: int, limit: int, count: int, backwards: bool = True
+) -> list[bytes | None] | None:
+    """Returns the values of `count` records that fill `data[start:limit]` exactly.
+
+    None where an offset lies before that of the batch, unless `backwards`. Raises ValueError that
+    says which record is broken and how.
+    """
+    check_count(start, limit, count)
+    tries = record_layouts.tries(count)
+    find: Callable[[bytes], Layout | None] | None = None
+    varints = record_layouts.offset_varints(count) if tries else VARINTS
+    index = 0  # the offset delta of the next record, if no offsets are missing
+    seen = b"\x00"  # the timestamp delta before
+    # The layout before, and its length as it stands in the bytes; none while that is empty.
+    last = b""
+    layout = NO_LAYOUT
+    size, unpack, key_length, value_length, empty, nulls, _, _ = layout
+    runs_left = runs(count)
+    values: list[bytes | None] = []
+    append = values.append
+    value: bytes | None
+    pos = start
+    try:
+        while len(values) < count:
+            left = count - len(values)
+            if tries:
+                left = min(left, record_layouts.same_sizes(index))
+                find = VALUES.of_sizes(len(seen), len(varints[index]))
+                last = b""
+            others = repeat(None, left)
+            for _ in others:
+                if find is not None:
+                    if runs_left and last:
+                        first = index
+                        if is_run(data, pos, size, last):
+                            is_unread, index, seen = read_values(
+                                append, others, data, pos, limit, layout, varints, index, seen
+                            )
+                            pos += (index - first) * size
+                            if not is_unread:
+                                continue
+                        if index - first < LEAST_RUN:
+                            runs_left -= 1
+                    length = data[pos : pos + 2]
+                    if length != last:
+                        found = find(length)
+                        if found is None:
+                            last = b""
+                        else:
+                            last = length
+                            layout = found
+                            size, unpack, key_length, value_length, empty, nulls, _, _ = layout
+                    if last:
+                        delta, at, key_is, value_is, value, headers = unpack(data, pos)
+                        if (
+                            at == varints[index]
+                            and key_is == key_length
+                            and value_is == value_length
+                            and (headers == empty if empty else headers[0])
+                            and (delta == seen or record_layouts.delta_of(delta) >= 0)
+                        ):
+                            seen = delta
+                            append(None if nulls else value)
+                            pos += size
+                            index += 1
+                            continue
+                begun = pos
+                # Each varint below: one byte, else two, else the reader. Length of the record:
+                n = data[pos]
+                if n < 128:
+                    pos += 1
+                else:
+                    n += (data[pos + 1] << 7) - 128
+                    if n < 16384:
+                        pos += 2
+                    else:
+                        n, pos = read_varint(data, pos)
+                end = pos + (n >> 1)
+                if n & 1:
+                    break
+                # Attributes (one byte, unused), then the timestamp delta:
+                n = data[pos + 1]
+                if n < 128:
+                    pos += 2
+                else:
+                    n += (data[pos + 2] << 7) - 128
+                    if n < 16384:
+                        pos += 3
+                    else:
+                        _, pos = read_varlong(data, pos + 1)
+                # Offset delta:
+                n = data[pos]
+                if n < 128:
+                    pos += 1
+                else:
+                    n += (data[pos + 1] << 7) - 128
+                    if n < 16384:
+                        pos += 2
+                    else:
+                        n, pos = read_varint(data, pos)
+                if n & 1:
+                    if not backwards:
+                        return None
+                    find = None
+                    tries = 0
+                index = (n >> 1) + 1
+                # Key; a slice past the end is found by the comparisons with `end` and `limit`:
+                n = data[pos]
+                if n < 128:
+                    pos += 1
+                else:
+                    n += (data[pos + 1] << 7) - 128
+                    if n < 16384:
+                        pos += 2
+                    else:
+                        n, pos = read_varint(data, pos)
+                if n & 1:
+                    if n != 1:
+                        break
+                else:
+                    pos += n >> 1
+                # Value:
+                n = data[pos]
+                if n < 128:
+                    pos += 1
+                else:
+                    n += (data[pos + 1] << 7) - 128
+                    if n < 16384:
+                        pos += 2
+                    else:
+                        n, pos = read_varint(data, pos)
+                if n & 1:
+                    if n != 1:
+                        break
+                    value = None
+                else:
+                    n = pos + (n >> 1)
+                    value = data[pos:n]
+                    pos = n
+                # Header block: from the count to the end of the record.
+                if end - pos > 1:
+                    if not data[pos]:
+                        break
+                elif end - pos != 1 or data[pos]:
+                    break
+                append(value)
+                pos = end
+                if find is not None:
+                    tries -= 1
+                    if tries <= 0 or index >= len(varints):
+                        tries = 0
+                        find = None
+                    else:
+                        find = VALUES.learn(data, begun)
+                        last = b""
+            else:
+                continue
+            break
+    except (IndexError, ValueError, struct_error):
+        explain(data, start, limit, count)
+    if len(values) != count or pos != limit:
+        explain(data, start, limit, count)
+    return values

@@ -1,0 +1,114 @@
+"""Iterates over the batches and records in the `records` bytes of a fetch or produce, of any magic.
+
+Finds where one batch ends and the next begins, like Kafka's MemoryRecords. `magic2` and `legacy`
+read what is inside.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..wire.errors import CorruptBatchError
+from . import log_format
+from .codecs.compression import MAX_DECOMPRESSED_BYTES
+from .legacy.message_set import LegacyBatch
+from .log_format import as_buffer
+from .magic2.record_batch import RecordBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .record import Record
+
+__all__ = ["checked_next_offset", "read_batches", "read_records"]
+
+
+def read_batches(
+    data: bytes | bytearray | memoryview,
+    *,
+    check_crc: bool = True,
+    allow_partial: bool = True,
+    whole_first: bool = False,
+) -> Iterator[RecordBatch]:
+    """Yields the batches in the `records` bytes of a fetch or produce, in order.
+
+    Magics may be mixed: a batch of magic 2 is a `RecordBatch`, a message of magic 0 or 1 a
+    `LegacyBatch`. Brokers cut a fetch at its size limit, so an incomplete batch at the end ends the
+    iteration; with `allow_partial=False` (for a produce) it raises. From Fetch v3 on the first
+    batch is complete, however large (KIP-74): `whole_first` raises if it is cut, for a caller that
+    would wait forever for the rest. Raises CorruptBatchError at the first corrupt batch, after it
+    has yielded the batches before it.
+    """
+    data = as_buffer(data)
+    size = len(data)
+    position = 0
+    while position < size:
+        left = size - position
+        base_offset: int | None = None
+        if left >= log_format.LOG_OVERHEAD_BYTES:
+            base_offset, length = log_format.LOG_OVERHEAD.unpack_from(data, position)
+            if length < log_format.MIN_MESSAGE_BYTES:
+                raise CorruptBatchError(
+                    f"batch length {length} is too short for any format",
+                    offset=position,
+                    base_offset=base_offset,
+                )
+            magic = (
+                data[position + log_format.MAGIC_OFFSET] if left > log_format.MAGIC_OFFSET else 2
+            )
+            if magic > 2:
+                raise CorruptBatchError(
+                    f"unknown magic {magic}", offset=position, base_offset=base_offset
+                )
+            if left >= log_format.LOG_OVERHEAD_BYTES + length:
+                batch = RecordBatch(data, position) if magic == 2 else LegacyBatch(data, position)
+                if check_crc:
+                    batch.check()
+                yield batch
+                position += batch.size_in_bytes
+                continue
+        if not allow_partial or (whole_first and position == 0):
+            raise CorruptBatchError(
+                f"the data ends inside a batch: {left} bytes are left",
+                offset=position,
+                base_offset=base_offset,
+            )
+        return
+
+
+def checked_next_offset(batch: RecordBatch, before: int | None) -> int:
+    """Returns the next offset of `batch`; `before` is the next offset of the batch before it.
+
+    No checksum covers the base offset, so only this check detects a damaged log, or a broker that
+    sends a batch twice. For a message set, the known offset is that of an entry's last message.
+    Raises CorruptBatchError for a batch that begins before `before`.
+    """
+    if before is not None and batch.base_offset < before:
+        batch.check()  # a wrong checksum explains more
+        raise CorruptBatchError(
+            f"offsets do not rise: the batch holds {batch.base_offset} to {batch.last_offset}, and "
+            f"the one before it ends at {before - 1}",
+            offset=batch.position,
+            base_offset=batch.base_offset,
+        )
+    return batch.next_offset
+
+
+def read_records(
+    data: bytes | bytearray | memoryview,
+    *,
+    from_offset: int = 0,
+    check_crc: bool = True,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> Iterator[Record]:
+    """Yields the records in the `records` bytes of a fetch, of any magic, from `from_offset` on.
+
+    Skips earlier records (a fetch may start inside a batch) and control batches. Raises the errors
+    of `read_batches` and `RecordBatch.records`, after it has yielded the records before the fault.
+    """
+    for batch in read_batches(data, check_crc=check_crc):
+        if batch.is_control or batch.last_offset < from_offset:
+            continue
+        yield from batch.records(
+            from_offset=from_offset, max_decompressed_bytes=max_decompressed_bytes
+        )

@@ -1,0 +1,58 @@
+"""Finds messages by name, by the name of an API, or by an api key, in any case.
+
+Every command that takes a message by name uses this module, so that all accept the same names and
+suggest the nearest ones in the same words.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .definitions import Definitions, union
+from .specs import MessageSpec
+from .unknown_names import UnknownNameError, unknown_name_error
+
+__all__ = ["find_messages"]
+
+#: Api keys are int16.
+_MAX_KEY_DIGITS: Final = 5
+
+#: How many characters of an unknown name an error shows.
+_SHOWN: Final = 80
+
+
+def find_messages(text: str, known: Definitions | None = None) -> tuple[MessageSpec, ...]:
+    """Returns the messages that `text` names, in any case of letters.
+
+    The message of that name (`HeartbeatRequest`); else the request and response, in this order, of
+    the API with that name (`Heartbeat`) or key (`12`); else the messages that a release once called
+    so. `known` are the definitions to search, by default those of Kafka. Never returns an empty
+    tuple: raises UnknownNameError, which suggests the nearest names.
+    """
+    known = union() if known is None else known
+    if text.isascii() and text.isdigit():
+        return _of_key(text, known)
+    by_folded = {name.casefold(): name for name in known}
+    folded = text.casefold()
+    for names in ((folded,), (f"{folded}request", f"{folded}response")):
+        found = tuple(known[by_folded[name]] for name in names if name in by_folded)
+        if found:
+            return found
+    former = {name.casefold(): name for name in known.former_names()}
+    for names in ((folded,), (f"{folded}request", f"{folded}response")):
+        if any(name in former for name in names):
+            return tuple(
+                known[now] for name in names if name in former for now in known.former(former[name])
+            )
+    raise unknown_name_error("no message is called", text[:_SHOWN], known)
+
+
+def _of_key(text: str, known: Definitions) -> tuple[MessageSpec, ...]:
+    of_apis = [spec for spec in known.values() if spec.type in {"request", "response"}]
+    if len(text) <= _MAX_KEY_DIGITS:
+        found = [spec for spec in of_apis if spec.api_key == int(text)]
+        if found:
+            return tuple(sorted(found, key=lambda spec: spec.type))
+    keys = sorted({spec.api_key for spec in of_apis if spec.api_key is not None})
+    hint = f"; keys are {keys[0]} to {keys[-1]}" if keys else ""
+    raise UnknownNameError(f"no message has the api key {text[:_SHOWN]}{hint}")

@@ -1,0 +1,487 @@
+"""Reads the bytes of a message by its layout and finds the first fault in them.
+
+Has the wire form of each type, and the words for each fault. It keeps no value: it builds one
+function for each array, struct and run of simple fields of the layout, and calls it each time that
+part occurs in the bytes. A run uses the readers of `wire`, like generated code, and looks for the
+reason only if one of them fails. Validation thus takes about as long as reading, and no memory.
+Knows neither messages nor versions, nor the meaning of the bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, NoReturn, TypeAlias
+
+from ..wire import reading
+from ..wire.faults import READ_FAULTS, WireFault
+from ..wire.limits import (
+    MAX_ARRAY_ELEMENTS,
+    MAX_LENGTH,
+    MAX_STRING_BYTES,
+    MAX_TAG,
+    MAX_TAGGED_FIELDS,
+    MAX_VARINT_BYTES,
+)
+from .layout import FORMATS, StructLayout, WireType
+from .versions import Versions
+
+__all__ = ["SIZES", "BytesFault", "validate", "versions_in_words"]
+
+#: The size in bytes of each type of fixed width.
+SIZES: Final = {kind: struct.calcsize(">" + letter) for kind, letter in FORMATS.items()}
+
+#: Lengths that are not varints, by their width.
+_LENGTHS: Final = {2: struct.Struct(">h"), 4: struct.Struct(">i")}
+
+#: Reads one value at a position of the data; returns the value and the position behind it.
+_Reader: TypeAlias = Callable[[bytes, int], tuple[object, int]]
+
+#: Keyed by kind, compact, nullable. A reader accepts only valid values, but may pass the data's
+#: end.
+_READERS: Final[dict[tuple[str, bool, bool], _Reader]] = {
+    ("string", False, False): reading.read_string,
+    ("string", False, True): reading.read_nullable_string,
+    ("string", True, False): reading.read_compact_string,
+    ("string", True, True): reading.read_compact_nullable_string,
+    **{
+        (kind, *form): reader
+        for kind in ("bytes", "records")
+        for form, reader in (
+            ((False, False), reading.read_bytes),
+            ((False, True), reading.read_nullable_bytes),
+            ((True, False), reading.read_compact_bytes),
+            ((True, True), reading.read_compact_nullable_bytes),
+        )
+    },
+}
+
+#: Validates one value: takes the position where it begins and returns the one behind it.
+_Step: TypeAlias = Callable[[int], int]
+
+#: Validates `count` elements from a position on.
+_Elements: TypeAlias = Callable[[int, int], int]
+
+#: A field: its attribute and its type.
+_Named: TypeAlias = tuple[str, WireType]
+
+
+class BytesFault(Exception):  # noqa: N818 - a finding, which `explain` makes an error of
+    """A fault: the reason, its `offset` in the data, and its `path` as errors write it.
+
+    The path is built on the way up from the fault, so that valid bytes pay nothing for it.
+    """
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path = ""
+        self.offset = offset
+
+    def inside(self, name: str) -> None:
+        """Prepends the field or element `name`, which contains the fault, to the path."""
+        dot = "." if name and self.path and not self.path.startswith("[") else ""
+        self.path = f"{name}{dot}{self.path}"
+
+
+class _NullFault(BytesFault):
+    """Null in a version that does not allow it."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__("null", offset)
+
+    def inside(self, name: str) -> None:
+        super().inside(name)
+        self.reason = f"null, which {self.path} may not be in this version"
+
+
+def validate(shape: StructLayout, data: bytes, pos: int) -> int:
+    """Returns the position behind the message that begins at `pos`. Raises BytesFault."""
+    return _Validator(data).struct(shape)(pos)
+
+
+def versions_in_words(versions: Versions) -> str:
+    """`version 3`, `versions 3-5` or `versions 3+`."""
+    return f"version{'' if len(versions) == 1 else 's'} {versions}"
+
+
+def _fixed_width(kind: WireType) -> int | None:
+    """Returns the size in bytes of each value of the type; None if it varies."""
+    if kind.struct is None or kind.nullable or kind.kind != "struct":
+        return SIZES.get(kind.kind)
+    if kind.struct.flexible:
+        return None
+    widths = [_fixed_width(field.type) for field in kind.struct.fields]
+    return None if None in widths else sum(width or 0 for width in widths)
+
+
+def _plain_width(kind: WireType) -> int | None:
+    """Returns the size of a flexible struct of fixed width without its tags; None for others."""
+    shape = kind.struct
+    if shape is None or not shape.flexible or kind.nullable:
+        return None
+    widths = [_fixed_width(field.type) for field in shape.fields]
+    return None if None in widths else sum(width or 0 for width in widths)
+
+
+class _Place(NamedTuple):
+    """The position of a part of a struct: the index of its first field, the name of its last."""
+
+    first: int
+    name: str
+
+
+#: A field and the numbers before it: their place and width, a reader or a step for the field, and
+#: whether the field is a struct with a presence byte. A plain tuple, which unpacks fastest.
+_Part: TypeAlias = tuple[_Place, int, _Reader | None, _Step, bool]
+
+
+class _Validator:
+    """Builds the steps for one buffer."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.size = len(data)
+
+    def value(self, kind: WireType) -> _Step:
+        """Builds the step for a value that stands by itself: in a tag, or as an element."""
+        if kind.struct is None or (kind.nullable and not kind.compact):
+            return self.array(kind) if kind.kind == "array" else self.in_place([("", kind)])
+        step = self.struct(kind.struct)
+        return self.marked_struct(step) if kind.nullable else step
+
+    def struct(self, shape: StructLayout) -> _Step:
+        """Builds the step for the fields of a struct and its tags."""
+        in_place = self.in_place([(field.attribute, field.type) for field in shape.fields])
+        if not shape.flexible:
+            return in_place
+        data, size = self.data, self.size
+        tags: _Step | None = None
+
+        def go(pos: int) -> int:
+            nonlocal tags
+            pos = in_place(pos)
+            if pos < size and not data[pos]:
+                return pos + 1
+            if tags is None:  # made where there are any
+                tags = self.tags(shape)
+            return tags(pos)
+
+        return go
+
+    def in_place(self, fields: Sequence[_Named]) -> _Step:
+        """Builds one loop over the fields; it looks for the reason only after a reader failed."""
+        data, size = self.data, self.size
+        parts, width, behind = self.parts(fields)
+        last = _Place(behind, "")
+
+        def go(pos: int) -> int:
+            place = last
+            try:
+                for place, skipped, read, step, marked in parts:  # noqa: B007 - of the fault
+                    at = pos + skipped
+                    if read is not None:
+                        _, end = read(data, at)
+                        if end > size:
+                            break
+                        pos = end
+                    elif at > size:
+                        break
+                    elif not marked:
+                        pos = step(at)
+                    else:
+                        pos = at + 1 if data[at] > 127 else step(at + 1)
+                else:
+                    if pos + width <= size:
+                        return pos + width
+                    place = last
+            except READ_FAULTS:
+                pass
+            except BytesFault as fault:
+                fault.inside(place.name)
+                raise
+            return self.one_by_one(fields[place.first :], pos)
+
+        def go_numbers(pos: int) -> int:
+            return pos + width if pos + width <= size else self.one_by_one(fields, pos)
+
+        return go if parts else go_numbers
+
+    def parts(self, fields: Sequence[_Named]) -> tuple[list[_Part], int, int]:
+        """Returns the parts of the fields, then width and index of the numbers behind them."""
+        parts: list[_Part] = []
+        first = width = 0
+        for index, (name, kind) in enumerate(fields):
+            if kind.kind in SIZES:
+                width += SIZES[kind.kind]
+                continue
+            read = _READERS.get((kind.kind, kind.compact, kind.nullable))
+            marked = kind.struct is not None and kind.nullable
+            if read is not None:
+                step: _Step = int  # a placeholder that is never called
+            elif kind.struct is not None:
+                step = self.struct(kind.struct)
+            else:
+                step = self.array(kind)
+            parts.append((_Place(first, name), width, read, step, marked))
+            first, width = index + 1, 0
+        return parts, width, first
+
+    def one_by_one(self, fields: Sequence[_Named], pos: int) -> int:
+        """Validates fields one by one, from the unreadable one or the numbers before it on."""
+        for name, kind in fields:
+            try:
+                if kind.kind in {"string", "bytes", "records"}:
+                    pos = self.text_or_bytes(kind, pos)
+                    continue
+                width = SIZES.get(kind.kind, 1)  # 1 for the presence byte of a struct
+                if pos + width > self.size:
+                    raise self.short(pos, width)
+                pos += width
+            except BytesFault as fault:
+                fault.inside(name)
+                raise
+        return pos
+
+    def text_or_bytes(self, kind: WireType, pos: int) -> int:
+        start, is_text = pos, kind.kind == "string"
+        count, pos = self.length(kind, 2 if is_text else 4)(pos)
+        if count <= 0:
+            return pos
+        if is_text and count > MAX_STRING_BYTES:
+            reason = f"a string of {count} bytes; at most {MAX_STRING_BYTES} are allowed"
+            raise BytesFault(reason, start)
+        end = pos + count
+        if end > self.size:
+            raise self.short(pos, count)
+        if is_text:
+            try:
+                self.data[pos:end].decode()
+            except UnicodeDecodeError as error:
+                reason = f"a string that is not UTF-8 ({error.reason})"
+                raise BytesFault(reason, pos + error.start) from None
+        return end
+
+    def marked_struct(self, step: _Step) -> _Step:
+        """Builds the step for a struct in a tagged field, which has a presence varint in front."""
+
+        def go(pos: int) -> int:
+            mark, pos = self.uvarint(pos)
+            return step(pos) if 0 < mark <= MAX_LENGTH else pos
+
+        return go
+
+    def array(self, kind: WireType) -> _Step:
+        assert kind.element is not None
+        data, size = self.data, self.size
+        length, element = self.length(kind, 4), kind.element
+        elements: _Elements | None = None
+        # From `least` to 127, the first byte is the whole count.
+        least = 128 if not kind.compact else 0 if kind.nullable else 1
+
+        def go(pos: int) -> int:
+            nonlocal elements
+            start = pos
+            if pos < size and least <= data[pos] < 128:
+                count, pos = data[pos] - 1, pos + 1
+            else:
+                count, pos = length(pos)
+            if count <= 0:  # empty, or null
+                return pos
+            if count > size - pos or count > MAX_ARRAY_ELEMENTS:
+                raise self.too_many(count, start, pos)
+            if (
+                elements is None
+            ):  # built at the first element, because most messages lack some arrays
+                elements = self.elements(element)
+            return elements(count, pos)
+
+        return go
+
+    def too_many(self, count: int, start: int, pos: int) -> BytesFault:
+        left = self.size - pos
+        if count > left:
+            return BytesFault(f"{count} elements are announced and {left} bytes are left", start)
+        reason = f"{count} elements are announced; at most {MAX_ARRAY_ELEMENTS} are read"
+        return BytesFault(reason, start)
+
+    def elements(self, kind: WireType) -> _Elements:
+        step, width = self.value(kind), _fixed_width(kind)
+        if width is not None:
+            return self.elements_of_fixed_width(width, step)
+        reader = _READERS.get((kind.kind, kind.compact, kind.nullable))
+        if reader is not None:
+            return self.elements_by_reader(reader, step)
+        plain = _plain_width(kind)
+        if plain is not None:
+            return self.elements_with_tags(plain, step)
+
+        def go(count: int, pos: int) -> int:
+            index = 0
+            try:
+                for index in range(count):  # noqa: B007 - of the one that finds the fault
+                    pos = step(pos)
+            except BytesFault as fault:
+                fault.inside(f"[{index}]")
+                raise
+            return pos
+
+        return go
+
+    def elements_of_fixed_width(self, width: int, step: _Step) -> _Elements:
+        size = self.size
+
+        def go(count: int, pos: int) -> int:
+            end = pos + count * width
+            return end if end <= size else self.one(step, pos, (size - pos) // width, width)
+
+        return go
+
+    def elements_by_reader(self, read: _Reader, step: _Step) -> _Elements:
+        data, size = self.data, self.size
+
+        def go(count: int, pos: int) -> int:
+            index = 0
+            try:
+                for index in range(count):  # noqa: B007 - of the one that finds the fault
+                    _, end = read(data, pos)
+                    if end > size:
+                        break
+                    pos = end
+                else:
+                    return pos
+            except READ_FAULTS:
+                pass
+            return self.one(step, pos, index)
+
+        return go
+
+    def elements_with_tags(self, width: int, step: _Step) -> _Elements:
+        """Builds the step for structs of `width` bytes that mostly have no tagged fields."""
+        data, size = self.data, self.size
+
+        def go(count: int, pos: int) -> int:
+            for index in range(count):
+                end = pos + width
+                pos = end + 1 if end < size and not data[end] else self.one(step, pos, index)
+            return pos
+
+        return go
+
+    @staticmethod
+    def one(step: _Step, pos: int, index: int, width: int = 0) -> int:
+        """Validates one element and adds its index to a fault; others have `width` bytes."""
+        try:
+            return step(pos + index * width)
+        except BytesFault as fault:
+            fault.inside(f"[{index}]")
+            raise
+
+    def length(self, kind: WireType, width: int) -> Callable[[int], tuple[int, int]]:
+        """Builds the reader of a length, which returns -1 for an allowed null."""
+        data, size, uvarint = self.data, self.size, self.uvarint
+        least = -1 if kind.nullable else 0
+        unpack = _LENGTHS[width].unpack_from
+
+        def go(pos: int) -> tuple[int, int]:
+            end = pos + width
+            if end > size:
+                raise self.short(pos, width)
+            (count,) = unpack(data, pos)
+            if count < least:
+                raise BytesFault(f"a length of {count}", pos) if count < -1 else _NullFault(pos)
+            return count, end
+
+        def go_compact(pos: int) -> tuple[int, int]:
+            count, end = uvarint(pos)
+            if count <= least:
+                raise _NullFault(pos)
+            return count - 1, end
+
+        return go_compact if kind.compact else go
+
+    def uvarint(self, pos: int) -> tuple[int, int]:
+        try:
+            return reading.read_uvarint(self.data, pos)
+        except IndexError:
+            raise self.short(self.size, 1) from None
+        except WireFault:
+            reason = f"an unsigned varint of more than {MAX_VARINT_BYTES} bytes"
+            raise BytesFault(reason, pos) from None
+
+    def short(self, pos: int, size: int) -> BytesFault:
+        left = self.size - pos
+        needed = "1 byte is" if size == 1 else f"{size} bytes are"
+        rest = "1 is" if left == 1 else f"{left} are"
+        return BytesFault(f"{needed} needed and {rest} left", pos)
+
+    def tags(self, shape: StructLayout) -> _Step:
+        """Builds the step for tagged fields; the struct gets faults in tag numbers and sizes."""
+        known = {field.tag: (field.attribute, self.value(field.type)) for field in shape.tagged}
+        elsewhere = shape.tags_of_other_versions()
+
+        def go(pos: int) -> int:
+            count, pos = self.count_of_tags(pos)
+            previous = -1
+            for _ in range(count):
+                start = pos
+                tag, pos = self.part_of_tag(pos, "the number of a tag")
+                if tag <= previous:
+                    raise BytesFault(f"tag {tag} comes after tag {previous}", start)
+                if tag > MAX_TAG:
+                    reason = f"tag {tag}; the highest that is read is {MAX_TAG}"
+                    raise BytesFault(reason, start)
+                if tag in elsewhere:
+                    reason = f"tag {tag} is a field of {versions_in_words(elsewhere[tag])} only"
+                    raise BytesFault(reason, start)
+                previous = tag
+                pos = self.one_tag(tag, pos, known.get(tag))
+            return pos
+
+        return go
+
+    def count_of_tags(self, pos: int) -> tuple[int, int]:
+        count, end = self.part_of_tag(pos, "the number of tagged fields")
+        if count > MAX_TAGGED_FIELDS:
+            reason = f"{count} tagged fields are announced; at most {MAX_TAGGED_FIELDS} are read"
+            raise BytesFault(reason, pos)
+        return count, end
+
+    def part_of_tag(self, pos: int, what: str) -> tuple[int, int]:
+        """Reads a number that has no field name of its own, so that a fault names `what`."""
+        if pos < self.size and self.data[pos] < 128:
+            return self.data[pos], pos + 1
+        try:
+            return self.uvarint(pos)
+        except BytesFault as fault:
+            _of(what, fault)
+
+    def one_tag(self, tag: int, pos: int, known: tuple[str, _Step] | None) -> int:
+        try:
+            length, start = self.uvarint(pos) if self.long(pos) else (self.data[pos], pos + 1)
+            end = start + length
+            if end > self.size:
+                raise self.short(start, length)
+        except BytesFault as fault:
+            _of(f"tag {tag}", fault)
+        if known is None:
+            return end
+        name, step = known
+        try:
+            stopped = step(start)
+            if stopped != end:
+                reason = f"tag {tag} announces {length} bytes and holds {stopped - start}"
+                raise BytesFault(reason, start)
+        except BytesFault as fault:
+            fault.inside(name)
+            raise
+        return end
+
+    def long(self, pos: int) -> bool:
+        """Returns whether the varint there is cut or longer than one byte."""
+        return pos >= self.size or self.data[pos] > 127
+
+
+def _of(what: str, fault: BytesFault) -> NoReturn:
+    """Raises the fault again with `what` in its reason, for parts that the path does not name."""
+    raise BytesFault(f"{what}: {fault.reason}", fault.offset) from None

@@ -1,0 +1,54 @@
+"""Finds the batches of aborted transactions (KIP-98) by the headers of batches alone.
+
+A Fetch response lists the aborted transactions of a partition: producer id and first offset. An
+abort marker in the log ends each of them. Knows no partition and no fetch.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from struct import Struct
+from typing import Final
+
+from ..records import MAX_DECOMPRESSED_BYTES, RecordBatch
+from .control_records import ControlRecordType
+
+__all__ = ["AbortedTransactions"]
+
+#: The key of a control record: its version and type (ControlRecordType).
+_CONTROL_KEY: Final = Struct(">hh")
+
+
+class AbortedTransactions:
+    """Tracks the aborted transactions of a fetched partition while its batches are read in order.
+
+    `aborted` has the first offset and the producer id of each aborted transaction, as the Fetch
+    response lists them.
+    """
+
+    def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
+        self._ahead = deque(sorted(aborted))
+        self._producer_ids: set[int] = set()
+
+    def is_aborted(self, batch: RecordBatch) -> bool:
+        """Returns whether `batch` is aborted, so that a read_committed consumer skips it."""
+        while self._ahead and self._ahead[0][0] <= batch.last_offset:
+            self._producer_ids.add(self._ahead.popleft()[1])
+        return batch.is_transactional and batch.producer_id in self._producer_ids
+
+    def on_control_batch(
+        self, batch: RecordBatch, max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES
+    ) -> None:
+        """Ends the producer's aborted transaction if `batch` holds an abort marker.
+
+        Raises CorruptBatchError and MissingCodecError, as `RecordBatch.records` does.
+        """
+        for record in batch.records(max_decompressed_bytes=max_decompressed_bytes):
+            key = record.key or b""
+            if (
+                len(key) >= _CONTROL_KEY.size
+                and _CONTROL_KEY.unpack_from(key)[1] == ControlRecordType.ABORT
+            ):
+                self.is_aborted(batch)
+                self._producer_ids.discard(batch.producer_id)

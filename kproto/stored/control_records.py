@@ -1,0 +1,148 @@
+"""Reads and writes the records of control batches as generated messages.
+
+The key is an int16 version and an int16 type (ControlRecordTypeSchema). The value of an abort or
+commit marker is an int16 version and an EndTxnMarker; the values of KRaft's types are messages that
+have a version field of their own. Follows Kafka's ControlRecordType, EndTransactionMarker and
+ControlRecordUtils. Knows no batch.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from struct import Struct
+from typing import Any, Final, NamedTuple
+
+from ..messages.base import Message
+from ..records import Record
+from ..wire.errors import DecodeError, EncodeError
+from .framing import decode_after_prefix, message_class
+
+__all__ = [
+    "ControlRecord",
+    "ControlRecordType",
+    "decode_control_record",
+    "encode_control_record",
+]
+
+_INT16: Final = Struct(">h")
+_KEY: Final = Struct(">hh")
+
+
+class ControlRecordType(IntEnum):
+    """The types of control records. KIP-98, KIP-595, KIP-630, KIP-853."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+#: The class of the message in the value, by type.
+_CLASSES: Final[dict[int, str]] = {
+    ControlRecordType.ABORT: "EndTxnMarker",
+    ControlRecordType.COMMIT: "EndTxnMarker",
+    ControlRecordType.LEADER_CHANGE: "LeaderChangeMessage",
+    ControlRecordType.SNAPSHOT_HEADER: "SnapshotHeaderRecord",
+    ControlRecordType.SNAPSHOT_FOOTER: "SnapshotFooterRecord",
+    ControlRecordType.KRAFT_VERSION: "KRaftVersionRecord",
+    ControlRecordType.KRAFT_VOTERS: "VotersRecord",
+}
+
+_MARKERS: Final = frozenset({ControlRecordType.ABORT, ControlRecordType.COMMIT})
+
+
+class ControlRecord(NamedTuple):
+    """A control record.
+
+    `type` is a ControlRecordType, or another int for an unknown type, whose `message` is None.
+    `version` is the version of the value; None writes a marker's as 0, and takes the message's own
+    version field for the other types. `unread` has the bytes behind the highest known version of
+    the message, or the whole value (None for null) of an unknown type. `key_version` and
+    `unread_key` are the same for the key.
+    """
+
+    type: int
+    message: Message | None = None
+    version: int | None = None
+    unread: bytes | None = b""
+    key_version: int = 0
+    unread_key: bytes = b""
+
+
+def decode_control_record(record: Record) -> ControlRecord:
+    """Returns the type and message of a record of a control batch.
+
+    As in Kafka, an unknown type is not an error, and versions of key and value above the highest
+    known one are read as that one; the extra bytes are kept. Raises DecodeError on a key or value
+    that is null, cut off, of a negative version, or longer than its version allows.
+    """
+    key, value = record.key, record.value
+    if key is None or len(key) < _KEY.size:
+        held = "is null" if key is None else f"has {len(key)} bytes"
+        raise _wrong(record, f"its key {held}; a control record's has {_KEY.size}")
+    key_version, number = _KEY.unpack_from(key)
+    unread_key = key[_KEY.size :]
+    if key_version < 0 or (key_version == 0 and unread_key):
+        raise _wrong(record, f"its key has version {key_version} and {len(key)} bytes")
+    if number not in _CLASSES:
+        return ControlRecord(number, None, None, value, key_version, unread_key)
+    kind = ControlRecordType(number)
+    if value is None or len(value) < _INT16.size:
+        held = "is null" if value is None else f"has {len(value)} bytes"
+        raise _wrong(record, f"its value {held}; that of type {kind.name} begins with an int16")
+    (version,) = _INT16.unpack_from(value)
+    cls = message_class(_CLASSES[kind])
+    highest = cls.VALID_VERSIONS[-1]
+    if version < 0:
+        raise _wrong(record, f"the value of type {kind.name} has version {version}")
+    start = _INT16.size if kind in _MARKERS else 0
+    if version <= highest:
+        message = decode_after_prefix(cls, value, start, version)
+        return ControlRecord(kind, message, version, b"", key_version, unread_key)
+    message, end = cls.decode_from(value, start, highest)
+    return ControlRecord(kind, message, version, value[end:], key_version, unread_key)
+
+
+def encode_control_record(record: ControlRecord) -> tuple[bytes, bytes | None]:
+    """Returns the key and value of a record for a control batch.
+
+    Raises EncodeError if the message cannot be written, does not belong to the type, or has another
+    version than the record.
+    """
+    key = _int16(record.key_version, "key version") + _int16(record.type, "type", -32768)
+    if record.type not in _CLASSES:
+        if record.message is not None:
+            raise EncodeError(f"control records of type {record.type} have no message")
+        return key + record.unread_key, record.unread
+    return key + record.unread_key, _value(record) + (record.unread or b"")
+
+
+def _value(record: ControlRecord) -> bytes:
+    message: Any = record.message
+    wanted, kind = _CLASSES[record.type], ControlRecordType(record.type)
+    if not isinstance(message, Message) or message._generated().__name__ != wanted:
+        raise EncodeError(
+            f"a record of type {kind.name} has {wanted}, not {type(message).__name__}"
+        )
+    highest = message.VALID_VERSIONS[-1]
+    if kind in _MARKERS:
+        version: Any = 0 if record.version is None else record.version
+        return _int16(version, "version") + message.encode(min(version, highest))
+    version = getattr(message, "version", None)
+    if record.version not in {None, version}:
+        raise EncodeError(f"version {record.version} is asked for; the message says {version!r}")
+    _int16(version, "version")
+    return message.encode(min(version, highest))
+
+
+def _int16(value: Any, what: str, lowest: int = 0) -> bytes:
+    if not isinstance(value, int) or not lowest <= value <= 32767:
+        raise EncodeError(f"the {what} of a control record is {value!r}, not {lowest} to 32767")
+    return _INT16.pack(value)
+
+
+def _wrong(record: Record, reason: str) -> DecodeError:
+    return DecodeError(f"the control record at offset {record.offset}: {reason}")

@@ -1,0 +1,263 @@
+"""Finds the records sections of the batches in a fetch response, checks and decompresses them.
+
+Skips control batches and batches outside of the requested offsets, and groups the batches that are
+decoded together in one buffer. `kproto.records` reads batch headers, CRC, codecs and message sets;
+`chunks` decodes the records inside a batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kproto.records import (
+    LOG_APPEND_TIME,
+    LegacyBatch,
+    Record,
+    RecordBatch,
+    checked_next_offset,
+    codec_for_id,
+    read_batches,
+)
+from kproto.records.legacy.message_header import MESSAGE_OVERHEAD_BYTES
+from kproto.records.log_format import COMPRESSION_CODEC_MASK
+from kproto.records.magic2.batch_header import HEADER_BYTES, MIN_RECORD_BYTES
+from kproto.wire.errors import CorruptBatchError, MissingCodecError
+
+from .arena import Arena
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from kproto.records import Codec
+    from kproto.stored.aborted_transactions import AbortedTransactions
+
+__all__ = ["MAX_CHUNK_BYTES", "BatchGroup", "BatchSection", "section_groups"]
+
+# The most bytes of records in a chunk of columns. Arrow's 32-bit offsets allow 2 GiB; 8 MiB keep a
+# chunk, and Spark's copy of it, small compared with a heap.
+MAX_CHUNK_BYTES: Final = 8 << 20
+
+
+@dataclass(slots=True)
+class BatchSection:
+    """The records of one batch, uncompressed, in `data[start:end]`.
+
+    `data` is a bytearray if it is an arena's memory, which will be reused.
+    """
+
+    batch: RecordBatch
+    data: bytes | bytearray
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """The bytes of records."""
+        return self.end - self.start
+
+    @property
+    def log_append_time(self) -> bool:
+        """Whether all records have the broker's log append time."""
+        return self.batch.timestamp_type == LOG_APPEND_TIME
+
+    @property
+    def timestamp(self) -> int:
+        """The base of the records' timestamp deltas, in ms; with log append time that time."""
+        return self.batch.max_timestamp if self.log_append_time else self.batch.base_timestamp
+
+    def relocated(self, start: int) -> BatchSection:
+        """Returns the same records at another position, in a buffer that does not exist yet."""
+        return BatchSection(self.batch, b"", start, start + self.size)
+
+    def corrupt(self, reason: str) -> CorruptBatchError:
+        """Returns an error that names this batch."""
+        return CorruptBatchError(
+            reason, offset=self.batch.position, base_offset=self.batch.base_offset
+        )
+
+
+@dataclass(slots=True)
+class MessageSection:
+    """The requested messages of one entry of a message set (magic 0 or 1).
+
+    `size` is their uncompressed size in bytes.
+    """
+
+    records: list[Record]
+    size: int
+
+
+@dataclass(slots=True)
+class BatchGroup:
+    """Batches that are decoded together: all their records are in one buffer.
+
+    A memoryview belongs to an arena, whose memory is not reused while the view exists.
+    """
+
+    buffer: bytes | memoryview
+    sections: Sequence[BatchSection]
+
+
+def section_groups(
+    fetched: bytes,
+    *,
+    start: int,
+    end: int | None,
+    chunk_bytes: int,
+    max_decompressed_bytes: int,
+    aborted: AbortedTransactions | None = None,
+) -> Generator[BatchGroup | list[Record]]:
+    """Yields the batches in `fetched` with offsets in `start <= offset < end`, in groups.
+
+    A group ends before it exceeds `chunk_bytes`, and where batches alternate with message sets
+    (magic 0 and 1, whose requested messages are yielded decoded). The caller must decode a group
+    before it takes the next one. Yields the group before a corrupt batch before it raises.
+
+    Skips batches outside of the requested offsets, batches of an `aborted` transaction, and an
+    incomplete last batch. Checks a batch before `start` first, because its last offset may be
+    corrupt. Ignores bytes after a batch that reaches `end`.
+
+    Raises:
+        CorruptBatchError: a batch is corrupt, or its offsets do not rise above those before it.
+        MissingCodecError: a batch is compressed with a codec that is not installed.
+    """
+    batches: list[BatchSection] = []
+    messages: list[MessageSection] = []
+    size = 0
+    arena = Arena(chunk_bytes)
+    sections = _sections(fetched, start, end, arena, max_decompressed_bytes, aborted)
+    try:
+        while True:
+            try:
+                section = next(sections, None)
+            except Exception:
+                yield from _groups(batches, messages)
+                raise
+            if section is None:
+                break
+            other_kind = messages if isinstance(section, BatchSection) else batches
+            if other_kind or (size and size + section.size > chunk_bytes):
+                yield from _groups(batches, messages)
+                batches, messages, size = [], [], 0
+                _begin_group(arena, section, fetched)
+            if isinstance(section, BatchSection):
+                batches.append(section)
+            else:
+                messages.append(section)
+            size += section.size
+        yield from _groups(batches, messages)
+    finally:
+        arena.close()
+
+
+def _groups(
+    batches: Sequence[BatchSection], messages: Sequence[MessageSection]
+) -> Iterator[BatchGroup | list[Record]]:
+    """Yields a group of the batches and one of the messages, if there are any."""
+    found = [record for section in messages for record in section.records]
+    if found:
+        yield found
+    if batches:
+        yield _in_one_buffer(batches)
+
+
+def _in_one_buffer(sections: Sequence[BatchSection]) -> BatchGroup:
+    """Returns the sections over one buffer: the fetch response itself, or an arena's memory.
+
+    Copies all into a new buffer only if the two alternate, or a batch did not fit the arena.
+    """
+    buffer = sections[0].data
+    if all(section.data is buffer for section in sections):
+        if isinstance(buffer, bytearray):
+            # The arena is not reused while this view exists.
+            return BatchGroup(memoryview(buffer).toreadonly()[: sections[-1].end], sections)
+        return BatchGroup(buffer, sections)
+    at: list[BatchSection] = []
+    parts: list[bytes | bytearray] = []
+    size = 0
+    for section in sections:
+        parts.append(section.data[section.start : section.end])
+        at.append(section.relocated(size))
+        size += section.size
+    return BatchGroup(b"".join(parts), at)
+
+
+def _begin_group(arena: Arena, section: BatchSection | MessageSection, fetched: bytes) -> None:
+    """Empties the arena, and keeps the section if it is decompressed already."""
+    if isinstance(section, MessageSection) or section.data is fetched:
+        arena.restart()
+        return
+    data = bytes(section.data[section.start : section.end])
+    arena.restart()
+    section.data, section.start, section.end = data, 0, len(data)
+    if arena.add(data):
+        section.data = arena.buffer
+
+
+def _sections(
+    fetched: bytes,
+    start: int,
+    end: int | None,
+    arena: Arena,
+    limit: int,
+    aborted: AbortedTransactions | None,
+) -> Iterator[BatchSection | MessageSection]:
+    """Yields the requested batches one by one, decompressed into `arena` if they fit."""
+    following: int | None = None
+    for batch in read_batches(fetched, check_crc=False):
+        # The offset of a wrapper of magic 0 or 1 is that of its last message.
+        if end is not None and batch.magic == 2 and batch.base_offset >= end:
+            return
+        batch.check()
+        following = checked_next_offset(batch, following)
+        if batch.is_control:
+            if aborted is not None and not isinstance(batch, LegacyBatch):
+                aborted.on_control_batch(batch, limit)
+        elif batch.last_offset >= start:
+            if isinstance(batch, LegacyBatch):
+                yield _messages(batch, start, end, limit)
+            elif aborted is None or not aborted.is_aborted(batch):
+                yield _records(batch, fetched, arena, limit)
+        if end is not None and following >= end:
+            return
+
+
+def _records(batch: RecordBatch, fetched: bytes, arena: Arena, limit: int) -> BatchSection:
+    """Returns the records of a batch of magic 2, in place or decompressed."""
+    first = batch.position + HEADER_BYTES
+    last = batch.position + batch.size_in_bytes
+    section = BatchSection(batch, fetched, first, last)
+    codec_id = batch.attributes & COMPRESSION_CODEC_MASK
+    if codec_id and (batch.record_count or first != last):
+        _decompress(section, fetched[first:last], codec_for_id(codec_id), arena, limit)
+    if batch.record_count * MIN_RECORD_BYTES > section.size:
+        raise section.corrupt(f"{batch.record_count} records do not fit into {section.size} bytes")
+    return section
+
+
+def _decompress(
+    section: BatchSection, packed: bytes, codec: Codec, arena: Arena, limit: int
+) -> None:
+    """Decompresses `packed` into the arena, or into a buffer of its own if it does not fit."""
+    try:
+        start = arena.used
+        if arena.decompress(codec, packed, limit):
+            section.data, section.start, section.end = arena.buffer, start, arena.used
+            return
+        section.data = codec.decompress(packed, limit)
+    except MissingCodecError:
+        raise
+    except ValueError as error:
+        raise section.corrupt(str(error)) from None
+    section.start, section.end = 0, len(section.data)
+
+
+def _messages(batch: LegacyBatch, start: int, end: int | None, limit: int) -> MessageSection:
+    """Returns the requested messages of an entry; a wrapper's offset is its last message's."""
+    found = batch.records(from_offset=start, max_decompressed_bytes=limit)
+    if end is not None:
+        found = [record for record in found if record.offset < end]
+    size = sum(len(record.key or b"") + len(record.value or b"") for record in found)
+    size += len(found) * MESSAGE_OVERHEAD_BYTES[batch.magic]
+    return MessageSection(found, size)

@@ -1,0 +1,69 @@
+"""Hashes a column of keys with MurmurHash2, by which Kafka's own clients choose partitions.
+
+32 bits and the seed of Kafka's Java client, in lockstep: the first four bytes of all keys, then the
+next four.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from ..record_columns import Int64s
+
+__all__ = ["partition_hashes"]
+
+_MULTIPLIER: Final = np.uint32(0x5BD1E995)
+_SEED: Final = np.uint32(0x9747B28C)
+
+
+def partition_hashes(keys: pa.Array) -> Int64s:
+    """Returns each key's hash without its sign bit, 0 to 2**31 - 1; arbitrary for a null key."""
+    count = len(keys)
+    if not count:
+        return np.empty(0, dtype=np.int64)
+    _, offsets, buffer = keys.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int32)[keys.offset :][: count + 1].astype(np.int64)
+    begins, lengths = bounds[:-1], np.diff(bounds)
+    data = np.frombuffer(buffer, dtype=np.uint8) if buffer else np.empty(0, dtype=np.uint8)
+    data = np.concatenate((data, np.zeros(4, dtype=np.uint8)))
+    with np.errstate(over="ignore"):
+        hashed = _SEED ^ lengths.astype(np.uint32)
+        words = lengths // 4
+        # The longest first, so that keys with another word are always the first rows.
+        order = np.argsort(-words, kind="stable")
+        begins, words, tails, hashed = (
+            begins[order],
+            words[order],
+            lengths[order] % 4,
+            hashed[order],
+        )
+        ascending = -words
+        for number in range(int(words[0])):
+            rows = int(np.searchsorted(ascending, -number, side="left"))
+            word = _words(data, begins[:rows] + 4 * number) * _MULTIPLIER
+            word = (word ^ word >> np.uint32(24)) * _MULTIPLIER
+            hashed[:rows] = hashed[:rows] * _MULTIPLIER ^ word
+        ending = tails > 0
+        if ending.any():
+            rest = _words(data, begins[ending] + 4 * words[ending])
+            rest &= ((1 << (8 * tails[ending])) - 1).astype(np.uint32)
+            hashed[ending] = (hashed[ending] ^ rest) * _MULTIPLIER
+        hashed = (hashed ^ hashed >> np.uint32(13)) * _MULTIPLIER
+        hashed ^= hashed >> np.uint32(15)
+    found = np.empty(count, dtype=np.int64)
+    found[order] = hashed & np.uint32(0x7FFFFFFF)
+    return found
+
+
+def _words(data: npt.NDArray[np.uint8], at: Int64s) -> npt.NDArray[np.uint32]:
+    """Returns the four bytes at each position as a little-endian number."""
+    found: npt.NDArray[np.uint32] = data[at].astype(np.uint32)
+    for place in (1, 2, 3):
+        found |= data[at + place].astype(np.uint32) << np.uint32(8 * place)
+    return found

@@ -1,0 +1,360 @@
+"""Reads the same field of many records at once, in lockstep: one numpy call a field.
+
+Reads the varints and length-prefixed bytes of records whose starts are known. Only the length
+varints before the records are read one after the other, in `record_ends`.
+
+Reads are clipped to the buffer, and no length except -1 for null may be negative, so positions only
+grow. After the last field the caller compares the positions with the ends of the records: if they
+are equal, each field was inside its record. That one comparison replaces all bounds checks.
+
+The layout is Kafka's record format, magic 2 (KIP-98). Knows no batches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from kproto.records.varints import read_varint, zigzag
+from kproto.wire.errors import CorruptBatchError
+
+from .record_columns import ByteRanges
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .record_columns import Bools, BytePairs, Bytes, Int32s, Int64s
+
+__all__ = ["FieldReader", "header_ranges", "record_ends"]
+
+# From this many runs of records on, lockstep is faster than the plain loop (measured: 72 against
+# 190 ns a record with 500 batches of 60 records; about equal at 30).
+_LEAST_RUNS: Final = 32
+
+# Fewer records are read header by header: a step takes about 25 µs for any number of records.
+_LEAST_ROWS: Final = 32
+
+_VARINT_BYTES: Final = 5
+_VARLONG_BYTES: Final = 10
+
+# The value of a one-byte varint after zigzag.
+_ZIGZAG_BYTE: Final = np.array([(n >> 1) ^ -(n & 1) for n in range(256)], dtype=np.int64)
+
+
+def _short_varints() -> tuple[Int32s, Int32s]:
+    """Returns two tables of varints of one or two bytes, indexed by two bytes, lower first.
+
+    The first has value * 4 + size; the second, for the length of a record, the size of length and
+    record together. Both are 0 for a varint of three bytes or more.
+    """
+    pair = np.arange(1 << 16, dtype=np.int32)
+    low, high = pair & 0xFF, pair >> 8
+    taken = np.where(low < 0x80, 1, np.where(high < 0x80, 2, 0))
+    raw = np.where(low < 0x80, low, low & 0x7F | high << 7)
+    value = (raw >> 1) ^ -(raw & 1)
+    short = np.where(taken == 0, 0, value * 4 + taken)
+    record = np.where(taken == 0, 0, (raw >> 1) + taken)
+    return short.astype(np.int32), record.astype(np.int32)
+
+
+_SHORT_VARINTS, _RECORD_BYTES = _short_varints()
+
+
+def _views(buffer: bytes | memoryview) -> tuple[Bytes, BytePairs]:
+    """Returns the bytes, and each pair of neighbours as one number, lower first; without a copy."""
+    pairs: BytePairs = np.ndarray(max(len(buffer) - 1, 0), dtype="<u2", buffer=buffer, strides=(1,))
+    return np.frombuffer(buffer, dtype=np.uint8), pairs
+
+
+class FieldReader:
+    """Reads one field of all records after the other; `position` is that of each next field.
+
+    Changes the array of positions in place.
+    """
+
+    __slots__ = ("_bytes", "_pairs", "buffer", "position")
+
+    def __init__(self, buffer: bytes | memoryview, position: Int64s) -> None:
+        self.buffer = buffer
+        self.position = position
+        self._bytes, self._pairs = _views(buffer)
+
+    def skip(self, count: int) -> None:
+        """Skips `count` bytes of each record."""
+        self.position += count
+
+    def varints(self, max_bytes: int = _VARINT_BYTES) -> Int64s:
+        """Reads the next field, a zigzag varint.
+
+        Raises CorruptBatchError, without an offset, for one of more than `max_bytes` bytes.
+        """
+        byte = self._bytes.take(self.position, mode="clip")
+        if byte.max(initial=0) < 0x80:
+            self.position += 1
+            return _ZIGZAG_BYTE.take(byte)
+        return self._longer_varints(max_bytes)
+
+    def varlongs(self) -> Int64s:
+        """Reads the next field, a zigzag varint of up to 64 bits. Raises as `varints`."""
+        return self.varints(_VARLONG_BYTES)
+
+    def byte_strings(self, bounds: Int32s) -> Bools | None:
+        """Reads the next field, a length and as many bytes; the length -1 is null.
+
+        Stores start and end of the bytes in the columns 0 and 1 of `bounds`. Returns a mask of
+        nulls; None if there are none. Raises CorruptBatchError, without an offset, for a length
+        below -1.
+        """
+        position = self.position
+        byte = self._bytes.take(position, mode="clip")
+        high = int(byte.max(initial=0))
+        if high < 0x80 and not high & 1 and byte.min(initial=high) == high:
+            # All have the same length, as most header keys do.
+            position += 1
+            bounds[:, 0] = position
+            position += high >> 1
+            bounds[:, 1] = position
+            return None
+        if high < 0x80:
+            length = _ZIGZAG_BYTE.take(byte)
+            position += 1
+        else:
+            length = self._longer_varints(_VARINT_BYTES)
+        bounds[:, 0] = position
+        null: Bools | None = None
+        if length.min(initial=0) < 0:
+            if length.min() < -1:
+                raise CorruptBatchError("a length is below -1")
+            null = length < 0
+            length[null] = 0
+        position += length
+        bounds[:, 1] = position
+        return null
+
+    def _longer_varints(self, max_bytes: int) -> Int64s:
+        position = self.position
+        last = len(self._pairs) - 1
+        inside = position.max() <= last
+        short = _SHORT_VARINTS.take(self._pairs[position if inside else np.minimum(position, last)])
+        if not inside:
+            short[position > last] = 0
+        taken = short & 3
+        short >>= 2
+        value = short.astype(np.int64)
+        rows = None if taken.all() else np.flatnonzero(taken == 0)
+        if rows is not None:
+            value[rows], after = _varints_by_byte(self._bytes, position[rows], max_bytes)
+        position += taken
+        if rows is not None:
+            position[rows] = after
+        return value
+
+
+def _varints_by_byte(u8: Bytes, position: Int64s, max_bytes: int) -> tuple[Int64s, Int64s]:
+    """Reads varints of any length; returns their values, and the positions after them."""
+    raw = np.zeros(len(position), dtype=np.uint64)
+    after = position.copy()
+    rows = np.arange(len(position))
+    shift = 0
+    while len(rows):
+        if shift == 7 * max_bytes:
+            raise CorruptBatchError(f"a varint takes more than {max_bytes} bytes")
+        byte = u8.take(after[rows], mode="clip")
+        raw[rows] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
+        after[rows] += 1
+        rows = rows[byte >= 0x80]
+        shift += 7
+    if max_bytes == _VARINT_BYTES:
+        raw &= np.uint64(0xFFFFFFFF)
+    value = (raw >> np.uint64(1)).view(np.int64) ^ -(raw & np.uint64(1)).view(np.int64)
+    return value, after
+
+
+def record_ends(
+    buffer: bytes | memoryview, starts: Sequence[int], ends: Sequence[int], counts: Sequence[int]
+) -> Int64s:
+    """Returns the end of each record, from the length varints alone.
+
+    Run r has `counts[r]` records, which must fill `buffer[starts[r]:ends[r]]`. Lengths are not
+    checked: a negative one gives a wrong end, which reading the fields detects.
+
+    Raises CorruptBatchError, without an offset, for records that do not fill their run.
+    """
+    if len(starts) < _LEAST_RUNS:
+        return _record_ends_one_by_one(buffer, starts, ends, counts)
+    return _record_ends_in_lockstep(buffer, starts, ends, counts)
+
+
+def _record_ends_one_by_one(
+    buffer: bytes | memoryview, starts: Sequence[int], ends: Sequence[int], counts: Sequence[int]
+) -> Int64s:
+    """Computes `record_ends` for few runs, which may be long."""
+    found: list[int] = []
+    for start, end, count in zip(starts, ends, counts, strict=True):
+        found += _record_ends_of_run(buffer, start, end, count)
+    return np.array(found, dtype=np.int64)
+
+
+def _record_ends_of_run(
+    buffer: bytes | memoryview, position: int, end: int, count: int
+) -> list[int]:
+    """Runs the only loop over single records."""
+    found: list[int] = []
+    append = found.append
+    try:
+        for _ in range(count):
+            if (low := buffer[position]) < 0x80:
+                position += (low >> 1) + 1
+            elif (high := buffer[position + 1]) < 0x80:
+                # Two bytes: ((low & 0x7F) | high << 7) >> 1, and 2 for the varint itself.
+                position += (low >> 1) + (high << 6) - 62
+            else:
+                position = _after_long_length(buffer, position)
+            append(position)
+    except IndexError:
+        raise CorruptBatchError("a record reaches beyond its batch") from None
+    if position != end:
+        raise CorruptBatchError("the records do not fill their batch")
+    return found
+
+
+def _after_long_length(buffer: bytes | memoryview, position: int) -> int:
+    """Returns the end of a record whose length takes three bytes or more."""
+    length = shift = 0
+    while True:
+        byte = buffer[position]
+        position += 1
+        length |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80 or shift == 35:
+            return position + ((length & 0xFFFFFFFF) >> 1)
+
+
+def _record_ends_in_lockstep(
+    buffer: bytes | memoryview, starts: Sequence[int], ends: Sequence[int], counts: Sequence[int]
+) -> Int64s:
+    """Computes `record_ends` for many runs: step i finds the end of record i in each run.
+
+    Runs are sorted by falling record count, so that unfinished runs are always the first. When few
+    are left, for example because one batch has very many records, reads those one by one.
+    """
+    u8, pairs = _views(buffer)
+    record_counts = np.array(counts, dtype=np.int64)
+    order = np.argsort(-record_counts, kind="stable")
+    position = np.array(starts, dtype=np.int64)[order]
+    run_ends = np.array(ends, dtype=np.int64)[order]
+    first_record = (np.cumsum(record_counts) - record_counts)[order]
+    rising = record_counts[order][::-1]
+    # The number of runs with a record 0, 1, 2, …
+    steps = np.arange(int(rising[-1]))
+    going = len(starts) - np.searchsorted(rising, steps, side="right")
+    found = np.empty(int(record_counts.sum()), dtype=np.int64)
+    for step, left in enumerate(going.tolist()):
+        if left < _LEAST_RUNS:
+            for run in range(left):
+                count = int(rising[-1 - run]) - step
+                first, start, end = (int(of[run]) for of in (first_record, position, run_ends))
+                rest = _record_ends_of_run(buffer, start, end, count)
+                found[first + step : first + step + count] = rest
+                position[run] = end
+            break
+        here = position[:left]
+        try:
+            ahead = _RECORD_BYTES.take(pairs[here])
+        except IndexError:
+            raise CorruptBatchError("a record reaches beyond its batch") from None
+        if not ahead.all():
+            rows = np.flatnonzero(ahead == 0)
+            length, after = _varints_by_byte(u8, here[rows], _VARINT_BYTES)
+            # Clip a length that is negative or too large before adding it.
+            here[rows] = after + np.clip(length, 0, len(u8))
+        here += ahead
+        found[first_record[:left] + step] = here
+    if not np.array_equal(position, run_ends):
+        raise CorruptBatchError("the records do not fill their batch")
+    return found
+
+
+def header_ranges(
+    reader: FieldReader, counts: Int64s, ends: Int64s
+) -> tuple[ByteRanges, ByteRanges]:
+    """Reads keys and values of the next `counts` headers of each record, in the records' order.
+
+    Step i reads header i of every record that has one. When few records are left, for example
+    because one has very many headers, reads those header by header up to their `ends`. Raises
+    CorruptBatchError, without an offset, for a null key.
+    """
+    total = int(counts.sum())
+    headers = _Headers(total)
+    most = int(counts.max(initial=0))
+    first = np.cumsum(counts) - counts
+    if most * len(counts) == total and len(counts) >= _LEAST_ROWS:
+        for index in range(most):
+            headers.read(reader, slice(index, None, most))
+    else:
+        rows = np.flatnonzero(counts)
+        index = 0
+        while len(rows) >= _LEAST_ROWS:
+            some = FieldReader(reader.buffer, reader.position[rows])
+            headers.read(some, first[rows] + index)
+            reader.position[rows] = some.position
+            index += 1
+            rows = rows[counts[rows] > index]
+        for row in rows.tolist():
+            begin, end = int(reader.position[row]), int(ends[row])
+            targets = range(int(first[row]) + index, int(first[row] + counts[row]))
+            record = bytes(reader.buffer[begin:end])
+            reader.position[row] = headers.read_one_by_one(record, begin, targets)
+    return ByteRanges(headers.keys), ByteRanges(headers.values, headers.null)
+
+
+class _Headers:
+    """Collects the bounds of header keys and values."""
+
+    __slots__ = ("keys", "null", "values")
+
+    def __init__(self, total: int) -> None:
+        # int32 as in Arrow; the comparison of positions detects overflow.
+        self.keys: Int32s = np.empty((total, 2), dtype=np.int32)
+        self.values: Int32s = np.empty((total, 2), dtype=np.int32)
+        self.null: Bools | None = None
+
+    def read(self, reader: FieldReader, target: slice | Int64s) -> None:
+        """Reads one header of each record of the reader into the rows `target`."""
+        if isinstance(target, slice):
+            null_keys = reader.byte_strings(self.keys[target])
+            null = reader.byte_strings(self.values[target])
+        else:
+            bounds = np.empty((len(target), 2), dtype=np.int32)
+            null_keys = reader.byte_strings(bounds)
+            self.keys[target] = bounds
+            null = reader.byte_strings(bounds)
+            self.values[target] = bounds
+        if null_keys is not None:
+            raise CorruptBatchError("a header has no key")
+        if null is not None:
+            self._nulls()[target] = null
+
+    def read_one_by_one(self, record: bytes, begin: int, targets: range) -> int:
+        """Reads the headers in `record`, which starts at `begin`; returns their end."""
+        position = 0
+        for target in targets:
+            for bounds, least in ((self.keys, 0), (self.values, -1)):
+                try:
+                    raw, start = read_varint(record, position)
+                except (IndexError, ValueError):
+                    raise CorruptBatchError("a header is malformed") from None
+                length = zigzag(raw)
+                if not least <= length <= len(record) - start:
+                    raise CorruptBatchError("a header's length is wrong")
+                position = start + max(length, 0)
+                bounds[target] = begin + start, begin + position
+                if length < 0:
+                    self._nulls()[target] = True
+        return begin + position
+
+    def _nulls(self) -> Bools:
+        if self.null is None:
+            self.null = np.zeros(len(self.values), dtype=np.bool_)
+        return self.null

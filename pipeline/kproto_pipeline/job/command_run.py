@@ -1,0 +1,78 @@
+"""Runs a job of the command line: starts Spark, shows the progress line, prints the summary."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from .event_status import VALID
+from .increment_store import folder_name
+from .interrupts import INTERRUPTED
+from .job_run import run
+from .progress import bar_chart, summary
+from .progress_line import ProgressLine
+from .spark_session import run_spark_work, spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from .job_run import RunResult
+    from .settings import JobSettings
+
+__all__ = ["run_command"]
+
+
+def run_command(settings: JobSettings) -> int:
+    """Runs the job, and prints a summary; returns the exit code.
+
+    Raises:
+        KprotoError: as `run`.
+    """
+    began = time.monotonic()
+    stopped = threading.Event()
+    with spark_session("kproto-pipeline", settings.spark) as spark:
+        started = time.monotonic()
+        with ProgressLine(spark, settings.read_options) as line:
+            interrupted = False
+            result: RunResult | None = None
+            try:
+                result = run_spark_work(
+                    spark, lambda: run(spark, settings, listener=line, stopped=stopped), stopped.set
+                )
+            except KeyboardInterrupt:
+                if settings.mode != "stream":
+                    raise
+                interrupted = True
+            ran = time.monotonic()
+        if interrupted:
+            print("stopped", file=sys.stderr)
+        seconds = {"Spark started in": started - began, "the job took": ran - started}
+        print(*summary(line.progress.counts, line.progress.increments, seconds), sep="\n")
+        if result is not None and result.increments:
+            print(*run_spark_work(spark, lambda: _chart(spark, settings, result)), sep="\n")
+    return INTERRUPTED if interrupted else 0
+
+
+def _chart(spark: SparkSession, settings: JobSettings, result: RunResult) -> list[str]:
+    """Returns a chart of this run's valid events by type, if the output has those columns."""
+    output = settings.output
+    columns = output.columns or ("type", "status")
+    if not output.is_files or not {"type", "status"} <= set(columns) or not result.counts.valid:
+        return []
+    paths = [f"{output.path}/{folder_name(number)}" for number in result.increments]
+    rows = (
+        spark.read.format(output.format)
+        .options(**output.options)
+        .option("basePath", output.path)
+        .schema("type string, status string")
+        .load(paths)
+        .where(sf.col("status") == VALID)
+        .groupBy("type")
+        .count()
+        .collect()
+    )
+    return ["", *bar_chart("events by type", [(str(row[0]), row[1]) for row in rows])]

@@ -1,0 +1,353 @@
+"""Writes one increment: reads its ranges, sets the status of each event, stages, counts, publishes.
+
+Compares the counts of each step. Of earlier increments it uses the written events alone, to find
+duplicates.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import Observation
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from ..columns import EVENT_SCHEMA
+from ..spark.options.option_table import names_that_set
+from .errors import CountMismatchError
+from .event_status import DUPLICATE, INVALID, STATUSES, VALID, status_count, with_status
+from .job_cleanup import cleanup_on_failure
+from .manifest import JobCounts, Manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+
+    from .increment_plan import ReadPlan
+    from .increment_store import IncrementStore
+    from .output_files import OutputFiles
+    from .settings import JobSettings, Output
+
+__all__ = ["STEPS", "IncrementWriter", "pin_offset_ranges", "reconciled_counts"]
+
+#: The steps of an increment, in order; `on_step` is called after each.
+STEPS: Final = (
+    "planned",
+    "written aside",
+    "counted",
+    "dead letters written",
+    "manifest written",
+    "published",
+    "cleared",
+)
+
+#: The options that an increment replaces by its own, in lower case: the ranges to read.
+_REPLACED: Final = frozenset(
+    name.lower()
+    for name in names_that_set(
+        "selection",
+        "starting_offsets",
+        "ending_offsets",
+        "latest_without_match",
+        "cloud_events",
+        "fail_on_data_loss",
+    )
+)
+
+
+def pin_offset_ranges(source: Mapping[str, str], plan: ReadPlan) -> dict[str, str]:
+    """Returns options of the data source that read exactly the ranges of a plan.
+
+    `failOnDataLoss` is set: if records are lost between plan and read, the next plan decides
+    whether to continue, and reports the loss.
+    """
+    partitions: dict[str, list[int]] = {}
+    starts: dict[str, dict[str, int]] = {}
+    ends: dict[str, dict[str, int]] = {}
+    for each in plan.ranges:
+        if each.size:
+            partitions.setdefault(each.topic, []).append(each.partition)
+            starts.setdefault(each.topic, {})[str(each.partition)] = each.start
+            ends.setdefault(each.topic, {})[str(each.partition)] = each.end
+    options = {name: value for name, value in source.items() if name.lower() not in _REPLACED}
+    return {
+        **options,
+        "assign": json.dumps(partitions),
+        "startingOffsets": json.dumps(starts),
+        "endingOffsets": json.dumps(ends),
+        "cloudEvents": "true",
+        "failOnDataLoss": "true",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _ObservedCounts:
+    """The counts that Spark observed while it wrote an increment."""
+
+    by_status: dict[str, int]
+    read: int
+    timestamps: tuple[int, int] | None
+
+
+class IncrementWriter:
+    """Writes the increments of one output. `on_step` is called after each step, and may raise."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: JobSettings,
+        store: IncrementStore,
+        files: OutputFiles,
+        letters: tuple[IncrementStore, OutputFiles] | None,
+        run: str,
+        on_step: Callable[[str], object],
+    ) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._store = store
+        self._files = files
+        self._letters = letters
+        self._run = run
+        self._on_step = on_step
+
+    def write(self, number: int, plan: ReadPlan, check_topics: Callable[[], None]) -> Manifest:
+        """Reads the ranges of a plan, and publishes them as increment `number`.
+
+        `check_topics` raises if the topics are no longer those of the plan.
+
+        Raises:
+            CountMismatchError: the numbers of records read and rows written differ; nothing was
+                published.
+            OutputBusyError: another run published an increment of that number.
+        """
+        self._on_step("planned")
+        staging = self._store.staging(number)
+        letters = None if self._letters is None else self._letters[0].staging(number)
+
+        def undo() -> None:
+            self._files.delete(staging)
+            if letters is not None and self._letters is not None:
+                self._letters[1].delete(letters)
+            self._store.remove_staging()
+
+        with cleanup_on_failure(self._spark, undo):
+            counts, timestamps = self._write_staging(staging, letters, plan)
+            check_topics()
+            manifest = Manifest(
+                increment=number,
+                run=self._run,
+                ranges=plan.ranges,
+                counts=counts,
+                timestamps=timestamps,
+                losses=plan.losses,
+                dead_letters=letters if counts.invalid else None,
+            )
+            if manifest.dead_letters is not None and self._letters is not None:
+                self._letters[0].write_manifest(manifest.dead_letters, manifest)
+            self._store.publish(staging, manifest)
+        if manifest.dead_letters is not None and self._letters is not None:
+            self._letters[0].publish_once(manifest.dead_letters, manifest)
+            self._letters[0].remove_staging()
+        self._store.remove_staging()
+        self._on_step("cleared")
+        return manifest
+
+    def _write_staging(
+        self, staging: str, letters: str | None, plan: ReadPlan
+    ) -> tuple[JobCounts, tuple[int, int] | None]:
+        """Writes the staging folder; returns its counts, and the range of its record timestamps."""
+        files, output = self._files, self._settings.output
+        files.make_folder(staging)
+        if not plan.size:
+            return JobCounts(), None
+        events = (
+            self._spark.read.format("kproto")
+            .options(**pin_offset_ranges(self._settings.source, plan))
+            .load()
+        )
+        compared = self._recent_increments()
+        while True:
+            observed = self._write_events(events, staging, self._earlier_events(compared))
+            needed = self._increments_within_window(observed.timestamps)
+            if needed <= compared:
+                break
+            # Some records are older than the last increment's: compare with older increments, too.
+            compared |= needed
+            files.delete(staging)
+            files.make_folder(staging)
+        self._on_step("written aside")
+        counted = observed.by_status
+        if output.is_files:
+            counted = {
+                DUPLICATE: observed.by_status[DUPLICATE],
+                **self._count_by_status(files, staging, output),
+            }
+        if letters is not None:
+            counted[INVALID] = (
+                self._write_letters(events, letters) if observed.by_status[INVALID] else 0
+            )
+        counts = reconciled_counts({"read": observed.read, **observed.by_status}, counted)
+        self._on_step("counted")
+        return counts, observed.timestamps
+
+    def _write_events(
+        self, events: DataFrame, staging: str, earlier: DataFrame | None
+    ) -> _ObservedCounts:
+        """Sets the status of each event, and writes the events."""
+        output = self._settings.output
+        observed = Observation()
+        micros = sf.unix_micros("timestamp")
+        events_with_status = with_status(events, earlier, self._settings.window_s).observe(
+            observed,
+            sf.count(sf.lit(1)).alias("read"),
+            sf.min(micros).alias("least"),
+            sf.max(micros).alias("greatest"),
+            sf.count(sf.when(micros.isNull(), 1)).alias("timeless"),
+            *(status_count(s).alias(s) for s in STATUSES),
+        )
+        kept = events_with_status.where(sf.col("status") != DUPLICATE)
+        if self._letters is not None:
+            kept = kept.where(sf.col("status") != INVALID)
+        if output.columns:
+            kept = kept.select(*output.columns)
+        writer = kept.write.format(output.format).options(**output.options)
+        if output.partition_by:
+            writer = writer.partitionBy(*output.partition_by)
+        if output.is_files:
+            writer.mode("append").save(staging)
+        elif self._settings.mode != "once":
+            writer.mode("append").save(output.path)
+        else:
+            writer.mode("overwrite" if output.overwrite else "errorifexists").save(output.path)
+        counted: dict[str, Any] = observed.get
+        least, greatest = counted["least"], counted["greatest"]
+        return _ObservedCounts(
+            {status: counted[status] for status in STATUSES},
+            counted["read"],
+            # A record without a timestamp is compared with all increments.
+            None if least is None or counted["timeless"] else (least, greatest),
+        )
+
+    def _write_letters(self, events: DataFrame, letters: str) -> int:
+        """Writes invalid records to the dead letters' staging folder; returns their number."""
+        assert self._settings.dead_letters is not None
+        assert self._letters is not None
+        wanted = self._settings.dead_letters
+        observed = Observation()
+        broken = events.where(sf.col("error").isNotNull()).observe(
+            observed, sf.count(sf.lit(1)).alias("rows")
+        )
+        broken.write.format(wanted.format).mode("append").save(letters)
+        self._on_step("dead letters written")
+        return int(observed.get["rows"])
+
+    def _count_by_status(self, files: OutputFiles, path: str, output: Output) -> dict[str, int]:
+        """Counts the rows of the files, by status."""
+        if not files.holds_data(path):
+            return {}
+        counted = _output_reader(self._spark, output, "status").load(path)
+        grouped = counted.groupBy("status").count().collect()
+        return {row["status"]: row["count"] for row in grouped}
+
+    # Events of earlier increments
+
+    def _increments_within_window(self, timestamps: tuple[int, int] | None) -> set[int]:
+        """Returns the increments whose timestamps are within the window of this timestamp range."""
+        if not self._settings.window_s:
+            return set()
+        window = round(self._settings.window_s * 1_000_000)
+        return {
+            number
+            for number, manifest in self._store.manifests.items()
+            if manifest.counts.valid
+            and (
+                timestamps is None
+                or manifest.timestamps is None
+                or (
+                    manifest.timestamps[1] >= timestamps[0] - window
+                    and manifest.timestamps[0] <= timestamps[1] + window
+                )
+            )
+        }
+
+    def _recent_increments(self) -> set[int]:
+        """Returns the increments to compare with if records arrive in order of time."""
+        last = self._store.last
+        if last is None or last.timestamps is None:
+            return self._increments_within_window(None)
+        return self._increments_within_window((last.timestamps[0], 2**63))
+
+    def _earlier_events(self, numbers: Iterable[int]) -> DataFrame | None:
+        """Reads the valid events of these increments; of a table, all valid events."""
+        output = self._settings.output
+        columns = ("source", "id", "timestamp")
+        if not output.is_files:
+            if self._settings.mode == "once" or not self._settings.window_s:
+                return None
+            reader = self._spark.read.format(output.format).options(**output.options)
+            return self._table_events(reader, columns)
+        paths = [self._store.path(number) for number in sorted(numbers)]
+        if not paths:
+            return None
+        reader = _output_reader(self._spark, output, *columns, "status")
+        counted = reader.option("basePath", self._files.root).load(paths)
+        return counted.where(sf.col("status") == VALID).select(*columns)
+
+    def _table_events(self, reader: DataFrameReader, columns: tuple[str, ...]) -> DataFrame | None:
+        """Reads the valid events of a table; None if the table does not exist yet."""
+        try:
+            counted = reader.load(self._settings.output.path)
+            counted = counted.where(sf.col("status") == VALID).select(*columns)
+            counted.schema  # noqa: B018 - checks whether the table exists
+        except Exception:  # each format has its own error for a missing table
+            if self._store.last is not None and self._store.last.counts.written:
+                raise
+            return None
+        return counted
+
+
+def _output_reader(spark: SparkSession, output: Output, *wanted: str) -> DataFrameReader:
+    """Returns a reader of some columns of an output's files.
+
+    CSV columns go by position, so a CSV reader names all columns as they were written; Spark checks
+    a header against them.
+    """
+    known = from_arrow_schema(EVENT_SCHEMA).add("status", "string")
+    if output.format.lower() == "csv":
+        written = output.columns or known.names
+        inside = [name for name in written if name not in output.partition_by]
+        wanted = (*inside, *output.partition_by)
+    reader = spark.read.format(output.format).options(**output.options)
+    schema = StructType([known[name] for name in wanted])
+    return reader.option("enforceSchema", "false").schema(schema)
+
+
+def reconciled_counts(observed: Mapping[str, int], counted: Mapping[str, int]) -> JobCounts:
+    """Returns the counts, after checking that each record read has exactly one outcome.
+
+    Raises:
+        CountMismatchError: the counts differ; the message has them.
+    """
+    counts = JobCounts(
+        read=observed["read"],
+        valid=observed[VALID],
+        invalid=observed[INVALID],
+        duplicates=observed[DUPLICATE],
+        written=counted.get(VALID, 0) + counted.get(INVALID, 0),
+    )
+    agree = (
+        counts.read == counts.valid + counts.invalid + counts.duplicates
+        and counts.valid == counted.get(VALID, 0)
+        and counts.invalid == counted.get(INVALID, 0)
+    )
+    if not agree:
+        written = {name: counted.get(name, 0) for name in (VALID, INVALID)}
+        raise CountMismatchError(
+            f"{counts.read} records were read and judged {counts.valid} valid, {counts.invalid} "
+            f"invalid, {counts.duplicates} duplicate, but {written} were written"
+        )
+    return counts

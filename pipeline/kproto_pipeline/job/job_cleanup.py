@@ -1,0 +1,77 @@
+"""Cancels the Spark jobs of a failed block, waits for their tasks, and cleans up.
+
+A tag identifies the jobs. A failed or cancelled job ends before its tasks: some may still write.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from contextlib import contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+__all__ = ["cleanup_on_failure"]
+
+logger = logging.getLogger("kproto.pipeline")
+
+#: How long cancelled tasks may take to end, in seconds; Spark kills Python workers after two.
+_CANCEL_TIMEOUT_S: Final = 60.0
+
+
+@contextmanager
+def cleanup_on_failure(spark: SparkSession, undo: Callable[[], None]) -> Iterator[None]:
+    """If the block fails, cancels its jobs, waits for their tasks, and calls `undo`.
+
+    Runs the cleanup in a thread of its own: after an interrupt, this thread's connection to Java
+    may still wait for a response.
+    """
+    tag = f"kproto-{uuid.uuid4().hex}"
+
+    def cleanup() -> None:
+        try:
+            _cancel_jobs(spark, tag)
+            undo()
+        except Exception as error:  # noqa: BLE001 - the error of the block is the one to raise
+            logger.warning("files of the failed job could not be removed: %s", error)
+
+    context = spark.sparkContext
+    context.addJobTag(tag)
+    try:
+        yield
+    except BaseException as fault:
+        thread = Thread(target=cleanup, name="kproto-cleanup")
+        thread.start()
+        thread.join()
+        if isinstance(fault, Exception):
+            context.removeJobTag(tag)
+        raise
+    context.removeJobTag(tag)
+
+
+def _cancel_jobs(spark: SparkSession, tag: str) -> None:
+    """Cancels the jobs with a tag, and waits until none of their tasks runs."""
+    context = spark.sparkContext
+    context.cancelJobsWithTag(tag)
+    deadline = time.monotonic() + _CANCEL_TIMEOUT_S
+    while _running_tasks(context, tag) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _running_tasks(context: SparkContext, tag: str) -> int:
+    """Returns the number of running tasks of the jobs with a tag, of ended jobs too."""
+    tracker = context.statusTracker()
+    tasks = 0
+    for number in context._jsc.sc().statusTracker().getJobIdsForTag(tag):
+        job = tracker.getJobInfo(number)
+        for stage in job.stageIds if job is not None else ():
+            info = tracker.getStageInfo(stage)
+            tasks += 0 if info is None else info.numActiveTasks
+    return tasks

@@ -1,0 +1,123 @@
+"""The manifest of an increment: the offsets that it read, its counts, its timestamps.
+
+Defines the file `_kproto.json` in the folder of each increment, version 1, which readers of the
+folder skip. Works on plain data: writes no file and knows no Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kproto.wire.errors import ConfigurationError
+from kproto.wire.uuid import Uuid
+
+from ..spark.planning.offset_ranges import OffsetRange
+from .errors import OutputDamagedError
+
+if TYPE_CHECKING:
+    from kproto.client import TopicPartition
+
+__all__ = ["MANIFEST", "JobCounts", "Manifest"]
+
+#: The name of the file; Spark and pyarrow skip files that begin with an underscore.
+MANIFEST: Final = "_kproto.json"
+
+_VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class JobCounts:
+    """Rows at each stage of the job. `written` counts the valid and invalid rows in the files."""
+
+    read: int = 0
+    valid: int = 0
+    invalid: int = 0
+    duplicates: int = 0
+    written: int = 0
+
+    def __add__(self, other: JobCounts) -> JobCounts:
+        return JobCounts(
+            self.read + other.read,
+            self.valid + other.valid,
+            self.invalid + other.invalid,
+            self.duplicates + other.duplicates,
+            self.written + other.written,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The manifest of one increment.
+
+    `timestamps` are the least and the greatest record timestamp, in microseconds since 1970; None
+    if a record has none. `dead_letters` is the staging folder of the dead letters, if they have a
+    folder of their own: they are published after this increment.
+    """
+
+    increment: int
+    run: str
+    ranges: tuple[OffsetRange, ...]
+    counts: JobCounts
+    timestamps: tuple[int, int] | None = None
+    losses: tuple[str, ...] = ()
+    dead_letters: str | None = None
+
+    def ends(self) -> dict[TopicPartition, tuple[int, Uuid]]:
+        """Returns the positions at which the next increment starts."""
+        return {(each.topic, each.partition): (each.end, each.topic_id) for each in self.ranges}
+
+    def to_json(self) -> str:
+        """Returns the text of the file."""
+        topics: dict[str, dict[str, Any]] = {}
+        for each in self.ranges:
+            topic = topics.setdefault(each.topic, {"id": str(each.topic_id), "offsets": {}})
+            topic["offsets"][str(each.partition)] = [each.start, each.end]
+        counts = {name: getattr(self.counts, name) for name in JobCounts.__slots__}
+        content = {
+            "kproto_pipeline": _VERSION,
+            "increment": self.increment,
+            "run": self.run,
+            "counts": counts,
+            "timestamps": self.timestamps,
+            "losses": self.losses,
+            "dead_letters": self.dead_letters,
+            "topics": topics,
+        }
+        return json.dumps(content, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, *, place: str) -> Manifest:
+        """Parses the text of `to_json`; `place` is the file's path, for errors.
+
+        Raises:
+            OutputDamagedError: the text is no manifest of this version.
+        """
+        try:
+            found = json.loads(text)
+            version = found["kproto_pipeline"]
+            if version != _VERSION:
+                raise OutputDamagedError(
+                    f"{place} is of version {version}, and this release knows only {_VERSION}; "
+                    "continue with the release that wrote it, or a later one"
+                )
+            return cls(
+                increment=int(found["increment"]),
+                run=str(found["run"]),
+                ranges=tuple(
+                    OffsetRange(name, int(partition), int(start), int(end), Uuid.parse(topic["id"]))
+                    for name, topic in found["topics"].items()
+                    for partition, (start, end) in topic["offsets"].items()
+                ),
+                counts=JobCounts(**found["counts"]),
+                timestamps=None if found["timestamps"] is None else _pair(*found["timestamps"]),
+                losses=tuple(found["losses"]),
+                dead_letters=found["dead_letters"],
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, ConfigurationError) as error:
+            raise OutputDamagedError(f"{place} is no manifest of an increment: {error!r}") from None
+
+
+def _pair(least: int, greatest: int) -> tuple[int, int]:
+    return int(least), int(greatest)

@@ -1,0 +1,25 @@
+"""Renders the table of options as Markdown, for the documentation.
+
+python -c "from kproto_pipeline.spark.options.option_docs import markdown_table, Use
+print(markdown_table(Use.BATCH | Use.STREAM))"
+"""
+
+from __future__ import annotations
+
+from .option_table import OPTIONS, Use
+
+__all__ = ["Use", "markdown_table"]
+
+
+def markdown_table(uses: Use) -> str:
+    """Returns a Markdown table of the options of these uses: name, type, default, meaning."""
+    lines = ["| option | type | default | meaning |", "|---|---|---|---|"]
+    for option in OPTIONS:
+        if option.uses & uses:
+            default = "–" if option.default is None else f"`{option.default}`"
+            only = "; of a stream" if option.uses & uses == Use.STREAM else ""
+            only = "; of a batch" if option.uses & uses == Use.BATCH else only
+            lines.append(
+                f"| `{option.name}` | {option.type} | {default} | {option.meaning}{only} |"
+            )
+    return "\n".join(lines) + "\n"

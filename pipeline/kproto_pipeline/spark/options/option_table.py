@@ -1,0 +1,424 @@
+"""The options of the data source: one table of them, and the typed options parsed by it.
+
+`OPTIONS` has each option once for each use: its name, type, default and meaning, and the field that
+it sets. Reads, streams, the sink and the documentation take them from there. Names and meanings are
+those of Spark's JVM connector for Kafka, so that a job moves over when `format("kafka")` becomes
+`format("kproto")`; `bufferBytes`, `cloudEvents` and `commitOffsets` are kproto's own. All other
+options that begin with `kafka.` are properties of the client.
+
+Knows nothing of Spark and opens nothing. An error names the option, never the value of a secret.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Flag, auto
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from kproto.schema.unknown_names import nearest
+
+from .client_options import PREFIX, ClientOptions, client_options
+from .errors import OptionError
+from .offset_spec import LATEST, OffsetSpec, check_no_sentinel, parse_offset_spec
+from .option_values import (
+    Parser,
+    parse_boolean,
+    parse_duration_ms,
+    parse_int32,
+    parse_positive,
+    parse_text,
+    parse_whole_number,
+    word_parser,
+)
+from .timestamp_spec import TimestampSpec, parse_timestamp, parse_timestamps
+from .topic_selection import (
+    TopicSelection,
+    parse_assign,
+    parse_subscribe,
+    parse_subscribe_pattern,
+)
+
+__all__ = [
+    "OPTIONS",
+    "REFUSED",
+    "EventMode",
+    "OffsetRangeLimit",
+    "Option",
+    "ReadOptions",
+    "Use",
+    "WriteOptions",
+    "names_that_set",
+    "parse_any_read",
+    "parse_read_options",
+    "parse_write_options",
+]
+
+logger = logging.getLogger("kproto.pipeline")
+
+#: Where a read starts or ends: at offsets, or at timestamps.
+OffsetRangeLimit: TypeAlias = "OffsetSpec | TimestampSpec"
+
+#: The content mode of CloudEvents in records.
+EventMode: TypeAlias = Literal["binary", "structured"]
+
+
+class Use(Flag):
+    """What an option is given to."""
+
+    BATCH = auto()
+    STREAM = auto()
+    SINK = auto()
+
+
+READ: Final = Use.BATCH | Use.STREAM
+
+_NAME: Final = {Use.BATCH: "a batch read", Use.STREAM: "a stream read", Use.SINK: "a write"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """The typed options of a batch read or a stream. Durations are in ms, sizes in bytes."""
+
+    #: The parsed values of the options that were given, by name; all others have their defaults.
+    given: Mapping[str, Any]
+    client: ClientOptions
+    selection: TopicSelection
+    starting_offsets: OffsetRangeLimit
+    ending_offsets: OffsetRangeLimit
+    #: A starting timestamp that no record has reached means the end of the log, not an error.
+    latest_without_match: bool
+    include_headers: bool
+    cloud_events: bool
+    fail_on_data_loss: bool
+    min_partitions: int | None
+    max_records_per_partition: int | None
+    read_committed: bool
+    max_offsets_per_trigger: int | None
+    min_offsets_per_trigger: int | None
+    max_trigger_delay_ms: int
+    group_id: str | None
+    group_id_prefix: str | None
+    commit_offsets: bool
+    max_partition_fetch_bytes: int
+    fetch_max_wait_ms: int
+    buffer_bytes: int
+
+    def for_batch(self) -> ReadOptions:
+        """Returns the options of a batch read, and warns of those without effect there.
+
+        Raises:
+            OptionError: an option has no meaning in a batch read, or two contradict each other.
+        """
+        self._check_use(Use.BATCH)
+        if "startingOffsets" in self.given:
+            check_no_sentinel("option startingOffsets", self.given["startingOffsets"], "latest")
+        self._check_together()
+        return self
+
+    def for_stream(self) -> ReadOptions:
+        """Returns the options of a stream, which starts at the latest offsets by default.
+
+        Raises:
+            OptionError: an option has no meaning in a stream, or two contradict each other.
+        """
+        self._check_use(Use.STREAM)
+        self._check_together()
+        if names_that_set("starting_offsets").isdisjoint(self.given):
+            return replace(self, starting_offsets=LATEST)
+        return self
+
+    def _check_use(self, use: Use) -> None:
+        for option in OPTIONS:
+            if option.name in self.given and option.uses & READ:
+                if use not in option.uses:
+                    raise OptionError(
+                        f"option {option.name} has no meaning in {_NAME[use]}; leave it out"
+                    )
+                if use in option.no_effect:
+                    logger.warning("option %s has no effect in %s", option.name, _NAME[use])
+
+    def _check_together(self) -> None:
+        least, most = self.min_offsets_per_trigger, self.max_offsets_per_trigger
+        if least is not None and most is not None and least > most:
+            raise OptionError(
+                f"option minOffsetsPerTrigger is {least}, and maxOffsetsPerTrigger {most}: the "
+                "least may not be above the most"
+            )
+        if self.commit_offsets and self.group_id is None:
+            raise OptionError(
+                "option commitOffsets needs kafka.group.id: the group whose offsets follow the "
+                "batches"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """The typed options of a write. `topic` is that of all rows, before the column `topic`.
+
+    With `cloud_events` the rows are events, written in that content mode.
+    """
+
+    client: ClientOptions
+    topic: str | None
+    cloud_events: EventMode | None
+    #: Uncompressed bytes of a batch. Brokers refuse a batch over 1,048,588 bytes by default.
+    batch_bytes: int
+
+
+def _parse_offsets(name: str, text: str) -> OffsetSpec:
+    return parse_offset_spec(f"option {name}", text)
+
+
+def _parse_ending_offsets(name: str, text: str) -> OffsetSpec:
+    return parse_offset_spec(f"option {name}", text, refused="earliest")
+
+
+#: The most requests in flight to one broker: a broker remembers no more batches of a producer, and
+#: with more the client would give up idempotence (KIP-98).
+_MAX_IN_FLIGHT: Final = 5
+
+
+def _parse_in_flight(name: str, text: str) -> int:
+    found = parse_whole_number(name, text, 1, 2**31 - 1)
+    if found > _MAX_IN_FLIGHT:
+        raise OptionError(
+            f"option {name} is {text!r}; it must be 1 to {_MAX_IN_FLIGHT}, as the sink is "
+            "idempotent, and brokers remember no more batches of a producer"
+        )
+    return found
+
+
+class Option(NamedTuple):
+    """One row of the table.
+
+    `field` is what it sets (None: nothing, as the option has no effect or only the client takes
+    it); `no_effect` has the uses that take it without effect; a `to_client` option is a property
+    of the client, too. Options with one field stand in order of precedence.
+    """
+
+    name: str
+    type: str
+    default: str | None
+    uses: Use
+    field: str | None
+    parse: Parser | None
+    meaning: str
+    no_effect: Use = Use(0)
+    to_client: bool = False
+
+
+_SELECT: Final = "what to read; give exactly one of subscribe, assign, subscribePattern"
+_NO_EFFECT: Final = "taken without effect: the client retries up to kafka.delivery.timeout.ms"
+
+#: Every option that is more than a property of the client.
+OPTIONS: Final[tuple[Option, ...]] = (
+    Option("kafka.bootstrap.servers", "addresses", None, READ | Use.SINK, None, None,
+           "the brokers to connect to first: host:port, with commas between", to_client=True),
+    Option("subscribe", "topic names", None, READ, "selection", parse_subscribe, _SELECT),
+    Option("assign", "JSON", None, READ, "selection", parse_assign, _SELECT),
+    Option("subscribePattern", "regular expression", None, READ, "selection",
+           parse_subscribe_pattern, _SELECT),
+    Option("startingTimestamp", "ms", None, READ, "starting_offsets", parse_timestamp,
+           "each partition starts at its first record of this timestamp or later"),
+    Option("startingOffsetsByTimestamp", "JSON", None, READ, "starting_offsets", parse_timestamps,
+           "the same, with a timestamp for each partition"),
+    Option("startingOffsets", "earliest, latest or JSON", "earliest", READ, "starting_offsets",
+           _parse_offsets, "the first offsets to read; a stream may start at latest, its default"),
+    Option("startingOffsetsByTimestampStrategy", "error or latest", "error", READ,
+           "latest_without_match", word_parser({"error": False, "latest": True}),
+           "what a starting timestamp means that no record has reached"),
+    Option("endingTimestamp", "ms", None, Use.BATCH, "ending_offsets", parse_timestamp,
+           "each partition ends before its first record of this timestamp or later"),
+    Option("endingOffsetsByTimestamp", "JSON", None, Use.BATCH, "ending_offsets", parse_timestamps,
+           "the same, with a timestamp for each partition"),
+    Option("endingOffsets", "latest or JSON", "latest", Use.BATCH, "ending_offsets",
+           _parse_ending_offsets, "the offsets before which a batch ends"),
+    Option("includeHeaders", "boolean", "false", READ, "include_headers", parse_boolean,
+           "adds the column headers; with cloudEvents, fills it in every row"),
+    Option("failOnDataLoss", "boolean", "true", READ, "fail_on_data_loss", parse_boolean,
+           "fails when offsets are no longer in the log, or a topic was deleted or recreated"),
+    Option("minPartitions", "int", None, READ, "min_partitions", parse_int32,
+           "the least number of tasks; offset ranges are split evenly"),
+    Option("maxRecordsPerPartition", "long", None, READ, "max_records_per_partition",
+           parse_positive, "the most offsets of one task"),
+    Option("maxOffsetsPerTrigger", "long", None, READ, "max_offsets_per_trigger", parse_positive,
+           "the most offsets of a micro-batch", no_effect=Use.BATCH),
+    Option("minOffsetsPerTrigger", "long", None, READ, "min_offsets_per_trigger", parse_positive,
+           "a micro-batch waits for this many offsets", no_effect=Use.BATCH),
+    Option("maxTriggerDelay", "duration", "15m", READ, "max_trigger_delay_ms", parse_duration_ms,
+           "the longest wait for minOffsetsPerTrigger", no_effect=Use.BATCH),
+    Option("groupIdPrefix", "string", None, READ, "group_id_prefix", parse_text,
+           "taken; a read joins no group"),
+    Option("kafka.group.id", "string", None, READ, "group_id", parse_text,
+           "the group that commitOffsets commits for; a read joins no group"),
+    Option("commitOffsets", "boolean", "false", Use.STREAM, "commit_offsets", parse_boolean,
+           "commits the offsets of finished micro-batches for kafka.group.id"),
+    Option("kafka.isolation.level", "read_committed or read_uncommitted", "read_uncommitted", READ,
+           "read_committed", word_parser({"read_committed": True, "read_uncommitted": False}),
+           "read_committed leaves out aborted transactions and ends at the last stable offset"),
+    Option("kafka.max.partition.fetch.bytes", "int", str(8 << 20), READ,
+           "max_partition_fetch_bytes", parse_int32, "the most bytes of one fetch response"),
+    Option("kafka.fetch.message.max.bytes", "int", None, READ, "max_partition_fetch_bytes",
+           parse_int32, "librdkafka's name of kafka.max.partition.fetch.bytes"),
+    Option("kafka.fetch.max.wait.ms", "int", "500", READ, "fetch_max_wait_ms", parse_int32,
+           "how long a broker may wait for records before it answers a fetch"),
+    Option("kafka.fetch.wait.max.ms", "int", None, READ, "fetch_max_wait_ms", parse_int32,
+           "librdkafka's name of kafka.fetch.max.wait.ms"),
+    Option("bufferBytes", "int", str(32 << 20), READ, "buffer_bytes", parse_int32,
+           "the most fetched bytes that wait for Spark in each task before fetching pauses"),
+    Option("cloudEvents", "boolean", "false", READ, "cloud_events", parse_boolean,
+           "reads the columns of CloudEvents in place of the record's"),
+    Option("kafkaConsumer.pollTimeoutMs", "ms", None, READ, None, None, _NO_EFFECT),
+    Option("fetchOffset.numRetries", "int", None, READ, None, None, _NO_EFFECT),
+    Option("fetchOffset.retryIntervalMs", "ms", None, READ, None, None, _NO_EFFECT),
+    Option("topic", "topic name", None, Use.SINK, "topic", parse_text,
+           "the topic of all rows, before their column topic"),
+    Option("cloudEvents", "false, true, binary or structured", "false", Use.SINK, "cloud_events",
+           word_parser({"false": None, "true": "binary", "binary": "binary",
+                        "structured": "structured"}, ", "),
+           "writes rows as CloudEvents in this content mode; true is binary"),
+    Option("kafka.batch.size", "int", "1000000", Use.SINK, "batch_bytes", parse_int32,
+           "uncompressed bytes of a batch; a larger row is a batch of its own", to_client=True),
+    Option("kafka.max.in.flight.requests.per.connection", "1 to 5", None, Use.SINK, None,
+           _parse_in_flight, "the most requests in flight to one broker", to_client=True),
+    Option("kafka.max.in.flight", "1 to 5", None, Use.SINK, None, _parse_in_flight,
+           "librdkafka's name of kafka.max.in.flight.requests.per.connection", to_client=True),
+)  # fmt: skip
+
+_NO_INTERCEPTOR: Final = "nothing may change records on their way"
+
+#: Properties that would change what is read or written, and what to do instead. The JVM connector
+#: refuses them, too.
+REFUSED: Final[Mapping[Use, Mapping[str, str]]] = {
+    READ: {
+        "kafka.auto.offset.reset": "say where to begin with startingOffsets",
+        "kafka.enable.auto.commit": "offsets stand in Spark's checkpoint; see commitOffsets",
+        "kafka.interceptor.classes": _NO_INTERCEPTOR,
+        "kafka.key.deserializer": "keys come as bytes; cast the column",
+        "kafka.value.deserializer": "values come as bytes; cast the column",
+    },
+    Use.SINK: {
+        "kafka.key.serializer": "keys go out as the bytes of the column",
+        "kafka.value.serializer": "values go out as the bytes of the column",
+        "kafka.interceptor.classes": _NO_INTERCEPTOR,
+        "kafka.transactional.id": "transactions are not taken; the sink writes at least once",
+        "kafka.enable.idempotence": "the sink is idempotent in any case",
+    },
+}
+
+#: Spark's own options, which it passes to the sink as well; in lower case.
+_OF_SPARK: Final = frozenset({"checkpointlocation", "path", "queryname"})
+
+_SELECTIONS: Final = tuple(option.name for option in OPTIONS if option.field == "selection")
+
+
+def names_that_set(*fields: str) -> frozenset[str]:
+    """Returns the names of the options that set one of these fields."""
+    return frozenset(option.name for option in OPTIONS if option.field in fields)
+
+
+def parse_read_options(text: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
+    """Parses the options of a batch read, or of a stream.
+
+    Raises:
+        OptionError: as `parse_any_read`, and `ReadOptions.for_batch` or `for_stream`.
+    """
+    options = parse_any_read(text)
+    return options.for_stream() if streaming else options.for_batch()
+
+
+def parse_any_read(text: Mapping[str, str]) -> ReadOptions:
+    """Parses the options of a read, of which it is not known yet whether it is a stream.
+
+    Spark asks for columns before it says so; `for_batch` and `for_stream` check the rest. Names are
+    taken in any case, as Spark passes them.
+
+    Raises:
+        OptionError: an option is unknown, missing or wrong; it names the first.
+    """
+    given, properties = _names(text, READ)
+    chosen = [name for name in _SELECTIONS if name in given]
+    if len(chosen) != 1:
+        raise OptionError(
+            f"exactly one of the options {', '.join(_SELECTIONS)} says what to read; "
+            f"given: {', '.join(chosen) or 'none'}"
+        )
+    parsed = _parsed(given, READ)
+    client = client_options(properties)
+    return ReadOptions(given=parsed, client=client, **_fields(parsed, READ))
+
+
+def parse_write_options(text: Mapping[str, str]) -> WriteOptions:
+    """Parses the options of a write; names are taken in any case, as Spark passes them.
+
+    Raises:
+        OptionError: an option is unknown, missing or wrong; it names the first.
+    """
+    text = {name: value for name, value in text.items() if name.lower() not in _OF_SPARK}
+    given, properties = _names(text, Use.SINK)
+    fields = _fields(_parsed(given, Use.SINK), Use.SINK)
+    return WriteOptions(client=client_options(properties), **fields)
+
+
+def _names(text: Mapping[str, str], uses: Use) -> tuple[dict[str, str], dict[str, str]]:
+    """Returns the given options by the table's names, and the properties of the client.
+
+    Raises:
+        OptionError: an option is unknown or refused.
+    """
+    known = {option.name.lower(): option for option in _rows(uses)}
+    refused = {name.lower(): (name, why) for name, why in REFUSED[uses].items()}
+    given: dict[str, str] = {}
+    properties: dict[str, str] = {}
+    for key, value in text.items():
+        name = key.lower()
+        option = known.get(name)
+        if name in refused:
+            raise OptionError("option {} is not taken: {}".format(*refused[name]))
+        if option is None and not name.startswith(PREFIX):
+            raise _unknown(key, uses)
+        if option is None or option.to_client:
+            properties[name.removeprefix(PREFIX)] = value
+        if option is not None:
+            given[option.name] = value
+    return given, properties
+
+
+def _rows(uses: Use) -> Iterable[Option]:
+    return (option for option in OPTIONS if option.uses & uses)
+
+
+def _unknown(key: str, uses: Use) -> OptionError:
+    known = [option.name for option in _rows(uses)]
+    near = ", ".join(nearest(key, known))
+    hint = f"the nearest: {near}" if near else f"it knows {', '.join(known)}"
+    where = " as an option of a write" if uses is Use.SINK else ""
+    return OptionError(
+        f"option {key} is not known to kproto{where}; {hint}, and kafka.* of a client"
+    )
+
+
+def _parsed(given: Mapping[str, str], uses: Use) -> dict[str, Any]:
+    """Parses the given options, by name. Raises OptionError."""
+    return {
+        option.name: None if option.parse is None else option.parse(option.name, given[option.name])
+        for option in _rows(uses)
+        if option.name in given
+    }
+
+
+def _fields(parsed: Mapping[str, Any], uses: Use) -> dict[str, Any]:
+    """Returns the value of each field: the first option given that sets it, or the default."""
+    fields: dict[str, Any] = {}
+    for option in _rows(uses):
+        if option.field is not None and option.name in parsed:
+            fields.setdefault(option.field, parsed[option.name])
+    defaults = {
+        option.field: option.parse(option.name, option.default)
+        for option in _rows(uses)
+        if option.field is not None and option.parse is not None and option.default is not None
+    }
+    nothing = dict.fromkeys(option.field for option in _rows(uses) if option.field is not None)
+    return {**nothing, **defaults, **fields}

@@ -1,0 +1,52 @@
+"""Parses the timestamp options: `startingTimestamp`, `startingOffsetsByTimestamp`, and the ends'.
+
+The text is that of Spark's JVM connector. Works on plain data: knows neither Spark nor sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from .errors import OptionError
+from .offset_spec import parse_partitions
+from .option_values import parse_whole_number
+
+if TYPE_CHECKING:
+    from kproto.client import TopicPartition
+
+__all__ = ["TimestampSpec", "parse_timestamp", "parse_timestamps"]
+
+_WANTED: Final = 'JSON such as {"topic": {"0": 1700000000000}}, in milliseconds'
+
+_MAX_INT64: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampSpec:
+    """The first offset whose record has this timestamp (ms since 1970) or a later one.
+
+    `timestamps` is one for all partitions, or one for each; errors name `option`.
+    """
+
+    option: str
+    timestamps: int | Mapping[TopicPartition, int]
+
+
+def parse_timestamp(name: str, text: str) -> TimestampSpec:
+    """Parses one timestamp in ms for all partitions. Raises OptionError."""
+    return TimestampSpec(name, parse_whole_number(name, text, 0, _MAX_INT64))
+
+
+def parse_timestamps(name: str, text: str) -> TimestampSpec:
+    """Parses a timestamp in ms for each partition. Raises OptionError."""
+    timestamps: dict[TopicPartition, int] = {}
+    for part, value in parse_partitions(f"option {name}", text, wanted=_WANTED).items():
+        if type(value) is not int or not 0 <= value <= _MAX_INT64:
+            raise OptionError(
+                f"option {name}: {part[0]}-{part[1]} has {value!r}; a time is a whole number of "
+                "milliseconds from 0 on"
+            )
+        timestamps[part] = value
+    return TimestampSpec(name, timestamps)

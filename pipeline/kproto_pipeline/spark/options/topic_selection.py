@@ -1,0 +1,59 @@
+"""Parses `subscribe`, `assign` and `subscribePattern` into the topics or partitions to read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .errors import OptionError
+from .option_json import read_json_object
+
+if TYPE_CHECKING:
+    from kproto.client import TopicPartition
+
+__all__ = ["TopicSelection", "parse_assign", "parse_subscribe", "parse_subscribe_pattern"]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSelection:
+    """Topics by name, single partitions, or topics by pattern; exactly one of the three is set."""
+
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+    pattern: str | None = None
+
+
+def parse_subscribe(name: str, text: str) -> TopicSelection:
+    """Parses topic names with commas between them. Raises OptionError."""
+    topics = tuple(dict.fromkeys(topic.strip() for topic in text.split(",")))
+    if not all(topics):
+        raise OptionError(f"option {name} is {text!r}; it must be topic names with commas between")
+    return TopicSelection(topics=topics)
+
+
+def parse_assign(name: str, text: str) -> TopicSelection:
+    """Parses JSON such as `{"topic": [0, 1]}`. Raises OptionError."""
+    wanted = 'JSON such as {"topic": [0, 1]}'
+    wrong = OptionError(f"option {name} is {text!r}; it must be {wanted}")
+    parsed = read_json_object(f"option {name}", text, wanted=wanted)
+    if not parsed:
+        raise wrong
+    partitions: list[TopicPartition] = []
+    for topic, numbers in parsed.items():
+        if not isinstance(numbers, list) or not numbers:
+            raise wrong
+        for number in numbers:
+            if type(number) is not int or number < 0:
+                raise wrong
+            partitions.append((topic, number))
+    return TopicSelection(partitions=tuple(dict.fromkeys(partitions)))
+
+
+def parse_subscribe_pattern(name: str, text: str) -> TopicSelection:
+    """Parses a regular expression. Raises OptionError."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise OptionError(f"option {name}: {text!r} is no regular expression: {error}") from None
+    return TopicSelection(pattern=text)

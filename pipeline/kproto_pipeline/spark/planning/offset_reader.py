@@ -1,0 +1,257 @@
+"""Resolves the options of a read against the cluster: partitions, log offsets, offset ranges.
+
+Sends the requests (Metadata, ListOffsets); `offset_spec` and `offset_ranges` decide on plain data.
+Knows nothing of Spark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from kproto.protocol.error_codes import code_of
+from kproto.wire.errors import BrokerResponseError
+
+from ..options.errors import OptionError
+from ..options.offset_spec import check_partitions_named, resolve_offsets
+from ..options.timestamp_spec import TimestampSpec
+from .offset_ranges import DataLossError, LogOffsets, plan_ranges, split_ranges
+from .range_filter import ALL
+
+if TYPE_CHECKING:
+    from kproto.client import Client, TopicPartition
+    from kproto.wire.uuid import Uuid
+
+    from ..options.option_table import ReadOptions
+    from ..options.topic_selection import TopicSelection
+    from .offset_ranges import OffsetRange
+    from .range_filter import RangeFilter
+
+__all__ = [
+    "batch_offsets",
+    "check_selection_exists",
+    "list_log_offsets",
+    "plan_batch",
+    "starting_offsets",
+]
+
+#: The most attempts to list offsets while topics are recreated or partitions added meanwhile.
+_MAX_ATTEMPTS: Final = 5
+
+_UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
+
+#: ListOffsets by timestamp returns this if no record has the timestamp or a later one.
+_NO_OFFSET: Final = -1
+
+
+async def list_log_offsets(
+    client: Client, options: ReadOptions, *, skip_missing: bool = False, await_topics: bool = True
+) -> LogOffsets:
+    """Lists the earliest and latest offsets of the selected partitions.
+
+    With `skip_missing`, leaves out topics and partitions that do not exist; with `await_topics`,
+    waits first for a new topic to appear in metadata. With `read_committed` the latest offset is
+    the last stable offset.
+
+    Raises:
+        OptionError: a topic has no such partition.
+        BrokerResponseError: the cluster has no such topic.
+        KprotoError: any error of the client.
+    """
+    parts = await _selected_partitions(client, options, skip_missing, await_topics)
+    for _ in range(_MAX_ATTEMPTS):
+        earliest, latest = await asyncio.gather(
+            client.list_offsets(dict.fromkeys(parts, "earliest")),
+            client.list_offsets(
+                dict.fromkeys(parts, "latest"), read_committed=options.read_committed
+            ),
+        )
+        # ListOffsets goes by name: the offsets are of this topic id if it is the same afterwards.
+        again = await _selected_partitions(client, options, skip_missing, await_topics=False)
+        if again == parts:
+            break
+        parts = again
+    else:
+        raise DataLossError(
+            f"topics and partitions changed {_MAX_ATTEMPTS} times while their offsets were listed"
+        )
+    return LogOffsets(parts, earliest, latest)
+
+
+def check_selection_exists(selection: TopicSelection, now: LogOffsets) -> None:
+    """Raises OptionError if the cluster lacks a selected topic or partition."""
+    topics = {topic for topic, _ in now.topic_ids}
+    missing = [topic for topic in selection.topics if topic not in topics]
+    missing += [f"{t}-{p}" for t, p in selection.partitions if (t, p) not in now.topic_ids]
+    if missing:
+        option = "subscribe" if selection.topics else "assign"
+        raise OptionError(f"option {option}: the cluster has no {', '.join(missing)}")
+
+
+async def starting_offsets(
+    client: Client, options: ReadOptions, now: LogOffsets
+) -> dict[TopicPartition, int]:
+    """Returns the starting offset of each partition.
+
+    Raises:
+        OptionError: the options do not name exactly the partitions that are read, or no record has
+            reached a starting timestamp, unless `latest_without_match`.
+    """
+    wanted = options.starting_offsets
+    if not isinstance(wanted, TimestampSpec):
+        parts = now.topic_ids
+        return resolve_offsets("startingOffsets", wanted, parts, now.earliest, now.latest)
+    found = await _offsets_by_timestamp(client, options, wanted, now)
+    late = sorted(part for part, offset in found.items() if offset == _NO_OFFSET)
+    if late and not options.latest_without_match:
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in late[:10])
+        raise OptionError(
+            f"option {wanted.option}: no record is that late in {names}"
+            f"{' …' if len(late) > 10 else ''}; set startingOffsetsByTimestampStrategy to latest "
+            "to begin at the end there"
+        )
+    return found | {part: now.latest[part] for part in late}
+
+
+async def ending_offsets(
+    client: Client, options: ReadOptions, now: LogOffsets
+) -> dict[TopicPartition, int]:
+    """Returns the ending offset of each partition: the latest if no record has the timestamp.
+
+    Raises:
+        OptionError: the options do not name exactly the partitions that are read.
+    """
+    wanted = options.ending_offsets
+    if not isinstance(wanted, TimestampSpec):
+        parts = now.topic_ids
+        return resolve_offsets("endingOffsets", wanted, parts, now.earliest, now.latest)
+    found = await _offsets_by_timestamp(client, options, wanted, now)
+    # The log may have grown since its latest offset was listed.
+    return {
+        part: now.latest[part] if offset == _NO_OFFSET else min(offset, now.latest[part])
+        for part, offset in found.items()
+    }
+
+
+async def batch_offsets(
+    client: Client, options: ReadOptions, now: LogOffsets
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    """Returns the starting and the ending offset of each partition of a batch.
+
+    Raises:
+        OptionError: as `starting_offsets` and `ending_offsets`.
+    """
+    starts = await starting_offsets(client, options, now)
+    ends = await ending_offsets(client, options, now)
+    if isinstance(options.starting_offsets, TimestampSpec):
+        # A start after the latest offset that was listed before: the log has grown since.
+        starts = {part: min(start, now.latest[part]) for part, start in starts.items()}
+    return starts, ends
+
+
+async def _offsets_by_timestamp(
+    client: Client, options: ReadOptions, wanted: TimestampSpec, now: LogOffsets
+) -> dict[TopicPartition, int]:
+    """Returns the first offset of each partition at its timestamp or later; -1 for none."""
+    if isinstance(wanted.timestamps, Mapping):
+        check_partitions_named(f"option {wanted.option}", wanted.timestamps, now.topic_ids)
+        times = dict(wanted.timestamps)
+    else:
+        times = dict.fromkeys(now.topic_ids, wanted.timestamps)
+    return await client.list_offsets(times, read_committed=options.read_committed)
+
+
+async def plan_batch(
+    client: Client, options: ReadOptions, range_filter: RangeFilter = ALL
+) -> list[OffsetRange]:
+    """Returns the offset ranges of a batch, narrowed by the filters of the query.
+
+    Raises:
+        OptionError: a topic has no such partition, or offsets are given for other partitions than
+            those that are read.
+        ConfigurationError: a start is after its end.
+        DataLossError: the log lacks requested offsets, with `fail_on_data_loss`.
+        KprotoError: any error of the client.
+    """
+    now = await list_log_offsets(client, options)
+    starts, ends = await batch_offsets(client, options, now)
+    if range_filter is not ALL:
+        starts, ends = range_filter.clip(starts, ends)
+        starts = await _skip_before_timestamp(client, options, range_filter, starts, ends)
+    ranges = plan_ranges(
+        starts, ends, now.earliest, now.latest, fail_on_data_loss=options.fail_on_data_loss
+    )
+    return split_ranges(
+        [replace(each, topic_id=now.topic_ids[each.topic, each.partition]) for each in ranges],
+        min_partitions=options.min_partitions,
+        max_records=options.max_records_per_partition,
+    )
+
+
+async def _skip_before_timestamp(
+    client: Client,
+    options: ReadOptions,
+    range_filter: RangeFilter,
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Returns starts that skip the records before `min_timestamp_ms`."""
+    if range_filter.min_timestamp_ms is None or not starts:
+        return dict(starts)
+    times = dict.fromkeys(starts, range_filter.min_timestamp_ms)
+    found = await client.list_offsets(times, read_committed=options.read_committed)
+    return {
+        part: min(
+            max(start, ends[part] if found[part] == _NO_OFFSET else found[part]),
+            max(start, ends[part]),
+        )
+        for part, start in starts.items()
+    }
+
+
+async def _selected_partitions(
+    client: Client, options: ReadOptions, skip_missing: bool, await_topics: bool
+) -> dict[TopicPartition, Uuid]:
+    """Returns the partitions that the options select, with the ids of their topics.
+
+    Refreshes metadata first, as that of a shared client may be old.
+    """
+    selection = options.selection
+    if selection.pattern is not None:
+        # A match anywhere in the name, and no internal topic, as in the connector.
+        matching = re.compile(selection.pattern)
+        found = [
+            info
+            for info in await client.refresh()
+            if matching.search(info.name) and not info.internal
+        ]
+    else:
+        names = selection.topics or tuple({topic: None for topic, _ in selection.partitions})
+        errors = {info.name: info.error_code for info in await client.refresh(names)}
+        if skip_missing and not await_topics:
+            names = tuple(name for name in names if errors.get(name) != _UNKNOWN_TOPIC)
+        # Concurrently: each may wait for its topic to appear.
+        results = await asyncio.gather(*map(client.topic, names), return_exceptions=True)
+        found = []
+        for result in results:
+            if isinstance(result, BrokerResponseError) and result.code == _UNKNOWN_TOPIC:
+                if not skip_missing:
+                    raise result
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                found.append(result)
+    existing = {
+        (info.name, partition): info.topic_id
+        for info in found
+        for partition in sorted(info.partitions)
+    }
+    if not selection.partitions:
+        return existing
+    for topic, partition in selection.partitions:
+        if (topic, partition) not in existing and not skip_missing:
+            raise OptionError(f"option assign: topic {topic} has no partition {partition}")
+    return {part: existing[part] for part in selection.partitions if part in existing}

@@ -1,0 +1,30 @@
+"""Plans a batch read on the driver: one input partition for each offset range.
+
+`partition_reader` reads the ranges in the tasks.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from ..client_pool import with_client
+from ..planning.offset_reader import plan_batch
+from ..planning.range_filter import ALL
+from .partition_reader import KprotoInputPartition, PartitionReader
+
+__all__ = ["KprotoReader"]
+
+
+class KprotoReader(PartitionReader, DataSourceReader):
+    """Plans the offset ranges of a batch read on the driver; each task reads its ranges."""
+
+    #: What filters that Spark pushed down leave of the ranges.
+    range_filter = ALL
+
+    def partitions(self) -> list[InputPartition]:
+        """Returns one input partition for each range, resolved against the logs' offsets now."""
+        ranges = with_client(
+            self._options.client,
+            lambda client: plan_batch(client, self._options, self.range_filter),
+        )
+        return [KprotoInputPartition(wanted) for wanted in ranges] or [KprotoInputPartition()]

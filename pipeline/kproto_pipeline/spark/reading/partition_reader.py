@@ -1,0 +1,72 @@
+"""Reads the offset ranges of one input partition in a task, as Arrow record batches.
+
+Spark pickles a reader on the driver and unpickles it in every task, so it holds plain data alone.
+`range_fetcher` fetches; `columns` turns each response into Arrow record batches.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import InputPartition
+
+from kproto.stored.aborted_transactions import AbortedTransactions
+
+from ...columns import arrow_batches, events_as_arrow, records_as_arrow
+from ..worker_imports import keep_archive_finders
+from ..worker_sockets import WorkerSocketTuning
+from .range_fetcher import fetch_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pyarrow as pa
+
+    from ..options.option_table import ReadOptions
+    from ..planning.offset_ranges import OffsetRange
+
+__all__ = ["KprotoInputPartition", "PartitionReader"]
+
+
+class KprotoInputPartition(InputPartition):
+    """The offset ranges of one task, in order; none at all for an empty read."""
+
+    def __init__(self, *ranges: OffsetRange) -> None:
+        super().__init__(ranges)
+
+
+class PartitionReader(WorkerSocketTuning):
+    """The part of a batch reader and of a stream reader that runs in the tasks."""
+
+    def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+
+    def __repr__(self) -> str:
+        # Options may hold secrets, and Spark prints readers in errors.
+        return f"{type(self).__name__}()"
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of an input partition: one record batch or more for a fetch response.
+
+        Raises:
+            DataLossError: the log no longer holds the range, with `failOnDataLoss`.
+            KprotoError: any error of the client.
+        """
+        keep_archive_finders()
+        options = self._options
+        as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
+        if options.cloud_events:
+            as_arrow = partial(events_as_arrow, all_headers=options.include_headers)
+        for wanted, fetched in fetch_ranges(options, partition.value):
+            convert = partial(
+                as_arrow, topic=wanted.topic, partition=wanted.partition, schema=self._schema
+            )
+            yield from arrow_batches(
+                fetched.records,
+                convert,
+                start=fetched.offset,
+                end=wanted.end,
+                aborted=AbortedTransactions(fetched.aborted) if options.read_committed else None,
+            )

@@ -1,0 +1,329 @@
+"""Fetches offset ranges on the loop of this process's clients, ahead of the task that reads them.
+
+Sends the next fetch when the one before has arrived, while the task still decodes those records,
+and bounds the bytes that wait. The client retries retriable errors, such as a leader change. Looks
+only at the headers of batches, for the next fetch position. Knows neither Arrow nor Spark.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from kproto.client import FetchedPartition
+from kproto.protocol.error_codes import code_of
+from kproto.records import checked_next_offset, read_batches
+from kproto.wire.errors import (
+    BrokerConnectionError,
+    BrokerResponseError,
+    CorruptBatchError,
+    KprotoError,
+    ProtocolError,
+    RequestTimeoutError,
+)
+from kproto.wire.uuid import ZERO_UUID
+
+from ..client_pool import shared_client, start_on_loop
+from ..planning.offset_ranges import DataLossError
+from .fetch_sizes import first_fetch_bytes, record_fetch_size
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator
+
+    from kproto.client import Client
+    from kproto.records import RecordBatch
+
+    from ..options.option_table import ReadOptions
+    from ..planning.offset_ranges import OffsetRange
+
+__all__ = ["FetchedRecords", "fetch_ranges", "next_offset"]
+
+logger = logging.getLogger("kproto.pipeline")
+
+_OFFSET_OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
+_UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
+
+#: The most ranges that are fetched at once: enough that the next one has arrived when it is read.
+_MAX_CONCURRENT_RANGES: Final = 8
+
+
+class _TopicReplacedError(KprotoError):
+    """The planned topic was deleted, and perhaps recreated under its name."""
+
+
+class FetchedRecords(NamedTuple):
+    """The `records` bytes of a fetch response, and its fetch `offset`.
+
+    The bytes may also hold records before that offset, which the response before held as well.
+    `aborted` are the aborted transactions of the response, as `FetchedPartition` has them.
+    """
+
+    offset: int
+    records: bytes
+    aborted: tuple[tuple[int, int], ...] = ()
+
+
+def fetch_ranges(
+    options: ReadOptions, ranges: Iterable[OffsetRange]
+) -> Generator[tuple[OffsetRange, FetchedRecords]]:
+    """Yields the fetch responses that cover each range, in order, with their range.
+
+    Fetches up to eight ranges at once. About `buffer_bytes` of all their responses wait for the
+    task before fetching pauses. Closing the generator cancels the fetches; the connections stay
+    open for the next ranges.
+
+    Raises:
+        DataLossError: the log no longer holds the range, with `fail_on_data_loss`.
+        KprotoError: any error of the client; a retriable one after its `delivery_timeout_ms`.
+    """
+    remaining = deque(ranges)
+    each_bytes = options.buffer_bytes // max(1, min(len(remaining), _MAX_CONCURRENT_RANGES))
+    fetches: deque[_RangeFetch] = deque()
+    try:
+        while remaining or fetches:
+            while remaining and len(fetches) < _MAX_CONCURRENT_RANGES:
+                fetches.append(_RangeFetch(options, remaining.popleft(), each_bytes))
+            for fetched in fetches[0].responses():
+                yield fetches[0].wanted, fetched
+            fetches.popleft().stop()
+    finally:
+        for fetch in fetches:
+            fetch.stop()
+
+
+class _RangeFetch:
+    """Fetches one range on the loop. The task's thread calls `responses` and `stop`."""
+
+    def __init__(self, options: ReadOptions, wanted: OffsetRange, buffer_bytes: int) -> None:
+        self.wanted = wanted
+        self._options = options
+        self._buffer_bytes = buffer_bytes
+        # Bounded by bytes, through `_has_room`. None is the end, an exception the failure.
+        self._arrived: queue.SimpleQueue[FetchedRecords | BaseException | None] = (
+            queue.SimpleQueue()
+        )
+        self._waiting_bytes = 0
+        self._idle_since: float | None = None  # since the first of consecutive empty responses
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self._task = start_on_loop(self._run())
+
+    def stop(self) -> None:
+        """Cancels the fetch, and waits until it has ended."""
+        self._task.cancel()
+
+    def responses(self) -> Iterator[FetchedRecords]:
+        """Yields the responses in order. Raises the error that ended the fetch."""
+        while (item := self._arrived.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+            self._task.call_soon(self._release, len(item.records))
+
+    async def _run(self) -> None:
+        try:
+            await self._fetch_all()
+        except asyncio.CancelledError:
+            # By `stop`, when the task reads no further; or because the clients were closed.
+            self._arrived.put(BrokerConnectionError(f"{self.wanted}: the client was closed"))
+            raise
+        except BaseException as error:  # noqa: BLE001 - raised again in the task's thread
+            self._arrived.put(error)
+        else:
+            self._arrived.put(None)
+
+    async def _fetch_all(self) -> None:
+        async with shared_client(self._options.client, retry=True) as client:
+            try:
+                await self._fetch_range(client)
+            except _TopicReplacedError as lost:
+                if self._options.fail_on_data_loss:
+                    raise self._data_loss(str(lost)) from lost.__cause__
+                logger.warning("%s: %s; the rest of the range is skipped", self.wanted, lost)
+
+    async def _fetch_range(self, client: Client) -> None:
+        position = self.wanted.start
+        most = first_fetch_bytes(self.wanted, self._options.max_partition_fetch_bytes)
+        while position < self.wanted.end:
+            await self._has_room.wait()
+            fetched = await self._fetch(client, position, most)
+            most = self._options.max_partition_fetch_bytes
+            if fetched is None:
+                position = await self._reset_position(client, position)
+                continue
+            try:
+                following = next_offset(fetched.records, position, self.wanted.end)
+            except CorruptBatchError:
+                self._deliver(position, fetched)  # for the valid batches before the corrupt one
+                raise
+            if following > position:
+                self._deliver(position, fetched)
+                record_fetch_size(
+                    self.wanted.topic, fetched.records, following - position, following
+                )
+                position = following
+                self._idle_since = None
+            elif fetched.records:
+                for _ in read_batches(fetched.records):
+                    pass  # A corrupt batch may only claim to lie before: report that first.
+                raise ProtocolError(
+                    f"{self.wanted}: all records of the fetch from offset {position} lie before "
+                    "that offset, so the next fetch would return them again"
+                )
+            elif fetched.high_watermark < self.wanted.end and await self._is_truncated(client):
+                return
+            else:
+                self._check_idle(client, position)
+
+    async def _fetch(
+        self, client: Client, position: int, max_bytes: int
+    ) -> FetchedPartition | None:
+        """Fetches once from the planned topic. Returns None if the offset is out of range.
+
+        Raises:
+            _TopicReplacedError: the topic was deleted, and perhaps recreated.
+        """
+        topic, partition = self.wanted.topic, self.wanted.partition
+
+        async def fetch() -> FetchedPartition | None:
+            fetched = None
+            try:
+                await self._check_topic(client)
+                try:
+                    fetched = await client.fetch(
+                        topic,
+                        partition,
+                        position,
+                        max_bytes=max_bytes,
+                        max_wait_ms=self._options.fetch_max_wait_ms,
+                        read_committed=self._options.read_committed,
+                    )
+                except BrokerResponseError as error:
+                    if error.code != _OFFSET_OUT_OF_RANGE:
+                        raise
+                # A fetch by name may have read a recreated topic: compare its id as of now.
+                is_by_name = fetched is None or fetched.topic_id == ZERO_UUID
+                if self.wanted.topic_id != ZERO_UUID and is_by_name:
+                    client.cluster.forget([topic])
+                await self._check_topic(client)
+            except KprotoError:
+                self._idle_since = None  # retries are no empty responses
+                raise
+            return fetched
+
+        return await client.retrying(fetch)
+
+    async def _check_topic(self, client: Client) -> None:
+        """Raises _TopicReplacedError if the topic's id is not the planned one.
+
+        A topic counts as deleted if the brokers do not know it for `topic_timeout_ms`.
+        """
+        wanted = self.wanted
+        try:
+            found = (await client.topic(wanted.topic)).topic_id
+            if found != wanted.topic_id:
+                # The client's metadata may be older than the plan.
+                client.cluster.forget([wanted.topic])
+                found = (await client.topic(wanted.topic)).topic_id
+        except BrokerResponseError as error:
+            if error.code != _UNKNOWN_TOPIC:
+                raise
+            raise _TopicReplacedError("the topic is deleted") from error
+        if found != wanted.topic_id and ZERO_UUID not in (found, wanted.topic_id):
+            raise _TopicReplacedError(
+                f"the topic was deleted and recreated: its id is {found}, and was "
+                f"{wanted.topic_id} when the read was planned; load() again reads the new one"
+            )
+
+    async def _reset_position(self, client: Client, position: int) -> int:
+        """Returns the next fetch position after OFFSET_OUT_OF_RANGE: the log start offset.
+
+        Raises:
+            DataLossError: with `fail_on_data_loss`.
+        """
+        if self._options.fail_on_data_loss:
+            raise self._data_loss(f"offset {position} is out of range: the log was cut since")
+        part = (self.wanted.topic, self.wanted.partition)
+        first = (await client.list_offsets({part: "earliest"}))[part]
+        # A log that starts before `position` was truncated: it has nothing of the range.
+        return first if first > position else self.wanted.end
+
+    async def _is_truncated(self, client: Client) -> bool:
+        """Returns whether the log ends before the range, and not just its high watermark.
+
+        The high watermark of a new leader may lag; ListOffsets waits until it has caught up
+        (KIP-207).
+
+        Raises:
+            DataLossError: the log ends before the range, with `fail_on_data_loss`.
+        """
+        part = (self.wanted.topic, self.wanted.partition)
+        end = (await client.list_offsets({part: "latest"}))[part]
+        if end < self.wanted.end and self._options.fail_on_data_loss:
+            raise self._data_loss(f"the log was cut since: it now ends at {end}")
+        return end < self.wanted.end
+
+    def _check_idle(self, client: Client, position: int) -> None:
+        """Raises RequestTimeoutError after empty responses for `request_timeout_ms`."""
+        now = time.monotonic()
+        if self._idle_since is None:
+            self._idle_since = now
+        if (now - self._idle_since) * 1000 > client.settings.request_timeout_ms:
+            raise RequestTimeoutError(f"{self.wanted}: nothing arrived from {position} on")
+
+    def _data_loss(self, what: str) -> DataLossError:
+        return DataLossError(
+            f"{self.wanted}: {what}. Set failOnDataLoss to false to skip lost records"
+        )
+
+    def _deliver(self, offset: int, fetched: FetchedPartition) -> None:
+        self._waiting_bytes += len(fetched.records)
+        if self._waiting_bytes >= self._buffer_bytes:
+            self._has_room.clear()
+        self._arrived.put(FetchedRecords(offset, fetched.records, fetched.aborted))
+
+    def _release(self, size: int) -> None:
+        self._waiting_bytes -= size
+        if self._waiting_bytes < self._buffer_bytes:
+            self._has_room.set()
+
+
+def next_offset(records: bytes, fetched_from: int, end: int | None = None) -> int:
+    """Returns the next fetch position: the last offset of the last complete batch + 1.
+
+    That holds for compacted and for control batches too. Without a batch it is `fetched_from`.
+    Batches after the one that reaches `end` are read only if offsets before it are missing:
+    compaction removes offsets, but the missing ones may also follow in a wrong order.
+
+    Raises:
+        CorruptBatchError: the bytes are no batch, the first batch is incomplete, or offsets do not
+            rise from one batch to the next.
+    """
+    following: int | None = None
+    missing = False
+    batches = read_batches(records, check_crc=False, whole_first=True)
+    for batch in batches:
+        before = fetched_from if following is None else following
+        missing = missing or batch.base_offset > before
+        following = checked_next_offset(batch, following)
+        if end is not None and following >= end:
+            if missing:
+                _check_order_after(batches, following)
+            break
+    return fetched_from if following is None else max(fetched_from, following)
+
+
+def _check_order_after(batches: Iterator[RecordBatch], following: int) -> None:
+    """Raises CorruptBatchError for a batch whose offsets go back; ignores other faults."""
+    while True:
+        try:
+            batch = next(batches, None)
+        except CorruptBatchError:
+            return
+        if batch is None:
+            return
+        following = checked_next_offset(batch, following)

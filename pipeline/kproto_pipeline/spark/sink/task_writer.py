@@ -1,0 +1,235 @@
+"""Writes the rows of one task: chooses their partitions, encodes them in batches, sends those.
+
+A row with a partition goes there. A row with a key goes to the partition of the key's hash, as with
+Kafka's own clients. Rows with neither go to one partition for `_STICKY_BYTES`, then to the next.
+Rows of one partition keep their order.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kproto.client import EncodedRecords
+from kproto.wire.errors import KprotoError
+
+from ...columns.arrow_numpy import number_array
+from ...columns.encoding import partition_hashes, record_sections
+from ..client_pool import run_on_loop, shared_client
+from ..worker_imports import keep_archive_finders
+from .encoding_thread import EncodingThread
+from .errors import RowError
+from .sink_rows import SinkRows, sink_rows
+from .task_producer import EncodedBatch, TaskProducer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from ..options.option_table import WriteOptions
+
+__all__ = ["write_rows"]
+
+#: Bytes of rows that are encoded together: enough to fill batches of several partitions.
+_TOGETHER_BYTES: Final = 8 << 20
+
+#: An Arrow batch of at least the first size, in bytes, is split into parts of the second: Spark
+#: makes batches of up to 64 MiB, and encoding takes several times their memory.
+_LARGE_BYTES: Final = 16 << 20
+_PART_BYTES: Final = 2 << 20
+
+#: Bytes of rows with neither key nor partition that go to one partition before the next one. The
+#: rows of a partition that are encoded together become one batch.
+_STICKY_BYTES: Final = 128 << 10
+
+#: Allocating and freeing a block of this size, without a write to it, makes glibc keep freed blocks
+#: up to twice as large. Otherwise each batch and each request gets fresh pages from the system.
+_UNTOUCHED_BYTES: Final = 16 << 20
+
+
+def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
+    """Writes all rows, waits for their acknowledgements, and returns their number.
+
+    Raises:
+        RowError: a row cannot be written, or was not acknowledged.
+    """
+    keep_archive_finders()
+    bytes(_UNTOUCHED_BYTES)
+    topics = _TopicPartitions(options)
+    first = 0
+
+    def encode(together: pa.RecordBatch) -> None:
+        nonlocal first
+        rows = sink_rows(together, options, first)
+        sticky_rows = max(1, _STICKY_BYTES * together.num_rows // max(1, together.nbytes))
+        for encoded in _encode(rows, topics, sticky_rows, options.batch_bytes):
+            producer.send(encoded)
+        first += together.num_rows
+
+    with closing(TaskProducer(options)) as producer:
+        encoding = EncodingThread(encode)
+        try:
+            for together in _together(batches):
+                encoding.submit(together)
+            encoding.finish()
+            producer.finish()
+        finally:
+            producer.close()  # first, so that the encoding thread does not block
+            encoding.close()
+    return first
+
+
+def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Merges small batches to about `_TOGETHER_BYTES`, and splits large ones."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        is_large = batch.nbytes >= _LARGE_BYTES
+        if not is_large:
+            waiting.append(batch)
+            size += batch.nbytes
+        if is_large or size >= _TOGETHER_BYTES:
+            yield from _merged(waiting)
+            waiting, size = [], 0
+        if is_large:
+            yield from _parts(batch)
+    yield from _merged(waiting)
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Splits a large batch into copies, so that a queued part does not keep the others alive."""
+    rows = max(1, _PART_BYTES * batch.num_rows // batch.nbytes)
+    for first in range(0, batch.num_rows, rows):
+        yield pa.ipc.read_record_batch(batch.slice(first, rows).serialize(), batch.schema)
+
+
+def _merged(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    rows = sum(batch.num_rows for batch in batches)
+    if rows:
+        table = pa.Table.from_batches(batches).combine_chunks()
+        yield from table.to_batches(max_chunksize=rows)
+
+
+class _TopicPartitions:
+    """The partitions of the topics that rows name, requested once a task."""
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._client = options.client
+        self._by_topic: dict[str, tuple[list[int], list[int]]] = {}
+        # Random: otherwise tasks of a few rows would all start with the same partition.
+        self._sticky = random.randrange(1 << 16)  # noqa: S311 - no secret
+
+    def partitions(self, topic: str) -> list[int]:
+        """Returns all partitions of a topic. Raises KprotoError."""
+        return self._partitions(topic)[0]
+
+    def refreshed_partitions(self, topic: str) -> list[int]:
+        """Refreshes and returns the partitions; some may have been added. Raises KprotoError."""
+        self._by_topic.pop(topic, None)
+        return self._partitions(topic, refresh=True)[0]
+
+    def sticky_partitions(self, topic: str, rows: int, sticky_rows: int) -> npt.NDArray[np.int64]:
+        """Returns partitions for rows with neither key nor partition, of those with a leader."""
+        with_leader = np.array(self._partitions(topic)[1], dtype=np.int64)
+        turns = self._sticky + np.arange(rows) // sticky_rows
+        self._sticky = int(turns[-1]) + 1
+        return with_leader[turns % len(with_leader)]
+
+    def _partitions(self, topic: str, *, refresh: bool = False) -> tuple[list[int], list[int]]:
+        if topic not in self._by_topic:
+
+            async def fetch_partitions() -> tuple[list[int], list[int]]:
+                async with shared_client(self._client, retry=True) as client:
+                    if refresh:
+                        await client.refresh([topic])
+                    info = await client.topic(topic)
+                found = sorted(info.partitions)
+                with_leader = [each for each in found if info.partitions[each].leader >= 0]
+                return found, with_leader or found
+
+            self._by_topic[topic] = run_on_loop(fetch_partitions())
+        return self._by_topic[topic]
+
+
+def _encode(
+    rows: SinkRows, topics: _TopicPartitions, sticky_rows: int, batch_bytes: int
+) -> Iterator[EncodedBatch]:
+    chosen = _choose_partitions(rows, topics, sticky_rows)
+    largest = int(chosen.max(initial=0)) + 1
+    groups = rows.topics * largest + chosen
+    order = np.argsort(groups, kind="stable")
+    ends = np.flatnonzero(np.diff(groups[order], append=-1)) + 1
+    start = 0
+    for end in ends.tolist():
+        members = order[start:end]
+        start = end
+        topic = rows.names[int(rows.topics[members[0]])]
+        partition = int(chosen[members[0]])
+        taken = number_array(members)
+        for section in record_sections(
+            rows.keys.take(taken),
+            rows.values.take(taken),
+            rows.headers.take(members),
+            batch_bytes=batch_bytes,
+        ):
+            yield EncodedBatch(
+                topic,
+                partition,
+                EncodedRecords(section.data, section.count),
+                partial(_describe, rows, members[section.first : section.first + section.count]),
+            )
+
+
+def _describe(rows: SinkRows, members: npt.NDArray[np.int64], record: int) -> str:
+    return rows.describe(int(members[record]))
+
+
+def _choose_partitions(
+    rows: SinkRows, topics: _TopicPartitions, sticky_rows: int
+) -> npt.NDArray[np.int64]:
+    """Returns the partition of each row.
+
+    Raises:
+        RowError: metadata of its topic cannot be fetched, or the topic has no such partition.
+    """
+    chosen = rows.partitions.copy()
+    keyed = rows.keys.is_valid().to_numpy(zero_copy_only=False)
+    hashes: npt.NDArray[np.int64] | None = None
+    for number, topic in enumerate(rows.names):
+        its = rows.topics == number
+        row = int(np.flatnonzero(its)[0])
+        try:
+            partitions = topics.partitions(topic)
+            open_rows = its & (chosen < 0)
+            by_key = open_rows & keyed
+            if by_key.any():
+                if hashes is None:
+                    hashes = partition_hashes(rows.keys)
+                number_array = np.array(partitions, dtype=np.int64)
+                chosen[by_key] = number_array[hashes[by_key] % len(partitions)]
+            keyless = open_rows & ~keyed
+            if keyless.any():
+                chosen[keyless] = topics.sticky_partitions(topic, int(keyless.sum()), sticky_rows)
+        except KprotoError as error:
+            raise RowError(f"{rows.describe(row)}, for topic {topic!r}: {error}") from error
+        unknown = its & ~np.isin(chosen, partitions)
+        if unknown.any():
+            row = int(np.flatnonzero(unknown)[0])
+            try:
+                partitions = topics.refreshed_partitions(topic)
+            except KprotoError as error:
+                raise RowError(f"{rows.describe(row)}, for topic {topic!r}: {error}") from error
+            unknown = its & ~np.isin(chosen, partitions)
+        if unknown.any():
+            row = int(np.flatnonzero(unknown)[0])
+            raise RowError(
+                f"{rows.describe(row)}: topic {topic!r} has no partition {int(chosen[row])}; it "
+                f"has {len(partitions)}"
+            )
+    return chosen

@@ -1,0 +1,208 @@
+"""Computes the offsets of a micro-batch: checkpoint JSON, rate limit, offset ranges, data loss.
+
+Follows the rules of Spark's JVM connector, whose checkpoints it reads and writes. Works on plain
+data: sends no request, and knows neither Spark nor time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from kproto.wire.errors import ConfigurationError
+from kproto.wire.uuid import ZERO_UUID
+
+from ..planning.offset_ranges import OffsetRange
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from kproto.client import TopicPartition
+    from kproto.wire.uuid import Uuid
+
+    from ..planning.offset_ranges import LogOffsets
+
+__all__ = [
+    "BatchRanges",
+    "Offsets",
+    "available_now_ends",
+    "batch_ranges",
+    "batch_starts",
+    "below_min_offsets",
+    "from_json",
+    "lagging_partitions",
+    "rate_limited",
+    "recreated_partitions",
+    "to_json",
+    "truncation_losses",
+]
+
+Offsets: TypeAlias = "Mapping[TopicPartition, int]"
+
+
+def to_json(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """Returns offsets as a checkpoint stores them, in order, because Spark compares their text."""
+    found: dict[str, dict[str, int]] = {}
+    for topic, partition in sorted(offsets):
+        found.setdefault(topic, {})[str(partition)] = offsets[topic, partition]
+    return found
+
+
+def from_json(stored: Any) -> dict[TopicPartition, int]:
+    """Parses offsets of a checkpoint, written by this source or by the JVM connector.
+
+    Raises:
+        ConfigurationError: the checkpoint belongs to another source.
+    """
+    found: dict[TopicPartition, int] = {}
+    topics = stored.items() if isinstance(stored, dict) else ()
+    try:
+        for topic, partitions in topics:
+            for partition, offset in partitions.items():
+                found[topic, int(partition)] = int(offset)
+    except (AttributeError, TypeError, ValueError):
+        found.clear()
+    if not found and stored != {}:
+        raise ConfigurationError(
+            f"the checkpoint holds {str(stored)[:200]!r}, which is no offset of topics: it belongs "
+            "to another source; take another checkpointLocation"
+        )
+    return found
+
+
+def rate_limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartition, int]:
+    """Returns ends for about `most` offsets, shared among partitions in proportion to their lag.
+
+    A partition with offsets to read gets at least one, so that none starves; the micro-batch may
+    exceed `most` by that.
+    """
+    sizes = {part: end - starts[part] for part, end in ends.items() if end > starts[part]}
+    total = sum(sizes.values())
+    found = dict(ends)
+    for part, size in sizes.items():
+        share = most * (size / total)
+        wanted = math.ceil(share) if share < 1 else math.floor(share)
+        found[part] = min(ends[part], starts[part] + wanted)
+    return found
+
+
+def below_min_offsets(starts: Offsets, ends: Offsets, least: int) -> bool:
+    """Returns whether starts and ends have fewer than `least` offsets between them."""
+    return sum(max(0, end - starts[part]) for part, end in ends.items()) < least
+
+
+def batch_starts(
+    starts: Offsets, ends: Offsets, earliest: Offsets, recreated: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Returns the start of each partition: the stream's offset, or the earliest of the log.
+
+    A new partition starts at the earliest offset, and so does one in `recreated`, whose topic was
+    deleted and recreated.
+    """
+    return {
+        part: earliest.get(part, 0) if part in recreated or part not in starts else starts[part]
+        for part in ends
+    }
+
+
+def truncation_losses(
+    until: Offsets, latest: Offsets, recreated: Collection[TopicPartition]
+) -> list[str]:
+    """Describes the data loss of a run up to `until`: logs that end before by now."""
+    return [
+        f"{topic}-{number}: offsets {latest[topic, number]} to {end - 1} are gone"
+        for (topic, number), end in sorted(until.items())
+        if latest.get((topic, number), end) < end and (topic, number) not in recreated
+    ]
+
+
+def available_now_ends(
+    until: Offsets, latest: Offsets, starts: Offsets, recreated: Collection[TopicPartition]
+) -> dict[TopicPartition, int]:
+    """Returns the ends of an AvailableNow run that started with the ends `until`, as of now.
+
+    A deleted partition is left out, so that its loss is reported once. A recreated topic is read up
+    to its latest offset. A partition that appeared after the start of the run stays at its offset.
+    A log that ended before the stream's offset when the run started, and still does, moves the end
+    back: the micro-batch reports that loss.
+    """
+    found = {}
+    for part, end in latest.items():
+        if part in recreated:
+            found[part] = end
+        elif part in until:
+            offsets = starts.get(part, 0)
+            went_back = max(until[part], end) < offsets
+            found[part] = (
+                min(until[part], end) if went_back else max(min(until[part], end), offsets)
+            )
+        elif part in starts:
+            found[part] = starts[part]
+    return found
+
+
+def lagging_partitions(offsets: Offsets, latest: Offsets) -> list[TopicPartition]:
+    """Returns the partitions that are missing, or whose log ends before the stream's offset."""
+    return sorted(part for part, offset in offsets.items() if latest.get(part, -1) < offset)
+
+
+def recreated_partitions(
+    known: Mapping[TopicPartition, Uuid], now: Mapping[TopicPartition, Uuid]
+) -> list[TopicPartition]:
+    """Returns the partitions whose topic has another id than before."""
+    return sorted(
+        part
+        for part, topic_id in now.items()
+        if topic_id != ZERO_UUID and known.get(part, ZERO_UUID) not in (ZERO_UUID, topic_id)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRanges:
+    """The offset ranges of a micro-batch, and a description of each loss."""
+
+    ranges: list[OffsetRange]
+    losses: list[str]
+
+
+def batch_ranges(
+    starts: Offsets, ends: Offsets, now: LogOffsets, *, recreated: Collection[TopicPartition] = ()
+) -> BatchRanges:
+    """Returns a range for each partition with offsets to read, in order, and the losses.
+
+    A partition without a start is new, and read from its earliest offset. So is a `recreated` one,
+    whose start is an offset of the deleted topic. A range is clipped to the log; offsets that the
+    log lacks are a loss.
+    """
+    ranges: list[OffsetRange] = []
+    losses: list[str] = []
+    gone = sorted(part for part in starts if part not in ends)
+    if gone:
+        losses.append(f"{_names(gone)}: the topic or partition is gone")
+    for part in sorted(ends):
+        place = f"{part[0]}-{part[1]}"
+        if part not in now.topic_ids:
+            losses.append(f"{place}: the topic or partition is gone")
+            continue
+        first, last, end = now.earliest[part], now.latest[part], ends[part]
+        start = first if part in recreated else starts.get(part)
+        if start is None:
+            start = first
+            if first > 0:
+                losses.append(f"{place} is new, and its log begins at {first}, not at 0")
+        if end < start:
+            losses.append(f"{place}: the log went back from {start} to {end}")
+            continue
+        if start < first:
+            losses.append(f"{place}: the log begins at {first} now, and {start} was to be read")
+        if end > last:
+            losses.append(f"{place}: the log ends at {last} now, and {end} was to be read")
+        start, end = max(start, first), min(end, last)
+        if start < end:
+            ranges.append(OffsetRange(*part, start, end, now.topic_ids[part]))
+    return BatchRanges(ranges, losses)
+
+
+def _names(parts: Collection[TopicPartition]) -> str:
+    return ", ".join(f"{topic}-{partition}" for topic, partition in parts)

@@ -1,0 +1,42 @@
+"""Spark's read limits for micro-batches, which PySpark has from 4.2 on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadMaxRows,
+        ReadMinRows,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:  # PySpark 4.0 and 4.1 have no read limits
+    HAS_LIMITS = False
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """A placeholder; these releases never call it."""
+
+else:
+    HAS_LIMITS = True
+
+__all__ = [
+    "HAS_LIMITS",
+    "SupportsTriggerAvailableNow",
+    "default_read_limit",
+    "is_read_all_available",
+]
+
+
+def default_read_limit(min_rows: int | None, max_rows: int | None) -> Any:
+    """Returns the limit that Spark passes to `latestOffset`; `max_rows` if both are set."""
+    if max_rows is not None:
+        return ReadMaxRows(max_rows)
+    if min_rows is not None:
+        return ReadMinRows(min_rows)
+    return ReadAllAvailable()
+
+
+def is_read_all_available(limit: Any) -> bool:
+    """Returns whether a micro-batch reads all available offsets, as with the trigger `once`."""
+    return not HAS_LIMITS or limit is None or isinstance(limit, ReadAllAvailable)

@@ -1,0 +1,45 @@
+"""Events are duplicates of each other, and of events written before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kproto_pipeline.job.event_status import with_status
+
+pytestmark = pytest.mark.spark
+
+EVENT = (
+    "source string, id string, error string, topic string, partition int, offset bigint, "
+    "timestamp timestamp"
+)
+DAY = 86_400.0
+
+
+def verdicts(
+    spark: Any, events: list[tuple[str, str, int | None]], before: list[tuple[str, str, int | None]]
+) -> list[str]:
+    """The status of each event, (source, id, seconds), in order of its offset."""
+    rows = [(s, i, None, "t", 0, n, at) for n, (s, i, at) in enumerate(events)]
+    seconds = EVENT.replace("timestamp timestamp", "timestamp bigint")
+    frame = spark.createDataFrame(rows, seconds)
+    frame = frame.withColumn("timestamp", frame["timestamp"].cast("timestamp"))
+    earlier = spark.createDataFrame(before, "source string, id string, timestamp bigint")
+    earlier = earlier.withColumn("timestamp", earlier["timestamp"].cast("timestamp"))
+    judged = with_status(frame, earlier, DAY).orderBy("offset").collect()
+    return [row["status"] for row in judged]
+
+
+def test_event_written_within_the_window_is_a_duplicate(spark: Any) -> None:
+    day = int(DAY)
+    before = [("a", "1", 10 * day), ("a", "1", 12 * day), ("a", "2", None), ("b", "1", 0)]
+    events: list[tuple[tuple[str, str, int | None], str]] = [
+        (("a", "1", 11 * day), "duplicate"),  # of both, and one row still
+        (("a", "3", 10 * day), "valid"),
+        (("c", "1", 10 * day), "valid"),
+        (("a", "2", 10 * day), "duplicate"),  # when that was written, nobody knows
+        (("b", "1", None), "duplicate"),
+    ]
+    assert verdicts(spark, [e for e, _ in events], before) == [v for _, v in events]
+    for at, expected in ((9, "duplicate"), (13, "duplicate"), (14, "valid"), (8, "valid")):
+        assert verdicts(spark, [("a", "1", at * day)], before) == [expected], at

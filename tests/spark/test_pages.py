@@ -1,0 +1,61 @@
+"""The programs of the Spark pages run as printed; the broker's address alone is another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kproto_cloudevents import CloudEvent
+
+from kproto.client import ProducerRecord
+from tests.spark.conftest import Topics
+from tests.support.pages import blocks, page_text
+
+pytestmark = pytest.mark.spark
+
+(READ,) = blocks(page_text("docs/how-to/spark-read.md"), "python")
+STREAM, LAG = blocks(page_text("docs/how-to/spark-streams.md"), "python")
+(SINK,) = blocks(page_text("docs/how-to/spark-sink.md"), "python")
+(JOB,) = blocks(page_text("docs/how-to/spark-job.md"), "python")
+
+
+def record(number: int) -> ProducerRecord:
+    event = CloudEvent(id=str(number), source="/flights", type="departed", data={"n": number})
+    key, value, headers = event.to_kafka_record()
+    return ProducerRecord(value, key=key, headers=headers)
+
+
+def test_programs_of_the_spark_pages_run(
+    spark: Any, embedded_topics: Topics, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    embedded_topics.fill("flights", [record(number) for number in range(3)])
+    scope: dict[str, Any] = {"spark": spark}
+
+    def run(program: str, folder: str) -> None:
+        """Run it with its output below the test's folder: Java does not follow `chdir`."""
+        program = program.replace("localhost:9092", embedded_topics.bootstrap)
+        exec(program.replace('"lake/', f'"{tmp_path}/{folder}/'), scope)
+
+    run(READ, "")
+    assert "|departed|    3|" in capsys.readouterr().out
+    run(STREAM, "stream")
+    query = scope["query"]
+    try:
+        scope["frame"] = spark.createDataFrame([("late", b"no event")], "key string, value binary")
+        query.processAllAvailable()  # its first batch is empty, and notes the end of the log
+        run(SINK, "")
+        query.processAllAvailable()
+        run(LAG, "")
+        assert scope["lag"] == {"flights": 0}
+    finally:
+        query.stop()
+    (row,) = spark.read.parquet(str(tmp_path / "stream" / "flights")).collect()
+    assert (row["key"], row["value"]) == (b"late", b"no event")
+
+    scope["source"] = {
+        "kafka.bootstrap.servers": embedded_topics.bootstrap,
+        "subscribe": "flights",
+    }
+    run(JOB.replace("…", embedded_topics.bootstrap), "job")
+    assert (tmp_path / "job" / "flights" / "increment=000001" / "_kproto.json").exists()

@@ -1,0 +1,170 @@
+"""A group whose time a test turns, and what members ask of it in one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from kproto import BrokerResponseError
+from kproto.broker.api_error import api_error
+from kproto.broker.groups import (
+    ClassicGroup,
+    ClassicGroupState,
+    ClockReading,
+    GroupConfig,
+    JoinRequest,
+    JoinResult,
+    LeaveRequest,
+    MemberProtocol,
+    PendingResult,
+    SyncRequest,
+    SyncResult,
+)
+from kproto.broker.groups.group_metadata import GroupMetadata
+
+__all__ = ["DATE_MS", "REBALANCE_MS", "SESSION_MS", "Play", "error_of", "heard", "protocols"]
+
+#: The time of day when the other clock is at 0.
+DATE_MS: Final = 1_700_000_000_000
+SESSION_MS: Final = 10_000
+REBALANCE_MS: Final = 60_000
+NEW_MEMBER_MS: Final = 300_000
+
+
+def protocols(*names: str, metadata: bytes = b"m") -> tuple[MemberProtocol, ...]:
+    return tuple(MemberProtocol(name, metadata) for name in names)
+
+
+def error_of(do: Callable[[], object]) -> str:
+    """The name of the error that is raised; NONE for none."""
+    try:
+        do()
+    except BrokerResponseError as error:
+        return error.name
+    return "NONE"
+
+
+A = TypeVar("A")
+
+
+def heard(pending: PendingResult[A]) -> A | None:
+    """The answer, if it is there."""
+    return pending.answer
+
+
+class Play:
+    """One group; `ms` is the time. What is stored is seen in `stored`, a word for each time.
+
+    While `refuses` is the name of an error, nothing can be stored; `kept` is what was last.
+    """
+
+    def __init__(
+        self, *, delay_ms: int = 0, max_size: int = 1000, new_member_ms: int = NEW_MEMBER_MS
+    ) -> None:
+        self.ms = 0
+        self.stored: list[str] = []
+        self.refuses = ""
+        self.wakes = 0
+        self.limits = GroupConfig(delay_ms, new_member_ms, max_size)
+        self.kept: GroupMetadata | None = None
+        self.restore()
+        self._ids = 0
+
+    def restore(self) -> None:
+        """Another coordinator has read what was stored last."""
+        self.group = ClassicGroup("g", self.limits, self._store, self.now)
+        self.group.watchers.add(self._wake)
+        if self.kept is not None:
+            self.group.restore(self.kept, self.now)
+
+    def _store(self, group: ClassicGroup, now: ClockReading) -> None:
+        assert now.ms <= self.ms
+        if self.refuses:
+            raise api_error(self.refuses, "there is no room")
+        self.kept = kept = group.metadata
+        state = "Stable" if kept.members else "Empty"
+        members = " ".join(it.member_id for it in kept.members)
+        self.stored.append(f"{state} {kept.generation} {members}".strip())
+
+    def _wake(self) -> None:
+        self.wakes += 1
+
+    @property
+    def now(self) -> ClockReading:
+        return ClockReading(self.ms, DATE_MS + self.ms)
+
+    @property
+    def state(self) -> ClassicGroupState:
+        return self.group.state
+
+    @property
+    def members(self) -> list[str]:
+        return list(self.group.members)
+
+    def wait(self, ms: int) -> None:
+        """Let time pass, and the group see it."""
+        self.ms += ms
+        self.group.advance(self.now)
+
+    def join(
+        self, member_id: str = "", *names: str, new_id: str | None = None, **given: Any
+    ) -> PendingResult[JoinResult]:
+        """With `range` where no protocol is named; a new id is m1, m2, …"""
+        self._ids += not member_id and new_id is None
+        fields: dict[str, Any] = {
+            "protocol_type": "consumer",
+            "protocols": protocols(*(names or ("range",))),
+            "session_timeout_ms": SESSION_MS,
+            "rebalance_timeout_ms": REBALANCE_MS,
+            **given,
+        }
+        return self.group.join(
+            JoinRequest(member_id, **fields),
+            f"m{self._ids}" if new_id is None else new_id,
+            self.now,
+        )
+
+    def rejoin(self, member_id: str) -> PendingResult[JoinResult]:
+        """As it joined before."""
+        member = self.group.members[member_id]
+        return self.join(
+            member_id,
+            protocol_type=self.group.protocol_type,
+            protocols=member.protocols,
+            session_timeout_ms=member.session_timeout_ms,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            instance_id=member.instance_id,
+        )
+
+    def sync(
+        self, member_id: str, assignments: Mapping[str, bytes] | None = None, **given: Any
+    ) -> PendingResult[SyncResult]:
+        fields = {"generation": self.group.generation, **given}
+        return self.group.sync(
+            SyncRequest(member_id, assignments=assignments or {}, **fields), self.now
+        )
+
+    def heartbeat(
+        self, member_id: str, generation: int | None = None, instance_id: str | None = None
+    ) -> str:
+        """The name of the error."""
+        wanted = self.group.generation if generation is None else generation
+        return error_of(lambda: self.group.heartbeat(member_id, instance_id, wanted, self.now))
+
+    def leave(self, *members: str | LeaveRequest) -> list[str]:
+        leaving = [LeaveRequest(it) if isinstance(it, str) else it for it in members]
+        return self.group.leave(leaving, self.now)
+
+    def stable(self, *members: str, **given: Any) -> None:
+        """Let these join, the first of them leading, and be assigned their own names."""
+        waiting = [self.join(new_id=name, **given) for name in members]
+        waiting.extend(
+            self.rejoin(name) for name in self.members if not self.group.members[name].pending_join
+        )
+        if waiting[-1].answer is None:
+            self.wait((self.group.next_deadline_ms or self.ms) - self.ms)
+        assert self.state == "CompletingRebalance"
+        for name, member in self.group.members.items():
+            assigned = {each: each.encode() for each in self.members}
+            self.sync(name, assigned, instance_id=member.instance_id)
+        assert self.state == "Stable"

@@ -1,0 +1,122 @@
+"""Who may commit offsets, and delete them: by the state of the group and by who its members are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from kproto import BrokerResponseError
+from kproto.broker.groups.classic_group_state import ClassicGroupState
+from kproto.broker.groups.classic_members import ClassicMember, ClassicMembers
+from kproto.broker.groups.offset_commit_checks import (
+    resets_session,
+    validate_offset_commit,
+    validate_offset_delete,
+)
+
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
+FINE = "NONE"
+
+
+@dataclass
+class ClassicGroup:
+    """At generation 4, with members a and b, of which b is the static member i."""
+
+    state: ClassicGroupState
+    protocol_type: str | None = "consumer"
+    generation: int = 4
+    group_id: str = "g"
+    roster: ClassicMembers = field(default_factory=lambda: roster({"a": None, "b": "i"}))
+
+    def check_member(self, member_id: str, instance_id: str | None) -> None:
+        self.roster.check(member_id, instance_id)
+
+
+def roster(instance_ids: dict[str, str | None]) -> ClassicMembers:
+    made = ClassicMembers()
+    for member_id, instance_id in instance_ids.items():
+        made.add(ClassicMember(member_id, instance_id, "", "", 1, 1, ()))
+    return made
+
+
+def empty(protocol_type: str | None = "consumer") -> ClassicGroup:
+    return ClassicGroup(EMPTY, protocol_type, roster=ClassicMembers())
+
+
+def said(
+    group: ClassicGroup | None,
+    member: str = "",
+    generation: int = -1,
+    instance: str | None = None,
+    version: int = 10,
+) -> str:
+    try:
+        validate_offset_commit(group, member, generation, instance, version)
+    except BrokerResponseError as error:
+        return error.name
+    return FINE
+
+
+@pytest.mark.parametrize("member", ["", "x"])
+def test_missing_group_is_validated(member: str) -> None:
+    assert said(None, member) == said(None, member, -7) == FINE, "a simple consumer makes it"
+    assert said(None, member, 0) == "GROUP_ID_NOT_FOUND"
+    assert said(None, member, 0, version=9) == "GROUP_ID_NOT_FOUND"
+    assert said(None, member, 0, version=8) == "ILLEGAL_GENERATION"
+
+
+def test_a_group_without_members() -> None:
+    for group in (empty(), empty(None)):
+        assert said(group) == said(group, "x") == said(group, "x", -1, "i") == FINE
+        assert said(group, "x", 4) == said(group, "", 4) == "UNKNOWN_MEMBER_ID"
+        assert said(group, "x", 4, "i") == "UNKNOWN_MEMBER_ID"
+
+
+@pytest.mark.parametrize("state", [PREPARING, STABLE])
+def test_members_commit_in_stable_and_preparing_rebalance(state: ClassicGroupState) -> None:
+    group = ClassicGroup(state)
+    assert said(group, "a", 4) == said(group, "b", 4) == said(group, "b", 4, "i") == FINE
+    assert resets_session(group)
+
+
+@pytest.mark.parametrize("state", [PREPARING, COMPLETING, STABLE])
+def test_foreign_members_and_generations_are_rejected(state: ClassicGroupState) -> None:
+    group = ClassicGroup(state)
+    assert said(group) == "UNKNOWN_MEMBER_ID", "a simple consumer"
+    assert said(group, "x", 4) == said(group, "", 4) == "UNKNOWN_MEMBER_ID"
+    assert said(group, "a", 4, "j") == "UNKNOWN_MEMBER_ID"
+    assert said(group, "a", 4, "i") == "FENCED_INSTANCE_ID"
+    assert said(group, "a", 3) == said(group, "a", 5) == said(group, "a") == "ILLEGAL_GENERATION"
+    assert said(group, "b", 3, "i") == said(group, "b", -1, "i") == "ILLEGAL_GENERATION"
+    assert said(group, "", -1, "i") == "FENCED_INSTANCE_ID"
+
+
+def test_commit_during_completing_rebalance_is_rejected() -> None:
+    group = ClassicGroup(COMPLETING)
+    assert said(group, "a", 4) == said(group, "b", 4, "i") == "REBALANCE_IN_PROGRESS"
+    assert said(group, "a", 3) == "ILLEGAL_GENERATION", "that comes first"
+    assert not resets_session(group)
+
+
+def test_dead_group_rejects_commit() -> None:
+    group = ClassicGroup(DEAD, roster=ClassicMembers())
+    assert said(group) == said(group, "a", 4) == "COORDINATOR_NOT_AVAILABLE"
+    assert not resets_session(empty())
+
+
+def deleting(group: ClassicGroup | None) -> str:
+    try:
+        validate_offset_delete(group)
+    except BrokerResponseError as error:
+        return error.name
+    return FINE
+
+
+def test_offset_delete_is_validated_by_state() -> None:
+    assert deleting(None) == deleting(ClassicGroup(DEAD)) == "GROUP_ID_NOT_FOUND"
+    assert deleting(empty()) == deleting(empty(None)) == deleting(empty("connect")) == FINE
+    for state in (PREPARING, COMPLETING, STABLE):
+        assert deleting(ClassicGroup(state)) == FINE, "topic by topic"
+        assert deleting(ClassicGroup(state, "connect")) == "NON_EMPTY_GROUP"
+        assert deleting(ClassicGroup(state, None)) == "NON_EMPTY_GROUP"

@@ -1,0 +1,142 @@
+"""What handlers decide, asked without a connection: a context and a request are all they need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kproto.broker import BrokerSettings
+from kproto.broker.cluster_state import ClusterState
+from kproto.broker.context import Context, Principal
+from kproto.broker.handlers import KAFKA_APIS
+from kproto.broker.listeners import Endpoint
+from kproto.broker.registry import Decision, DelayedResponse, by_key
+from kproto.messages.base import Request
+from kproto.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kproto.messages.fetch_response import FetchResponse, PartitionData
+from kproto.messages.list_offsets_request import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from kproto.messages.list_offsets_response import ListOffsetsResponse
+from kproto.messages.metadata_request import MetadataRequest
+from kproto.messages.metadata_response import MetadataResponse
+from kproto.messages.produce_request import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kproto.messages.produce_response import ProduceResponse
+from kproto.protocol.error_codes import error_code
+from kproto.testing.clock import ManualClock
+from tests.support.batches import TIMESTAMP, batch_bytes
+
+APIS = by_key(KAFKA_APIS)
+
+
+def context(
+    *, nodes: tuple[int, ...] = (1,), asked: int = 1, settings: BrokerSettings | None = None
+) -> Context:
+    """That of a request to node `asked`; topic t has one partition a node."""
+    settings = settings or BrokerSettings()
+    cluster = ClusterState(settings)
+    for node_id in nodes:
+        cluster.join(Endpoint(node_id, "localhost", 9090 + node_id))
+    cluster.topics.add(cluster.plan_topic("t", len(nodes)))
+    endpoint = Endpoint(asked, "localhost", 9090 + asked)
+    return Context(cluster, settings, endpoint, {}, ManualClock(TIMESTAMP))
+
+
+def decided(where: Context, request: Request[Any], version: int) -> Decision:
+    return APIS[request.API_KEY].handle(where, request, version)
+
+
+def produce_request(partition: int = 0) -> ProduceRequest:
+    data = PartitionProduceData(index=partition, records=batch_bytes())
+    return ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+
+
+def fetch_request(partition: int = 0, *, min_bytes: int = 1) -> FetchRequest:
+    wanted = FetchPartition(partition=partition, partition_max_bytes=1 << 20)
+    return FetchRequest(
+        max_wait_ms=500,
+        min_bytes=min_bytes,
+        topics=[FetchTopic(topic="t", partitions=[wanted])],
+    )
+
+
+def fetched(decision: Decision) -> PartitionData:
+    assert isinstance(decision, FetchResponse)
+    ((part,),) = (topic.partitions for topic in decision.responses)
+    return part
+
+
+def test_empty_fetch_is_delayed_until_append_or_max_wait() -> None:
+    where = context()
+    wait = decided(where, fetch_request(), 12)
+    assert isinstance(wait, DelayedResponse)
+    assert wait.deadline == where.clock.monotonic() + 0.5
+    log = where.cluster.topics.named("t").partitions[0].log
+    assert wait.watched == [log]
+    assert wait.try_complete(False) is wait, "nothing has come yet"
+    decided(where, produce_request(), 9)
+    assert fetched(wait.try_complete(False)).records
+    assert log.watchers == set(), "the handler itself does not wait"
+
+
+def test_fetch_at_max_wait_returns_available_records() -> None:
+    where = context()
+    wait = decided(where, fetch_request(min_bytes=10_000), 12)
+    assert isinstance(wait, DelayedResponse)
+    assert fetched(wait.try_complete(True)).records == b""
+    decided(where, produce_request(), 9)
+    assert wait.try_complete(False) is wait
+    assert fetched(wait.try_complete(True)).records
+
+
+def test_records_are_dated_by_the_clock() -> None:
+    where = context()
+    settings = {"message.timestamp.type": "LogAppendTime"}
+    where.cluster.topics.remove(where.cluster.topics.named("t"))
+    where.cluster.topics.add(where.cluster.plan_topic("t", configs=settings))
+    answer = decided(where, produce_request(), 9)
+    assert isinstance(answer, ProduceResponse)
+    assert answer.responses[0].partition_responses[0].log_append_time_ms == TIMESTAMP
+
+
+def test_only_the_leader_answers_for_a_partition() -> None:
+    verdicts: list[list[str]] = []
+    alone = BrokerSettings(default_replication_factor=1)
+    for asked in (1, 2):
+        where = context(nodes=(1, 2), asked=asked, settings=alone)
+        produced = decided(where, produce_request(1), 9)
+        assert isinstance(produced, ProduceResponse)
+        found = fetched(decided(where, fetch_request(1, min_bytes=0), 12))
+        wanted = ListOffsetsPartition(partition_index=1, timestamp=-1)
+        topic = ListOffsetsTopic(name="t", partitions=[wanted])
+        listed = decided(where, ListOffsetsRequest(topics=[topic]), 5)
+        assert isinstance(listed, ListOffsetsResponse)
+        codes = [
+            produced.responses[0].partition_responses[0].error_code,
+            found.error_code,
+            listed.topics[0].partitions[0].error_code,
+        ]
+        verdicts.append([error_code(code).name for code in codes])
+    assert verdicts == [["NOT_LEADER_OR_FOLLOWER"] * 3, ["NONE"] * 3]
+
+
+def test_metadata_of_several_nodes() -> None:
+    answer = decided(context(nodes=(2, 1, 5), asked=5), MetadataRequest(topics=None), 9)
+    assert isinstance(answer, MetadataResponse)
+    assert [(node.node_id, node.port) for node in answer.brokers] == [
+        (1, 9091),
+        (2, 9092),
+        (5, 9095),
+    ]
+    assert answer.controller_id == 1
+    assert [part.leader_id for part in answer.topics[0].partitions] == [1, 2, 5]
+
+
+def test_a_principal_as_text() -> None:
+    assert str(context().principal) == "User:ANONYMOUS"
+    assert str(Principal("User", "alice")) == "User:alice"

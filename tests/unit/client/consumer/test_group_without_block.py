@@ -1,0 +1,96 @@
+"""A consumer of a group without `async with`: the first poll joins, closing it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kproto import ConfigurationError
+from kproto.client.consumer.group_consumer import GroupConsumer
+from tests.unit.client.consumer.grouped import Group, group
+from tests.unit.client.consumer.test_group_reading import P0, TEN
+
+ITERATIONS: dict[str, Callable[[GroupConsumer], Any]] = {
+    "records": aiter,
+    "record_lists": GroupConsumer.record_lists,
+    "values": GroupConsumer.values,
+    "raw_batches": GroupConsumer.raw_batches,
+}
+
+
+async def first(it: Group, iteration: Any) -> Any:
+    """What comes first, once the partition is assigned."""
+    asked = asyncio.create_task(anext(iteration))
+    await it.broker.until(lambda: "start" in it.member.told)
+    await it.owner.assign([P0])
+    return await asked
+
+
+@pytest.mark.parametrize("kind", ITERATIONS)
+async def test_the_first_poll_joins_and_aclose_leaves(kind: str) -> None:
+    async with group(TEN) as it:
+        consumer = it.consumer()
+        assert it.member.told == []
+        iteration = ITERATIONS[kind](consumer)
+        assert it.member.told == [], "no record was asked for"
+        await first(it, iteration)
+        await iteration.aclose()
+        assert it.member.told == ["start", ("leave", True), "close"]
+        assert consumer._in_flight.fetches == {}
+        with pytest.raises(ConfigurationError, match="is closed"):
+            await anext(aiter(consumer))
+
+
+async def test_close_commits_what_is_processed_and_not_what_is_in_flight() -> None:
+    async with group(TEN) as it:
+        consumer = it.consumer()
+        records = aiter(consumer)
+        assert (await first(it, records)).offset == 0
+        assert (await anext(records)).offset == 1
+        await consumer.close()
+        assert it.coordinator.committed[-1][P0] == 1
+        assert it.member.told == ["start", ("leave", True), "close"]
+        with pytest.raises(StopAsyncIteration):
+            await anext(records)
+
+
+async def test_an_iteration_that_is_dropped_leaves_in_the_background() -> None:
+    async with group(TEN) as it:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ResourceWarning)
+            consumer = it.consumer()
+            records = aiter(consumer)
+            await first(it, records)
+            assert (await anext(records)).offset == 1
+            del records
+            await it.broker.until(lambda: "close" in it.member.told)
+        assert it.member.told == ["start", ("leave", True), "close"]
+        assert it.coordinator.committed[-1][P0] == 1
+        assert consumer._in_flight.fetches == {}
+
+
+async def test_a_poll_that_is_cancelled_is_no_end() -> None:
+    async with group(TEN) as it:
+        consumer = it.consumer()
+        records = aiter(consumer)
+        asked = asyncio.create_task(anext(records))
+        await it.broker.until(lambda: "start" in it.member.told)
+        asked.cancel()
+        await asyncio.wait([asked])
+        await it.owner.assign([P0])
+        assert (await anext(records)).offset == 0
+        assert it.member.told == ["start"]
+        await consumer.close()
+
+
+async def test_commit_wants_a_consumer_that_has_begun() -> None:
+    async with group(TEN) as it:
+        consumer = it.consumer()
+        with pytest.raises(ConfigurationError, match="async with"):
+            await consumer.commit()
+        await consumer.close()
+        assert it.member.told == ["close"]

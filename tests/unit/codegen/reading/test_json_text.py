@@ -1,0 +1,145 @@
+"""The JSON reader: comments and lines, and everything that is no JSON refused by line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kproto_codegen.errors import DefinitionError
+from kproto_codegen.reading.json_text import MAX_DEPTH, JsonNode, read_json
+
+
+def plain(node: JsonNode) -> Any:
+    """The value without lines."""
+    match node.value:
+        case dict():
+            return {key: plain(child) for key, child in node.value.items()}
+        case list():
+            return [plain(child) for child in node.value]
+    return node.value
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(VALUES, st.sampled_from([None, 1]))
+@settings(max_examples=30)  # drawing them is what takes time
+def test_reads_what_the_standard_library_writes(value: Any, indent: int | None) -> None:
+    for ascii_only in (True, False):
+        text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+        assert plain(read_json(text, file="f").root) == value
+
+
+@given(st.text("{}[]\",:/*\\ \n\t0123456789truefalsn-+.eE'ux"))
+def test_what_is_refused_is_a_definition_error_and_what_is_taken_is_json(text: str) -> None:
+    refused: DefinitionError | None = None
+    try:
+        read = read_json(text, file="f")
+    except DefinitionError as error:
+        refused = error
+    if refused is None:
+        assert "/" in text or plain(read.root) == json.loads(text)
+    else:
+        assert refused.file == "f"
+        assert refused.line is not None
+        assert 1 <= refused.line <= text.count("\n") + 1
+
+
+def test_comments_and_lines() -> None:
+    text = '// first\n{ /* two\n lines */ "a": // here\n 1,\n"b": [\n2, "x // no comment"]}\n// end'
+    read = read_json(text, file="f")
+    assert plain(read.root) == {"a": 1, "b": [2, "x // no comment"]}
+    assert isinstance(read.root.value, dict)
+    assert {key: node.line for key, node in read.root.value.items()} == {"a": 3, "b": 5}
+    assert read.trailing_line is None
+
+
+def test_a_scalar_keeps_its_own_text() -> None:
+    assert read_json("0.50", file="f").root.text == "0.50"
+    assert read_json("-1", file="f").root.text == "-1"
+    assert read_json("null", file="f").root.text == "null"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("", 1, "the text ends where a value should stand"),
+        ("// nothing\n", 2, "the text ends where a value should stand"),
+        ("{'a': 1}", 1, "a key in double quotes should stand here"),
+        ("{\"a\": 'x'}", 1, "single quotes"),
+        ('{"a": 1,}', 1, "a key in double quotes should stand here"),
+        ("[1,]", 1, "stands where a value should"),
+        ('{"a" 1}', 1, "a colon should follow the key 'a'"),
+        ('{"a": 1 "b": 2}', 1, "a comma or '}' should stand here"),
+        ('{\n"a": 1', 2, "the text ends inside an object"),
+        ("[1 2]", 1, "a comma or ']' should stand here"),
+        ('{"a": 1,\n"a": 2}', 2, "the key 'a' stands twice, first on line 1"),
+        ('{"a": [1], "a": [1]}', 1, "the key 'a' stands twice"),
+        ("NaN", 1, "'NaN' is no JSON value"),
+        ("[Infinity]", 1, "'Infinity' is no JSON value"),
+        ("-inf", 1, "'-inf' is no JSON value"),
+        ("1_000", 1, "'1_000' is no JSON value"),
+        ("01", 1, "'01' is no JSON value"),
+        ("+1", 1, "'+1' is no JSON value"),
+        ("1.", 1, "'1.' is no JSON value"),
+        ("0x10", 1, "'0x10' is no JSON value"),
+        ("True", 1, "'True' is no JSON value"),
+        ("１", 1, "'１' is no JSON value"),
+        ("9" * 5000, 1, "a number of 5000 characters is too long"),
+        ('"a\nb"', 1, "a text in quotes does not end on its line"),
+        ('"abc', 1, "a text in quotes does not end on its line"),
+        (r'"\x41"', 1, "\\x is no JSON escape"),
+        (r'"\u12g4"', 1, "four hexadecimal digits"),
+        (r'"\ud800"', 1, "half of a surrogate pair"),
+        (r'"\udc00\ud800"', 1, "half of a surrogate pair"),
+        (r'"\ud800A"', 1, "half of a surrogate pair"),
+        ("{} /* no end", 1, "a /* comment has no end"),
+        ("{}\n\n{}", 3, "there is content behind the end of the definition"),
+        ("{} # note", 1, "there is content behind the end of the definition"),
+    ],
+)
+def test_refused(text: str, line: int, reason: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        read_json(text, file="some.json")
+    assert reason in caught.value.reason
+    assert (caught.value.file, caught.value.line) == ("some.json", line)
+
+
+def test_a_key_that_repeats_itself_is_noted() -> None:
+    read = read_json('{"a": "0+",\n"a": "0+"}', file="f")
+    assert plain(read.root) == {"a": "0+"}
+    assert [str(error) for error in read.repeated] == [
+        "f:2: the key 'a' stands twice, first on line 1"
+    ]
+
+
+def test_equal_values_of_different_types_are_not_a_repetition() -> None:
+    with pytest.raises(DefinitionError, match="stands twice"):
+        read_json('{"a": "1", "a": 1}', file="f")
+
+
+def test_content_behind_the_end_may_be_allowed() -> None:
+    assert read_json("{}\n]", file="f", allow_trailing=True).trailing_line == 2
+
+
+def test_nesting_is_bounded() -> None:
+    deepest = "[" * MAX_DEPTH + "1" + "]" * MAX_DEPTH
+    read_json(deepest, file="f")
+    for text in (f"[{deepest}]", "[" * 100_000, '{"a":' * 100_000):
+        with pytest.raises(DefinitionError, match=f"nested more than {MAX_DEPTH} deep"):
+            read_json(text, file="f")

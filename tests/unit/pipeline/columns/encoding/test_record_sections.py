@@ -1,0 +1,92 @@
+"""Records encoded by column equal the client's, and are read again unchanged."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kproto_pipeline.columns.arrow_records import RECORD_SCHEMA
+from kproto_pipeline.columns.encoding import headers_of_lists, partition_hashes, record_sections
+
+from kproto.client.producer.partitioner import murmur2
+from kproto.records import GrowingBatch
+
+Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes | None]] | None]
+
+BYTES = st.none() | st.binary(max_size=300)
+ROWS = st.lists(
+    st.tuples(
+        BYTES,
+        BYTES,
+        st.none() | st.lists(st.tuples(st.text(max_size=70), BYTES), max_size=3),
+    ),
+    min_size=1,
+    max_size=70,
+)
+
+
+def columns(rows: list[Row]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    headers = [
+        None if each is None else [{"key": key, "value": value} for key, value in each]
+        for _, _, each in rows
+    ]
+    return (
+        pa.array([key for key, _, _ in rows], pa.binary()),
+        pa.array([value for _, value, _ in rows], pa.binary()),
+        pa.array(headers, RECORD_SCHEMA.field("headers").type),
+    )
+
+
+@given(ROWS, st.integers(1, 3_000))
+def test_the_bytes_are_those_of_the_client(rows: list[Row], batch_bytes: int) -> None:
+    keys, values, headers = columns(rows)
+    following = 0
+    for section in record_sections(
+        keys, values, headers_of_lists(headers), batch_bytes=batch_bytes
+    ):
+        assert section.first == following
+        following += section.count
+        expected = GrowingBatch()
+        for key, value, found in rows[section.first : following]:
+            expected.append(key, value, found or [], 5, 2**31 - 1)
+        assert section.data == b"".join(expected.parts)
+        assert section.count == 1 or len(section.data) <= batch_bytes
+    assert following == len(rows)
+
+
+@given(ROWS, st.integers(0, 69))
+def test_slice_is_encoded_like_its_rows(rows: list[Row], first: int) -> None:
+    keys, values, headers = (each.slice(min(first, len(rows))) for each in columns(rows))
+    sections = list(record_sections(keys, values, headers_of_lists(headers), batch_bytes=1_000_000))
+    expected = GrowingBatch()
+    for key, value, found in rows[first:]:
+        expected.append(key, value, found or [], 5, 2**31 - 1)
+    assert b"".join(each.data for each in sections) == b"".join(expected.parts)
+
+
+def test_multi_byte_lengths() -> None:
+    rows: list[Row] = [(b"k" * 70, b"v" * 9_000, None), (None, b"v" * 1_200_000, None)]
+    keys, values, headers = columns(rows)
+    (section,) = record_sections(keys, values, headers_of_lists(headers), batch_bytes=2_000_000)
+    expected = GrowingBatch()
+    for key, value, _ in rows:
+        expected.append(key, value, [], 5, 2**31 - 1)
+    assert section.data == b"".join(expected.parts)
+
+
+def test_null_header_key_names_its_row() -> None:
+    lists = pa.array(
+        [[], [{"key": "a", "value": b""}], [{"key": None, "value": b""}]],
+        RECORD_SCHEMA.field("headers").type,
+    )
+    with pytest.raises(ValueError, match="the key of a header is null") as caught:
+        headers_of_lists(lists)
+    assert caught.value.args[1] == 2
+
+
+@given(st.lists(st.binary(max_size=40), max_size=50), st.integers(0, 5))
+def test_hashes_are_those_of_kafka(keys: list[bytes], skipped: int) -> None:
+    array = pa.array(keys, pa.binary()).slice(min(skipped, len(keys)))
+    expected = [murmur2(key) & 0x7FFFFFFF for key in keys[skipped:]]
+    assert partition_hashes(array).tolist() == expected

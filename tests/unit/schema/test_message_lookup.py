@@ -1,0 +1,47 @@
+"""Messages by whatever people call them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kproto.schema.definitions import union
+from kproto.schema.message_lookup import find_messages
+from kproto.schema.unknown_names import UnknownNameError
+
+
+def names(text: str) -> list[str]:
+    return [spec.name for spec in find_messages(text)]
+
+
+@pytest.mark.parametrize("text", ["Heartbeat", "heartbeat", "HEARTBEAT", "12"])
+def test_an_api_is_its_request_and_its_response(text: str) -> None:
+    assert names(text) == ["HeartbeatRequest", "HeartbeatResponse"]
+
+
+def test_every_message_has_its_own_name_in_any_case() -> None:
+    for name in union():
+        assert names(name) == names(name.lower()) == [name]
+
+
+def test_names_of_former_releases() -> None:
+    now = ["ListConfigResourcesRequest", "ListConfigResourcesResponse"]
+    assert names("ListClientMetricsResources") == now
+    assert names("listclientmetricsresourcesrequest") == now[:1]
+    assert names("OffsetCommitKey") == ["OffsetCommitKey"]  # the newest has that name too
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Hartbeat", "no message is called 'Hartbeat'; the nearest: HeartbeatRe"),
+        ("", "no message is called ''"),
+        ("9999", "no message has the api key 9999; keys are 0 to "),
+        ("1" * 5000, "no message has the api key 111"),
+    ],
+    ids=["near", "nothing", "key", "long"],
+)
+def test_what_there_is_none_of(text: str, said: str) -> None:
+    with pytest.raises(UnknownNameError) as caught:
+        find_messages(text)
+    assert str(caught.value).startswith(said)
+    assert len(str(caught.value)) < 300

@@ -1,0 +1,40 @@
+"""Replaces the marks of a page, such as `<!-- tools.docs: settings client -->`, by their tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from .commands import command_pages
+from .protocol_tables import error_codes, message_index
+from .settings import settings_table
+
+__all__ = ["MARK", "fill", "marks"]
+
+MARK: Final = re.compile(r"^<!-- tools\.docs: ([a-z-]+)(?: ([a-z-]+))? -->$", re.MULTILINE)
+
+_MAKERS: Final[dict[str, Callable[..., str]]] = {
+    "settings": lambda of: f'<div class="settings" markdown>\n\n{settings_table(of)}\n</div>\n',
+    "commands": command_pages,
+    "messages": message_index,
+    "error-codes": error_codes,
+}
+
+
+def fill(text: str) -> str:
+    """Returns the page with its tables. Raises LookupError for a mark that has no maker."""
+    return MARK.sub(_made, text)
+
+
+def marks(text: str) -> Iterator[str]:
+    """Yields the marks of a page."""
+    for match in MARK.finditer(text):
+        yield match[0]
+
+
+def _made(match: re.Match[str]) -> str:
+    name, argument = match.groups()
+    if name not in _MAKERS:
+        raise LookupError(f"{match[0]}: there is no {name}; there are {', '.join(_MAKERS)}")
+    return _MAKERS[name](*([argument] if argument else []))

@@ -1,0 +1,62 @@
+"""The storage of a new node as Kafka's own tool formats it, without a JVM for each node.
+
+What `kafka-storage format` writes for a release, the levels of its features, is the same for every
+node that has the release's defaults. It is kept in `.cache/kafka/<version>/storage`, and a new node
+gets a copy with ids of its own. Knows nothing of how the tool is started.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from tools.setup.once import finished_at_once, locked
+
+from .jars import CACHE
+
+__all__ = ["has_own_features", "new_id", "storage_of", "write_storage"]
+
+META: Final = "meta.properties"
+
+#: Settings that change what the tool writes, or where.
+OF_THE_TOOL: Final = ("unstable.", "inter.broker.protocol", "process.roles", "metadata.log.dir")
+
+
+def new_id() -> str:
+    """Returns an id as Kafka makes them: 16 random bytes as base64url."""
+    return urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii").rstrip("=")
+
+
+def has_own_features(config: Iterable[str]) -> bool:
+    """Returns whether a node with these settings may need another storage than others."""
+    return any(name.startswith(OF_THE_TOOL) for name in config)
+
+
+def storage_of(version: str, make: Callable[[Path], None]) -> Path:
+    """Returns the formatted folder of a release; `make` writes it, if it is not there yet.
+
+    Safe in several processes at once.
+    """
+    home = (CACHE / version).resolve()
+    folder = home / "storage"
+    with locked(home / "storage.lock"):
+        if not folder.is_dir():
+            with finished_at_once(folder) as unfinished:
+                make(unfinished)
+    return folder
+
+
+def write_storage(formatted: Path, folder: Path, *, node_id: str, cluster_id: str) -> None:
+    """Writes a copy of the `formatted` folder with these ids, and with a new one of its own."""
+    shutil.copytree(formatted, folder, dirs_exist_ok=True)
+    ids = {"node.id": node_id, "cluster.id": cluster_id, "directory.id": new_id()}
+    lines = []
+    for line in (formatted / META).read_text(encoding="utf-8").splitlines():
+        name, equals, value = line.partition("=")
+        lines.append(f"{name}{equals}{ids.pop(name, value)}\n")
+    assert not ids, f"the storage of Kafka has no {', '.join(ids)}"
+    (folder / META).write_text("".join(lines), encoding="utf-8")
