@@ -60,8 +60,8 @@ __all__ = ["Client"]
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
-#: The group of consumers that name none, not even None: that of the properties, if they have one.
-_FROM_PROPERTIES: Final[Any] = object()
+#: An argument that is not given, where None is a value of its own.
+_NOT_GIVEN: Final[Any] = object()
 
 #: What consumers begin with, unless an argument or a property says otherwise.
 _CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
@@ -377,8 +377,8 @@ class Client:
         self,
         topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         *,
-        group: str | None = _FROM_PROPERTIES,
-        start: Start | GroupStart | None = None,
+        group: str | None = _NOT_GIVEN,
+        start: Start | GroupStart = _NOT_GIVEN,
         stop_at_end: bool = False,
         max_bytes: int | None = None,
         max_wait_ms: int | None = None,
@@ -417,7 +417,7 @@ class Client:
         """
         callbacks = Callbacks(on_assigned, on_revoked, on_lost)
         reading = {
-            "start": start,
+            "start": None if start is _NOT_GIVEN else start,
             "max_bytes": max_bytes,
             "max_wait_ms": max_wait_ms,
             "read_committed": read_committed,
@@ -438,7 +438,9 @@ class Client:
         given: dict[str, Any] = with_short_names(
             "Client.consumer", {**reading, **membership}, kafka_names, GROUP_CONSUMER_NAMES
         )
-        if group is _FROM_PROPERTIES:
+        if start is None:  # not a default: it is refused, as every wrong start
+            given["start"] = None
+        if group is _NOT_GIVEN:
             group = self._group_defaults.get("group")
         of_group = {name: each for name, each in self._group_defaults.items() if name != "group"}
         options = {**_CONSUMER_DEFAULTS, **self._consumer_defaults}

@@ -115,8 +115,8 @@ def test_skipped_packets_are_reported(tmp_path: Path, capsys: pytest.CaptureFixt
     path.write_bytes(file_of([*connection(frames()), *http])[:-5])
     assert main(["capture", str(path)]) == 0
     err = capsys.readouterr().err.splitlines()
-    assert err[0].startswith("kproto: the capture ends early: packet ")
-    assert err[1] == "kproto: connections that are not Kafka's, as far as can be seen: 1"
+    assert err[0].startswith("kproto: the capture is truncated: packet ")
+    assert err[1] == "kproto: connections without any Kafka request: 1"
 
 
 def test_packets_in_part_other_ports_and_missing_bytes_are_told(
@@ -128,7 +128,7 @@ def test_packets_in_part_other_ports_and_missing_bytes_are_told(
     path.write_bytes(whole)
     assert main(["capture", str(path), "--port", "1"]) == 0
     shown = capsys.readouterr()
-    said = f"packets of other ports than --port, which were left out: {len(segments)}"
+    said = f"packets of other ports than --port, which were skipped: {len(segments)}"
     assert (shown.out, shown.err) == ("", f"kproto: {said}\n")
     short = bytearray(whole[:24])
     at = 24

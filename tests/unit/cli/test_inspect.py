@@ -83,7 +83,7 @@ def test_case_and_former_names(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["Fetch", "--version", "3"], "'Fetch' names 2: FetchRequest, FetchResponse"),
         (["1", "--diff", "3", "4"], "'1' names 2: FetchRequest, FetchResponse"),
-        (["--version", "3"], "none is named"),
+        (["--version", "3"], "need the name of one message"),
         (["nonsense", "--version", "3"], "no message has in its name 'nonsense'"),
     ],
 )

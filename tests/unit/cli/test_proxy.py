@@ -87,7 +87,7 @@ def test_a_log_that_no_longer_fits_is_told_and_the_proxy_goes_on(tmp_path: Path)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0
-    assert complaints(err) == ["kproto: the log ends: File too large; the proxy goes on"]
+    assert complaints(err) == ["kproto: the log ends: File too large; the proxy continues"]
 
 
 @pytest.mark.slow

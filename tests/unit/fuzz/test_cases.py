@@ -94,5 +94,5 @@ def test_only_an_answer_is_an_answer() -> None:
     wrongs: list[dict[str, object]] = [{}, {"hex": "0"}, {"hex": 1}, {"json": {}}]
     wrongs.append({"hex": "", "refused": ""})
     for wrong in wrongs:
-        with pytest.raises(InvalidAnswerError, match=r"wanted|hexadecimal|answers"):
+        with pytest.raises(InvalidAnswerError, match=r"an answer has|hexadecimal|answers"):
             parse_answer({"id": 1, **wrong}, Operation.REWRITE)

@@ -75,7 +75,7 @@ def test_a_wrong_command_is_found_made_small_and_replayed(capsys: Captured) -> N
     ("arguments", "said"),
     [
         (["--command", RIGHT, "--messages", "Metadata"], "no message is called 'Metadata'"),
-        (["--command", RIGHT, "--judge", "java"], "knows Kafka's messages alone"),
+        (["--command", RIGHT, "--judge", "java"], "knows only Kafka's messages"),
         (
             ["--command", RIGHT, "--replay", '{"operation":"decode","message":"FetchRequest"}'],
             "do not have",

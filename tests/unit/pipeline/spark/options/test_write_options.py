@@ -42,8 +42,7 @@ def test_kafka_options_are_passed_to_the_producer() -> None:
         }
     )
     assert options.batch_bytes == 5000
-    producer = options.client.client().producer
-    assert getattr(producer, "keywords", None) == {
+    assert options.client.client()._producer_defaults == {
         "batch_bytes": 5000,
         "compression": "zstd",
         "linger_ms": 7,
