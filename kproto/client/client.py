@@ -224,13 +224,13 @@ class Client:
         """Returns a topic and its partitions; requests metadata unless it is known and fresh.
 
         Raises BrokerResponseError if the cluster does not have the topic: one that may just have
-        been created is requested for `metadata_wait_ms`. Lost connections are retried for
-        `api_timeout_ms`.
+        been created is requested for `topic_timeout_ms`. Lost connections are retried for
+        `delivery_timeout_ms`.
         """
         return await self._view.retrying(lambda: self._view.topic(name), responses=False)
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """Retries `operation` after errors that a retry may solve, for `api_timeout_ms`.
+        """Retries `operation` after errors that a retry may solve, for `delivery_timeout_ms`.
 
         Those are lost connections, timeouts and the error codes that Kafka calls retriable; any
         other error is raised at once. The last attempt starts at the deadline. The operation may
@@ -378,7 +378,7 @@ class Client:
         topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         *,
         group: str | None = _NOT_GIVEN,
-        start: Start | GroupStart = _NOT_GIVEN,
+        start: Start | GroupStart | None = _NOT_GIVEN,
         stop_at_end: bool = False,
         max_bytes: int | None = None,
         max_wait_ms: int | None = None,

@@ -212,7 +212,7 @@ class ClusterView:
     async def group_coordinator(self, group_id: str) -> int:
         """Returns the node that coordinates a group; sends FindCoordinator unless it is known.
 
-        Retriable errors are retried for `api_timeout_ms`. Raises BrokerResponseError.
+        Retriable errors are retried for `delivery_timeout_ms`. Raises BrokerResponseError.
         """
         return (await self._requests.find(CoordinatorType.GROUP, [group_id]))[group_id]
 
@@ -363,7 +363,7 @@ class ClusterView:
         """Returns the node that leads a partition.
 
         Raises BrokerResponseError if the topic does not have the partition, or if it has no leader
-        within `metadata_wait_ms`.
+        within `topic_timeout_ms`.
         """
         info = await self.topic(topic)
         if partition not in info.partitions:
@@ -393,7 +393,7 @@ class ClusterView:
 
     async def _asking_for(self, name: str, fault: Callable[[TopicInfo], int]) -> TopicInfo:
         """Requests a topic until its error code and that of `fault` are 0, for
-        `metadata_wait_ms`.
+        `topic_timeout_ms`.
         """
         limit = self.settings.topic_timeout_ms
         attempts = Attempts(self.settings, limit, self.clock.monotonic())
@@ -422,7 +422,7 @@ class ClusterView:
     async def by(self, moment: float, operation: Awaitable[T], limit_ms: int | None = None) -> T:
         """Returns the result of `operation`. Raises RequestTimeoutError if it takes until `moment`.
 
-        The error names the limit: `limit_ms`, or else `api_timeout_ms`.
+        The error names the limit: `limit_ms`, or else `delivery_timeout_ms`.
         """
         try:
             async with self.clock.timeout(max(0.0, moment - self.clock.monotonic())):
@@ -442,7 +442,7 @@ class ClusterView:
         responses: bool = True,
         begun: float | None = None,
     ) -> T:
-        """Retries `operation` after errors that a retry may solve, for `api_timeout_ms`.
+        """Retries `operation` after errors that a retry may solve, for `delivery_timeout_ms`.
 
         The time runs from `begun` on, in seconds of the clock; without it from now. Lost
         connections, timeouts and, with `responses`, retriable error codes are retried; any other
@@ -484,7 +484,8 @@ class ClusterView:
     ) -> list[T]:
         """Returns the results of `ask(node, its partitions)` for each leader, asked concurrently.
 
-        After a retriable error leaders are refreshed and all are asked again, for `api_timeout_ms`.
+        After a retriable error leaders are refreshed and all are asked again, within
+        `delivery_timeout_ms`.
         Raises what `leader` raises, and the first error of `ask`.
         """
         partitions = list(partitions)

@@ -207,7 +207,7 @@ class ConnectionPool:
             self._idle_timer = self.clock.call_later(seconds, self._close_idle)
 
     def _close_idle(self) -> None:
-        """Closes connections that were idle for `connections_max_idle_ms`; they are reopened on
+        """Closes connections that were idle for `max_idle_ms`; they are reopened on
         demand.
         """
         self._idle_timer = None

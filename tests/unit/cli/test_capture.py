@@ -138,7 +138,7 @@ def test_packets_in_part_other_ports_and_missing_bytes_are_told(
         at += 16 + size
     path.write_bytes(short)
     assert main(["capture", str(path)]) == 0
-    assert f"captured in part, as tcpdump -s 0 does not do: {len(segments)}" in (
+    assert f"captured in part (tcpdump -s 0 avoids it): {len(segments)}" in (
         capsys.readouterr().err
     )
     path.write_bytes(file_of([*segments[:8], *segments[9:]], form="pcap"))
