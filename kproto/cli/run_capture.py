@@ -221,7 +221,7 @@ class _Joined(io.RawIOBase):
 
 def _say_what_was_left_out(skipped: SkippedPackets, other_traffic: OtherTraffic) -> None:
     if skipped.cut_off is not None:
-        _say(f"the capture is truncated: {skipped.cut_off}; all packets before it were read")
+        _say(f"the capture ends early: {skipped.cut_off}; all packets before it were read")
     if skipped.broken:
         _say(f"packets that could not be read: {skipped.broken}")
     if skipped.in_part:
