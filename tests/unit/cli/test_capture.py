@@ -115,7 +115,7 @@ def test_skipped_packets_are_reported(tmp_path: Path, capsys: pytest.CaptureFixt
     path.write_bytes(file_of([*connection(frames()), *http])[:-5])
     assert main(["capture", str(path)]) == 0
     err = capsys.readouterr().err.splitlines()
-    assert err[0].startswith("kproto: the capture is truncated: packet ")
+    assert err[0].startswith("kproto: the capture ends early: packet ")
     assert err[1] == "kproto: connections without any Kafka request: 1"
 
 
