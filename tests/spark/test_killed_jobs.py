@@ -226,7 +226,7 @@ def test_damaged_output_is_refused(spark: Any, begun: tuple[JobSettings, Path]) 
         (lambda: (lake / "mine.parquet").write_text("x"), "holds mine.parquet, which is no"),
         (lambda: manifest.write_text("{"), "is no manifest of an increment"),
         (lambda: manifest.write_text('{"kproto_pipeline": 2}'), "is of version 2"),
-        (manifest.unlink, "_kproto.json lacks"),
+        (manifest.unlink, "_kproto.json is missing"),
         (lambda: shutil.rmtree(lake / "increment=000002"), "one is missing"),
     ):
         damage()

@@ -40,7 +40,7 @@ class StartPositions:
     ) -> None:
         self._view = view
         self._subscriptions = subscriptions
-        self._start = start
+        self._start: Start = start
         self._in_flight = in_flight
         self._owner = owner
         self._read_committed = read_committed

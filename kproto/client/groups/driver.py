@@ -72,7 +72,7 @@ class AssignmentListener(Protocol):
         """Returns the partitions that are read now."""
         ...
 
-    async def revoke(self, places: Collection[TopicPartition], until: float) -> None:
+    async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
         """Revokes partitions, while the member is in the generation that they were assigned in.
 
         Returns no more records of them, waits until those in flight are processed, but not beyond
@@ -82,7 +82,7 @@ class AssignmentListener(Protocol):
         """
         ...
 
-    async def on_partitions_lost(self, places: Collection[TopicPartition]) -> None:
+    async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None:
         """Forgets partitions that are lost already: returns no more records of them, and commits
         nothing.
 
@@ -91,7 +91,7 @@ class AssignmentListener(Protocol):
         """
         ...
 
-    async def assign(self, places: Collection[TopicPartition]) -> None:
+    async def assign(self, tps: Collection[TopicPartition]) -> None:
         """Adds partitions, none if a rebalance brought none, and starts to read them."""
         ...
 
@@ -188,9 +188,9 @@ class MemberDriver(ABC, Generic[M]):
             self._membership.on_poll(self._clock.monotonic())
             self._changed.set()
 
-    def is_assigned(self, place: TopicPartition, topic_id: Uuid) -> bool:
+    def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
         """True if a partition is assigned by that topic id."""
-        return self._membership.is_assigned(place, topic_id)
+        return self._membership.is_assigned(tp, topic_id)
 
     def on_commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
         """Passes the error of an OffsetCommit of `identity` to the state machine."""
@@ -450,16 +450,20 @@ class MemberDriver(ABC, Generic[M]):
 
     async def _revoke(self, step: Revoke) -> Tell:
         fault: KprotoError | None = None
-        if step.lost and (step.places or self._has_unreported_loss):
-            if step.places:
-                self._say("loses %s", named(step.places))
-            self._counts.lost_partitions += len(step.places)
+        if step.lost and (step.partitions or self._has_unreported_loss):
+            if step.partitions:
+                self._say("loses %s", named(step.partitions))
+            self._counts.lost_partitions += len(step.partitions)
             self._has_unreported_loss = True
-            fault = await self._error_of_callback(self._listener.on_partitions_lost(step.places))
+            fault = await self._error_of_callback(
+                self._listener.on_partitions_lost(step.partitions)
+            )
             self._has_unreported_loss = False
-        elif step.places:
-            self._say("gives up %s", named(step.places))
-            fault = await self._error_of_callback(self._listener.revoke(step.places, step.until))
+        elif step.partitions:
+            self._say("revokes %s", named(step.partitions))
+            fault = await self._error_of_callback(
+                self._listener.revoke(step.partitions, step.until)
+            )
 
         def tell(now: float) -> None:
             if fault is not None:
@@ -472,10 +476,10 @@ class MemberDriver(ABC, Generic[M]):
     async def _apply_assignment(self, step: ApplyAssignment) -> Tell:
         fault: KprotoError | None = None
         if step.revoked:
-            self._say("gives up %s, which others get", named(step.revoked))
+            self._say("revokes %s", named(step.revoked))
             fault = await self._error_of_callback(self._listener.revoke(step.revoked, step.until))
         if fault is None:
-            self._say("takes on %s", named(step.added) or "no partitions")
+            self._say("is assigned %s", named(step.added) or "no new partitions")
             self._has_unreported_loss = False  # it tells before what comes
             fault = await self._error_of_callback(self._listener.assign(step.added))
 
@@ -542,9 +546,9 @@ class MemberDriver(ABC, Generic[M]):
                 await self._view.retrying(lambda: self._send_leave_once(step))
         except (KprotoError, TimeoutError) as error:
             why = error if str(error) else "nobody answered"
-            self._say("could not tell that it leaves: %s", why, level=logging.WARNING)
+            self._say("failed to send that it leaves: %s", why, level=logging.WARNING)
         else:
-            self._say("has left: %s", step.reason)
+            self._say("left: %s", step.reason)
         return self._membership.left
 
     async def _refresh_topics(self) -> Tell:

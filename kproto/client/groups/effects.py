@@ -57,7 +57,7 @@ class Revoke(NamedTuple):
     once.
     """
 
-    places: frozenset[TopicPartition]
+    partitions: frozenset[TopicPartition]
     lost: bool
     until: float
 

@@ -80,10 +80,10 @@ def assigned(
     there = {topic: racks for topic, racks in topics.items() if topic in wanted}
     if assignor is ASSIGNORS.get(assignor.name):
         found = assignor.assign(there, members)
-        return {member_id: list(places) for member_id, places in found.items()}
+        return {member_id: list(tps) for member_id, tps in found.items()}
     try:
         found = assignor.assign(there, dict(members))
-        ours = {member_id: list(places) for member_id, places in found.items()}
+        ours = {member_id: list(tps) for member_id, tps in found.items()}
     except Exception as error:
         raise ConfigurationError(f"the assignor {assignor.name!r} raised {error!r}") from error
     _check(assignor, there, members, ours)
@@ -99,31 +99,31 @@ def _check(
     """Refuses an assignment of a partition to two members, or to a member without its topic."""
     readers: dict[TopicPartition, str] = {}
     if assignor.cooperative:
-        held = {place: each for each, member in members.items() for place in member.owned}
+        held = {tp: each for each, member in members.items() for tp in member.owned}
     else:
         held = {}
 
     def refuse(what: str) -> ConfigurationError:
         return ConfigurationError(f"the assignor {assignor.name!r} {what}")
 
-    for member_id, places in found.items():
+    for member_id, tps in found.items():
         member = members.get(member_id)
         if member is None:
             raise refuse(f"gives partitions to {member_id!r}, which is no member of the group")
-        for place in places:
-            if not isinstance(place, tuple) or tuple(map(type, place)) != (str, int):
-                raise refuse(f"gives {place!r}, which is no partition as (topic, number)")
-            topic, partition = place
+        for tp in tps:
+            if not isinstance(tp, tuple) or tuple(map(type, tp)) != (str, int):
+                raise refuse(f"gives {tp!r}, which is no partition as (topic, number)")
+            topic, partition = tp
             name = f"{topic}[{partition}]"
             if topic not in topics or not 0 <= partition < len(topics[topic]):
                 raise refuse(f"gives {name}, which is not there")
             if topic not in member.topics:
                 raise refuse(f"gives {name} to {member_id!r}, which does not want {topic!r}")
-            if place in readers:
-                raise refuse(f"gives {name} to {readers[place]!r} and to {member_id!r}")
-            readers[place] = member_id
-            if held.get(place, member_id) != member_id and place in members[held[place]].owned:
+            if tp in readers:
+                raise refuse(f"gives {name} to {readers[tp]!r} and to {member_id!r}")
+            readers[tp] = member_id
+            if held.get(tp, member_id) != member_id and tp in members[held[tp]].owned:
                 raise refuse(
-                    f"is cooperative and gives {name} to {member_id!r} while {held[place]!r} reads "
+                    f"is cooperative and gives {name} to {member_id!r} while {held[tp]!r} reads "
                     "it: leave it out once, and it is free in the next rebalance"
                 )

@@ -55,13 +55,13 @@ def read_subscription(data: bytes, instance_id: str | None = None) -> Subscripti
     )
 
 
-def assignment_bytes(places: Iterable[TopicPartition]) -> bytes:
+def assignment_bytes(tps: Iterable[TopicPartition]) -> bytes:
     """Returns the bytes of the assignment of one member, which the leader sends in SyncGroup."""
     return encode_assignment(
         ConsumerProtocolAssignment(
             assigned_partitions=[
                 Assigned(topic=topic, partitions=numbers)
-                for topic, numbers in _by_topic(places).items()
+                for topic, numbers in _by_topic(tps).items()
             ]
         )
     )
@@ -70,12 +70,12 @@ def assignment_bytes(places: Iterable[TopicPartition]) -> bytes:
 def read_assignment(data: bytes) -> list[TopicPartition]:
     """Returns the assigned partitions, each once; empty bytes have none. Raises DecodeError."""
     told = decode_assignment(data)
-    places = ((each.topic, at) for each in told.assigned_partitions for at in each.partitions)
-    return list(dict.fromkeys(places))
+    tps = ((each.topic, at) for each in told.assigned_partitions for at in each.partitions)
+    return list(dict.fromkeys(tps))
 
 
-def _by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
+def _by_topic(tps: Iterable[TopicPartition]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for topic, partition in places:
+    for topic, partition in tps:
         found.setdefault(topic, []).append(partition)
     return found

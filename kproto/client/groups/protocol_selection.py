@@ -131,9 +131,9 @@ class GroupMember:
         """Notes a poll: a member that left because its consumer was too slow joins again."""
         self._member.on_poll()
 
-    def is_assigned(self, place: TopicPartition, topic_id: Uuid) -> bool:
+    def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
         """True if a partition is assigned by that topic id."""
-        return self._member.is_assigned(place, topic_id)
+        return self._member.is_assigned(tp, topic_id)
 
     def on_commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
         """Passes the error of an OffsetCommit of `identity` to the member."""

@@ -132,7 +132,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
     def assignment_valid_until(self) -> float:
         """Returns when the session may end, unless a heartbeat is answered before."""
 
-    def is_assigned(self, place: TopicPartition, topic_id: Uuid) -> bool:
+    def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
         """True if a partition is assigned by that topic id; False for assignments by name."""
         return False
 

@@ -212,24 +212,22 @@ class ProcessingPool:
         """True if the pool takes records."""
         return not self._is_stopping.is_set()
 
-    def take(
-        self, state: object, claim: object, place: TopicPartition, records: list[Record]
-    ) -> None:
+    def take(self, state: object, claim: object, tp: TopicPartition, records: list[Record]) -> None:
         """Takes records of a partition for processing."""
-        delay_ms = self._delays.get(place[0])
+        delay_ms = self._delays.get(tp[0])
         if delay_ms is None:
-            shard = self._tracker.add(state, claim, place, records)
+            shard = self._tracker.add(state, claim, tp, records)
         else:
             now_ms = self._clock.now_ms()
             told = [due_of(record, delay_ms, now_ms) for record in records]
-            self._warn_of_other_groups(place[0], {each.group for each in told})
+            self._warn_of_other_groups(tp[0], {each.group for each in told})
             due = self._clock.monotonic() + delay_ms / 1000
             due_ms = [each.at_ms for each in told]
-            shard = self._tracker.add(state, claim, place, records, due_ms, due)
+            shard = self._tracker.add(state, claim, tp, records, due_ms, due)
             self._on_timer()
         if not shard.is_held_back and self._tracker.is_held_back(shard):
             shard.is_held_back = True
-            self._host.apply_backpressure(place)
+            self._host.apply_backpressure(tp)
 
     def _warn_of_other_groups(self, topic: str, groups: set[str]) -> None:
         others = groups - {"", self._group_id} - self._other_groups
@@ -294,7 +292,7 @@ class ProcessingPool:
         shard = self._tracker.shard_of(state)
         if shard is not None and shard.is_held_back:
             shard.is_held_back = False
-            self._host.release_backpressure(shard.place)
+            self._host.release_backpressure(shard.tp)
         return self._tracker.drain(state)
 
     def forget(self, state: object) -> None:
@@ -439,7 +437,7 @@ class ProcessingPool:
         self._tracker.put_back(shard)
         if shard.is_held_back and not self._tracker.is_held_back(shard):
             shard.is_held_back = False
-            self._host.release_backpressure(shard.place)
+            self._host.release_backpressure(shard.tp)
         if shard.is_draining:
             self._changed.set()
             self._host.on_drained(is_lost=shard.is_lost)

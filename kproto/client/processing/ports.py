@@ -32,7 +32,7 @@ class RecordReceiver(Protocol):
     def is_taking(self) -> bool: ...
 
     def take(
-        self, state: object, claim: object, place: TopicPartition, records: list[Record]
+        self, state: object, claim: object, tp: TopicPartition, records: list[Record]
     ) -> None: ...
 
 

@@ -40,7 +40,7 @@ _LOOKED_AT: Final = 16
 
 
 class Shard(ABC):
-    """The incomplete records of the partition `place`, in the order of their offsets.
+    """The incomplete records of the partition `tp`, in the order of their offsets.
 
     `incoming` holds lists that were not examined yet, `not_due` the records of a retry topic that
     are not due yet, each with its due time by the wall clock and by the monotonic clock. `attempts`
@@ -63,20 +63,20 @@ class Shard(ABC):
         "is_ready",
         "is_timed",
         "not_due",
-        "place",
         "queued",
         "state",
+        "tp",
     )
 
     def __init__(
         self,
         state: object,
         claim: object,
-        place: TopicPartition,
+        tp: TopicPartition,
     ) -> None:
         self.state = state
         self.claim = claim
-        self.place = place
+        self.tp = tp
         self.incoming: deque[list[Record]] = deque()
         self.not_due: deque[tuple[float, float, Record]] = deque()
         self.attempts: dict[int, int] = {}
@@ -217,9 +217,9 @@ class OrderedShard(Shard):
         self,
         state: object,
         claim: object,
-        place: TopicPartition,
+        tp: TopicPartition,
     ) -> None:
-        super().__init__(state, claim, place)
+        super().__init__(state, claim, tp)
         self._records: list[Record] = []
         self.rest: Iterator[Record] = iter(())
         self.counted = 0
@@ -336,12 +336,12 @@ class UnorderedShard(Shard):
         self,
         state: object,
         claim: object,
-        place: TopicPartition,
+        tp: TopicPartition,
         *,
         by_key: bool,
         max_ahead: int,
     ) -> None:
-        super().__init__(state, claim, place)
+        super().__init__(state, claim, tp)
         self.by_key = by_key
         self.max_ahead = max_ahead
         self.ready: deque[Record] = deque()

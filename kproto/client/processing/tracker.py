@@ -43,7 +43,7 @@ class Tracker:
         self,
         state: object,
         claim: object,
-        place: TopicPartition,
+        tp: TopicPartition,
         records: list[Record],
         due_ms: list[float] | None = None,
         due: float = _NEVER,
@@ -54,7 +54,7 @@ class Tracker:
         """
         shard = self._shards.get(state)
         if shard is None:
-            shard = self._shards[state] = self._new_shard(state, claim, place)
+            shard = self._shards[state] = self._new_shard(state, claim, tp)
         shard.add(records, due_ms, due)
         if due_ms is None:
             self._enqueue_shard(shard)
@@ -62,11 +62,11 @@ class Tracker:
             self._unchecked.append(shard)
         return shard
 
-    def _new_shard(self, state: object, claim: object, place: TopicPartition) -> Shard:
+    def _new_shard(self, state: object, claim: object, tp: TopicPartition) -> Shard:
         if self._order == "partition":
-            return OrderedShard(state, claim, place)
+            return OrderedShard(state, claim, tp)
         by_key = self._order == "key"
-        return UnorderedShard(state, claim, place, by_key=by_key, max_ahead=self._max_ahead)
+        return UnorderedShard(state, claim, tp, by_key=by_key, max_ahead=self._max_ahead)
 
     # Turns
 
@@ -193,8 +193,8 @@ class Tracker:
     @property
     def queued_positions(self) -> dict[TopicPartition, int]:
         """Returns the first queued offset of each partition that has one."""
-        found = {shard.place: shard.first_queued() for shard in self._shards.values()}
-        return {place: offset for place, offset in found.items() if offset is not None}
+        found = {shard.tp: shard.first_queued() for shard in self._shards.values()}
+        return {tp: offset for tp, offset in found.items() if offset is not None}
 
     def is_in_flight(self, claims: Container[object]) -> bool:
         """True if a record of these assignments is in flight."""

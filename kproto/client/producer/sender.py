@@ -263,11 +263,11 @@ class Sender:
 
     def _build(self, left: dict[TopicPartition, Batch], magic: int) -> None:
         """Encodes batches in a format that their broker takes."""
-        for place, batch in list(left.items()):
+        for tp, batch in list(left.items()):
             try:
                 batch.build(self._compression, magic)
             except KprotoError as error:
-                self._on_failure(left.pop(place), error)
+                self._on_failure(left.pop(tp), error)
 
     def _note_sent(self, left: dict[TopicPartition, Batch]) -> None:
         """Counts batches that are sent now."""
@@ -296,14 +296,14 @@ class Sender:
 
     def _single_request(self, connection: BrokerConnection, batch: Batch) -> SingleProduce:
         """Returns the request for one batch, encoded once per partition and topic id."""
-        place = batch.topic, batch.partition
+        tp = batch.topic, batch.partition
         info = self._view.cluster.topics.get(batch.topic)
         topic_id = ZERO_UUID if info is None else info.topic_id
         version = connection.version_of(ProduceRequest, highest_produce_version((topic_id,)))
-        known = self._single_requests.get(place)
+        known = self._single_requests.get(tp)
         if known is None or known.topic_id is not topic_id or known.version != version:
-            known = SingleProduce(*place, topic_id, self._timeout_ms, version)
-            self._single_requests[place] = known
+            known = SingleProduce(*tp, topic_id, self._timeout_ms, version)
+            self._single_requests[tp] = known
         return known
 
     def _on_response(
@@ -352,9 +352,9 @@ class Sender:
         """Removes batches that expired while a connection was waited for: they have no bytes any
         more.
         """
-        for place, batch in list(left.items()):
+        for tp, batch in list(left.items()):
             if batch.future.done():
-                self._on_failure(left.pop(place), RequestTimeoutError("it was not sent in time"))
+                self._on_failure(left.pop(tp), RequestTimeoutError("it was not sent in time"))
 
     def _request(
         self, connection: BrokerConnection, left: dict[TopicPartition, Batch]
@@ -376,19 +376,19 @@ class Sender:
         assert isinstance(response, ProduceResponse)
         found = produced_partitions(response, ids)
         has_heard = False
-        for place, answer in found.items():
-            batch = left.get(place)
+        for tp, answer in found.items():
+            batch = left.get(tp)
             if batch is None:
                 continue
             error = produce_error(answer, batch)
             if error is not None and not has_heard:
                 self._view.hear_leaders(produce_hints(found), brokers_in(response))
                 has_heard = True
-            del left[place]
+            del left[tp]
             if error is None:
                 self._accumulator.on_ack(batch, answer.base_offset, answer.log_append_time_ms)
             else:
-                self._on_failure(batch, error, moved=self._leader_moved(place, answer))
+                self._on_failure(batch, error, moved=self._leader_moved(tp, answer))
         if left:
             raise ProtocolError(
                 f"{connection.address}: the response to a Produce lacks "
@@ -412,11 +412,11 @@ class Sender:
             handler = asyncio.get_running_loop().call_exception_handler
             handler({"message": what, "exception": fault})
 
-    def _leader_moved(self, place: TopicPartition, answer: PartitionProduceResponse) -> bool:
+    def _leader_moved(self, tp: TopicPartition, answer: PartitionProduceResponse) -> bool:
         """True if the response names a leader, and another broker is known to be it by now."""
         cluster = self._view.cluster
-        leader = cluster.leader(*place)
-        asked = self._accumulator.queues[place].node
+        leader = cluster.leader(*tp)
+        asked = self._accumulator.queues[tp].node
         return (
             answer.current_leader.leader_id >= 0 and leader in cluster.brokers and leader != asked
         )

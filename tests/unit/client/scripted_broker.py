@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, Self
 
 from kproto import ClientSettings, messages
@@ -151,6 +152,8 @@ class ScriptedBroker:
         finally:
             self.writers.discard(writer)
             writer.transport.abort()
+            with suppress(OSError):
+                await writer.wait_closed()  # retrieves the error of a connection that was reset
 
     async def _answer(
         self, connection: ServerConnection, asked: ReceivedRequest, writer: asyncio.StreamWriter

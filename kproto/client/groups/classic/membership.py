@@ -251,7 +251,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def _not_kept(self, owned: Collection[TopicPartition]) -> frozenset[TopicPartition]:
         if self._lost or not self._cooperative or self.subscription is None:
             return frozenset(owned)
-        return frozenset(place for place in owned if not self.subscription.wants(place[0]))
+        return frozenset(tp for tp in owned if not self.subscription.wants(tp[0]))
 
     def next_at(self, now: float) -> float:
         """Returns when to look again; work due `now` has been started."""
@@ -438,7 +438,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         if wrong or response.protocol_name not in (None, self._protocol):
             return self.failed(self._error(_INCONSISTENT, GroupRequest.SYNC), now)
         try:
-            places = read_assignment(response.assignment)
+            tps = read_assignment(response.assignment)
         except DecodeError as error:
             return self.failed(error, now)
         self._session.calm(sent_at)
@@ -448,21 +448,21 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             return None
         assert self.subscription is not None
         self._steps.succeeded()
-        self._assigned = [place for place in places if self.subscription.wants(place[0])]
-        others = sorted({topic for topic, _ in places} - {topic for topic, _ in self._assigned})
+        self._assigned = [tp for tp in tps if self.subscription.wants(tp[0])]
+        others = sorted({topic for topic, _ in tps} - {topic for topic, _ in self._assigned})
         if others and self._why is None:  # else it has unsubscribed from them since
             told = ", ".join(others)
             text = "the leader gave partitions of topics that are not subscribed to: %s"
             self._say(text, told, level=logging.WARNING)
         self._owned_generation = self.generation
-        self._last[self._protocol] = Last(tuple(places), self.generation)
+        self._last[self._protocol] = Last(tuple(tps), self.generation)
         self._assignments = {}
         self._transition(Event.SYNCED)
         return None
 
     def _taking_on(self, owned: Collection[TopicPartition], now: float) -> ApplyAssignment:
         before, after = frozenset(owned), frozenset(self._assigned)
-        added = tuple(place for place in self._assigned if place not in before)
+        added = tuple(tp for tp in self._assigned if tp not in before)
         return ApplyAssignment(before - after, added, self._session.given_up_by(now))
 
     def on_assignment_applied(self, step: ApplyAssignment, now: float) -> None:

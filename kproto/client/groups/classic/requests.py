@@ -23,7 +23,7 @@ __all__ = ["Last", "heartbeat_request", "join_request", "sync_request"]
 class Last(NamedTuple):
     """The last assignment of a member by an assignor, and its generation."""
 
-    places: tuple[TopicPartition, ...] = ()
+    tps: tuple[TopicPartition, ...] = ()
     generation: int = NO_GENERATION
 
 
@@ -94,7 +94,7 @@ def _user_data(assignor: Assignor, told: Subscription, last: Last) -> bytes | No
     if assignor.user_data is None:
         return None
     try:
-        data = assignor.user_data(told.topics, last.places, last.generation)
+        data = assignor.user_data(told.topics, last.tps, last.generation)
     except Exception as error:
         raise ConfigurationError(
             f"user_data of the assignor {assignor.name!r} raised {error!r}"

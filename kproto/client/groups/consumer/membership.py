@@ -153,8 +153,8 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         if session_ms is not None:
             self._session.session_ms = session_ms
 
-    def is_assigned(self, place: TopicPartition, topic_id: Uuid) -> bool:
-        return topic_id in (self._held.get(place), self._taking.get(place))
+    def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
+        return topic_id in (self._held.get(tp), self._taking.get(tp))
 
     def identity(self, now: float) -> MemberIdentity | None:
         if self.phase not in ACCEPTING_COMMITS or self._lost or now >= self.assignment_valid_until:
@@ -193,7 +193,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._beat_at = min(self._beat_at, max(now, self._heartbeat_backoff.not_before))
 
     def request_rejoin(self, reason: str, now: float) -> None:
-        self._say("nothing to rebalance (%s): who reads what is the coordinator's to say", reason)
+        self._say("ignores the request to rebalance (%s): the coordinator assigns the partitions", reason)
 
     def _join_if_wanted(self, now: float) -> None:
         if (
@@ -488,9 +488,9 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._resolving.succeeded()
 
     def on_assignment_applied(self, step: ApplyAssignment, now: float) -> None:
-        for place in step.revoked:
-            self._held.pop(place, None)
-        self._held.update((place, self._taking[place]) for place in step.added)
+        for tp in step.revoked:
+            self._held.pop(tp, None)
+        self._held.update((tp, self._taking[tp]) for tp in step.added)
         if self._transition(Event.RECONCILED):
             self._beat_at = max(now, self._heartbeat_backoff.not_before)
 

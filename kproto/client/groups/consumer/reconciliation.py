@@ -68,7 +68,7 @@ def difference(
         if (name := names[topic_id]) is not None and wants(name)
     }
     return Difference(
-        frozenset(place for place, topic_id in held.items() if target.get(place) != topic_id),
-        {place: its for place, its in target.items() if held.get(place) != its},
+        frozenset(tp for tp, topic_id in held.items() if target.get(tp) != topic_id),
+        {tp: its for tp, its in target.items() if held.get(tp) != its},
         frozenset(topic_id for topic_id, name in names.items() if name is None),
     )

@@ -180,7 +180,7 @@ async def test_nothing_is_to_be_rebalanced(caplog: pytest.LogCaptureFixture) -> 
         await until(lambda: len(consumer.assignment) == 4)
         with caplog.at_level(logging.INFO, "kproto.client"):
             consumer.enforce_rebalance("as you like")
-            await until(lambda: "nothing to rebalance (as you like)" in caplog.text)
+            await until(lambda: "ignores the request to rebalance (as you like)" in caplog.text)
         assert len(consumer.assignment) == 4
 
 

@@ -326,7 +326,7 @@ class Simulated:
             model.at(model.now + seconds, lambda: self.done(turn, tell))
 
         match step:
-            case Revoke(places=places, lost=lost, until=until):
+            case Revoke(partitions=places, lost=lost, until=until):
 
                 def give_up() -> None:
                     self.drop(places)

@@ -64,7 +64,7 @@ class Walk:
         """Carry out that step."""
         step = self.step()
         assert isinstance(step, Revoke)
-        self.owned -= step.places
+        self.owned -= step.partitions
         self.its.on_revoked(self.now)
         return step
 

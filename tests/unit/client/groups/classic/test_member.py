@@ -445,7 +445,7 @@ async def test_who_may_not_leave_says_so(caplog: pytest.LogCaptureFixture) -> No
         with caplog.at_level(logging.INFO):
             await its.member.leave(True)
         assert len(its.asked(LeaveGroupRequest)) == 1
-        assert "could not tell that it leaves: GROUP_AUTHORIZATION_FAILED" in caplog.text
+        assert "failed to send that it leaves: GROUP_AUTHORIZATION_FAILED" in caplog.text
         assert "has left" not in caplog.text
 
 
@@ -582,13 +582,13 @@ async def test_lines_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     lines = [each.getMessage() for each in caplog.records if "group g" in each.getMessage()]
     assert lines == [
         "group g: joined generation 1 as its leader, with range",
-        "group g: takes on t[0], t[1]",
+        "group g: is assigned t[0], t[1]",
         "group g: out of generation 1: UNKNOWN_MEMBER_ID (25): heartbeat: group 'g'",
         "group g: loses t[0], t[1]",
         "group g: joined generation 2 as its leader, with range",
-        "group g: takes on t[0], t[1]",
-        "group g: gives up t[0], t[1]",
-        "group g: has left: a test",
+        "group g: is assigned t[0], t[1]",
+        "group g: revokes t[0], t[1]",
+        "group g: left: a test",
     ]
 
 

@@ -175,7 +175,7 @@ def test_a_refused_sync_is_another_rebalance() -> None:
     walk.join()
     walk.joined(2, protocol="cooperative-sticky")
     walk.sync_refused("REBALANCE_IN_PROGRESS")
-    assert walk.give_up().places == frozenset()
+    assert walk.give_up().partitions == frozenset()
     told = read_subscription(walk.join().protocols[0].metadata)
     assert (sorted(told.owned), told.generation) == ([T0, T1], 1)
     assert walk.asked is not None
@@ -234,14 +234,14 @@ def test_a_cooperative_member_reads_on() -> None:
     """KIP-429: what it has to give up others get in a second rebalance, which it begins."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0, T1)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
-    assert walk.give_up().places == frozenset()
+    assert walk.give_up().partitions == frozenset()
     told = read_subscription(walk.join().protocols[0].metadata)
     assert (sorted(told.owned), told.generation) == ([T0, T1], 1)
     walk.joined(2, protocol="cooperative-sticky")
     walk.synced(T0, protocol="cooperative-sticky")
     assert walk.take_on() == ApplyAssignment(frozenset({T1}), (), walk.now + 59.0)
     assert walk.phase is REVOKING
-    assert walk.give_up().places == frozenset()
+    assert walk.give_up().partitions == frozenset()
     told = read_subscription(walk.join().protocols[0].metadata)
     assert (told.owned, told.generation) == ([T0], 2)
     assert walk.asked is not None
@@ -257,7 +257,7 @@ def test_what_is_not_wanted_any_more_is_given_up_before_joining() -> None:
     walk.its.subscribe(Subscription.to(["t", "u"]), walk.now)
     walk.to(STABLE, T0, ("u", 0))
     walk.its.subscribe(Subscription.to("u"), walk.now)
-    assert walk.give_up().places == frozenset({T0})
+    assert walk.give_up().partitions == frozenset({T0})
 
 
 def test_eager_unless_all_assignors_cooperate() -> None:

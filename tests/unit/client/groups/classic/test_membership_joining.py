@@ -145,7 +145,7 @@ def test_an_id_that_counts_no_more_while_joining() -> None:
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()
     assert walk.join_refused("UNKNOWN_MEMBER_ID") is Meaning.MEMBER_UNKNOWN
-    assert walk.give_up().places == frozenset()
+    assert walk.give_up().partitions == frozenset()
     assert walk.join().member_id == ""  # at once
     walk.join_refused("UNKNOWN_MEMBER_ID")
     walk.give_up()

@@ -189,7 +189,7 @@ def test_a_rebalance_that_lasts_is_not_waited_for_any_longer(phase: Phase) -> No
     walk.its.tick(walk.now)
     assert walk.phase is PREPARE_LEAVING
     step = walk.give_up()
-    assert (step.places, step.lost) == (frozenset({T0}), False)
+    assert (step.partitions, step.lost) == (frozenset({T0}), False)
     # Where commits are taken meanwhile what is in hand has all of its time.
     assert step.until == (begun + 59.0 if phase is JOINING else walk.now + 5.0)
 
@@ -200,7 +200,7 @@ def test_who_unsubscribes_before_it_joins_again_does_not_join() -> None:
     walk.join_refused("COORDINATOR_LOAD_IN_PROGRESS")
     walk.its.subscribe(None, walk.now)
     step = walk.give_up()
-    assert (step.places, step.lost) == (frozenset({T0}), False)
+    assert (step.partitions, step.lost) == (frozenset({T0}), False)
     walk.now = walk.its.next_at(walk.now)
     walk.leave()
     assert walk.phase is UNSUBSCRIBED
@@ -213,7 +213,7 @@ def test_who_waits_to_leave_leaves_when_the_rebalance_fails(came: str) -> None:
     walk.sync_refused(came)
     assert walk.phase is PREPARE_LEAVING
     step = walk.give_up()
-    assert (step.places, step.lost) == (frozenset({T0}), came == "ILLEGAL_GENERATION")
+    assert (step.partitions, step.lost) == (frozenset({T0}), came == "ILLEGAL_GENERATION")
     assert walk.phase in (LEAVING, UNSUBSCRIBED)
 
 

@@ -370,7 +370,7 @@ def test_how_it_leaves(instance_id: str | None, leaves: bool, epoch: int | None)
     walk = Walk(instance_id=instance_id).to(STABLE, T0)
     member_id = walk.its.member_id
     walk.its.begin_leave("a test", walk.now, leaves=leaves, ends=True)
-    assert walk.give_up().places == {T0}
+    assert walk.give_up().partitions == {T0}
     step = walk.step()
     if epoch is None:
         assert step is None

@@ -34,7 +34,7 @@ def test_an_instance_id_that_is_never_released() -> None:
     while walk.phase is JOINING:
         walk.refused("UNRELEASED_INSTANCE_ID")
     assert 113 < walk.now < 115.5  # a session, and what a heartbeat may be late by
-    assert walk.give_up().places == frozenset()
+    assert walk.give_up().partitions == frozenset()
     assert walk.step() is None  # who has it is not told to go
     assert walk.phase is FATAL
     assert "instance i is a member yet" in str(walk.its.error)
@@ -150,7 +150,7 @@ def test_a_classic_group_that_is_never_converted(name: str, words: str) -> None:
     while walk.phase is JOINING:
         walk.refused(name, words)
     assert 120 < walk.now - begun < 122.5  # delivery_timeout_ms, and the wait before
-    assert walk.give_up().places == frozenset()
+    assert walk.give_up().partitions == frozenset()
     assert walk.step() is None
     assert words in str(walk.its.error)
     explains = {"GROUP_ID_NOT_FOUND": "group.consumer.migration.policy"}.get(name, "log says why")

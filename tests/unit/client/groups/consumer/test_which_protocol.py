@@ -138,7 +138,7 @@ async def test_a_coordinator_that_is_older_than_the_one_before_has_a_classic_mem
         assert its.its.names == ["assign", "lose", "assign"]
         assert its.its.error is None
         assert its.asked(JoinGroupRequest)
-        assert "could not tell that it leaves" not in caplog.text  # who knows it not is not told
+        assert "failed to send that it leaves" not in caplog.text  # who knows it not is not told
 
 
 async def test_a_coordinator_that_has_the_protocol_turned_off_has_one_too() -> None:

@@ -153,7 +153,7 @@ class Walk:
     def give_up(self) -> Revoke:
         step = self.step()
         assert isinstance(step, Revoke)
-        self.owned -= step.places
+        self.owned -= step.partitions
         self.its.on_revoked(self.now)
         return step
 
