@@ -193,7 +193,8 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self._beat_at = min(self._beat_at, max(now, self._heartbeat_backoff.not_before))
 
     def request_rejoin(self, reason: str, now: float) -> None:
-        self._say("ignores the request to rebalance (%s): the coordinator assigns the partitions", reason)
+        text = "ignores the request to rebalance (%s): the coordinator assigns the partitions"
+        self._say(text, reason)
 
     def _join_if_wanted(self, now: float) -> None:
         if (
