@@ -66,7 +66,7 @@ _NOT_GIVEN: Final[Any] = object()
 #: What consumers begin with, unless an argument or a property says otherwise.
 _CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
     "start": "earliest",
-    "max_bytes": FETCH_BYTES,
+    "max_partition_fetch_bytes": FETCH_BYTES,
     "max_wait_ms": 500,
     "read_committed": False,
 }
@@ -224,13 +224,13 @@ class Client:
         """Returns a topic and its partitions; requests metadata unless it is known and fresh.
 
         Raises BrokerResponseError if the cluster does not have the topic: one that may just have
-        been created is requested for `topic_timeout_ms`. Lost connections are retried for
-        `delivery_timeout_ms`.
+        been created is requested for `metadata_wait_ms`. Lost connections are retried for
+        `api_timeout_ms`.
         """
         return await self._view.retrying(lambda: self._view.topic(name), responses=False)
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """Retries `operation` after errors that a retry may solve, for `delivery_timeout_ms`.
+        """Retries `operation` after errors that a retry may solve, for `api_timeout_ms`.
 
         Those are lost connections, timeouts and the error codes that Kafka calls retriable; any
         other error is raised at once. The last attempt starts at the deadline. The operation may
@@ -340,7 +340,7 @@ class Client:
         group: None = None,
         start: Start = "earliest",
         stop_at_end: bool = False,
-        max_bytes: int = FETCH_BYTES,
+        max_partition_fetch_bytes: int = FETCH_BYTES,
         max_wait_ms: int = 500,
         read_committed: bool = False,
         **kafka_names: Unpack[ConsumerNames],
@@ -353,7 +353,7 @@ class Client:
         *,
         group: str,
         start: GroupStart = "earliest",
-        max_bytes: int = FETCH_BYTES,
+        max_partition_fetch_bytes: int = FETCH_BYTES,
         max_wait_ms: int = 500,
         read_committed: bool = False,
         instance_id: str | None = None,
@@ -380,7 +380,7 @@ class Client:
         group: str | None = _NOT_GIVEN,
         start: Start | GroupStart | None = _NOT_GIVEN,
         stop_at_end: bool = False,
-        max_bytes: int | None = None,
+        max_partition_fetch_bytes: int | None = None,
         max_wait_ms: int | None = None,
         read_committed: bool | None = None,
         instance_id: str | None = None,
@@ -401,9 +401,9 @@ class Client:
     ) -> Consumer | GroupConsumer:
         """Makes a consumer of whole topics, or of single partitions; to be used with `async for`.
 
-        `start` is an offset for each partition, or the start or the end of all. `max_bytes` bounds
-        the bytes that a fetch returns per partition, and `max_wait_ms` how long a broker may hold
-        it.
+        `start` is an offset for each partition, or the start or the end of all.
+        `max_partition_fetch_bytes` bounds the bytes that a fetch returns per partition, and
+        `max_wait_ms` how long a broker may hold it.
 
         With `group` the consumer shares topics with the other members of that group, or reads
         partitions that are assigned by hand, and commits offsets. Then `start` is for partitions
@@ -418,7 +418,7 @@ class Client:
         callbacks = Callbacks(on_assigned, on_revoked, on_lost)
         reading = {
             "start": None if start is _NOT_GIVEN else start,
-            "max_bytes": max_bytes,
+            "max_partition_fetch_bytes": max_partition_fetch_bytes,
             "max_wait_ms": max_wait_ms,
             "read_committed": read_committed,
         }

@@ -30,16 +30,17 @@ _LEAST: Final = {
     "connect_timeout_max_ms": 1,
     "reconnect_backoff_ms": 0,
     "reconnect_backoff_max_ms": 0,
-    "max_idle_ms": 0,
+    "connections_max_idle_ms": 0,
     "throttle_max_ms": 0,
     "request_timeout_ms": 1,
     "delivery_timeout_ms": 1,
+    "api_timeout_ms": 1,
     "error_flush_ms": 1,
     "retry_backoff_ms": 1,
     "retry_backoff_max_ms": 1,
     "metadata_max_age_ms": 1,
     "metadata_recovery_rebootstrap_trigger_ms": 0,
-    "topic_timeout_ms": 1,
+    "metadata_wait_ms": 1,
     "max_frame_bytes": 1,
     "max_decompressed_bytes": 1,
     "max_in_flight": 1,
@@ -80,7 +81,7 @@ class ClientSettings:
     #: A connection that was idle for so long is closed, and reopened when it is needed. Brokers
     #: close one after 10 minutes (connections.max.idle.ms): the client closes a minute earlier, so
     #: that no request meets a connection that the broker is closing. 0: never.
-    max_idle_ms: int = 540_000
+    connections_max_idle_ms: int = 540_000
     #: The longest throttle time that is obeyed (KIP-219). Brokers ask for no more than their quota
     #: windows, 11 s by default: a longer time is a mistake, and must not stop a client.
     throttle_max_ms: int = 60_000
@@ -88,6 +89,10 @@ class ClientSettings:
     request_timeout_ms: int = 40_000
     #: From a record to its ack, with all retries (delivery.timeout.ms).
     delivery_timeout_ms: int = 120_000
+    #: How long consumers, commits and calls retry (default.api.timeout.ms). As long as
+    #: `delivery_timeout_ms`, so that no consumer fails in an outage that the records of a producer
+    #: outlast.
+    api_timeout_ms: int = 120_000
     #: How long an `async with producer` block that ends with an exception still sends, so that a
     #: broker that is down does not hide the exception.
     error_flush_ms: int = 1_000
@@ -105,7 +110,7 @@ class ClientSettings:
     #: client bootstraps again (KIP-1102).
     metadata_recovery_rebootstrap_trigger_ms: int = 300_000
     #: How long an unknown topic or leader is requested: not every broker knows a new topic at once.
-    topic_timeout_ms: int = 5_000
+    metadata_wait_ms: int = 5_000
     #: The largest response that is read; a larger one ends the connection with an error.
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
     #: The largest decompressed size of one batch that is read; a larger one is a CorruptBatchError,

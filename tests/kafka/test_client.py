@@ -156,7 +156,7 @@ async def test_a_consumer_of_the_end_sees_what_comes_after(
 
 
 async def test_an_unknown_topic_is_one_clear_error(bootstrap: str) -> None:
-    settings = kproto.ClientSettings(topic_timeout_ms=300)
+    settings = kproto.ClientSettings(metadata_wait_ms=300)
     async with kproto.Client(bootstrap, settings) as client, client.producer() as producer:
         with pytest.raises(kproto.DeliveryError, match="'no-such-topic'") as caught:
             await producer.send("no-such-topic", b"lost?")

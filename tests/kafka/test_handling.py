@@ -113,7 +113,7 @@ async def test_what_fails_is_put_off_and_at_last_a_dead_letter(bootstrap: str, t
 async def test_a_topic_that_is_not_there_is_told_at_once_and_not_created(
     bootstrap: str, topic: str
 ) -> None:
-    settings = kproto.ClientSettings(topic_timeout_ms=300)
+    settings = kproto.ClientSettings(metadata_wait_ms=300)
     async with kproto.Client(bootstrap, settings) as client:
 
         async def handle(record: kproto.Record) -> None:

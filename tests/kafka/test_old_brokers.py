@@ -165,8 +165,8 @@ async def test_a_message_larger_than_a_fetch_is_told(kafka_brokers: Brokers, rel
         async with client.producer() as producer:
             await producer.send(topic, bytes(5_000), partition=0)
         with pytest.raises(ConfigurationError, match=r"\[0\]: the message at offset 0 is larger"):
-            await read(client, topic, max_bytes=1_000)
-        assert len(await read(client, topic, max_bytes=10_000)) == 1
+            await read(client, topic, max_partition_fetch_bytes=1_000)
+        assert len(await read(client, topic, max_partition_fetch_bytes=10_000)) == 1
 
 
 async def test_by_ids_of_producers_or_without(kafka_brokers: Brokers) -> None:

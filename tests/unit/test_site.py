@@ -70,7 +70,7 @@ def test_every_setting_has_a_row(of: str) -> None:
 
 def test_settings_bear_the_names_of_kafka() -> None:
     found = {(of, each.name): each.kafka for of in TABLES for each in settings(of)}
-    assert found["client", "max_idle_ms"] == ("connections.max.idle.ms",)
+    assert found["client", "connections_max_idle_ms"] == ("connections.max.idle.ms",)
     assert found["group", "instance_id"] == ("group.instance.id",)
     assert found["producer", "linger_ms"] == ("linger.ms", "queue.buffering.max.ms")
 

@@ -96,7 +96,7 @@ def _of_consumer(part: str) -> Iterator[Setting]:
 
 
 def _of_group(part: str) -> Iterator[Setting]:
-    shared = frozenset({"group", "max_bytes", "max_wait_ms", "read_committed"})
+    shared = frozenset({"group", "max_partition_fetch_bytes", "max_wait_ms", "read_committed"})
     return _of_arguments(_overload("str"), part, shared, _comments(GroupSettings))
 
 

@@ -59,7 +59,7 @@ async def handle_records(bootstrap: str, order: Order, seed: int, file: int) -> 
         "session_timeout_ms": SESSION_MS,
         "heartbeat_interval_ms": 100,
         "assignors": ["cooperative-sticky"],
-        "max_bytes": 100_000,
+        "max_partition_fetch_bytes": 100_000,
     }
     async with (
         kproto.Client(bootstrap) as client,
@@ -71,7 +71,7 @@ async def handle_records(bootstrap: str, order: Order, seed: int, file: int) -> 
             order=order,
             retries=kproto.Retries(2, backoff_ms=2),
             dead_letter_topic=DEAD,
-            max_ahead=2_000,
+            max_offset_gap=2_000,
         )
 
 

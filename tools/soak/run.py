@@ -41,6 +41,7 @@ SETTINGS = kproto.ClientSettings(
     retry_backoff_ms=20,
     retry_backoff_max_ms=200,
     delivery_timeout_ms=60_000,
+    api_timeout_ms=60_000,
 )
 
 

@@ -84,6 +84,7 @@ ENCODE_FAILURES: Final = (
 SETTINGS: Final = kproto.ClientSettings(
     request_timeout_ms=4_000,
     delivery_timeout_ms=30_000,
+    api_timeout_ms=30_000,
     reconnect_backoff_max_ms=500,
     retry_backoff_max_ms=500,
     connect_timeout_ms=2_000,

@@ -69,7 +69,7 @@ class CommittedOffsets:
 
     async def _fetch(self, tps: list[TopicPartition], identity: Identity | None) -> FetchedCommits:
         names = {topic for topic, _ in tps}
-        await self._view.know(names)
+        await self._view.ensure_metadata(names)
         topics = dict(self._view.cluster.topics)
 
         def id_of(name: str) -> Uuid:

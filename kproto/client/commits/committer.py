@@ -144,7 +144,7 @@ class Committer:
     ) -> None:
         """Commits until nothing is left, or no retry helps."""
         view = self._view
-        soon_ms = view.settings.topic_timeout_ms
+        soon_ms = view.settings.metadata_wait_ms
         soon = Attempts(view.settings, soon_ms, view.clock.monotonic())
         fault: KprotoError | None = None
         error: KprotoError | None = None
@@ -165,7 +165,9 @@ class Committer:
             try:
                 identity = self._identity(left)
                 ends_at = attempts.ends_at(view.clock.monotonic())
-                response = await view.by(ends_at, self._request(identity, left), limit_ms)
+                response = await view.with_deadline(
+                    ends_at, self._request(identity, left), limit_ms
+                )
                 answers = judged(commit_answers(response, left))
             except KprotoError as lost:
                 if remedy_of(lost) is Remedy.FAIL and not _may_pass(lost):
@@ -254,7 +256,7 @@ class Committer:
         """
         view = self._view
         with suppress(KprotoError):
-            await view.by(attempts.ends_at(view.clock.monotonic()), view.refresh(topics))
+            await view.with_deadline(attempts.ends_at(view.clock.monotonic()), view.refresh(topics))
 
     def _is_of_another_topic(self, tp: TopicPartition, its: ToCommit) -> bool:
         info = self._view.cluster.topics.get(tp[0])

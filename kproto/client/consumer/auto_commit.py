@@ -53,7 +53,7 @@ class AutoCommit:
     ) -> None:
         self._view = view
         self._is_auto = auto_commit
-        self._limit_ms = min(max(interval_ms, _LEAST_MS), view.settings.delivery_timeout_ms)
+        self._limit_ms = min(max(interval_ms, _LEAST_MS), view.settings.api_timeout_ms)
         self._subscriptions = subscriptions
         self._committer = committer
         self._membership = membership

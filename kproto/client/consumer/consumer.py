@@ -36,7 +36,7 @@ class Consumer(RecordStream):
     another one of any kind continues there. An `anext` that is cancelled, as by
     `asyncio.wait_for`, loses no record and ends nothing: the next one continues.
 
-    Lost connections and retriable errors are waited out for `delivery_timeout_ms`. Raises
+    Lost connections and retriable errors are waited out for `api_timeout_ms`. Raises
     BrokerResponseError for other errors, and CorruptBatchError for bytes that are no records,
     behind the records before them.
     """
@@ -48,13 +48,13 @@ class Consumer(RecordStream):
         *,
         start: Start,
         stop_at_end: bool,
-        max_bytes: int,
+        max_partition_fetch_bytes: int,
         max_wait_ms: int,
         read_committed: bool,
     ) -> None:
         checked_start(start)
         fetch_options = FetchOptions(
-            max_bytes,
+            max_partition_fetch_bytes,
             max_wait_ms,
             read_committed,
             _reset_policy(start),

@@ -91,14 +91,16 @@ class GroupConsumer(RecordStream):
         *,
         start: GroupStart,
         callbacks: Callbacks,
-        max_bytes: int,
+        max_partition_fetch_bytes: int,
         max_wait_ms: int,
         read_committed: bool,
         make_outlet: MakeOutlet | None = None,
     ) -> None:
         checked_group_start(start)
         callbacks.check()
-        fetch_options = FetchOptions(max_bytes, max_wait_ms, read_committed, _reset_policy(start))
+        fetch_options = FetchOptions(
+            max_partition_fetch_bytes, max_wait_ms, read_committed, _reset_policy(start)
+        )
         fetch_options.check()
         self._subscription, self._by_hand = wanted_by_a_group(topics)
         self._too: frozenset[str] = frozenset()  # retry topics of `run`, which are read, too
@@ -235,7 +237,7 @@ class GroupConsumer(RecordStream):
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
-        await self._close(leave, self._view.settings.delivery_timeout_ms)
+        await self._close(leave, self._view.settings.api_timeout_ms)
         fault = self._status.take_fault()
         if fault is not None:
             raise fault
@@ -270,7 +272,7 @@ class GroupConsumer(RecordStream):
             leaves = self._settings.leaves if leave is None else leave
             limit_ms = round((until - self._view.clock.monotonic()) * 1000)
             leaving = member.leave(leaves, "the consumer is closed")
-            await self._view.by(until, leaving, limit_ms)
+            await self._view.with_deadline(until, leaving, limit_ms)
         except KprotoError as error:
             logger.warning("group %s could not be left: %s", self._group_id, error)
 
@@ -341,7 +343,7 @@ class GroupConsumer(RecordStream):
         retries: int | Retries | None = None,
         retry_topics: Sequence[str | RetryTopic] = (),
         dead_letter_topic: str | None = None,
-        max_ahead: int = 10_000,
+        max_offset_gap: int = 10_000,
         commit_interval_ms: int = 100,
         drain_timeout_ms: int = 20_000,
         cancel_lost: bool = True,
@@ -359,7 +361,7 @@ class GroupConsumer(RecordStream):
         retries: int | Retries | None = None,
         retry_topics: Sequence[str | RetryTopic] = (),
         dead_letter_topic: str | None = None,
-        max_ahead: int = 10_000,
+        max_offset_gap: int = 10_000,
         commit_interval_ms: int = 100,
         drain_timeout_ms: int = 20_000,
         cancel_lost: bool = True,
@@ -376,7 +378,7 @@ class GroupConsumer(RecordStream):
         retries: int | Retries | None = None,
         retry_topics: Sequence[str | RetryTopic] = (),
         dead_letter_topic: str | None = None,
-        max_ahead: int = 10_000,
+        max_offset_gap: int = 10_000,
         commit_interval_ms: int = 100,
         drain_timeout_ms: int = 20_000,
         cancel_lost: bool = True,
@@ -387,7 +389,7 @@ class GroupConsumer(RecordStream):
         With order "partition" the records of a partition are handled one after the other, with
         "key" those of a key of a partition, with "none" in any order. `decode` makes of a record
         what the handler gets. What is processed is committed within `commit_interval_ms`, never an
-        offset behind a record that is not: what is processed behind it, less than `max_ahead`
+        offset behind a record that is not: what is processed behind it, less than `max_offset_gap`
         offsets ahead, is in the metadata of the commit, and this client leaves it out when it reads
         on. `retries` says how often, and when, a record is retried that the handler failed with;
         what still fails is sent to the next of `retry_topics`, to be handled again after its delay,
@@ -410,7 +412,7 @@ class GroupConsumer(RecordStream):
             retries=retries,
             retry_topics=retry_topics,
             dead_letter_topic=dead_letter_topic,
-            max_ahead=max_ahead,
+            max_offset_gap=max_offset_gap,
             commit_interval_ms=commit_interval_ms,
             drain_timeout_ms=drain_timeout_ms,
             cancel_lost=cancel_lost,
@@ -553,7 +555,7 @@ class GroupConsumer(RecordStream):
 
         What was returned last is not processed yet: pass it, a record or a list, to commit it.
         Later commits wait for earlier ones. Retriable errors are waited out for
-        `delivery_timeout_ms`. Raises CommitFailedError if the partitions cannot be committed by
+        `api_timeout_ms`. Raises CommitFailedError if the partitions cannot be committed by
         this member now, BrokerResponseError for what the broker refuses, RequestTimeoutError if no
         broker answers, ConfigurationError for what is no offset.
         """
@@ -574,7 +576,7 @@ class GroupConsumer(RecordStream):
         if offsets is not None:
             request = explicit_commit(offsets, metadata, self._subscriptions)
             self._listener.on_poll()  # a revocation waits for what is in flight
-        await self._committer.commit(request, self._view.settings.delivery_timeout_ms)
+        await self._committer.commit(request, self._view.settings.api_timeout_ms)
 
     async def committed(
         self, *partitions: TopicPartition

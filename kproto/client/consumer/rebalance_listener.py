@@ -263,7 +263,7 @@ class RebalanceListenerInvoker:
         clock = self._view.clock
         least_s = LAST_ATTEMPT_S if self._is_closing else _LEAST_S
         left_s = max(least_s, until - clock.monotonic())
-        limit_ms = min(round(left_s * 1000), self._view.settings.delivery_timeout_ms)
+        limit_ms = min(round(left_s * 1000), self._view.settings.api_timeout_ms)
         try:
             await self.committer.commit(request, limit_ms)
         except KprotoError as error:

@@ -126,7 +126,7 @@ class Attempts:
     def __init__(
         self, settings: ClientSettings, limit_ms: int | None = None, begun: float | None = None
     ) -> None:
-        limit_ms = settings.delivery_timeout_ms if limit_ms is None else limit_ms
+        limit_ms = settings.api_timeout_ms if limit_ms is None else limit_ms
         self._settings = settings
         self._limit_s = limit_ms / 1000
         self.deadline = _NEVER if begun is None else begun + self._limit_s

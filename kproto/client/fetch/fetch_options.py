@@ -24,16 +24,16 @@ class ResetPolicy(Enum):
 class FetchOptions(NamedTuple):
     """How to fetch.
 
-    `max_bytes` bounds what a response has of each partition; a broker holds a fetch for at most
-    `max_wait_ms`.
+    `max_partition_fetch_bytes` bounds the bytes of each partition in a response. A broker holds a
+    fetch for at most `max_wait_ms`.
     """
 
-    max_bytes: int
+    max_partition_fetch_bytes: int
     max_wait_ms: int
     read_committed: bool
     reset_policy: ResetPolicy = ResetPolicy.EARLIEST
 
     def check(self) -> None:
         """Raises ConfigurationError for numbers that a fetch request cannot have."""
-        check_whole_number("max_bytes", self.max_bytes, 1, _MOST)
+        check_whole_number("max_partition_fetch_bytes", self.max_partition_fetch_bytes, 1, _MOST)
         check_whole_number("max_wait_ms", self.max_wait_ms, 0, _MOST)

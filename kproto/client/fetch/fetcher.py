@@ -104,7 +104,7 @@ class Fetcher:
     def _fetch_at(self, node: int, states: Sequence[TopicPartitionState], now: float) -> None:
         topics = {state.topic: self._view.cluster.topics[state.topic] for state in states}
         by_place = {(state.topic, state.partition): state for state in states}
-        most = self._options.max_bytes
+        most = self._options.max_partition_fetch_bytes
         wanted = {
             tp: WantedPartition(
                 topics[state.topic].topic_id,
@@ -161,7 +161,9 @@ class Fetcher:
     async def _fetch(self, node: int, fetch: Fetch) -> None:
         view = self._view
         options = self._options
-        room = response_bytes(options.max_bytes, len(fetch.wanted), view.settings.max_frame_bytes)
+        room = response_bytes(
+            options.max_partition_fetch_bytes, len(fetch.wanted), view.settings.max_frame_bytes
+        )
 
         def make(version: int) -> FetchRequest:
             fetch.sent = fetch.session.ask(without_last_epochs(fetch.wanted, version), version)
@@ -337,7 +339,7 @@ async def fetch_from(
     It uses the connection of `owner`, and has until `ends_at`, in seconds of the clock, to connect
     and to answer, and beyond that the time that the broker may hold it, `max_wait_ms`.
     """
-    connection = await view.by(ends_at, view.connection_to(leader, owner=owner))
+    connection = await view.with_deadline(ends_at, view.connection_to(leader, owner=owner))
     version = connection.version_of(FetchRequest, highest_fetch_version(topics))
     request = make(version)
     check_fetch(request, version)

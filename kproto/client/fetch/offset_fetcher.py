@@ -57,7 +57,7 @@ class OffsetFetcher:
         begun = view.clock.monotonic()
         ends_at = self.begin_attempt(states, begun)
         try:
-            answer = await view.by(
+            answer = await view.with_deadline(
                 ends_at, ask_for_offsets(view, node, wanted, self._options.read_committed)
             )
         except KprotoError as error:
@@ -115,7 +115,7 @@ class OffsetFetcher:
         begun = view.clock.monotonic()
         ends_at = self.begin_attempt(states, begun)
         try:
-            answer = await view.by(ends_at, ask_for_epochs(view, node, asked))
+            answer = await view.with_deadline(ends_at, ask_for_epochs(view, node, asked))
         except KprotoError as error:
             self.back_off(left, error, begun)
             return
@@ -194,7 +194,7 @@ class OffsetFetcher:
         begun = view.clock.monotonic()
         ends_at = self.begin_attempt(states, begun)
         try:
-            found = await view.by(ends_at, view.refresh({topic for topic, _ in asked}))
+            found = await view.with_deadline(ends_at, view.refresh({topic for topic, _ in asked}))
         except KprotoError as lost:
             self.back_off(asked, lost, begun)
             return
@@ -212,7 +212,7 @@ class OffsetFetcher:
 
     def begin_attempt(self, states: Iterable[TopicPartitionState], now: float) -> float:
         """Begins an attempt for partitions; returns the first of their deadlines, in seconds."""
-        ends_at = now + self._view.settings.delivery_timeout_ms / 1000
+        ends_at = now + self._view.settings.api_timeout_ms / 1000
         for state in states:
             state.attempts.asked(now)
             ends_at = min(ends_at, state.attempts.ends_at(now))

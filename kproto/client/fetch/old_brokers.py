@@ -60,7 +60,7 @@ def check_first_is_whole(request: FetchRequest, response: FetchResponse, version
 
     Brokers fill a response in the order of the request, up to a limit of their own. What was cut
     behind a partition that brought records had no room left: it is taken out of the response, and
-    comes with a later fetch. Raises ConfigurationError: `max_bytes` must be larger.
+    comes with a later fetch. Raises ConfigurationError: `max_partition_fetch_bytes` must be larger.
     """
     if version >= FIRST_IS_WHOLE:
         return
@@ -82,9 +82,9 @@ def check_first_is_whole(request: FetchRequest, response: FetchResponse, version
             else:
                 raise ConfigurationError(
                     f"{topic.topic}[{asked.partition}]: the message at offset "
-                    f"{asked.fetch_offset} is larger than max_bytes, which is "
+                    f"{asked.fetch_offset} is larger than max_partition_fetch_bytes, which is "
                     f"{asked.partition_max_bytes}, and a broker before Kafka 0.10.1 sends no more "
-                    "than that: give a larger max_bytes"
+                    "than that: give a larger max_partition_fetch_bytes"
                 )
 
 

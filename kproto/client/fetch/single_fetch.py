@@ -43,7 +43,7 @@ async def fetch_partition(
         read_committed=read_committed,
     )
     try:
-        ends_at = view.clock.monotonic() + view.settings.delivery_timeout_ms / 1000
+        ends_at = view.clock.monotonic() + view.settings.api_timeout_ms / 1000
         answer = await fetch_from(
             view, leader, lambda version: request, [info], owner=_FETCHES, ends_at=ends_at
         )

@@ -104,7 +104,7 @@ async def find_partitions(
     old = {name for name in names if not view.heard_since(name, as_of)}
     if old:
         await view.refresh(old)
-    await view.know(names)
+    await view.ensure_metadata(names)
     found: list[TopicPartition] = []
     for want in wanted:
         if isinstance(want, str):

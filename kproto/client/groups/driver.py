@@ -128,7 +128,7 @@ class MemberDriver(ABC, Generic[M]):
         self.checks_group_first = checks_group_first
         self._membership = membership
         self._watch = Watch()
-        self._absent = Absent(view.settings.topic_timeout_ms / 1000)
+        self._absent = Absent(view.settings.metadata_wait_ms / 1000)
         self._counts = view.observer.group(settings.group_id)
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()

@@ -42,7 +42,7 @@ class Meaning(Enum):
     MEMBER_UNKNOWN = "the partitions are lost; rejoin as a new member"
     STALE = "the member epoch has changed; commit with the new one, once it is known"
     UNRELEASED = "another member has the instance id; retry for the length of a session"
-    UNCONVERTED = "the classic group is in a rebalance; retry for delivery_timeout_ms"
+    UNCONVERTED = "the classic group is in a rebalance; retry for api_timeout_ms"
     OTHER_PROTOCOL = "the group has the other protocol, or its cluster supports only that"
     FENCED = "another member has taken its place for good"
     FAIL = "raise it to the user"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from ...clock import Clock
 from ...messages.base import Request, Response
@@ -79,7 +79,7 @@ class ClusterView:
         self._all_topics = SingleFlight(self._ask_for_all)
         self._by_name = SingleFlight(self._ask_by_name)
         self._by_id = SingleFlight(self._ask_by_id)
-        self._is_suspect = False  # a broker was lost, or is not the controller
+        self._brokers_are_invalid = False  # a broker was lost, or is not the controller
 
     async def close(self) -> None:
         """Closes every connection; waiting and later requests fail.
@@ -130,13 +130,13 @@ class ClusterView:
         _check(request, timeout_ms)
         return await self._requests.by_broker(request, None, version, timeout_ms)
 
-    def suspect(self) -> None:
+    def invalidate_brokers(self) -> None:
         """Notes that a broker was lost, or is not the controller any more."""
-        self._is_suspect = True
+        self._brokers_are_invalid = True
 
-    async def clear_suspicion(self) -> None:
+    async def refresh_invalid_brokers(self) -> None:
         """Refreshes the brokers before the next request, if they may have changed."""
-        if self._is_suspect:
+        if self._brokers_are_invalid:
             await self._ask_for_brokers()
 
     async def _ask_for_brokers(self) -> None:
@@ -145,7 +145,7 @@ class ClusterView:
             await self.refresh([])
         except KprotoError:
             return  # the next request asks again
-        self._is_suspect = False
+        self._brokers_are_invalid = False
 
     async def connection_for(self, request: Request[R]) -> BrokerConnection:
         """Returns a connection to the broker that answers `request`, to build it by the negotiated
@@ -153,7 +153,7 @@ class ClusterView:
 
         For requests to the controller, or to any broker.
         """
-        await self.clear_suspicion()
+        await self.refresh_invalid_brokers()
         is_for_controller = route_of(request) is Route.CONTROLLER
         controller = self.cluster.controller
         known = is_for_controller and controller in self.cluster.brokers
@@ -212,7 +212,7 @@ class ClusterView:
     async def group_coordinator(self, group_id: str) -> int:
         """Returns the node that coordinates a group; sends FindCoordinator unless it is known.
 
-        Retriable errors are retried for `delivery_timeout_ms`. Raises BrokerResponseError.
+        Retriable errors are retried for `api_timeout_ms`. Raises BrokerResponseError.
         """
         return (await self._requests.find(CoordinatorType.GROUP, [group_id]))[group_id]
 
@@ -347,7 +347,7 @@ class ClusterView:
         """True if metadata of a topic arrived after `moment`, in seconds of the clock."""
         return self._heard_of.get(name, float("-inf")) >= moment
 
-    async def know(self, names: Iterable[str]) -> None:
+    async def ensure_metadata(self, names: Iterable[str]) -> None:
         """Requests unknown topics in one request, if there are several."""
         unknown = {name for name in names if not self.is_fresh(name)}
         if len(unknown) > 1:
@@ -363,7 +363,7 @@ class ClusterView:
         """Returns the node that leads a partition.
 
         Raises BrokerResponseError if the topic does not have the partition, or if it has no leader
-        within `topic_timeout_ms`.
+        within `metadata_wait_ms`.
         """
         info = await self.topic(topic)
         if partition not in info.partitions:
@@ -393,9 +393,9 @@ class ClusterView:
 
     async def _asking_for(self, name: str, fault: Callable[[TopicInfo], int]) -> TopicInfo:
         """Requests a topic until its error code and that of `fault` are 0, for
-        `topic_timeout_ms`.
+        `metadata_wait_ms`.
         """
-        limit = self.settings.topic_timeout_ms
+        limit = self.settings.metadata_wait_ms
         attempts = Attempts(self.settings, limit, self.clock.monotonic())
         while True:
             found = await self._asked_for(name)
@@ -406,7 +406,7 @@ class ClusterView:
             if remedy_of(error) is Remedy.FAIL:
                 raise error
             if not attempts.failed(error, self.clock.monotonic()):
-                waited = f"topic {name!r}; it was asked for over {limit} ms (topic_timeout_ms)"
+                waited = f"topic {name!r}; it was asked for over {limit} ms (metadata_wait_ms)"
                 if code == _NO_SUCH_TOPIC:
                     waited += "; topics are not created by asking: see Client.create_topics"
                 raise error_of_code(code, waited)
@@ -419,10 +419,17 @@ class ClusterView:
         """Waits until the clock shows `moment`, in seconds."""
         await self.clock.sleep(moment - self.clock.monotonic())
 
-    async def by(self, moment: float, operation: Awaitable[T], limit_ms: int | None = None) -> T:
+    async def with_deadline(
+        self,
+        moment: float,
+        operation: Awaitable[T],
+        limit_ms: int | None = None,
+        limited_by: str = "api_timeout_ms",
+    ) -> T:
         """Returns the result of `operation`. Raises RequestTimeoutError if it takes until `moment`.
 
-        The error names the limit: `limit_ms`, or else `delivery_timeout_ms`.
+        The error names the limit: `limit_ms`, or else `api_timeout_ms`; and the setting if it is
+        the value of `limited_by`.
         """
         try:
             async with self.clock.timeout(max(0.0, moment - self.clock.monotonic())):
@@ -430,9 +437,10 @@ class ClusterView:
         except TimeoutError as error:
             if isinstance(error, KprotoError) or self.clock.monotonic() < moment - TICK_S:
                 raise  # the operation's own timeout
-            limit = f"{self.settings.delivery_timeout_ms} ms (delivery_timeout_ms)"
-            if limit_ms not in (None, self.settings.delivery_timeout_ms):
-                limit = f"{limit_ms} ms"
+            limit_ms = self.settings.api_timeout_ms if limit_ms is None else limit_ms
+            limit = f"{limit_ms} ms"
+            if limit_ms == getattr(self.settings, limited_by):
+                limit += f" ({limited_by})"
             raise RequestTimeoutError(f"no broker answered within {limit}") from None
 
     async def retrying(
@@ -441,8 +449,10 @@ class ClusterView:
         *,
         responses: bool = True,
         begun: float | None = None,
+        limited_by: Literal["api_timeout_ms", "delivery_timeout_ms"] = "api_timeout_ms",
     ) -> T:
-        """Retries `operation` after errors that a retry may solve, for `delivery_timeout_ms`.
+        """Retries `operation` after errors that a retry may solve, for as long as the setting
+        `limited_by` says.
 
         The time runs from `begun` on, in seconds of the clock; without it from now. Lost
         connections, timeouts and, with `responses`, retriable error codes are retried; any other
@@ -451,27 +461,34 @@ class ClusterView:
         RequestTimeoutError.
         """
         begun = self.clock.monotonic() if begun is None else begun
-        attempts = Attempts(self.settings, begun=begun)
+        limit_ms: int = getattr(self.settings, limited_by)
+        attempts = Attempts(self.settings, limit_ms, begun)
         while True:
             try:
-                return await self._within(attempts, operation())
+                return await self._within(attempts, operation(), limited_by)
             except KprotoError as error:
                 answered = isinstance(error, BrokerResponseError)
                 if remedy_of(error) is Remedy.FAIL or (answered and not responses):
                     raise
                 if not attempts.failed(error, self.clock.monotonic()):
                     raise
-                self._is_suspect = self._is_suspect or remedy_of(error) is not Remedy.RETRY
+                self._brokers_are_invalid = (
+                    self._brokers_are_invalid or remedy_of(error) is not Remedy.RETRY
+                )
                 self.observer.retried("call", error, attempts)
             await self.until(attempts.not_before)
 
-    async def _within(self, attempts: Attempts, operation: Awaitable[T]) -> T:
+    async def _within(
+        self, attempts: Attempts, operation: Awaitable[T], limited_by: str = "api_timeout_ms"
+    ) -> T:
         """Returns the result of an attempt; raises the last error, or RequestTimeoutError, at its
         deadline.
         """
         ends_at = attempts.ends_at(self.clock.monotonic())
         try:
-            return await self.by(ends_at, operation)
+            return await self.with_deadline(
+                ends_at, operation, getattr(self.settings, limited_by), limited_by
+            )
         except RequestTimeoutError as error:
             if self.clock.monotonic() < ends_at - TICK_S:
                 raise  # it is the operation's own
@@ -485,7 +502,7 @@ class ClusterView:
         """Returns the results of `ask(node, its partitions)` for each leader, asked concurrently.
 
         After a retriable error leaders are refreshed and all are asked again, within
-        `delivery_timeout_ms`.
+        `api_timeout_ms`.
         Raises what `leader` raises, and the first error of `ask`.
         """
         partitions = list(partitions)
@@ -513,7 +530,7 @@ class ClusterView:
     async def _by_leader(
         self, partitions: Sequence[TopicPartition]
     ) -> dict[int, list[TopicPartition]]:
-        await self.know(topic for topic, _ in partitions)
+        await self.ensure_metadata(topic for topic, _ in partitions)
         found: dict[int, list[TopicPartition]] = {}
         for place in partitions:
             found.setdefault(await self.leader(*place), []).append(place)

@@ -99,11 +99,11 @@ class View(Protocol):
         """Applies the leaders of a response."""
         ...
 
-    def suspect(self) -> None:
+    def invalidate_brokers(self) -> None:
         """Notes that brokers or the controller may have changed."""
         ...
 
-    async def clear_suspicion(self) -> None:
+    async def refresh_invalid_brokers(self) -> None:
         """Refreshes the brokers, if they may have changed."""
         ...
 
@@ -144,7 +144,7 @@ class RequestRouter:
         timeout_ms: int | None,
     ) -> list[BrokerAnswer[R]]:
         """Returns the answer of each broker to its part of `request`."""
-        await self._view.clear_suspicion()
+        await self._view.refresh_invalid_brokers()
         route = route_of(request) if broker is None else Route.NAMED
         pieces: dict[int | None, Request[R]] = {broker: request}
         if broker is None:
@@ -178,13 +178,13 @@ class RequestRouter:
                 connection = await self._view.connection_to(node)
             response = await connection.request(request, version=version, timeout_ms=timeout_ms)
         except (BrokerConnectionError, RequestTimeoutError):
-            self._view.suspect()
+            self._view.invalidate_brokers()
             self._forget(route, request)
             raise
         if route in COORDINATORS and says_it_is_no_coordinator(response):
             self._forget(route, request)
         elif route is Route.CONTROLLER and says_it_is_no_controller(response):
-            self._view.suspect()
+            self._view.invalidate_brokers()
         elif route in _BY_PARTITION:
             self._heed(response, SPLITS[type(request).__name__])
         return response

@@ -181,7 +181,7 @@ class ConnectionPool:
         self._open[key] = connection
         usable = [each.message_magic for each in self._open.values() if each.usable]
         self.message_magic = min(usable, default=self.message_magic)
-        self._schedule_idle_check(self.settings.max_idle_ms / 1000)
+        self._schedule_idle_check(self.settings.connections_max_idle_ms / 1000)
         return connection
 
     def _opened(self, key: _Key, task: asyncio.Task[BrokerConnection]) -> None:
@@ -203,15 +203,15 @@ class ConnectionPool:
 
     def _schedule_idle_check(self, seconds: float) -> None:
         """Sets the timer for idle connections, unless it is set."""
-        if self._idle_timer is None and not self._closed and self.settings.max_idle_ms:
+        if self._idle_timer is None and not self._closed and self.settings.connections_max_idle_ms:
             self._idle_timer = self.clock.call_later(seconds, self._close_idle)
 
     def _close_idle(self) -> None:
-        """Closes connections that were idle for `max_idle_ms`; they are reopened on
+        """Closes connections that were idle for `connections_max_idle_ms`; they are reopened on
         demand.
         """
         self._idle_timer = None
-        limit_s = self.settings.max_idle_ms / 1000
+        limit_s = self.settings.connections_max_idle_ms / 1000
         now = self.clock.monotonic()
         first = float("inf")
         for key, connection in list(self._open.items()):

@@ -32,7 +32,7 @@ _NO_RIGHT: Final = "TOPIC_AUTHORIZATION_FAILED"
 async def check_outlets(view: ClusterView, names: Iterable[str]) -> None:
     """Raises ConfigurationError for a topic that does not exist, or that may not be written.
 
-    A new topic is waited for, for `topic_timeout_ms`; none is created. Raises BrokerResponseError
+    A new topic is waited for, for `metadata_wait_ms`; none is created. Raises BrokerResponseError
     for other errors of a broker.
     """
     names = list(names)

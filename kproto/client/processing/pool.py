@@ -69,7 +69,7 @@ class ProcessingPool:
         self._group_id = group_id
         self._other_groups: set[str] = set()
         self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
-        self._tracker = Tracker(settings.order, settings.max_ahead)
+        self._tracker = Tracker(settings.order, settings.max_offset_gap)
         self._workers: set[Worker] = set()
         self._batch_size = AdaptiveBatchSize()
         self._yielder = LoopYielder()

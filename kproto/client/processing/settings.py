@@ -41,13 +41,13 @@ class RunSummary(NamedTuple):
     """The results of `run`: records that were handled, attempts that were retries, and forwarded
     records.
 
-    `put_off` counts records sent to retry topics, `dead_letters` those sent to the dead letter
-    topic.
+    `sent_to_retry` counts records sent to retry topics, `dead_letters` those sent to the dead
+    letter topic.
     """
 
     handled: int = 0
     retried: int = 0
-    put_off: int = 0
+    sent_to_retry: int = 0
     dead_letters: int = 0
 
 
@@ -147,7 +147,7 @@ class RunSettings:
     retries: Retries
     retry_topics: tuple[RetryTopic, ...]
     dead_letter_topic: str | None
-    max_ahead: int
+    max_offset_gap: int
     #: So long what is done waits for its commit: as much of it comes again after a kill.
     commit_interval_ms: int
     drain_timeout_ms: int
@@ -163,7 +163,7 @@ class RunSettings:
         retries: int | Retries | None,
         retry_topics: Sequence[str | RetryTopic],
         dead_letter_topic: str | None,
-        max_ahead: int,
+        max_offset_gap: int,
         commit_interval_ms: int,
         drain_timeout_ms: int,
         cancel_lost: bool,
@@ -171,7 +171,7 @@ class RunSettings:
     ) -> RunSettings:
         """Validates arguments. Raises ConfigurationError."""
         check_whole_number("workers", workers, 1)
-        check_whole_number("max_ahead", max_ahead, 1)
+        check_whole_number("max_offset_gap", max_offset_gap, 1)
         check_whole_number("commit_interval_ms", commit_interval_ms, 0)
         check_whole_number("drain_timeout_ms", drain_timeout_ms, 0)
         if order not in get_args(Order):
@@ -193,7 +193,7 @@ class RunSettings:
             _checked_retries(retries, has_topics=bool(topics)),
             topics,
             dead_letter_topic,
-            max_ahead,
+            max_offset_gap,
             commit_interval_ms,
             drain_timeout_ms,
             cancel_lost,

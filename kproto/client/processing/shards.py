@@ -316,7 +316,7 @@ class UnorderedShard(Shard):
 
     With `by_key` a record waits while another one of its key is ready or in flight:
     `pending_by_key` has these keys with the records that wait. The lowest and the highest started
-    offsets are less than `max_ahead` apart; `highest_started` is the highest. `_abandoned` are
+    offsets are less than `max_offset_gap` apart; `highest_started` is the highest. `_abandoned` are
     those of `left` that are not processed here any more.
     """
 
@@ -327,7 +327,7 @@ class UnorderedShard(Shard):
         "by_key",
         "highest_started",
         "left",
-        "max_ahead",
+        "max_offset_gap",
         "pending_by_key",
         "ready",
     )
@@ -339,11 +339,11 @@ class UnorderedShard(Shard):
         tp: TopicPartition,
         *,
         by_key: bool,
-        max_ahead: int,
+        max_offset_gap: int,
     ) -> None:
         super().__init__(state, claim, tp)
         self.by_key = by_key
-        self.max_ahead = max_ahead
+        self.max_offset_gap = max_offset_gap
         self.ready: deque[Record] = deque()
         self.left: dict[int, Record] = {}
         self.pending_by_key: dict[bytes, deque[Record] | None] = {}
@@ -367,7 +367,7 @@ class UnorderedShard(Shard):
         incoming = self.incoming
         left = self.left
         first = next(iter(left)) if left else incoming[0][0].offset
-        limit = first + self.max_ahead
+        limit = first + self.max_offset_gap
         count = len(self.ready)
         while incoming and count < self._ready_target:
             records = incoming[0]

@@ -27,9 +27,9 @@ _NEVER: Final = float("inf")
 class Tracker:
     """The shards of all partitions in processing. Workers take the `ready` ones in turns."""
 
-    def __init__(self, order: Order, max_ahead: int) -> None:
+    def __init__(self, order: Order, max_offset_gap: int) -> None:
         self._order = order
-        self._max_ahead = max_ahead
+        self._max_offset_gap = max_offset_gap
         self._shards: dict[object, Shard] = {}
         self._draining: set[Shard] = set()
         self.ready: deque[Shard] = deque()
@@ -66,7 +66,7 @@ class Tracker:
         if self._order == "partition":
             return OrderedShard(state, claim, tp)
         by_key = self._order == "key"
-        return UnorderedShard(state, claim, tp, by_key=by_key, max_ahead=self._max_ahead)
+        return UnorderedShard(state, claim, tp, by_key=by_key, max_offset_gap=self._max_offset_gap)
 
     # Turns
 

@@ -100,7 +100,7 @@ class PartitionQueue:
         self.ordinals = 0
         self.has_append_time = False
         self.suspect_since = _LONG_AGO
-        self.attempts = Attempts(settings)
+        self.attempts = Attempts(settings, settings.delivery_timeout_ms)
 
     @property
     def is_empty(self) -> bool:

@@ -260,10 +260,17 @@ class RecordAppender:
                 info = view.cluster.topics[topic]
             else:
                 # A broker that is away for a moment is no reason to fail: it is none for a batch.
-                info = await view.retrying(lambda: view.topic(topic), responses=False, begun=begun)
+                info = await view.retrying(
+                    lambda: view.topic(topic),
+                    responses=False,
+                    begun=begun,
+                    limited_by="delivery_timeout_ms",
+                )
             if isinstance(partition, int) and partition not in info.partitions:
                 # Partitions may have been added.
-                await view.retrying(lambda: view.refresh([topic]), begun=begun)
+                await view.retrying(
+                    lambda: view.refresh([topic]), begun=begun, limited_by="delivery_timeout_ms"
+                )
             await self._wait_for_memory(ticket, begun)
         # What came in the meantime is as good, and a topic that is gone is told by its batch.
         view.cluster.topics.setdefault(topic, info)

@@ -46,7 +46,7 @@ class _SharedClient:
         self.closing: asyncio.TimerHandle | None = None
 
     async def open(self, *, retry: bool) -> None:
-        """Requests metadata, once; with `retry`, for up to the client's `delivery_timeout_ms`."""
+        """Requests metadata, once; with `retry`, for up to the client's `api_timeout_ms`."""
         if self.is_open:
             return
         if retry:
@@ -205,7 +205,7 @@ async def shared_client(options: ClientOptions, *, retry: bool) -> AsyncIterator
     """Yields a client with these options, shared with all users of equal options on the loop.
 
     To be used in a coroutine on that loop. A new client requests metadata first, with `retry` for
-    up to its `delivery_timeout_ms`.
+    up to its `api_timeout_ms`.
 
     Raises:
         KprotoError: no broker could be reached.

@@ -30,7 +30,7 @@ async def main(example: str, bootstrap: str) -> None:
     provider.add_span_processor(SimpleSpanProcessor(spans))
     tracer = provider.get_tracer("test")
     hooks = module.Tracing(tracer)
-    settings = kproto.ClientSettings(hooks=hooks, topic_timeout_ms=100)
+    settings = kproto.ClientSettings(hooks=hooks, metadata_wait_ms=100)
     async with kproto.Client(bootstrap) as plain, plain.producer() as producer:
         await producer.send("t", b"own", headers=[("own", b"1")])
     async with kproto.Client(bootstrap, settings) as client:

@@ -147,7 +147,7 @@ async def test_producer_continues_after_room_is_freed() -> None:
 async def test_failed_producer_reports_storage_error() -> None:
     async with Broker(BrokerSettings(max_stored_bytes=10_000)) as broker:
         broker.create_topic("a")
-        short = quick(topic_timeout_ms=5_000, delivery_timeout_ms=300)
+        short = quick(metadata_wait_ms=5_000, delivery_timeout_ms=300)
         async with Client(broker.bootstrap, short) as client, client.producer() as producer:
             with pytest.raises(DeliveryError, match="KAFKA_STORAGE_ERROR"):
                 await producer.send("a", bytes(10_000))

@@ -46,15 +46,16 @@ HANG_UP: Final = "hang up"
 Answer = Callable[[ReceivedRequest], Any]
 
 
-def quick(*, topic_timeout_ms: int, delivery_timeout_ms: int, **others: int) -> ClientSettings:
+def quick(*, metadata_wait_ms: int, delivery_timeout_ms: int, **others: int) -> ClientSettings:
     """Settings of a client that retries within milliseconds, and gives up as soon as told."""
     return ClientSettings(
         retry_backoff_ms=1,
         retry_backoff_max_ms=5,
         reconnect_backoff_ms=1,
         reconnect_backoff_max_ms=5,
-        topic_timeout_ms=topic_timeout_ms,
+        metadata_wait_ms=metadata_wait_ms,
         delivery_timeout_ms=delivery_timeout_ms,
+        api_timeout_ms=delivery_timeout_ms,
         **others,  # type: ignore[arg-type]  # those that are numbers
     )
 

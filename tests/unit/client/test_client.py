@@ -39,7 +39,7 @@ from tests.support.leaders import leader_of
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-QUICK = quick(topic_timeout_ms=50, delivery_timeout_ms=300)
+QUICK = quick(metadata_wait_ms=50, delivery_timeout_ms=300)
 
 
 # --- The first connection ---

@@ -82,7 +82,7 @@ async def broker() -> AsyncIterator[Broker]:
 
 def impatient() -> kproto.ClientSettings:
     return quick(
-        topic_timeout_ms=DELIVERY_MS,
+        metadata_wait_ms=DELIVERY_MS,
         delivery_timeout_ms=DELIVERY_MS,
         connect_timeout_ms=REQUEST_MS,
         connect_timeout_max_ms=2 * REQUEST_MS,

@@ -46,6 +46,7 @@ def test_settings_of_the_three() -> None:
             "socket.connection.setup.timeout.ms": 1,
             "socket.timeout.ms": 2,
             "message.timeout.ms": "3",
+            "default.api.timeout.ms": 18,
             "retry.backoff.ms": " 4 ",
             "retry.backoff.max.ms": 5,
             "metadata.max.age.ms": 6,
@@ -79,6 +80,7 @@ def test_settings_of_the_three() -> None:
             "connect_timeout_ms": 1,
             "request_timeout_ms": 2,
             "delivery_timeout_ms": 3,
+            "api_timeout_ms": 18,
             "retry_backoff_ms": 4,
             "retry_backoff_max_ms": 5,
             "metadata_max_age_ms": 6,
@@ -93,7 +95,12 @@ def test_settings_of_the_three() -> None:
             "max_in_flight": 3,
             "idempotent": True,
         },
-        {"start": "earliest", "max_bytes": 12, "max_wait_ms": 13, "read_committed": True},
+        {
+            "start": "earliest",
+            "max_partition_fetch_bytes": 12,
+            "max_wait_ms": 13,
+            "read_committed": True,
+        },
         {
             "group": "billing",
             "instance_id": "till-1",
@@ -110,7 +117,7 @@ def test_settings_of_the_three() -> None:
 def test_no_position_can_be_missing_but_that_of_a_group() -> None:
     for none in ("none", "error"):
         found = read_values({"auto.offset.reset": none, "max.partition.fetch.bytes": 1})
-        assert found.consumer == {"max_bytes": 1}
+        assert found.consumer == {"max_partition_fetch_bytes": 1}
         assert found.group == {"start": "none"}
 
 

@@ -104,7 +104,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._assigned: Told = frozenset()
         self._unreleased_since: float | None = None
         self._unconverted_since: float | None = None
-        self._convert_s = client.delivery_timeout_ms / 1000
+        self._convert_s = client.api_timeout_ms / 1000
         self._may_have_instance = False  # a coordinator may have the instance id as this member's
         self._releases = False  # that is told before it joins
         self._may_be_known = False  # a coordinator may have it as a member

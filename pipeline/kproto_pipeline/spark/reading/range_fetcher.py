@@ -78,7 +78,7 @@ def fetch_ranges(
 
     Raises:
         DataLossError: the log no longer holds the range, with `fail_on_data_loss`.
-        KprotoError: any error of the client; a retriable one after its `delivery_timeout_ms`.
+        KprotoError: any error of the client; a retriable one after its `api_timeout_ms`.
     """
     remaining = deque(ranges)
     each_bytes = options.buffer_bytes // max(1, min(len(remaining), _MAX_CONCURRENT_RANGES))
@@ -220,7 +220,7 @@ class _RangeFetch:
     async def _check_topic(self, client: Client) -> None:
         """Raises _TopicReplacedError if the topic's id is not the planned one.
 
-        A topic counts as deleted if the brokers do not know it for `topic_timeout_ms`.
+        A topic counts as deleted if the brokers do not know it for `metadata_wait_ms`.
         """
         wanted = self.wanted
         try:

@@ -118,7 +118,7 @@ async def test_wrong_secret_is_one_error_without_the_secret(
                     broker.bootstrap_of(kind), tls=tls_of(kind), sasl=sasl
                 ) as client:
                     await client.request(MetadataRequest())
-            # Else it would be tried again for two minutes (delivery_timeout_ms).
+            # Else it would be tried again for two minutes (api_timeout_ms).
             assert time.monotonic() - began < 60
     told = "".join(traceback.format_exception(caught.value)) + caplog.text
     assert "authentication failed" in caplog.text

@@ -43,7 +43,7 @@ from kproto.testing.clock import ManualClock
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-QUICK = quick(topic_timeout_ms=50, delivery_timeout_ms=300)
+QUICK = quick(metadata_wait_ms=50, delivery_timeout_ms=300)
 
 
 # --- Topics ---

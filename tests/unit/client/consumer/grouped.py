@@ -26,7 +26,7 @@ from tests.unit.client.scripted_log import ScriptedLog, batch
 
 __all__ = ["FAR", "QUICK", "Group", "Played", "Who", "group"]
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=1000)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=1000)
 
 #: Far beyond the end of any test, in seconds of the clock.
 FAR = 1e9
@@ -119,7 +119,7 @@ class Group:
 
         reading: dict[str, Any] = {
             "start": "earliest",
-            "max_bytes": 1_048_576,
+            "max_partition_fetch_bytes": 1_048_576,
             "max_wait_ms": 20,
             "read_committed": False,
         }

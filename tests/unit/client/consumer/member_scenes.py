@@ -155,7 +155,7 @@ async def entering_and_the_first_record(scene: Scene) -> Awaitable[object]:
 
 @row
 async def the_next_records(scene: Scene) -> Awaitable[object]:
-    scene.make(max_bytes=1)  # a batch at a time
+    scene.make(max_partition_fetch_bytes=1)  # a batch at a time
     await scene.enter()
     await scene.take(3)
     return scene.take(5)
@@ -392,7 +392,7 @@ async def subscribing_again(scene: Scene) -> Awaitable[object]:
 
 @row
 async def subscribing_again_at_once(scene: Scene) -> Awaitable[object]:
-    scene.make(max_bytes=1)
+    scene.make(max_partition_fetch_bytes=1)
     await scene.enter()
     await scene.take(3)
     scene.consumer.unsubscribe()

@@ -52,6 +52,7 @@ Key = tuple[int, int]
 SETTINGS: Final = kproto.ClientSettings(
     request_timeout_ms=4_000,
     delivery_timeout_ms=30_000,
+    api_timeout_ms=30_000,
     retry_backoff_max_ms=500,
     reconnect_backoff_max_ms=500,
 )

@@ -22,7 +22,7 @@ from tests.unit.client.consumer.reading import first_of, read
 from tests.unit.client.scripted_broker import ScriptedBroker, quick
 from tests.unit.client.scripted_log import COMMIT, ScriptedLog, batch, marker
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 
 async def test_garbage_in_a_response_is_told_and_harms_nothing_else() -> None:

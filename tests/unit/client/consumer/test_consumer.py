@@ -26,7 +26,7 @@ from kproto.wire.errors import MissingCodecError
 from tests.unit.client.scripted_broker import ScriptedBroker, quick
 from tests.unit.client.scripted_log import ABORT, COMMIT, ScriptedLog, batch, marker
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 
 @asynccontextmanager
@@ -257,7 +257,7 @@ async def test_a_batch_that_is_cut_comes_whole_with_the_next_fetch() -> None:
         for at in range(10):
             log.append(batch(2 * at, [b"%d" % at * 50, b"x" * 50]))
         size = len(log.batches["t", 0][0])
-        found = await read(client, max_bytes=2 * size + size // 2)
+        found = await read(client, max_partition_fetch_bytes=2 * size + size // 2)
         assert [record.offset for record in found] == list(range(20))
         assert len(log.fetches) >= 5
 
@@ -266,7 +266,7 @@ async def test_a_batch_larger_than_the_bound_comes_all_the_same() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [bytes(5000)]))
         log.append(batch(1, [b"small"]))
-        assert len(await read(client, max_bytes=100)) == 2
+        assert len(await read(client, max_partition_fetch_bytes=100)) == 2
 
 
 @pytest.mark.parametrize("broken_at", [0, 2])
@@ -346,7 +346,7 @@ async def test_partitions_take_turns_when_a_response_is_full() -> None:
         for partition in range(3):
             for at in range(4):
                 log.append(batch(at, [bytes(500)]), partition=partition)
-        found = await read(client, max_bytes=1200)
+        found = await read(client, max_partition_fetch_bytes=1200)
         assert [record.partition for record in found] == [0, 1, 2] * 4
 
 
@@ -355,9 +355,9 @@ async def test_a_response_fits_into_a_frame() -> None:
     async with ScriptedBroker({"t": 200}) as broker, Client(broker.bootstrap, settings) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
-        await read(client, max_bytes=1_000_000)
+        await read(client, max_partition_fetch_bytes=1_000_000)
         assert max(request.max_bytes for request in log.fetches) == 50_000
-        await read(client, [("t", 0)], max_bytes=1_000)
+        await read(client, [("t", 0)], max_partition_fetch_bytes=1_000)
         assert log.fetches[-1].max_bytes == 1_000
 
 

@@ -34,7 +34,7 @@ from tests.unit.client.consumer.reading import first_of, read
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 
 WAITED_OUT = [
@@ -136,7 +136,7 @@ async def test_a_broker_that_stays_away() -> None:
 async def test_failures_that_come_and_go_are_not_added_up() -> None:
     """A tailing consumer of a quiet topic may lose its connection any number of times."""
     clock = ManualClock()
-    settings = quick(topic_timeout_ms=5_000, delivery_timeout_ms=15)
+    settings = quick(metadata_wait_ms=5_000, delivery_timeout_ms=15)
     longest_wait_ms = 6.0
 
     async def pass_the_waits() -> None:
@@ -163,7 +163,7 @@ async def test_failures_that_come_and_go_are_not_added_up() -> None:
         consumer = client.consumer("t", max_wait_ms=1)
         assert (await first_of(consumer)).value == b"at last"
         passing.cancel()
-        assert clock.monotonic() * 1000 > settings.delivery_timeout_ms
+        assert clock.monotonic() * 1000 > settings.api_timeout_ms
 
 
 def with_leader(broker: ScriptedBroker, leaders: dict[int, int]) -> None:
@@ -200,7 +200,7 @@ async def test_a_partition_without_a_leader_keeps_no_other_waiting() -> None:
 
 async def test_a_broker_that_is_silent_ends_the_reading_at_its_time() -> None:
     clock = ManualClock()
-    settings = ClientSettings(delivery_timeout_ms=3_000, request_timeout_ms=40_000)
+    settings = ClientSettings(api_timeout_ms=3_000, request_timeout_ms=40_000)
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(broker.bootstrap, settings, clock=clock) as client,
@@ -220,7 +220,7 @@ async def test_a_broker_that_is_silent_ends_the_reading_at_its_time() -> None:
 async def test_a_port_that_accepts_in_silence_ends_the_reading_at_its_time(other: bool) -> None:
     """However long a connection may take: also where another of the client opens it just now."""
     clock = ManualClock()
-    settings = ClientSettings(delivery_timeout_ms=1_500, reconnect_backoff_max_ms=50)
+    settings = ClientSettings(api_timeout_ms=1_500, reconnect_backoff_max_ms=50)
     async with ScriptedBroker({"t": 1}) as broker:
         client = Client(broker.bootstrap, settings, clock=clock)
         log = ScriptedLog(broker)
@@ -242,7 +242,7 @@ async def test_a_port_that_accepts_in_silence_ends_the_reading_at_its_time(other
         await clock.advance(1_378)
         assert not reading.done()
         await clock.advance(2)
-        with pytest.raises(BrokerConnectionError, match=r"1500 ms \(delivery_timeout_ms\)"):
+        with pytest.raises(BrokerConnectionError, match=r"1500 ms \(api_timeout_ms\)"):
             await reading
         await client.close()
         if other:
@@ -253,7 +253,7 @@ async def test_a_port_that_accepts_in_silence_ends_the_reading_at_its_time(other
 async def test_a_broker_that_is_back_just_in_time_is_read_on() -> None:
     """The next wait would be longer than what is left of the time."""
     clock = ManualClock()
-    settings = ClientSettings(delivery_timeout_ms=1_500, reconnect_backoff_max_ms=50)
+    settings = ClientSettings(api_timeout_ms=1_500, reconnect_backoff_max_ms=50)
     async with ScriptedBroker({"t": 1}) as broker:
         client = Client(broker.bootstrap, settings, clock=clock)
         log = ScriptedLog(broker)
@@ -278,7 +278,7 @@ async def test_a_broker_that_is_back_just_in_time_is_read_on() -> None:
 
 async def test_who_polls_is_told_of_a_broker_that_is_silent() -> None:
     """By an error that is no TimeoutError: that is what polling ends with by itself."""
-    settings = quick(topic_timeout_ms=100, delivery_timeout_ms=300)
+    settings = quick(metadata_wait_ms=100, delivery_timeout_ms=300)
 
     async def poll(records: AsyncIterator[Record]) -> None:
         while True:
@@ -296,7 +296,7 @@ async def test_who_polls_is_told_of_a_broker_that_is_silent() -> None:
 async def test_time_in_which_nobody_read_is_no_failure() -> None:
     """A fetch that was lost while the reader was busy, or away, is asked for again."""
     clock = ManualClock()
-    settings = ClientSettings(delivery_timeout_ms=3_000, retry_backoff_ms=1)
+    settings = ClientSettings(api_timeout_ms=3_000, retry_backoff_ms=1)
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(broker.bootstrap, settings, clock=clock) as client,
@@ -366,7 +366,7 @@ async def test_what_metadata_says_of_a_topic_is_told_at_once() -> None:
 
 async def test_a_new_partition_without_a_leader_ends_nobody_s_reading() -> None:
     settings = ClientSettings(
-        metadata_max_age_ms=10, topic_timeout_ms=20, retry_backoff_ms=1, retry_backoff_max_ms=5
+        metadata_max_age_ms=10, metadata_wait_ms=20, retry_backoff_ms=1, retry_backoff_max_ms=5
     )
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
         log = ScriptedLog(broker)

@@ -24,7 +24,7 @@ from tests.unit.client.consumer.reading import first_of, read
 from tests.unit.client.scripted_broker import ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 
 async def test_an_offset_that_is_gone_begins_where_the_log_does() -> None:

@@ -214,7 +214,7 @@ async def test_a_topic_that_stays_unknown_holds_up_no_other() -> None:
 
 
 async def test_it_is_given_up_when_its_time_is_over() -> None:
-    settings = quick(topic_timeout_ms=50, delivery_timeout_ms=100)
+    settings = quick(metadata_wait_ms=50, delivery_timeout_ms=100)
     async with group(TEN, settings=settings) as it, it.consumer(**BY_HAND) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
@@ -282,7 +282,7 @@ async def test_a_rebalance_is_waited_out() -> None:
 
 
 async def test_a_rebalance_that_takes_too_long() -> None:
-    settings = quick(topic_timeout_ms=50, delivery_timeout_ms=60)
+    settings = quick(metadata_wait_ms=50, delivery_timeout_ms=60)
     async with group(TEN, settings=settings) as it, it.consumer(**BY_HAND) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
@@ -440,7 +440,7 @@ async def test_nothing_is_committed_by_who_is_closed() -> None:
 async def test_at_the_end_it_waits_no_longer_than_it_may(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    settings = quick(topic_timeout_ms=50, delivery_timeout_ms=100)
+    settings = quick(metadata_wait_ms=50, delivery_timeout_ms=100)
     async with group(TEN, settings=settings) as it:
         it.coordinator.refused[P0] = "COORDINATOR_LOAD_IN_PROGRESS"
         with caplog.at_level(logging.WARNING):
@@ -528,7 +528,7 @@ async def test_a_commit_of_the_user_that_fails_is_none() -> None:
 async def test_the_log_names_what_was_not_committed_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    settings = quick(topic_timeout_ms=50, delivery_timeout_ms=100)
+    settings = quick(metadata_wait_ms=50, delivery_timeout_ms=100)
     async with group(TEN, THREE, settings=settings) as it:
         it.coordinator.refused[P1] = "UNKNOWN_TOPIC_ID"
         with caplog.at_level(logging.WARNING):

@@ -59,7 +59,7 @@ async def test_partitions_go_when_what_the_user_commits_of_them_is_committed() -
 
 async def test_they_do_not_wait_for_it_for_ever() -> None:
     clock = ManualClock()
-    settings = replace(QUICK, delivery_timeout_ms=100_000)
+    settings = replace(QUICK, api_timeout_ms=100_000)
     async with (
         group(TEN, clock=clock, settings=settings) as it,
         it.consumer(**BY_HAND) as consumer,
@@ -81,7 +81,7 @@ async def test_a_commit_waits_for_those_before_it_no_longer_than_for_the_broker(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = ManualClock()
-    settings = replace(QUICK, delivery_timeout_ms=30_000)
+    settings = replace(QUICK, api_timeout_ms=30_000)
     async with (
         group(TEN, clock=clock, settings=settings) as it,
         it.consumer(auto_commit_interval_ms=1_000) as consumer,
@@ -103,7 +103,7 @@ async def test_an_auto_commit_has_its_time_also_where_it_comes_often(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = ManualClock()
-    settings = replace(QUICK, delivery_timeout_ms=30_000)
+    settings = replace(QUICK, api_timeout_ms=30_000)
     async with (
         group(TEN, clock=clock, settings=settings) as it,
         it.consumer(auto_commit_interval_ms=5) as consumer,
@@ -171,7 +171,7 @@ async def test_who_closes_again_waits_for_no_generation(
     refusal: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first one was cut short, and has ended the member: nobody joins a generation any more."""
-    settings = replace(QUICK, delivery_timeout_ms=30_000)
+    settings = replace(QUICK, api_timeout_ms=30_000)
     async with group(TEN, settings=settings, clock=ManualClock()) as it:
         consumer = await it.consumer().__aenter__()
         await it.owner.assign([P0])
@@ -208,7 +208,7 @@ async def test_who_ends_with_an_error_waits_for_the_last_commit_for_error_flush_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = ManualClock()
-    settings = replace(QUICK, delivery_timeout_ms=30_000, error_flush_ms=200)
+    settings = replace(QUICK, api_timeout_ms=30_000, error_flush_ms=200)
     async with group(TEN, settings=settings, clock=clock) as it:
         consumer = await it.consumer().__aenter__()
         await it.owner.assign([P0])

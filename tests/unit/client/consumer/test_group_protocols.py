@@ -90,7 +90,7 @@ async def test_a_group_that_is_converted_hands_over_in_order() -> None:
             group_protocol="classic",
             assignors=["cooperative-sticky"],
             heartbeat_interval_ms=10,
-            max_bytes=1,
+            max_partition_fetch_bytes=1,
         ) as classic,
     ):
         seen = await read(classic, 1)
@@ -118,7 +118,11 @@ async def test_who_joins_in_the_first_rebalance_of_classic_members_waits_for_its
     async with (
         on_a_broker(settings=delayed) as client,
         client.consumer(
-            "t", group="g", group_protocol="classic", heartbeat_interval_ms=10, max_bytes=1
+            "t",
+            group="g",
+            group_protocol="classic",
+            heartbeat_interval_ms=10,
+            max_partition_fetch_bytes=1,
         ) as classic,
     ):
         described = DescribeGroupsRequest(groups=["g"])
@@ -137,7 +141,11 @@ async def left_behind(client: Client) -> AsyncIterator[tuple[GroupConsumer, list
     over.
     """
     async with client.consumer(
-        "t", group="g", group_protocol="classic", auto_commit_interval_ms=60_000, max_bytes=1
+        "t",
+        group="g",
+        group_protocol="classic",
+        auto_commit_interval_ms=60_000,
+        max_partition_fetch_bytes=1,
     ) as classic:
         records = aiter(classic)
         seen = [(await anext(records)).value]

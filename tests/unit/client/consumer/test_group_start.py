@@ -21,7 +21,7 @@ from tests.unit.client.scripted_log import batch
 
 BY_HAND: dict[str, Any] = {"auto_commit": False}
 
-PATIENT = quick(topic_timeout_ms=100, delivery_timeout_ms=1_000)
+PATIENT = quick(metadata_wait_ms=100, delivery_timeout_ms=1_000)
 
 LOADING = ["COORDINATOR_LOAD_IN_PROGRESS"] * 9_999
 

@@ -48,7 +48,7 @@ class Ids:
 async def test_a_topic_that_is_deleted_is_no_error_and_others_go_on() -> None:
     """The leader notices when metadata has grown old; who reads it until then waits."""
     clock = ManualClock()
-    settings = ClientSettings(delivery_timeout_ms=10_000, metadata_max_age_ms=20_000)
+    settings = ClientSettings(api_timeout_ms=10_000, metadata_max_age_ms=20_000)
     async with (
         Broker(clock=clock) as broker,
         Client(broker.bootstrap, settings, clock=clock) as client,
@@ -65,7 +65,7 @@ async def test_a_topic_that_is_deleted_is_no_error_and_others_go_on() -> None:
             await clock.advance(100)  # little, as bytes move in real time
             await asyncio.sleep(0.001)
             assert not asked.done()
-        assert clock.monotonic() - begun > settings.delivery_timeout_ms / 1000
+        assert clock.monotonic() - begun > settings.api_timeout_ms / 1000
         async with client.producer() as producer:
             await producer.send("stays", b"one")
         while not asked.done():
@@ -365,7 +365,7 @@ async def test_the_lag_is_told_of_partitions_that_are_there(
     partitions: int, lag: dict[Any, int]
 ) -> None:
     """Until the group agrees anew, some are assigned that the topic made anew has no more."""
-    settings = ClientSettings(topic_timeout_ms=50, delivery_timeout_ms=1_000)
+    settings = ClientSettings(metadata_wait_ms=50, api_timeout_ms=1_000)
     async with (
         Broker() as broker,
         Client(broker.bootstrap) as admin,

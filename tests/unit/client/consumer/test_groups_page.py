@@ -13,7 +13,14 @@ from tools.docs.settings import settings_table
 
 PAGE = page_text("docs/how-to/groups.md")
 
-OF_ANY_CONSUMER = {"self", "topics", "group", "max_bytes", "max_wait_ms", "read_committed"}
+OF_ANY_CONSUMER = {
+    "self",
+    "topics",
+    "group",
+    "max_partition_fetch_bytes",
+    "max_wait_ms",
+    "read_committed",
+}
 
 
 def of_a_group() -> dict[str, object]:

@@ -14,7 +14,7 @@ from kproto import Client, LogTruncatedError
 from kproto.broker import BrokerSettings, Cluster
 from tests.unit.client.scripted_broker import quick
 
-QUICK = quick(topic_timeout_ms=2000, delivery_timeout_ms=10_000)
+QUICK = quick(metadata_wait_ms=2000, delivery_timeout_ms=10_000)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -20,7 +20,7 @@ from tests.unit.client.scripted_broker import ScriptedBroker, quick
 from tests.unit.client.scripted_log import ABORT, COMMIT, ScriptedLog, batch, marker
 from tests.unit.records.batches import batch_bytes, record_bytes
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 
 @asynccontextmanager
@@ -255,7 +255,9 @@ async def test_kinds_in_turns() -> None:
     async with cluster(t=1) as (log, client):
         for at in range(0, 60, 3):
             log.append(batch(at, numbers(at, at + 3)))
-        async with client.consumer("t", stop_at_end=True, max_bytes=400) as consumer:
+        async with client.consumer(
+            "t", stop_at_end=True, max_partition_fetch_bytes=400
+        ) as consumer:
             found: list[bytes | None] = []
             turn = 0
             while True:
@@ -310,16 +312,18 @@ async def until_fault(consumer: Consumer, kind: str) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("kind", OPENING)
-@pytest.mark.parametrize("max_bytes", [200, 1_000_000])
+@pytest.mark.parametrize("max_partition_fetch_bytes", [200, 1_000_000])
 async def test_records_that_cannot_be_read_are_told_behind_the_good_ones(
-    kind: str, max_bytes: int
+    kind: str, max_partition_fetch_bytes: int
 ) -> None:
     """Again and again, as long as they stand there; nothing is lost or doubled once they do not."""
     async with cluster(t=1) as (log, client):
         for at in range(0, 12, 3):
             log.append(batch(at, numbers(at, at + 3)))
         log.batches["t", 0][2] = unreadable(6, good=2)
-        async with client.consumer("t", stop_at_end=True, max_bytes=max_bytes) as consumer:
+        async with client.consumer(
+            "t", stop_at_end=True, max_partition_fetch_bytes=max_partition_fetch_bytes
+        ) as consumer:
             assert await until_fault(consumer, kind) == numbers(0, 6)
             for _ in range(2):
                 assert consumer.positions == {("t", 0): 6}
@@ -419,7 +423,7 @@ async def test_every_kind_reads_what_was_produced(kind: str, compression: Any) -
         await client.create_topics("t")
         async with client.producer(compression=compression, batch_bytes=5_000) as producer:
             await producer.send_many("t", numbers(0, 3000))
-        consumer = client.consumer("t", stop_at_end=True, max_bytes=20_000)
+        consumer = client.consumer("t", stop_at_end=True, max_partition_fetch_bytes=20_000)
         assert await all_values(consumer, kind) == numbers(0, 3000)
         assert consumer.positions == {("t", 0): 3000}
 
@@ -496,7 +500,9 @@ async def test_who_is_cancelled_at_his_first_wait_gets_on_all_the_same(
         for at in range(4):
             log.append(batch(20 * at, numbers(20 * at, 20 * at + 20)))
         seen: list[bytes | None] = []
-        values = iteration(client.consumer("t", stop_at_end=True, max_bytes=600), kind)
+        values = iteration(
+            client.consumer("t", stop_at_end=True, max_partition_fetch_bytes=600), kind
+        )
         while True:
             poll = asyncio.ensure_future(anext(values))
             for _ in range(turns + 1):

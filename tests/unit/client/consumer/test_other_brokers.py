@@ -22,7 +22,7 @@ from tests.unit.client.broker_sessions import BrokerSessions
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-QUICK = replace(quick(topic_timeout_ms=100, delivery_timeout_ms=1000), rack="b")
+QUICK = replace(quick(metadata_wait_ms=100, delivery_timeout_ms=1000), rack="b")
 #: Who waits before he tries again shows it: a test ends before.
 PATIENT = replace(QUICK, retry_backoff_ms=30_000, retry_backoff_max_ms=60_000)
 

@@ -22,7 +22,7 @@ from tests.unit.client.consumer.reading import read
 from tests.unit.client.scripted_broker import ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 
 @asynccontextmanager
@@ -156,7 +156,7 @@ async def test_who_reads_up_to_the_end_is_told_of_a_topic_made_anew(what: Any) -
         made = Remade(log)
         for at in range(3):
             log.append(batch(at, [b"old"]))
-        async with client.consumer(what, stop_at_end=True, max_bytes=1) as consumer:
+        async with client.consumer(what, stop_at_end=True, max_partition_fetch_bytes=1) as consumer:
             records = aiter(consumer)
             await anext(records)
             await made.now(client)
@@ -170,7 +170,7 @@ async def test_closing_within_the_loop_ends_it(kind: str) -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"%d" % at for at in range(20)]))
         log.append(batch(20, [b"more"]))
-        consumer = client.consumer("t", max_bytes=1)
+        consumer = client.consumer("t", max_partition_fetch_bytes=1)
         iteration: Any = consumer if kind == "records" else getattr(consumer, kind)()
         turns = 0
         async for _ in iteration:
@@ -189,7 +189,9 @@ async def test_a_start_that_is_no_offset(offset: Any) -> None:
             client.consumer("t", start={("t", 0): offset})
 
 
-@pytest.mark.parametrize("wrong", [{"max_bytes": 1 << 31}, {"max_wait_ms": 1 << 31}])
+@pytest.mark.parametrize(
+    "wrong", [{"max_partition_fetch_bytes": 1 << 31}, {"max_wait_ms": 1 << 31}]
+)
 async def test_bounds_that_no_fetch_can_say(wrong: dict[str, Any]) -> None:
     async with cluster(t=1) as (_, client):
         with pytest.raises(ConfigurationError, match=next(iter(wrong))):

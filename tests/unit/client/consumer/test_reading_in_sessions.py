@@ -22,7 +22,7 @@ from tests.unit.client.consumer.reading import first_of, read
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=2000)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=2000)
 
 
 @asynccontextmanager
@@ -85,7 +85,7 @@ async def test_who_is_at_the_end_of_a_partition_has_it_forgotten() -> None:
         for at in range(3):
             log.append(batch(at, [b"b"]), partition=1)
         # One batch comes at a time.
-        values = await read(client, max_bytes=1)
+        values = await read(client, max_partition_fetch_bytes=1)
         assert sorted(values) == [b"a", b"b", b"b", b"b"]  # type: ignore[type-var]
         forgotten = [
             each.partitions for fetch in log.fetches for each in fetch.forgotten_topics_data
@@ -187,7 +187,7 @@ async def test_each_record_once_through_all_that_goes_wrong(seed: int) -> None:
 
         broker.answers[FetchRequest] = fetch
         seen: dict[int, list[int]] = {}
-        async with client.consumer("t", max_wait_ms=1, max_bytes=100) as consumer:
+        async with client.consumer("t", max_wait_ms=1, max_partition_fetch_bytes=100) as consumer:
             while len(log.fetches) < 60:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(0.02):

@@ -86,7 +86,7 @@ async def test_another_loop_beside_that_of_the_client() -> None:
 
 @pytest.mark.parametrize("kind", ["client", "producer", "consumer"])
 async def test_a_client_that_nobody_has_any_more(kind: str) -> None:
-    settings = kproto.ClientSettings(delivery_timeout_ms=50)
+    settings = kproto.ClientSettings(api_timeout_ms=50)
     async with Broker() as broker:
         broker.create_topic("t")
         async with kproto.Client(broker.bootstrap) as client, client.producer() as producer:

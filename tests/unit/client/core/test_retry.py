@@ -141,8 +141,8 @@ def test_a_success_begins_anew() -> None:
     assert attempts.failed(LOST, 90.0)
 
 
-def test_a_limit_is_the_delivery_time_out_unless_it_is_said() -> None:
-    attempts = Attempts(ClientSettings(delivery_timeout_ms=2_000))
+def test_attempts_are_bounded_by_api_timeout_ms_by_default() -> None:
+    attempts = Attempts(ClientSettings(api_timeout_ms=2_000))
     assert attempts.failed(LOST, 0.0)
     assert attempts.failed(LOST, 1.0)
     assert not attempts.failed(LOST, 2.0)

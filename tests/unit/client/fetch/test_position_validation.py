@@ -32,7 +32,7 @@ from kproto.wire.errors import BrokerResponseError
 from tests.unit.client.scripted_broker import ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=1000)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=1000)
 
 
 class Cluster:
@@ -211,7 +211,7 @@ async def test_a_leader_that_knows_nothing_of_the_epoch(caplog: pytest.LogCaptur
 async def test_who_reads_up_to_the_end_ends_where_the_log_does_now() -> None:
     async with (
         cluster(b"a", b"b", b"c") as it,
-        it.client.consumer("t", stop_at_end=True, max_bytes=1) as consumer,
+        it.client.consumer("t", stop_at_end=True, max_partition_fetch_bytes=1) as consumer,
     ):
         assert await take(consumer, 2) == [b"a", b"b"]
         await it.elect()

@@ -13,7 +13,7 @@ from kproto.messages import MetadataRequest
 from tests.unit.client.scripted_broker import ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-QUICK = quick(topic_timeout_ms=500, delivery_timeout_ms=2000)
+QUICK = quick(metadata_wait_ms=500, delivery_timeout_ms=2000)
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ from tests.support.leaders import leader_of
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 
 @asynccontextmanager
@@ -214,7 +214,7 @@ async def by_hand(**settings: int) -> AsyncIterator[tuple[ScriptedBroker, Client
 
 @pytest.mark.parametrize("limit", [400, 700, 1_500])
 async def test_the_last_attempt_begins_when_the_time_is_over(limit: int) -> None:
-    async with by_hand(delivery_timeout_ms=limit) as (_, client, clock):
+    async with by_hand(api_timeout_ms=limit) as (_, client, clock):
         times: list[float] = []
 
         async def operation() -> None:
@@ -230,14 +230,16 @@ async def test_the_last_attempt_begins_when_the_time_is_over(limit: int) -> None
 
 @pytest.mark.parametrize(
     ("limit_ms", "said"),
-    [(None, "700 ms (delivery_timeout_ms)"), (700, "700 ms (delivery_timeout_ms)"), (50, "50 ms")],
+    [(None, "700 ms (api_timeout_ms)"), (700, "700 ms (api_timeout_ms)"), (50, "50 ms")],
 )
 async def test_who_waits_in_vain_is_told_which_limit_it_was(
     limit_ms: int | None, said: str
 ) -> None:
-    async with by_hand(delivery_timeout_ms=700) as (_, client, clock):
+    async with by_hand(api_timeout_ms=700) as (_, client, clock):
         until = clock.monotonic() + 0.05
-        waiting = asyncio.create_task(client._view.by(until, asyncio.Event().wait(), limit_ms))
+        waiting = asyncio.create_task(
+            client._view.with_deadline(until, asyncio.Event().wait(), limit_ms)
+        )
         await clock.advance(51)
         with pytest.raises(RequestTimeoutError) as told:
             await waiting
@@ -245,7 +247,7 @@ async def test_who_waits_in_vain_is_told_which_limit_it_was(
 
 
 async def test_a_last_attempt_that_is_not_answered_ends_soon() -> None:
-    async with by_hand(delivery_timeout_ms=700) as (_, client, clock):
+    async with by_hand(api_timeout_ms=700) as (_, client, clock):
 
         async def operation() -> None:
             if clock.monotonic() > 0.699:
@@ -261,7 +263,7 @@ async def test_a_last_attempt_that_is_not_answered_ends_soon() -> None:
 
 
 async def test_a_topic_is_asked_for_as_long_as_is_said() -> None:
-    async with by_hand(topic_timeout_ms=700) as (broker, client, clock):
+    async with by_hand(metadata_wait_ms=700) as (broker, client, clock):
         asking = asyncio.create_task(client.topic("nope"))
         asked = 1
         while clock.monotonic() < 0.695:

@@ -11,7 +11,7 @@ from kproto.messages.list_offsets_request import ListOffsetsPartition, ListOffse
 from kproto.protocol.connection import ReceivedRequest
 from tests.unit.client.scripted_broker import quick
 
-QUICK = quick(topic_timeout_ms=2_000, delivery_timeout_ms=10_000)
+QUICK = quick(metadata_wait_ms=2_000, delivery_timeout_ms=10_000)
 PARTITIONS = list(range(6))
 
 

@@ -18,7 +18,7 @@ from kproto.testing.clock import ManualClock
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_cluster import ScriptedCluster, scripted_cluster
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=2_000)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=2_000)
 REBOOTSTRAP_REQUIRED = 129
 
 
@@ -57,7 +57,7 @@ async def test_who_is_not_to_go_back_does_not() -> None:
     settings = ClientSettings(
         retry_backoff_ms=1,
         retry_backoff_max_ms=5,
-        delivery_timeout_ms=100,
+        api_timeout_ms=100,
         metadata_recovery_strategy="none",
     )
     async with ScriptedBroker() as vip, scripted_cluster(2) as old:
@@ -139,7 +139,9 @@ async def test_one_that_says_so_for_ever_is_waited_for() -> None:
 async def test_no_metadata_for_too_long(caplog: pytest.LogCaptureFixture) -> None:
     """A broker that is known answers everything but that, and the bootstrap server is away."""
     clock = ManualClock()
-    settings = replace(QUICK, max_idle_ms=0, reconnect_backoff_ms=0, reconnect_backoff_max_ms=0)
+    settings = replace(
+        QUICK, connections_max_idle_ms=0, reconnect_backoff_ms=0, reconnect_backoff_max_ms=0
+    )
     async with ScriptedBroker() as vip, scripted_cluster(1) as old, scripted_cluster(1) as new:
         behind(vip, old)
         async with Client(vip.bootstrap, settings, clock=clock) as client:

@@ -66,7 +66,7 @@ from kproto.wire.uuid import Uuid
 from tests.unit.client.scripted_broker import HANG_UP, Answer, ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_cluster import ScriptedCluster, scripted_cluster
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=500)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 
 @asynccontextmanager

@@ -70,7 +70,7 @@ async def refused(broker: Any, **settings: Any) -> KprotoError:
 @asynccontextmanager
 async def quickly(broker: SecuredBroker, **parts: Any) -> AsyncIterator[Client]:
     """A client that would try again for a minute, and was not opened."""
-    settings = quick(topic_timeout_ms=60_000, delivery_timeout_ms=60_000)
+    settings = quick(metadata_wait_ms=60_000, delivery_timeout_ms=60_000)
     client = Client(broker.bootstrap, settings, **parts)
     try:
         yield client

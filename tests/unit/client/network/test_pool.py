@@ -182,7 +182,7 @@ async def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker() as broker,
-        pool_of(clock=clock, max_idle_ms=1_000, request_timeout_ms=60_000) as pool,
+        pool_of(clock=clock, connections_max_idle_ms=1_000, request_timeout_ms=60_000) as pool,
     ):
         go_on = asyncio.Event()
 
@@ -204,7 +204,7 @@ async def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
 
 async def test_none_is_idle_where_that_is_turned_off() -> None:
     clock = ManualClock()
-    async with ScriptedBroker() as broker, pool_of(clock=clock, max_idle_ms=0) as pool:
+    async with ScriptedBroker() as broker, pool_of(clock=clock, connections_max_idle_ms=0) as pool:
         connection = await pool.to(address(broker))
         assert clock.next_timer_ms is None
         assert connection.usable

@@ -128,7 +128,7 @@ async def test_an_address_that_is_away_beside_one_that_refuses(way: str) -> None
         async with SecuredBroker(mechanisms=("PLAIN",)) as gone:
             pass
         servers = f"{gone.bootstrap},{broker.bootstrap}"
-        settings = quick(topic_timeout_ms=60_000, delivery_timeout_ms=60_000)
+        settings = quick(metadata_wait_ms=60_000, delivery_timeout_ms=60_000)
         client = Client(servers, settings, sasl=Plain(USER, "wrong"))
         async with asyncio.timeout(2):
             with pytest.raises(AuthenticationError) as told:

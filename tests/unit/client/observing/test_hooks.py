@@ -127,7 +127,7 @@ async def test_what_is_sent_is_what_on_send_returned() -> None:
 
 async def test_each_record_is_acknowledged_once_whatever_becomes_of_it() -> None:
     hooks = Recorder()
-    async with Broker() as broker, client_of(broker, hooks, topic_timeout_ms=20) as client:
+    async with Broker() as broker, client_of(broker, hooks, metadata_wait_ms=20) as client:
         broker.create_topic("t", configs={"max.message.bytes": "300"})
         async with client.producer() as producer:
             with pytest.raises(kproto.DeliveryError):
@@ -269,7 +269,7 @@ async def test_what_is_handed_out_is_what_on_records_returned(kind: str) -> None
         async with client.producer() as producer:
             for _ in range(10):  # some batches are left out whole
                 await producer.send_many("t", [b"v"] * 10)
-        consumer = client.consumer("t", stop_at_end=True, max_bytes=200)
+        consumer = client.consumer("t", stop_at_end=True, max_partition_fetch_bytes=200)
         values: list[bytes | None] = []
         if kind == "records":
             values = [record.value async for record in consumer]

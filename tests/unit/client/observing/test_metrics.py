@@ -390,5 +390,5 @@ async def test_what_runs_have_done_and_have_in_hand() -> None:
                 await consumer.run(handle, retries=retries, dead_letter_topic="dead")
             told.append(client.metrics()["runs"]["g"])
     assert [each.pop("in_hand") for each in told] == [1, 1, 0]
-    assert told[-1] == {"handled": 2, "retried": 1, "put_off": 0, "dead_letters": 1}
+    assert told[-1] == {"handled": 2, "retried": 1, "sent_to_retry": 0, "dead_letters": 1}
     assert told[1] == told[2]

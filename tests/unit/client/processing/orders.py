@@ -18,7 +18,7 @@ __all__ = ["DEAD", "SETTINGS", "TOPIC", "Orders", "orders", "read_all", "until"]
 TOPIC = "orders"
 DEAD = "orders.dead"
 
-SETTINGS = kproto.ClientSettings(topic_timeout_ms=200, retry_backoff_ms=10)
+SETTINGS = kproto.ClientSettings(metadata_wait_ms=200, retry_backoff_ms=10)
 
 
 @dataclass

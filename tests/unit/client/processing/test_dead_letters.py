@@ -306,7 +306,7 @@ async def test_a_record_goes_from_one_retry_topic_to_the_next_and_to_the_dead_le
                 await asyncio.sleep(0.02)
             await it.send([b"end"])
             done = await running
-        assert done == RunSummary(3, put_off=2, dead_letters=1)
+        assert done == RunSummary(3, sent_to_retry=2, dead_letters=1)
         assert [topic for topic, value in found if value == b"bad"] == [TOPIC, *NAMES]
         assert [value for topic, value in found if topic == TOPIC] == [b"0", b"bad", b"2", b"end"]
         (letter,) = dead
@@ -349,7 +349,7 @@ async def test_what_is_not_due_holds_up_nobody_and_is_not_done() -> None:
                 raise Stop(done=True)
 
         done = await consumer.run(handle, retry_topics=["later.1h"])
-        assert done == RunSummary(2, put_off=1)
+        assert done == RunSummary(2, sent_to_retry=1)
         assert await it.committed(0) == [3]
         assert await it.committed(0, topic="later.1h") in ([None], [0])
 
@@ -388,7 +388,7 @@ async def test_a_pattern_of_the_broker_goes_with_retry_topics() -> None:
                 raise NotPaidError
 
         done = await consumer.run(handle, retry_topics=["later.0ms"], dead_letter_topic=DEAD)
-        assert done.put_off == 1
+        assert done.sent_to_retry == 1
         assert await it.committed(0, topic="later.0ms") == [1]
 
 
@@ -444,6 +444,6 @@ async def test_nothing_is_handled_between_unsubscribing_and_subscribing(
         while await it.committed(0) != [len(before)]:
             assert [offset for topic, offset in tried if topic == TOPIC] == before
         consumer.subscribe(TOPIC)
-        assert await running == RunSummary(9, put_off=2)
+        assert await running == RunSummary(9, sent_to_retry=2)
         assert [offset for topic, offset in tried if topic == TOPIC] == list(range(9))
         assert sorted(it for it in tried if it[0] != TOPIC) == [("later.0ms", 0), ("later.0ms", 1)]

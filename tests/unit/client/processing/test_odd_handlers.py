@@ -215,7 +215,7 @@ async def test_a_handler_that_cancels_its_own_task_has_failed(order: Any, retrie
                 order=order,
                 retries=Retries(retries, backoff_ms=0),
                 dead_letter_topic=DEAD,
-                max_ahead=2,
+                max_offset_gap=2,
             )
         assert len(await read_all(it.client, DEAD)) == 1 - retries
         assert await it.committed(0) == [9]

@@ -201,7 +201,7 @@ async def test_a_record_that_waits_to_be_tried_again_does_not_hold_up_a_rebalanc
 
         retries = Retries(5, backoff_ms=1_000_000, backoff_max_ms=1_000_000)
         running = asyncio.create_task(
-            consumer.run(handle, retries=retries, order=order, max_ahead=1)
+            consumer.run(handle, retries=retries, order=order, max_offset_gap=1)
         )
         await failed.wait()
         await it.owner.revoke([P0], FAR)
@@ -319,7 +319,9 @@ async def test_what_is_not_done_is_not_passed_by_though_run_ends_as_its_partitio
                 await goes_on.wait()
                 raise ValueError
 
-        running = asyncio.create_task(consumer.run(handle, order=order, retries=0, max_ahead=3))
+        running = asyncio.create_task(
+            consumer.run(handle, order=order, retries=0, max_offset_gap=3)
+        )
         await begun.wait()
         going = asyncio.create_task(it.owner.revoke([P0], FAR))
         await it.client.refresh(["t"])

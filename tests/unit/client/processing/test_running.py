@@ -206,7 +206,7 @@ async def test_handlers_are_no_further_ahead_than_is_allowed() -> None:
             if len(it.handled) == 50:
                 raise Stop(done=True)
 
-        await consumer.run(handle, order="none", max_ahead=10)
+        await consumer.run(handle, order="none", max_offset_gap=10)
         assert sorted(it.handled[:9]) == [(0, at) for at in range(1, 10)]
 
 
@@ -261,7 +261,7 @@ async def test_outside_of_its_block_it_cannot_run() -> None:
     [
         ({"workers": 0}, "workers is 0"),
         ({"order": "topic"}, "order is 'topic'"),
-        ({"max_ahead": 0}, "max_ahead is 0"),
+        ({"max_offset_gap": 0}, "max_offset_gap is 0"),
         ({"drain_timeout_ms": -1}, "drain_timeout_ms is -1"),
         ({"retries": -1}, "attempts of retries is -1"),
         ({"retries": True}, "retries is True"),

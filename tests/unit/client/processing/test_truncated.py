@@ -35,9 +35,9 @@ async def send(client: Client, *values: int) -> None:
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
 @pytest.mark.parametrize("left", [8, 2])
-@pytest.mark.parametrize("max_ahead", [1, 4])
+@pytest.mark.parametrize("max_offset_gap", [1, 4])
 async def test_what_is_in_hand_is_tried_again_though_the_log_was_truncated(
-    order: Any, left: int, max_ahead: int
+    order: Any, left: int, max_offset_gap: int
 ) -> None:
     """Also where its record is gone: the one that stands there now is another."""
     async with cluster() as (its, client), client.consumer(TOPIC, group="billing") as consumer:
@@ -61,7 +61,9 @@ async def test_what_is_in_hand_is_tried_again_though_the_log_was_truncated(
                 raise Stop(done=True)
 
         running = asyncio.create_task(
-            consumer.run(handle, order=order, workers=3, max_ahead=max_ahead, retries=SOON)
+            consumer.run(
+                handle, order=order, workers=3, max_offset_gap=max_offset_gap, retries=SOON
+            )
         )
         await begun.wait()
         its.truncate(TOPIC, 0, left)

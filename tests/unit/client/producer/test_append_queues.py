@@ -29,7 +29,7 @@ from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, quick
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=20_000)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=20_000)
 
 
 def held_back(broker: ScriptedBroker, request: Any) -> asyncio.Event:
@@ -400,7 +400,7 @@ async def test_a_list_in_whose_midst_the_time_is_over_is_in_the_error_or_acknowl
 
 
 async def test_a_list_whose_partition_cannot_be_asked_for_is_in_the_error() -> None:
-    settings = quick(topic_timeout_ms=50, delivery_timeout_ms=100)
+    settings = quick(metadata_wait_ms=50, delivery_timeout_ms=100)
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
         stored = Stored(broker)
         async with client.producer() as producer:

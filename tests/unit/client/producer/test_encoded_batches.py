@@ -12,7 +12,7 @@ from kproto.protocol.connection import ReceivedRequest
 from kproto.wire.errors import EncodeError
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, produced, quick
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=2_000)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=2_000)
 
 #: Two records of magic 2 (KIP-98): no key, one byte of value, no headers.
 TWO = EncodedRecords(b"\x0e\x00\x00\x00\x01\x02x\x00\x0e\x00\x00\x02\x01\x02y\x00", 2, 7)

@@ -13,7 +13,7 @@ from kproto.messages import MetadataRequest, ProduceRequest
 from tests.support.steady_time import hold_up
 from tests.unit.client.scripted_broker import ScriptedBroker, Stored, produced, quick
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=300)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=300)
 
 
 class OneShot:

@@ -23,8 +23,8 @@ from kproto.messages.produce_request import ProduceRequest
 from kproto.protocol.connection import ReceivedRequest
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, produced, quick
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=2_000)
-IMPATIENT = quick(topic_timeout_ms=50, delivery_timeout_ms=100)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=2_000)
+IMPATIENT = quick(metadata_wait_ms=50, delivery_timeout_ms=100)
 
 
 # --- Acknowledgements ---

@@ -27,8 +27,8 @@ from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, produced, quick
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=2_000)
-IMPATIENT = quick(topic_timeout_ms=50, delivery_timeout_ms=100)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=2_000)
+IMPATIENT = quick(metadata_wait_ms=50, delivery_timeout_ms=100)
 
 
 # --- Retries ---
@@ -254,7 +254,7 @@ async def test_an_unforeseen_fault_ends_no_send_in_silence(
 
 
 async def test_a_port_that_refuses_is_asked_until_the_time_is_over() -> None:
-    settings = quick(topic_timeout_ms=100, delivery_timeout_ms=300)
+    settings = quick(metadata_wait_ms=100, delivery_timeout_ms=300)
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
         await broker.stop()
         async with client.producer() as producer:

@@ -27,7 +27,7 @@ from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, produced, quick
 
-QUICK = quick(topic_timeout_ms=100, delivery_timeout_ms=2_000)
+QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=2_000)
 
 
 def partitions(asked: ReceivedRequest) -> list[tuple[str, int]]:
@@ -566,7 +566,7 @@ async def test_bounds_that_cannot_work(wrong: dict[str, Any]) -> None:
 
 
 async def test_a_request_is_cut_at_its_bound() -> None:
-    settings = quick(topic_timeout_ms=100, delivery_timeout_ms=2_000, max_request_bytes=1_000)
+    settings = quick(metadata_wait_ms=100, delivery_timeout_ms=2_000, max_request_bytes=1_000)
     async with ScriptedBroker({"t": 10}) as broker, Client(broker.bootstrap, settings) as client:
         stored = Stored(broker)
         async with client.producer() as producer:

@@ -56,7 +56,7 @@ class Setting(AnySetting):
 async def a_member(client: dict[str, Any] | None = None, **settings: Any) -> AsyncIterator[Setting]:
     clock = ManualClock()
     async with ScriptedBroker({"t": 2}) as broker:
-        its = quick(topic_timeout_ms=1_000, delivery_timeout_ms=120_000, **(client or {}))
+        its = quick(metadata_wait_ms=1_000, delivery_timeout_ms=120_000, **(client or {}))
         async with Client(broker.bootstrap, its, clock=clock) as using:
             setting = Setting(broker, using, clock, **settings)
             yield setting
@@ -242,7 +242,7 @@ async def test_a_coordinator_that_holds_a_join_and_is_gone() -> None:
     async with scripted_cluster(2) as cluster:
         cluster.topic("t", [0, 1])
         old, new = (ScriptedGroup(broker, at) for at, broker in enumerate(cluster.brokers))
-        settings = quick(topic_timeout_ms=1_000, delivery_timeout_ms=120_000)
+        settings = quick(metadata_wait_ms=1_000, delivery_timeout_ms=120_000)
         async with Client(cluster.bootstrap, settings, clock=clock) as client:
             member, its = made(client, GroupSettings("g", assignors=("cooperative-sticky",)), "t")
             for group in (old, new):

@@ -35,7 +35,7 @@ async def in_a_group(
         group = ScriptedGroup(broker)
         if hold is not None:
             group.hold(hold)
-        settings = quick(topic_timeout_ms=1_000, delivery_timeout_ms=1_000)
+        settings = quick(metadata_wait_ms=1_000, delivery_timeout_ms=1_000)
         async with Client(broker.bootstrap, settings) as client:
             leave_ms = 5_000 if hold is None else 50
             its = GroupSettings(

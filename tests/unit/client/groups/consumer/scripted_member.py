@@ -87,7 +87,7 @@ async def a_setting(version: int | None = None) -> AsyncIterator[Setting]:
         if version is not None:
             answer = versions_up_to(version)
             broker.answers[ApiVersionsRequest] = lambda asked: answer
-        its = quick(topic_timeout_ms=1_000, delivery_timeout_ms=120_000)
+        its = quick(metadata_wait_ms=1_000, delivery_timeout_ms=120_000)
         async with Client(broker.bootstrap, its, clock=clock) as using:
             setting = Setting(broker, using, clock)
             setting.make()

@@ -281,7 +281,7 @@ async def in_a_group(
     With `hold` the coordinator does not answer that, and is waited for no longer than it takes.
     """
     async with ScriptedBroker({"t": 2}) as broker:
-        settings = quick(topic_timeout_ms=1_000, delivery_timeout_ms=1_000)
+        settings = quick(metadata_wait_ms=1_000, delivery_timeout_ms=1_000)
         async with Client(broker.bootstrap, settings) as client:
             its = Setting(broker, client, ManualClock())
             its.group.interval_ms = 1

@@ -33,7 +33,7 @@ def _retry_at_once(settings_for_all: SettingsForAll) -> None:
 
 
 def settings(**others: int) -> ClientSettings:
-    return quick(topic_timeout_ms=1_000, delivery_timeout_ms=10_000, **others)
+    return quick(metadata_wait_ms=1_000, delivery_timeout_ms=10_000, **others)
 
 
 @asynccontextmanager

@@ -30,7 +30,7 @@ BY_ID, BY_NAME, NO_IDS = "by id", "by name", "no ids"
 
 @pytest.fixture(autouse=True)
 def _retry_at_once(settings_for_all: SettingsForAll) -> None:
-    settings_for_all(quick(topic_timeout_ms=50, delivery_timeout_ms=10_000))
+    settings_for_all(quick(metadata_wait_ms=50, delivery_timeout_ms=10_000))
 
 
 class Cluster:
@@ -172,7 +172,7 @@ async def test_shorter_log_of_a_recreated_topic_is_data_loss(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME, NO_IDS])
 async def test_deleted_topic_is_data_loss(kind: str) -> None:
-    """Raised after the brokers have not known the topic for `topic_timeout_ms`."""
+    """Raised after the brokers have not known the topic for `metadata_wait_ms`."""
     async with cluster(kind) as made:
         wanted = await made.planned()
         made.before_fetch = lambda number: made.delete() if number == 2 else None
