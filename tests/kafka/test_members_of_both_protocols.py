@@ -129,7 +129,7 @@ async def test_who_is_slow_leaves_and_comes_back_when_it_asks(
         assert its.names[-1] == "lose"
         assert first.identity is None
         its.is_late = False
-        first.asked()
+        first.on_poll()
         await until(lambda: shared(topic, 4, its, others))
 
 

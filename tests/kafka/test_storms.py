@@ -45,9 +45,9 @@ FIVE_CLIENTS = Plan(
 @pytest.mark.parametrize(
     "name",
     [
-        "harmed",
-        "of the consumer protocol",
         "of both protocols",
+        pytest.param("harmed", marks=pytest.mark.thorough),
+        pytest.param("of the consumer protocol", marks=pytest.mark.thorough),
         pytest.param("eager", marks=pytest.mark.thorough),
         pytest.param("harmed on 3.9.2", marks=pytest.mark.thorough),
         pytest.param("of the consumer protocol on 3.9.2", marks=pytest.mark.thorough),

@@ -41,7 +41,7 @@ def test_output_of_the_command(embedded_topics: Topics, topic_name: str, tmp_pat
     )
     done = subprocess.run([*COMMAND, file], capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
-    assert "each valid event stands in the output once" in done.stderr
+    assert "each valid event is in the output exactly once" in done.stderr
     assert "increment 1: 9 read, 3 valid, 3 invalid, 3 duplicates, 6 written" in done.stderr
     told = {line.split()[0]: line.split()[-1] for line in done.stdout.splitlines() if line.strip()}
     assert (told["read"], told["valid"], told["written"]) == ("9", "3", "6")

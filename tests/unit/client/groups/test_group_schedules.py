@@ -32,7 +32,7 @@ def test_no_partition_has_two_owners_and_none_has_none() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.exhaustive
+@pytest.mark.thorough
 def test_more_schedules() -> None:
     play(range(SHORT, SHORT + LONG))
 
