@@ -115,9 +115,7 @@ def test_new_topics_are_read_and_lost_ones_reported(
             await client.delete_topics(b)
 
     asyncio.run(deleted())
-    with pytest.raises(
-        DataLossError, match=f"{b}-0: read up to .*is gone"
-    ):
+    with pytest.raises(DataLossError, match=f"{b}-0: read up to .*is gone"):
         run(spark, wanted)
     assert run(spark, passing).counts == JobCounts()
 

@@ -27,7 +27,14 @@ SOME, MANY = range(8), range(8, 100)
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("assignor", ["cooperative-sticky", "range", "uniform", "mixed"])
+@pytest.mark.parametrize(
+    "assignor",
+    [
+        "cooperative-sticky",
+        "mixed",
+        *(pytest.param(it, marks=pytest.mark.thorough) for it in ("range", "uniform")),
+    ],
+)
 @pytest.mark.parametrize(
     "seeds", [SOME, pytest.param(MANY, marks=pytest.mark.thorough)], ids=["some", "many"]
 )
