@@ -148,5 +148,5 @@ class RunCounts:
         for run in self._live:
             found.update(run.counts)
         return dict(sorted(found.items())) | {
-            "in_hand": sum(run.records_in_flight for run in self._live)
+            "in_flight": sum(run.records_in_flight for run in self._live)
         }

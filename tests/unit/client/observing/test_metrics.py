@@ -369,7 +369,7 @@ async def test_a_run_counts_what_it_has_handled_at_once(order: Any) -> None:
     assert told == list(range(900))
 
 
-async def test_what_runs_have_done_and_have_in_hand() -> None:
+async def test_runs_count_processed_and_in_flight_records() -> None:
     """Of one that is under way, and of those of before."""
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
         await client.create_topics("t", kproto.NewTopic("dead", 1))
@@ -389,6 +389,6 @@ async def test_what_runs_have_done_and_have_in_hand() -> None:
             for _ in range(2):
                 await consumer.run(handle, retries=retries, dead_letter_topic="dead")
             told.append(client.metrics()["runs"]["g"])
-    assert [each.pop("in_hand") for each in told] == [1, 1, 0]
+    assert [each.pop("in_flight") for each in told] == [1, 1, 0]
     assert told[-1] == {"handled": 2, "retried": 1, "sent_to_retry": 0, "dead_letters": 1}
     assert told[1] == told[2]
