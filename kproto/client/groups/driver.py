@@ -243,7 +243,7 @@ class MemberDriver(ABC, Generic[M]):
                 if not self._changed.is_set():
                     self._set_timer(self._next_wakeup())
                     await self._changed.wait()
-        except Exception as fault:  # noqa: BLE001 - who waits for a member that is no more is told
+        except Exception as fault:  # noqa: BLE001 - raised to the callers that wait for the member
             what = f"the member of group {self.settings.group_id!r} failed"
             self._membership.error = fault_error(what, fault)
         finally:

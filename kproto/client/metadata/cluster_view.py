@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from ...clock import Clock
 from ...messages.base import Request, Response
@@ -43,6 +43,8 @@ __all__ = ["ClusterView"]
 
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
+#: The settings that bound a call with its retries.
+TimeoutSetting: TypeAlias = Literal["api_timeout_ms", "delivery_timeout_ms"]
 
 _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
@@ -424,12 +426,11 @@ class ClusterView:
         moment: float,
         operation: Awaitable[T],
         limit_ms: int | None = None,
-        limited_by: str = "api_timeout_ms",
+        limited_by: TimeoutSetting = "api_timeout_ms",
     ) -> T:
         """Returns the result of `operation`. Raises RequestTimeoutError if it takes until `moment`.
 
-        The error names the limit: `limit_ms`, or else `api_timeout_ms`; and the setting if it is
-        the value of `limited_by`.
+        The error names the limit: `limit_ms`, or the setting `limited_by` if that is the limit.
         """
         try:
             async with self.clock.timeout(max(0.0, moment - self.clock.monotonic())):
@@ -437,10 +438,9 @@ class ClusterView:
         except TimeoutError as error:
             if isinstance(error, KprotoError) or self.clock.monotonic() < moment - TICK_S:
                 raise  # the operation's own timeout
-            limit_ms = self.settings.api_timeout_ms if limit_ms is None else limit_ms
-            limit = f"{limit_ms} ms"
-            if limit_ms == getattr(self.settings, limited_by):
-                limit += f" ({limited_by})"
+            named_ms: int = getattr(self.settings, limited_by)
+            is_named = limit_ms in (None, named_ms)
+            limit = f"{named_ms} ms ({limited_by})" if is_named else f"{limit_ms} ms"
             raise RequestTimeoutError(f"no broker answered within {limit}") from None
 
     async def retrying(
@@ -449,7 +449,7 @@ class ClusterView:
         *,
         responses: bool = True,
         begun: float | None = None,
-        limited_by: Literal["api_timeout_ms", "delivery_timeout_ms"] = "api_timeout_ms",
+        limited_by: TimeoutSetting = "api_timeout_ms",
     ) -> T:
         """Retries `operation` after errors that a retry may solve, for as long as the setting
         `limited_by` says.
@@ -479,16 +479,17 @@ class ClusterView:
             await self.until(attempts.not_before)
 
     async def _within(
-        self, attempts: Attempts, operation: Awaitable[T], limited_by: str = "api_timeout_ms"
+        self,
+        attempts: Attempts,
+        operation: Awaitable[T],
+        limited_by: TimeoutSetting = "api_timeout_ms",
     ) -> T:
         """Returns the result of an attempt; raises the last error, or RequestTimeoutError, at its
         deadline.
         """
         ends_at = attempts.ends_at(self.clock.monotonic())
         try:
-            return await self.with_deadline(
-                ends_at, operation, getattr(self.settings, limited_by), limited_by
-            )
+            return await self.with_deadline(ends_at, operation, limited_by=limited_by)
         except RequestTimeoutError as error:
             if self.clock.monotonic() < ends_at - TICK_S:
                 raise  # it is the operation's own
