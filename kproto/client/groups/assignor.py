@@ -1,6 +1,6 @@
 """Defines `Assignor`, a plain function with a name, and the assignors of every Kafka client.
 
-Makes the user data that members send to their leader for an assignor. Knows no member and no
+Builds the user data that members send to their leader for an assignor. Knows no member and no
 broker.
 """
 
@@ -20,8 +20,8 @@ from .assignors.subscriptions import NO_GENERATION, Assign
 
 __all__ = ["ASSIGNORS", "Assignor", "UserData", "assignors_called", "cooperate"]
 
-#: Makes what a member says of itself: of the topics that it wants, and of the partitions that it
-#: got last by this assignor with their generation, NO_GENERATION where it never did.
+#: Builds the user data of a member from its topics, the last partitions that this assignor
+#: assigned to it and their generation; NO_GENERATION if the assignor has not assigned any yet.
 UserData: TypeAlias = Callable[[Sequence[str], Sequence[TopicPartition], int], bytes | None]
 
 
@@ -31,9 +31,9 @@ class Assignor:
 
     The function gets the topics with the racks of their replicas, and the subscription of each
     member; it returns the partitions of each member. All members of a group must share an assignor
-    of that `name`. `cooperative` is for one that never assigns a partition which another member
-    still owns: then members keep reading during a rebalance (KIP-429), if all their assignors are
-    cooperative. `user_data` is what a member sends to the function.
+    of that `name`. A `cooperative` assignor never assigns a partition that another member still
+    owns: members keep reading during a rebalance (KIP-429) if all their assignors are cooperative.
+    `user_data` builds the user data that a member sends to the function.
     """
 
     name: str
@@ -65,7 +65,7 @@ def _cooperative_data(
     return cooperative_user_data(generation)
 
 
-#: Those that Kafka's own clients have, by name.
+#: The assignors of Kafka's own clients, by name.
 ASSIGNORS: Final[dict[str, Assignor]] = {
     each.name: each
     for each in (
@@ -84,14 +84,14 @@ def assignors_called(given: str | Assignor | Iterable[str | Assignor]) -> tuple[
     if isinstance(given, str | Assignor):
         given = (given,)
     if not isinstance(given, Iterable):
-        raise ConfigurationError(f"assignors is {given!r}; name one, or several")
+        raise ConfigurationError(f"assignors is {given!r}; name one assignor or several")
     found: dict[str, Assignor] = {}
     for each in given:
         known = ASSIGNORS.get(each) if isinstance(each, str) else each
         if not isinstance(known, Assignor):
             names = ", ".join(ASSIGNORS)
             raise ConfigurationError(
-                f"{each!r} is no assignor: name one of {names}, or give a kproto.Assignor"
+                f"{each!r} is no assignor: name one of {names}, or pass a kproto.Assignor"
             )
         if known.name in found:
             raise ConfigurationError(f"assignors names {known.name!r} twice")
@@ -102,5 +102,5 @@ def assignors_called(given: str | Assignor | Iterable[str | Assignor]) -> tuple[
 
 
 def cooperate(assignors: Iterable[Assignor]) -> bool:
-    """True if a member rebalances cooperatively: if all its assignors do (KIP-429)."""
+    """Returns True if a member rebalances cooperatively: if all its assignors do (KIP-429)."""
     return all(each.cooperative for each in assignors)

@@ -1,1 +1,1 @@
-"""Assignors: which member of a group reads which partition, as plain functions on plain data."""
+"""Assigns the partitions of a group to its members: plain functions on plain data."""

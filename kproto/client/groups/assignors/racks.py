@@ -1,4 +1,4 @@
-"""Whether racks count, and whose rack has a replica of which partition (KIP-881)."""
+"""Decides whether an assignor must consider racks (KIP-881)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ __all__ = ["rack_of", "racks_count"]
 
 
 def rack_of(member: Subscription) -> str | None:
-    """The rack of a member; an empty one is none, as in Java."""
+    """Returns the rack of a member; an empty string means no rack, as in Java."""
     return member.rack or None
 
 
 def racks_count(consumer_racks: Iterable[str | None], topics: TopicRacks) -> bool:
-    """Whether the racks of consumers make a difference for the partitions of `topics`.
+    """Returns True if racks affect the assignment of the partitions of `topics`.
 
-    They do where a consumer's rack has a replica, unless each partition has one in every rack.
+    They do if the rack of a consumer has a replica, unless every partition has replicas in the
+    same racks.
     """
     of_consumers = {rack for rack in consumer_racks if rack is not None}
     if not of_consumers:

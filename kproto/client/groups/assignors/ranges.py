@@ -1,8 +1,9 @@
-"""`range`: of each topic a run of neighbouring partitions for each of its consumers.
+"""`range`: assigns each consumer of a topic a run of consecutive partitions of it.
 
-As Kafka's RangeAssignor gives them (KIP-881 for racks): consumers in order, the first ones get one
-more where it does not come out even. Where racks count, each first gets what has a replica in its
-rack; topics with the same consumers and the same number of partitions are kept in step then.
+The result is that of Kafka's RangeAssignor. Consumers are sorted; if the partitions cannot be
+divided evenly, the first consumers get one partition more. With racks (KIP-881) each consumer first
+gets partitions that have a replica in its rack; topics with the same consumers and the same number
+of partitions are then co-partitioned.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ __all__ = ["assign_ranges"]
 
 
 def assign_ranges(topics: TopicRacks, members: Mapping[str, Subscription]) -> Assignment:
-    """Who reads what; partitions in order of topic and number."""
+    """Returns the partitions of each member, sorted by topic and number."""
     consumers = _consumers_in_order(topics, members)
     racks = {member_id: rack_of(member) for member_id, member in members.items()}
     found: Assignment = {member_id: [] for member_id in members}
     if not any(racks.values()):
         for topic in sorted(consumers):
-            _give_in_turn(topic, len(topics[topic]), consumers[topic], found)
+            _assign_range(topic, len(topics[topic]), consumers[topic], found)
         return found
     shares = [_Share(topic, topics[topic], its, racks) for topic, its in consumers.items()]
     if any(share.racks_count for share in shares):
@@ -38,7 +39,9 @@ def assign_ranges(topics: TopicRacks, members: Mapping[str, Subscription]) -> As
 def _consumers_in_order(
     topics: TopicRacks, members: Mapping[str, Subscription]
 ) -> dict[str, list[str]]:
-    """The consumers of each topic that has any; sorted once where topics have the same ones."""
+    """Returns the sorted consumers of each topic that has any; topics with the same consumers
+    share one list.
+    """
     in_orders: dict[tuple[str, ...], list[str]] = {}
     found = {}
     for topic, its in consumers_of(topics, members).items():
@@ -50,8 +53,8 @@ def _consumers_in_order(
     return found
 
 
-def _give_in_turn(topic: str, count: int, consumers: Sequence[str], found: Assignment) -> None:
-    """Give each consumer its run of `count` partitions; the first ones get one more."""
+def _assign_range(topic: str, count: int, consumers: Sequence[str], found: Assignment) -> None:
+    """Assigns each consumer its run of `count` partitions; the first consumers get one more."""
     each, with_one_more = divmod(count, len(consumers))
     begin = 0
     for at, consumer in enumerate(consumers):
@@ -63,7 +66,7 @@ def _give_in_turn(topic: str, count: int, consumers: Sequence[str], found: Assig
 
 
 class _Share:
-    """The partitions of a topic, and how many of them each consumer may still get."""
+    """The unassigned partitions of a topic, and how many more each consumer may get."""
 
     def __init__(
         self,
@@ -77,20 +80,22 @@ class _Share:
         self.given: dict[str, list[int]] = {member_id: [] for member_id in consumers}
         self.racks_count = racks_count((racks[each] for each in consumers), {topic: partitions})
         self._racks = racks
-        self._left = dict.fromkeys(range(len(partitions)))  # in order, and quick to take from
+        self._left = dict.fromkeys(range(len(partitions)))  # a dict, because removal is fast
         self._each, self._with_one_more = divmod(len(partitions), len(consumers))
 
-    def room(self, consumer: str) -> int:
-        """How many more the consumer may get."""
+    def capacity(self, consumer: str) -> int:
+        """Returns how many more partitions the consumer may get."""
         return self._each + (self._with_one_more > 0) - len(self.given[consumer])
 
     def matches(self, consumer: str, partition: int) -> bool:
-        """Whether the partition has a replica in the consumer's rack, if it has one."""
+        """Returns True if the partition has a replica in the consumer's rack, or the consumer has
+        no rack.
+        """
         rack = self._racks[consumer]
         return rack is None or rack in self.partitions[partition]
 
     def take(self, consumer: str, partitions: Sequence[int]) -> None:
-        """Give these to the consumer."""
+        """Assigns these partitions to the consumer."""
         given = self.given[consumer]
         given += partitions
         if len(given) > self._each:
@@ -99,41 +104,50 @@ class _Share:
             del self._left[partition]
 
     def give(self, may: Callable[[str, int], bool] | None) -> None:
-        """Give each consumer the first ones of those left that it may have, up to its room."""
+        """Assigns each consumer the first unassigned partitions that it `may` have, up to its
+        share.
+        """
         for consumer in self.given:
             if not self._left:
                 return
-            room = self.room(consumer)
-            if room <= 0:
+            capacity = self.capacity(consumer)
+            if capacity <= 0:
                 continue
             chosen = []
             for partition in self._left:
                 if may is None or may(consumer, partition):
                     chosen.append(partition)
-                    if len(chosen) == room:
+                    if len(chosen) == capacity:
                         break
             if chosen:
                 self.take(consumer, chosen)
 
 
 def _match_racks(shares: Sequence[_Share]) -> None:
-    """Give what has a replica in the consumer's rack, in step where topics belong together."""
-    together: dict[tuple[int, tuple[str, ...]], list[_Share]] = {}
+    """Assigns partitions that have a replica in the consumer's rack; topics with the same
+    consumers and number of partitions are co-partitioned.
+    """
+    co_partitioned: dict[tuple[int, tuple[str, ...]], list[_Share]] = {}
     for share in shares:
-        together.setdefault((len(share.partitions), tuple(share.given)), []).append(share)
-    for (partitions, consumers), its in together.items():
+        co_partitioned.setdefault((len(share.partitions), tuple(share.given)), []).append(share)
+    for (partitions, consumers), its in co_partitioned.items():
         if len(its) > 1:
-            _match_in_step(its, partitions, consumers)
+            _match_co_partitioned(its, partitions, consumers)
         elif its[0].racks_count:
             its[0].give(its[0].matches)
 
 
-def _match_in_step(shares: Sequence[_Share], partitions: int, consumers: Sequence[str]) -> None:
-    """Give the same partition of all topics to the first consumer whose rack has all of them."""
+def _match_co_partitioned(
+    shares: Sequence[_Share], partitions: int, consumers: Sequence[str]
+) -> None:
+    """Assigns the same partition number of all topics to the first consumer whose rack has a
+    replica of each.
+    """
     for partition in range(partitions):
         for consumer in consumers:
             if all(
-                share.matches(consumer, partition) and share.room(consumer) > 0 for share in shares
+                share.matches(consumer, partition) and share.capacity(consumer) > 0
+                for share in shares
             ):
                 for share in shares:
                     share.take(consumer, [partition])

@@ -1,8 +1,8 @@
-"""`sticky` and `cooperative-sticky`: even shares, and everybody keeps what he can.
+"""`sticky` and `cooperative-sticky`: balance the members and move as few partitions as possible.
 
-As AbstractStickyAssignor of Kafka 4.4 decides. Members that all want the same topics are a simple
-case (`sticky_equal`); any others are balanced step by step (`sticky_general`). Cooperative members
-keep reading while they join, so that what changes hands is given to nobody at first (KIP-429).
+The result is that of AbstractStickyAssignor of Kafka 4.4. `sticky_equal` assigns if all members
+subscribe to the same topics, `sticky_general` otherwise. Cooperative members keep reading while
+they join, so a partition that moves stays unassigned until its owner has revoked it (KIP-429).
 """
 
 from __future__ import annotations
@@ -20,25 +20,28 @@ __all__ = ["assign_cooperatively", "assign_stickily"]
 
 
 def assign_stickily(topics: TopicRacks, members: Mapping[str, Subscription]) -> Assignment:
-    """Who reads what, of eager members."""
+    """Returns the partitions of each member, for eager members."""
     return _assign(topics, members, owned_eagerly)
 
 
 def assign_cooperatively(topics: TopicRacks, members: Mapping[str, Subscription]) -> Assignment:
-    """Who reads what, of cooperative members, without what others have to give up first."""
+    """Returns the partitions of each member, for cooperative members.
+
+    Leaves out partitions that another member must revoke first.
+    """
     found = _assign(topics, members, owned_cooperatively)
     owned = {member_id: frozenset(member.owned) for member_id, member in members.items()}
-    given_up = {
-        place for member_id, its in owned.items() for place in its.difference(found[member_id])
-    }
-    for member_id, places in found.items():
+    to_revoke = {tp for member_id, its in owned.items() for tp in its.difference(found[member_id])}
+    for member_id, partitions in found.items():
         its = owned[member_id]
-        found[member_id] = [place for place in places if place in its or place not in given_up]
+        found[member_id] = [tp for tp in partitions if tp in its or tp not in to_revoke]
     return found
 
 
 class _Claims(NamedTuple):
-    """What members own of what is there, and what two of them claim at once."""
+    """The existing partitions that each member owns, and those that two members claim in the same
+    generation.
+    """
 
     owned: dict[str, list[TopicPartition]]
     twice: set[TopicPartition]
@@ -49,59 +52,61 @@ def _assign(
     members: Mapping[str, Subscription],
     owned_by: Callable[[Subscription], Owned],
 ) -> Assignment:
-    told = {member_id: owned_by(member) for member_id, member in members.items()}
-    claims = _claims(topics, members, told)
+    claimed = {member_id: owned_by(member) for member_id, member in members.items()}
+    claims = _claims(topics, members, claimed)
     wanted = [frozenset(member.topics) for member in members.values()]
     if all(each == wanted[0] for each in wanted):
         return assign_equally(topics, members, claims.owned, claims.twice)
-    return Balancing(topics, members, claims.owned, _before(told)).balanced()
+    return Balancing(topics, members, claims.owned, _previous_owners(claimed)).balanced()
 
 
 def _claims(
-    topics: TopicRacks, members: Mapping[str, Subscription], told: Mapping[str, Owned]
+    topics: TopicRacks, members: Mapping[str, Subscription], claimed: Mapping[str, Owned]
 ) -> _Claims:
-    """Of two that claim a partition, that of the later generation has it; of one, neither."""
+    """Returns the owners. If two members claim a partition, the later generation owns it; in the
+    same generation neither does.
+    """
     owned: dict[str, dict[TopicPartition, None]] = {}
     owners: dict[TopicPartition, str] = {}
     twice: set[TopicPartition] = set()
-    for member_id, its in told.items():
+    for member_id, its in claimed.items():
         mine = owned[member_id] = {}
         generation = NO_GENERATION if its.generation is None else its.generation
-        for place in its.partitions:
-            topic, partition = place
+        for tp in its.partitions:
+            topic, partition = tp
             if topic not in topics or not 0 <= partition < len(topics[topic]):
                 continue
-            other = owners.get(place)
+            other = owners.get(tp)
             if other is None:
-                mine[place] = None
-                owners[place] = member_id
+                mine[tp] = None
+                owners[tp] = member_id
                 continue
-            its_generation = told[other].generation
+            its_generation = claimed[other].generation
             others = NO_GENERATION if its_generation is None else its_generation
             if generation < others:
                 continue
-            owned[other].pop(place, None)
-            owners[place] = member_id
+            owned[other].pop(tp, None)
+            owners[tp] = member_id
             if generation == others:
-                twice.add(place)
+                twice.add(tp)
             else:
-                mine[place] = None
+                mine[tp] = None
     return _Claims({member_id: list(its) for member_id, its in owned.items()}, twice)
 
 
-def _before(told: Mapping[str, Owned]) -> dict[TopicPartition, str]:
-    """Who read what in a generation before the newest that anybody tells of."""
+def _previous_owners(claimed: Mapping[str, Owned]) -> dict[TopicPartition, str]:
+    """Returns the owners of partitions in generations before the newest one of all members."""
     generations = {
         member_id: NO_GENERATION if its.generation is None else its.generation
-        for member_id, its in told.items()
+        for member_id, its in claimed.items()
     }
     newest = max(generations.values(), default=NO_GENERATION)
     found: dict[TopicPartition, str] = {}
-    for member_id, its in told.items():
+    for member_id, its in claimed.items():
         if generations[member_id] >= newest:
             continue
-        for place in its.partitions:
-            other = found.get(place)
+        for tp in its.partitions:
+            other = found.get(tp)
             if other is None or generations[member_id] > generations[other]:
-                found[place] = member_id
+                found[tp] = member_id
     return found

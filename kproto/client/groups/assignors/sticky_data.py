@@ -1,7 +1,7 @@
-"""The user data of sticky members, as Kafka's own assignors write and read it.
+"""Encodes and decodes the user data of sticky members, as Kafka's own assignors do.
 
-StickyAssignor: what the member read, by topic, and since version 1 of which generation that was.
-CooperativeStickyAssignor: the generation alone; what is owned stands in the subscription itself.
+StickyAssignor: the owned partitions by topic, and from version 1 on their generation.
+CooperativeStickyAssignor: the generation alone; the subscription itself lists owned partitions.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _INT32: Final = struct.Struct(">i")
 
 
 class Owned(NamedTuple):
-    """What a member read, and of which generation that was; None where it does not know."""
+    """The partitions that a member owned, and their generation; None if the user data has none."""
 
     partitions: Sequence[TopicPartition]
     generation: int | None
 
 
 def sticky_user_data(partitions: Iterable[TopicPartition], generation: int) -> bytes:
-    """What an eager sticky member tells of what it read."""
+    """Returns the user data of an eager sticky member that owned these partitions."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
@@ -50,12 +50,12 @@ def sticky_user_data(partitions: Iterable[TopicPartition], generation: int) -> b
 
 
 def cooperative_user_data(generation: int) -> bytes:
-    """What a cooperative sticky member tells: its generation."""
+    """Returns the user data of a cooperative sticky member: its generation."""
     return _INT32.pack(generation)
 
 
 def owned_eagerly(member: Subscription) -> Owned:
-    """What an eager sticky member read; bytes that are not its form are as if there were none."""
+    """Returns the partitions that an eager sticky member owned; none if the bytes are malformed."""
     data = member.user_data
     if not data:
         return Owned((), None)
@@ -70,7 +70,7 @@ def owned_eagerly(member: Subscription) -> Owned:
 
 
 def owned_cooperatively(member: Subscription) -> Owned:
-    """What a cooperative sticky member reads."""
+    """Returns the partitions that a cooperative sticky member owns."""
     if member.generation >= 0:
         return Owned(member.owned, member.generation)
     data = member.user_data

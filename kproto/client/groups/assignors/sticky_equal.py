@@ -1,8 +1,9 @@
-"""Sticky assignment where all members want the same topics.
+"""Assigns stickily for members that all subscribe to the same topics.
 
-Everybody keeps what he has up to his share; what is left goes round. A share is the quotient, and
-one more for as many members as the remainder says. Where racks count, only what has a replica in
-the member's rack is kept, and what is left first goes to members in whose rack it has one.
+Each member keeps the partitions that it owns, up to its share; the other partitions are assigned
+round robin. A share is the number of partitions divided by the number of members; as many members
+as the remainder get one partition more. With racks a member keeps only partitions that have a
+replica in its rack, and other partitions first go to members whose rack has a replica.
 """
 
 from __future__ import annotations
@@ -22,22 +23,26 @@ def assign_equally(
     owned: Mapping[str, Sequence[TopicPartition]],
     twice: Collection[TopicPartition],
 ) -> Assignment:
-    """Who reads what; `owned` is what each has now, `twice` what two have claimed at once."""
+    """Returns the partitions of each member.
+
+    `owned` has the current partitions of each member, `twice` those that two members claim in the
+    same generation.
+    """
     wanted = members[next(iter(members))].topics if members else ()
     there = {topic: topics[topic] for topic in java_sorted(set(wanted) & topics.keys())}
     racks = {member_id: rack_of(member) for member_id, member in members.items()}
     shares = _Shares(members, sum(map(len, there.values())))
     counts = racks_count(racks.values(), there)
-    for member_id, its in owned.items():
+    for member_id, tps in owned.items():
         kept = [
             (topic, partition)
-            for topic, partition in its
+            for topic, partition in tps
             if topic in there
             and (topic, partition) not in twice
             and (not counts or racks[member_id] in (None, *there[topic][partition]))
         ]
-        shares.keep(member_id, sorted(kept, key=lambda place: (place[1], place[0])))
-    kept_by_all = {place for given in shares.given.values() for place in given}
+        shares.keep(member_id, sorted(kept, key=lambda tp: (tp[1], tp[0])))
+    kept_by_all = {tp for given in shares.given.values() for tp in given}
     left = [
         (topic, partition)
         for topic, partitions in there.items()
@@ -46,7 +51,7 @@ def assign_equally(
     ]
     shares.begin()
     if counts:
-        # Those first that fewest members have near by.
+        # Partitions with the fewest members in the racks of their replicas come first.
         in_rack: dict[str | None, int] = {}
         for rack in racks.values():
             in_rack[rack] = in_rack.get(rack, 0) + 1
@@ -57,42 +62,44 @@ def assign_equally(
 
 
 class _Shares:
-    """What each member is given: `least`, or one more for as many as `with_one_more` says."""
+    """The partitions of each member: `_least` of them, or one more for `_with_one_more` members."""
 
     def __init__(self, members: Collection[str], partitions: int) -> None:
         self.given: Assignment = {member_id: [] for member_id in members}
         self._least, self._with_one_more = divmod(partitions, len(members)) if members else (0, 0)
-        self._below: list[str] = []  # have less than the least
-        self._at_least: list[str] = []  # have the least, and may get one more
-        self._turn = 0  # whose in `_below` it is
+        self._below: list[str] = []  # members with fewer partitions than `_least`
+        self._at_least: list[str] = []  # members with `_least` partitions, which may get one more
+        self._next = 0  # index in `_below`
 
-    def keep(self, member_id: str, its: Sequence[TopicPartition]) -> None:
-        """Let a member have of `its` what its share allows."""
+    def keep(self, member_id: str, tps: Sequence[TopicPartition]) -> None:
+        """Assigns a member the first of its own partitions `tps`, up to its share."""
         least = self._least
-        if len(its) < least:
+        if len(tps) < least:
             self._below.append(member_id)
-            self.given[member_id] = list(its)
-        elif len(its) > least and self._with_one_more:
+            self.given[member_id] = list(tps)
+        elif len(tps) > least and self._with_one_more:
             self._with_one_more -= 1
-            self.given[member_id] = list(its[: least + 1])
+            self.given[member_id] = list(tps[: least + 1])
         else:
-            self.given[member_id] = list(its[:least])
+            self.given[member_id] = list(tps[:least])
             self._at_least.append(member_id)
 
     def begin(self) -> None:
-        """All have what they keep: what is left goes round in the order of member ids."""
+        """Sorts the members by id for the round robin, after all have kept their partitions."""
         self._below = java_sorted(self._below)
         self._at_least = java_sorted(self._at_least)
 
     def give_near(
-        self, place: TopicPartition, near: Collection[str], racks: Mapping[str, str | None]
+        self, tp: TopicPartition, near: Collection[str], racks: Mapping[str, str | None]
     ) -> bool:
-        """Give a partition to the next member in one of the racks `near`, if one has room."""
+        """Assigns a partition to the next member below its share in one of the racks `near`;
+        returns False if there is none.
+        """
         below = self._below
         for step in range(len(below)):
-            at = (self._turn + step) % len(below)
+            at = (self._next + step) % len(below)
             if racks[below[at]] in near:
-                self._turn = self._give(place, at)
+                self._next = self._give(tp, at)
                 return True
         if not self._with_one_more:
             return False
@@ -100,25 +107,27 @@ class _Shares:
             if racks[member_id] in near:
                 del self._at_least[at]
                 self._with_one_more -= 1
-                self.given[member_id].append(place)
+                self.given[member_id].append(tp)
                 return True
         return False
 
-    def give_in_turns(self, places: Sequence[TopicPartition]) -> None:
-        """Give each to the next member with room: first up to the least, then one more."""
+    def give_in_turns(self, partitions: Sequence[TopicPartition]) -> None:
+        """Assigns each partition to the next member below its share: up to `_least`, then one
+        more.
+        """
         at = 0
-        for number, place in enumerate(places):
+        for number, tp in enumerate(partitions):
             if not self._below:
-                for more, member_id in zip(places[number:], self._at_least, strict=False):
+                for more, member_id in zip(partitions[number:], self._at_least, strict=False):
                     self.given[member_id].append(more)
                 return
-            at = self._give(place, at % len(self._below))
+            at = self._give(tp, at % len(self._below))
 
-    def _give(self, place: TopicPartition, at: int) -> int:
-        """Give it to the member at that place of those below; returns whose turn is next."""
+    def _give(self, tp: TopicPartition, at: int) -> int:
+        """Assigns `tp` to the member at that index of `_below`; returns the next index."""
         member_id = self._below[at]
         given = self.given[member_id]
-        given.append(place)
+        given.append(tp)
         if len(given) < self._least:
             at += 1
         else:

@@ -1,9 +1,9 @@
-"""Sticky assignment where members want different topics: as even as that allows, step by step.
+"""Assigns stickily for members with different subscriptions, as evenly as these allow.
 
-What nobody has yet goes to the member with fewest partitions that wants it. Then partitions move,
-one by one, from who has two more than another that wants them, until nothing gains from it; if the
-whole came out no more even for it, all of that is undone. A partition moves back to who had it
-before rather than on to a third.
+An unassigned partition goes to the subscribed member with the fewest partitions. Then partitions
+move, one by one, from a member that has at least two more than another subscribed member, until no
+move improves the balance. If the moves did not improve the overall balance, all are undone. A
+partition moves back to its previous owner rather than to a third member.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ __all__ = ["Balancing"]
 
 
 class Balancing:
-    """One assignment; `owned` is what each has now, `before` who read what a generation ago."""
+    """One assignment; `owned` has the current partitions of each member, `before` the owners in
+    an earlier generation.
+    """
 
     def __init__(
         self,
@@ -35,107 +37,112 @@ class Balancing:
         self._consumers = consumers_of(topics, members)
         self._racks = {member_id: rack_of(member) for member_id, member in members.items()}
         self._racks_count = racks_count(self._racks.values(), topics)
-        self._before = before
+        self._previous_owners = before
         self._moves = _Moves()
         rank = {member_id: at for at, member_id in enumerate(java_sorted(members))}
         self._rank = rank
         self._by_rank = list(rank)
-        self._held: dict[str, dict[TopicPartition, None]] = {}
+        self._owned: dict[str, dict[TopicPartition, None]] = {}
         self._owner: dict[TopicPartition, str] = {}
-        self._gives_up = False
+        self._must_revoke = False
         for member_id, its in owned.items():
-            kept = {place: None for place in its if self._may_keep(member_id, place)}
-            self._gives_up |= len(kept) < len(its)
-            self._held[member_id] = kept
+            kept = {tp: None for tp in its if self._may_keep(member_id, tp)}
+            self._must_revoke |= len(kept) < len(its)
+            self._owned[member_id] = kept
             self._owner |= dict.fromkeys(kept, member_id)
-        #: The number of partitions and the rank of each that takes part, in order.
+        #: The number of partitions and the rank of each member that may gain or lose partitions.
         self._order: list[tuple[int, int]] = []
 
     def balanced(self) -> Assignment:
-        """Who reads what."""
-        held = self._held
-        begins = not any(held.values())
+        """Returns the partitions of each member."""
+        held = self._owned
+        is_first_assignment = not any(held.values())
         topics = sorted(java_sorted(self._topics), key=lambda topic: len(self._consumers[topic]))
-        places = [
+        tps = [
             (topic, partition)
             for topic in topics
             for partition in range(len(self._topics[topic]))
             if self._consumers[topic]
         ]
-        left = [place for place in places if place not in self._owner]
+        left = [tp for tp in tps if tp not in self._owner]
         self._order = sorted((len(its), self._rank[member]) for member, its in held.items())
         rest = left
         if self._racks_count:
-            rest = [place for place in left if not self._give(place, self._is_near)]
-        for place in rest:
-            self._give(place, None)
+            rest = [tp for tp in left if not self._give(tp, self._is_near)]
+        for tp in rest:
+            self._give(tp, None)
         self._leave_out_fixed()
-        movable = [place for place in places if len(self._consumers[place[0]]) > 1]
+        movable = [tp for tp in tps if len(self._consumers[tp[0]]) > 1]
         is_new = set(left)
         sizes = {member: len(its) for member, its in held.items()}
         kept = {member: dict(its) for member, its in held.items()}
-        if not self._gives_up:
-            self._even_out([place for place in movable if place in is_new])
+        if not self._must_revoke:
+            self._even_out([tp for tp in movable if tp in is_new])
         moved = self._even_out(movable)
         if (
             moved
-            and not begins
+            and not is_first_assignment
             and _unevenness(map(len, held.values())) >= _unevenness(sizes.values())
         ):
             held = kept
         return {member: list(its) for member, its in held.items()}
 
-    def _may_keep(self, member_id: str, place: TopicPartition) -> bool:
-        if place[0] not in self._wants[member_id]:
+    def _may_keep(self, member_id: str, tp: TopicPartition) -> bool:
+        if tp[0] not in self._wants[member_id]:
             return False
-        return not self._racks_count or self._is_near(member_id, place)
+        return not self._racks_count or self._is_near(member_id, tp)
 
-    def _is_near(self, member_id: str, place: TopicPartition) -> bool:
+    def _is_near(self, member_id: str, tp: TopicPartition) -> bool:
         rack = self._racks[member_id]
-        return rack is None or rack in self._topics[place[0]][place[1]]
+        return rack is None or rack in self._topics[tp[0]][tp[1]]
 
     def _first_that_wants(self, topic: str) -> str:
-        """Who has fewest partitions of those that want the topic."""
+        """Returns the member with the fewest partitions that subscribes to the topic."""
         for _, rank in self._order:
             if topic in self._wants[self._by_rank[rank]]:
                 return self._by_rank[rank]
-        raise AssertionError("a topic that moves has members that take part")
+        raise AssertionError("a movable topic has members that may gain partitions")
 
-    def _give(
-        self, place: TopicPartition, may: Callable[[str, TopicPartition], bool] | None
-    ) -> bool:
-        """Give it to the member with fewest partitions that wants it, and may have it."""
+    def _give(self, tp: TopicPartition, may: Callable[[str, TopicPartition], bool] | None) -> bool:
+        """Assigns `tp` to the subscribed member with the fewest partitions that `may` have it;
+        returns False if there is none.
+        """
         for at, (count, rank) in enumerate(self._order):
             member_id = self._by_rank[rank]
-            if place[0] in self._wants[member_id] and (may is None or may(member_id, place)):
+            if tp[0] in self._wants[member_id] and (may is None or may(member_id, tp)):
                 del self._order[at]
                 insort(self._order, (count + 1, rank))
-                self._held[member_id][place] = None
-                self._owner[place] = member_id
+                self._owned[member_id][tp] = None
+                self._owner[tp] = member_id
                 return True
         return False
 
     def _leave_out_fixed(self) -> None:
-        """Nobody gives to or takes from who has all that he can get, and shares it with none."""
+        """Excludes members that own all partitions of their topics, if no other member subscribes
+        to these topics.
+        """
         self._order = [
             (count, rank)
             for count, rank in self._order
             if count < self._most(self._by_rank[rank])
-            or any(len(self._consumers[topic]) > 1 for topic, _ in self._held[self._by_rank[rank]])
+            or any(len(self._consumers[topic]) > 1 for topic, _ in self._owned[self._by_rank[rank]])
         ]
 
     def _most(self, member_id: str) -> int:
         return sum(len(self._topics[topic]) for topic in self._wants[member_id])
 
-    def _even_out(self, places: Collection[TopicPartition]) -> bool:
-        """Move partitions to who has two less, until nothing gains; whether any moved."""
+    def _even_out(self, tps: Collection[TopicPartition]) -> bool:
+        """Moves partitions to members with at least two fewer, until no move improves the balance.
+
+        Returns True if any partition moved.
+        """
         has_moved = False
         is_even = self._is_even()
         moved = True
         while moved and not is_even:
             moved = False
-            for place in places:
-                if not self._moves_on(place):
+            for tp in tps:
+                if not self._move_if_more_even(tp):
                     continue
                 moved = has_moved = True
                 is_even = self._is_even()
@@ -143,42 +150,44 @@ class Balancing:
                     break
         return has_moved
 
-    def _moves_on(self, place: TopicPartition) -> bool:
-        """Move it, or one that stands for it, to who had it before or has fewest, if that gains."""
-        topic = place[0]
-        owner = self._owner[place]
-        many = len(self._held[owner])
-        before = self._before.get(place)
+    def _move_if_more_even(self, tp: TopicPartition) -> bool:
+        """Moves `tp`, or an equivalent partition, to its previous owner or to the member with the
+        fewest partitions; returns False if that does not improve the balance.
+        """
+        topic = tp[0]
+        owner = self._owner[tp]
+        many = len(self._owned[owner])
+        before = self._previous_owners.get(tp)
         if before is not None and topic in self._wants[before]:
             to = before
-            if many <= len(self._held[to]) + 1:
+            if many <= len(self._owned[to]) + 1:
                 to = self._first_that_wants(topic)
         else:
             to = self._first_that_wants(topic)
-        if many <= len(self._held[to]) + 1:
+        if many <= len(self._owned[to]) + 1:
             return False
-        chosen = self._moves.instead_of(place, owner, to)
+        chosen = self._moves.instead_of(tp, owner, to)
         giver = self._owner[chosen]
         self._moves.note(chosen, giver, to)
         self._resize(giver, -1)
         self._resize(to, 1)
-        del self._held[giver][chosen]
-        self._held[to][chosen] = None
+        del self._owned[giver][chosen]
+        self._owned[to][chosen] = None
         self._owner[chosen] = to
         return True
 
     def _resize(self, member_id: str, by: int) -> None:
-        count = len(self._held[member_id])
+        count = len(self._owned[member_id])
         rank = self._rank[member_id]
         del self._order[bisect_left(self._order, (count, rank))]
         insort(self._order, (count + by, rank))
 
     def _is_even(self) -> bool:
-        """Whether no partition could move to somebody who has two less."""
+        """Returns True if no partition could move to a member with at least two fewer."""
         if not self._order or self._order[0][0] >= self._order[-1][0] - 1:
             return True
         most_of: dict[str, int] = {}
-        for its in self._held.values():
+        for its in self._owned.values():
             count = len(its)
             for topic in {topic for topic, _ in its}:
                 if count > most_of.get(topic, 0):
@@ -191,41 +200,43 @@ class Balancing:
 
 
 class _Moves:
-    """Which partitions have moved from whom to whom, so that none of a topic move to and fro."""
+    """Records the moves between pairs of members, so that partitions of a topic do not move in
+    both directions.
+    """
 
     def __init__(self) -> None:
-        self._by_place: dict[TopicPartition, tuple[str, str]] = {}
+        self._by_partition: dict[TopicPartition, tuple[str, str]] = {}
         self._by_topic: dict[str, dict[tuple[str, str], dict[TopicPartition, None]]] = {}
 
-    def instead_of(self, place: TopicPartition, owner: str, to: str) -> TopicPartition:
-        """The partition to move: one of the topic that came from `to`, if there is one."""
-        by_pair = self._by_topic.get(place[0])
+    def instead_of(self, tp: TopicPartition, owner: str, to: str) -> TopicPartition:
+        """Returns the partition to move: one of the topic that came from `to`, if there is one."""
+        by_pair = self._by_topic.get(tp[0])
         if by_pair is None:
-            return place
-        if place in self._by_place:
-            owner = self._by_place[place][0]
-        return next(iter(by_pair.get((to, owner), (place,))))
+            return tp
+        if tp in self._by_partition:
+            owner = self._by_partition[tp][0]
+        return next(iter(by_pair.get((to, owner), (tp,))))
 
-    def note(self, place: TopicPartition, giver: str, to: str) -> None:
-        """It moves from `giver` to `to`."""
+    def note(self, tp: TopicPartition, giver: str, to: str) -> None:
+        """Records the move of a partition from `giver` to `to`."""
         first = giver
-        pair = self._by_place.pop(place, None)
-        by_pair = self._by_topic.setdefault(place[0], {})
+        pair = self._by_partition.pop(tp, None)
+        by_pair = self._by_topic.setdefault(tp[0], {})
         if pair is not None:
             first = pair[0]
             its = by_pair[pair]
-            del its[place]
+            del its[tp]
             if not its:
                 del by_pair[pair]
         if first != to:
-            self._by_place[place] = (first, to)
-            by_pair.setdefault((first, to), {})[place] = None
+            self._by_partition[tp] = (first, to)
+            by_pair.setdefault((first, to), {})[tp] = None
         if not by_pair:
-            del self._by_topic[place[0]]
+            del self._by_topic[tp[0]]
 
 
 def _unevenness(sizes: Iterable[int]) -> int:
-    """The sum of the differences of all pairs."""
+    """Returns the sum of the differences between all pairs of sizes."""
     in_order = sorted(sizes)
     last = len(in_order) - 1
     return sum(size * (2 * at - last) for at, size in enumerate(in_order))

@@ -1,4 +1,4 @@
-"""What an assignor knows: the topics with the racks of their replicas, and what members want."""
+"""Defines the input of an assignor: topics with the racks of their replicas, and subscriptions."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ NO_GENERATION: Final = -1
 #: Topic -> for each of its partitions, from 0 on, the racks that have a replica of it.
 TopicRacks: TypeAlias = Mapping[str, Sequence[frozenset[str]]]
 
-#: Member id -> what it reads.
+#: Member id -> its partitions.
 Assignment: TypeAlias = dict[str, list[TopicPartition]]
 
 
 class Subscription(NamedTuple):
-    """What a member has told the leader of its group (ConsumerProtocolSubscription).
+    """The subscription that a member sends to its leader (ConsumerProtocolSubscription).
 
-    `owned` is what it read up to now, `generation` of which generation that was, NO_GENERATION
-    where it did not say. `user_data` is the assignor's own.
+    `owned` are the partitions that the member owns, `generation` is the generation in which they
+    were assigned, NO_GENERATION if the member did not send it. `user_data` belongs to the assignor.
     """
 
     topics: Sequence[str]
@@ -42,14 +42,14 @@ class Subscription(NamedTuple):
     user_data: bytes | None = None
 
 
-#: An assignor: of the topics that anybody wants and that are there, and the members by their ids.
+#: Assigns the existing topics that a member subscribes to; members are by member id.
 Assign: TypeAlias = Callable[
     [TopicRacks, Mapping[str, Subscription]], Mapping[str, Iterable[TopicPartition]]
 ]
 
 
 def java_sorted(texts: Iterable[str]) -> list[str]:
-    """In the order of Java's `String.compareTo`: by UTF-16 code units."""
+    """Returns the texts in the order of Java's `String.compareTo`: by UTF-16 code units."""
     found = list(texts)
     if all(map(str.isascii, found)):
         return sorted(found)
@@ -57,7 +57,7 @@ def java_sorted(texts: Iterable[str]) -> list[str]:
 
 
 def in_order(members: Mapping[str, Subscription], ids: Iterable[str]) -> list[str]:
-    """Static members first, by their instance ids, then dynamic ones by their member ids."""
+    """Returns static members sorted by instance id, then dynamic members sorted by member id."""
     static = {}
     dynamic = []
     for member_id in ids:
@@ -72,7 +72,7 @@ def in_order(members: Mapping[str, Subscription], ids: Iterable[str]) -> list[st
 def consumers_of(
     topics: Iterable[str], members: Mapping[str, Subscription]
 ) -> dict[str, list[str]]:
-    """Who wants each of the topics, in the order in which the members stand."""
+    """Returns the members that subscribe to each topic, in the order of `members`."""
     found: dict[str, list[str]] = {topic: [] for topic in topics}
     for member_id, member in members.items():
         for topic in dict.fromkeys(member.topics):
