@@ -1,4 +1,4 @@
-"""Which offsets a commit is of, decided when it is its turn, and the state that knows them."""
+"""Commit requests of the consumer, and the interface that supplies the offsets to commit."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ __all__ = ["CommitKind", "CommitRequest", "CommittableOffsets"]
 
 
 class CommitKind(Enum):
-    """Which offsets are committed."""
+    """Selects the offsets of a commit."""
 
     DUE = "processed offsets and start offsets that were not committed yet, or long ago"
-    PROCESSED = "the same for an explicit commit, which also overwrites an explicit one before"
+    PROCESSED = "the same, for an explicit commit; it also overwrites an earlier explicit commit"
     START_OFFSETS = "the offsets at which partitions without a commit started"
-    EXPLICIT = "the offsets that the user gives"
+    EXPLICIT = "the offsets that the user passes"
 
 
 class CommitRequest(NamedTuple):
-    """A commit; without `states`, those of revoked partitions, of all that can be committed then.
+    """A commit that waits for earlier ones; its offsets are read when it is sent.
 
-    `metadata` takes the place of that of PROCESSED offsets. `assignment_epochs` are those under
-    which EXPLICIT offsets were returned, and `baselines` what was processed then: once they are
-    committed, only later records count.
+    `states` are revoked partitions; without them the commit is of all partitions that can be
+    committed when it is sent. `metadata` replaces the metadata of PROCESSED offsets. EXPLICIT
+    commits have `assignment_epochs`, under which their records were returned, and `baselines`, the
+    processed offsets at the time of the call: auto-commit overwrites the explicit offset once a
+    record later than the baseline is processed.
     """
 
     kind: CommitKind
@@ -38,12 +40,12 @@ class CommitRequest(NamedTuple):
 
 
 class CommittableOffsets(Protocol):
-    """What the committer asks and tells of partitions: `fetch.subscription_state` implements it."""
+    """The partitions of the committer; `fetch.subscription_state` implements it."""
 
     def offsets_to_commit(
         self, request: CommitRequest, now: float
     ) -> Mapping[TopicPartition, ToCommit]:
-        """Returns the offsets of a commit whose turn it is."""
+        """Returns the offsets of a commit that is sent now."""
         ...
 
     def assignment_epoch_of(self, tp: TopicPartition) -> int | None:
@@ -53,9 +55,9 @@ class CommittableOffsets(Protocol):
     def on_committed(
         self, request: CommitRequest, offsets: Mapping[TopicPartition, ToCommit], now: float
     ) -> None:
-        """The broker has committed these."""
+        """Takes note of the offsets that the broker has committed."""
         ...
 
     def on_metadata_too_large(self, length: int) -> None:
-        """The broker refused a metadata of incomplete offsets of that length."""
+        """Shortens later metadata: the broker refused incomplete offsets of `length` characters."""
         ...

@@ -1,4 +1,4 @@
-"""`CommitState`: what is committed, when the next commit is due, and what responses mean.
+"""`CommitState`: the last commits, the time of the next one, and the meaning of error codes.
 
 Sans-IO: times are passed in, in seconds of the client's clock. `committer` sends commits.
 """
@@ -21,23 +21,23 @@ __all__ = ["RENEW_S", "CommitResult", "CommitState", "Meaning", "judged", "meani
 
 _NEVER: Final = float("inf")
 
-#: An unchanged offset is committed again after so long, in seconds: a group without members loses
-#: its offsets some time after the commit (offsets.retention.minutes, at least one, a week by
-#: default), though a consumer of partitions by hand reads them.
+#: An unchanged offset is committed again after so many seconds. Without it, the offsets of a group
+#: without members expire (offsets.retention.minutes, a week by default) while a consumer with
+#: manually assigned partitions still reads them.
 RENEW_S: Final = 3_600.0
 
 
 class Meaning(Enum):
-    """What an error code of a commit means for it."""
+    """Says how the committer reacts to an error code of a commit."""
 
-    AGAIN = "the same again, after a wait"
-    SOON = "the same again, as long as a topic may be unknown that was just created"
-    REFUSED = "it is not this member's to commit: the member acts on it"
-    FAILED = "nothing mends it"
+    AGAIN = "the commit is retried after a backoff"
+    SOON = "the commit is retried while the topic may be too new for the coordinator to know it"
+    REFUSED = "this member may not commit the partition: the member acts on the error"
+    FAILED = "the commit fails; no retry helps"
 
 
-#: Exceptions from Kafka's table of all errors. The last two rows are due to the metadata of the
-#: coordinator, which may be older.
+#: Error codes that a commit treats in another way than Kafka's table of all errors does. The last
+#: two errors are retried because the coordinator's metadata may be older than this client's.
 _MEANINGS: Final = {
     code_of(name): meaning
     for name, meaning in {
@@ -49,7 +49,7 @@ _MEANINGS: Final = {
 
 
 def meaning_of(code: int) -> Meaning:
-    """Returns what an error code of a commit means."""
+    """Returns the meaning of an error code of a commit."""
     known = _MEANINGS.get(code)
     if known is not None:
         return known
@@ -67,7 +67,7 @@ class CommitResult(NamedTuple):
 
 
 def judged(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> CommitResult:
-    """Sorts the results of a commit by what is to be done."""
+    """Sorts the results of a commit by their meaning."""
     found = CommitResult([], {}, {}, {}, {})
     by_meaning = {
         Meaning.AGAIN: found.again,
@@ -91,7 +91,7 @@ class CommitState:
 
     def __init__(self, interval_ms: int) -> None:
         self._interval_s = interval_ms / 1000
-        self._last: dict[TopicPartition, tuple[ToCommit, float]] = {}  # and when
+        self._last: dict[TopicPartition, tuple[ToCommit, float]] = {}  # with its time
         self._began: dict[TopicPartition, ToCommit] = {}
         self.next_at = _NEVER
 
@@ -100,7 +100,7 @@ class CommitState:
         self.next_at = now + self._interval_s
 
     def rest(self) -> None:
-        """Makes no auto-commit due."""
+        """Stops the interval: no auto-commit is due."""
         self.next_at = _NEVER
 
     def due(
@@ -109,9 +109,10 @@ class CommitState:
         now: float,
         unchanged: Container[TopicPartition] = (),
     ) -> dict[TopicPartition, ToCommit]:
-        """Returns those of `done` that were not committed yet, or were long ago, then unchanged.
+        """Returns the offsets of `done` that are not committed yet.
 
-        In `unchanged` partitions nothing more was processed, whatever was committed.
+        An unchanged offset is returned again `RENEW_S` after its commit. In `unchanged` partitions
+        no record was processed since the last commit, so that commit is repeated.
         """
         found = {}
         for tp, its in done.items():
@@ -127,20 +128,20 @@ class CommitState:
         return found
 
     def began(self, tp: TopicPartition, its: ToCommit) -> None:
-        """Adds the start offset of a partition without a commit: it is to be committed."""
+        """Adds the start offset of a partition without a commit; `begun` returns it."""
         self._began[tp] = its
 
     def begun(self, tps: Container[TopicPartition]) -> dict[TopicPartition, ToCommit]:
-        """Returns the start offsets that are still to be committed, of these partitions."""
+        """Returns the start offsets of `tps` that are not committed yet."""
         return {tp: its for tp, its in self._began.items() if tp in tps and tp not in self._last}
 
     def known(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
-        """Adds what the group had committed; what was committed here meanwhile is newer."""
+        """Adds committed offsets of the group; commits of this consumer are newer and stay."""
         for tp, its in offsets.items():
             self._last.setdefault(tp, (its, now))
 
     def committed(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
-        """Notes that the broker has committed these, at `now`."""
+        """Takes note that the broker has committed these at `now`."""
         for tp, its in offsets.items():
             self._last[tp] = (its, now)
             self._began.pop(tp, None)
@@ -153,7 +154,10 @@ class CommitState:
 
 
 def _is_same(last: ToCommit, its: ToCommit) -> bool:
-    """Whether nothing else is to be told; what the user has told beside an offset stays."""
-    tells = is_told(its.metadata) or is_told(last.metadata)
-    says_else = tells and its.metadata != last.metadata
-    return (last.offset, last.topic_id) == (its.offset, its.topic_id) and not says_else
+    """Returns True if a commit of `its` would change nothing.
+
+    Metadata counts only if it lists incomplete offsets: auto-commit keeps metadata of the user.
+    """
+    has_incomplete = is_told(its.metadata) or is_told(last.metadata)
+    is_other_metadata = has_incomplete and its.metadata != last.metadata
+    return (last.offset, last.topic_id) == (its.offset, its.topic_id) and not is_other_metadata

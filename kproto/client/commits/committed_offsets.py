@@ -1,4 +1,4 @@
-"""`CommittedOffsets`: fetches what a group has committed (OffsetFetch)."""
+"""`CommittedOffsets`: fetches the committed offsets of a group (OffsetFetch)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ logger = logging.getLogger("kproto.client")
 
 
 class FetchedCommits(NamedTuple):
-    """The committed offsets, None if there is none, and partitions whose commit is of a deleted
-    topic of the same name: for these the offset is None, too.
+    """The committed offset of each partition; None if there is none.
+
+    `of_deleted_topics` are partitions whose commit belongs to a deleted topic of the same name;
+    their offset is None, too.
     """
 
     offsets: dict[TopicPartition, CommittedOffset | None]
@@ -39,10 +41,10 @@ class CommittedOffsets:
         self.member: GroupMembership[Any] | None = None
 
     async def fetch(self, tps: Iterable[TopicPartition]) -> FetchedCommits:
-        """Returns what the group has committed of these.
+        """Returns the committed offsets of these partitions.
 
-        If a rebalance has overtaken the member epoch, or the member has another one, the request is
-        sent again as the member is then. Raises BrokerResponseError.
+        If the member epoch of the request is stale, because of a rebalance, the request is retried
+        with the member's new epoch. Raises BrokerResponseError.
         """
         tps = list(tps)
         if not tps:
@@ -63,7 +65,7 @@ class CommittedOffsets:
             await view.until(attempts.not_before)
 
     def _identity(self) -> Identity | None:
-        """Returns the identity that OffsetFetch carries: only one with a member epoch (KIP-848)."""
+        """Returns the identity for OffsetFetch; None for a member without an epoch (KIP-848)."""
         identity = None if self.member is None else self.member.identity
         return identity if identity is not None and identity.has_epoch else None
 
@@ -96,7 +98,7 @@ class CommittedOffsets:
     async def _without_deleted_topics(
         self, found: dict[TopicPartition, CommittedOffset | None]
     ) -> FetchedCommits:
-        """Leaves out commits whose metadata names another topic than the present one."""
+        """Removes commits whose metadata names the id of another topic than the present one."""
         labels: dict[TopicPartition, Label] = {}
         offsets: dict[TopicPartition, CommittedOffset | None] = {}
         for tp, its in found.items():
@@ -121,8 +123,8 @@ class CommittedOffsets:
         deleted = of_other_topics() if suspects else []
         if deleted:
             logger.warning(
-                "%s: what the group has committed is of a topic that was deleted: the one of that "
-                "name that is there is read from its start",
+                "%s: the committed offset belongs to a deleted topic; the present topic of that "
+                "name is read from its start",
                 named(deleted),
             )
         return FetchedCommits(offsets | dict.fromkeys(deleted), frozenset(deleted))

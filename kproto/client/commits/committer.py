@@ -1,7 +1,7 @@
-"""`Committer`: sends commits, one at a time, so that none overtakes another.
+"""`Committer`: sends commits one after the other, so that none overtakes another.
 
-A commit continues when its caller is cancelled: the broker may have it already, and the next commit
-waits for it. It is not retried then.
+If the caller is cancelled, its commit continues, because the broker may have it already; it is not
+retried. The next commit waits for it.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from .topic_labels import labelled
 
 __all__ = ["Committer"]
 
-#: The assignment epochs under which partitions are committed; None if they cannot be committed.
+#: The assignment epoch of each partition; None if the partition cannot be committed.
 _Epochs: TypeAlias = Mapping[TopicPartition, int | None]
 
 _OUT: Final = (
-    "not assigned to this consumer any more, as the group goes on without it; others may read them "
-    "by now: their records come again from where was committed last"
+    "not assigned to this consumer any more, because the group removed it; their next owner reads "
+    "them from the last committed offset"
 )
 
 _ENDED: Final = (
-    "the member of the group is at its end, as closing was cut short before: what was not "
-    "committed comes again"
+    "the member has ended, because closing was cut short before; uncommitted records are "
+    "redelivered"
 )
 
 _MOVED: Final = (
-    "not assigned to this consumer any more, or of a topic that was made anew; others may read "
-    "them by now: what was not committed comes again"
+    "not assigned to this consumer any more, or of a topic that was recreated; uncommitted records "
+    "are redelivered"
 )
 
 
 class Committer:
-    """Commits `offsets` for `group_id`; without a `membership` for a group that has no members."""
+    """Commits `offsets` for `group_id`; `membership` is None for a group without members."""
 
     def __init__(
         self,
@@ -69,26 +69,27 @@ class Committer:
         self._lock = asyncio.Lock()
         self._in_flight: set[asyncio.Task[None]] = set()
         self._is_closed = False
-        # Whether a broker that knows topics by name takes a metadata that has the topic id.
+        # False once a broker has refused metadata with a topic id as too long.
         self._labels = True
 
     async def commit(self, request: CommitRequest, limit_ms: int) -> None:
-        """Commits what is requested when the earlier commits are finished; all within `limit_ms`.
+        """Sends the commit after the earlier ones; both the wait and the commit end in `limit_ms`.
 
-        Retriable errors and rebalances are waited out while the partitions stay assigned: under the
-        assignment epochs of the request, or under those at its turn. Raises CommitFailedError if
-        they are revoked, or if the consumer is closed meanwhile, and BrokerResponseError for the
-        first of other refusals; the other partitions are committed.
+        The commit is retried after retriable errors and rebalances while the partitions stay
+        assigned under the same assignment epoch: that of the request, or else that at the time of
+        sending. Raises CommitFailedError if they are revoked or the consumer is closed meanwhile,
+        and BrokerResponseError for the first other error; partitions without an error are
+        committed.
         """
-        given_up = asyncio.Event()
-        task = asyncio.create_task(self._commit(request, limit_ms, given_up))
+        is_abandoned = asyncio.Event()
+        task = asyncio.create_task(self._commit(request, limit_ms, is_abandoned))
         self._in_flight.add(task)
         task.add_done_callback(self._in_flight.discard)
         task.add_done_callback(retrieve_exception)
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError:
-            given_up.set()
+            is_abandoned.set()
             raise
         if task.cancelled():
             raise CommitFailedError("the consumer was closed before the broker had answered")
@@ -105,8 +106,8 @@ class Committer:
     async def close(self) -> None:
         """Cancels commits in flight.
 
-        Later commits, of a second `close` after a cancelled one, wait for no rebalance, because the
-        member has ended.
+        A second `close` of the consumer, after a cancelled one, may still commit. That commit waits
+        for no rebalance, because the member has left the group.
         """
         self._is_closed = True
         tasks = list(self._in_flight)
@@ -114,7 +115,9 @@ class Committer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _commit(self, request: CommitRequest, limit_ms: int, given_up: asyncio.Event) -> None:
+    async def _commit(
+        self, request: CommitRequest, limit_ms: int, is_abandoned: asyncio.Event
+    ) -> None:
         clock = self._view.clock
         attempts = Attempts(self._view.settings, limit_ms, clock.monotonic())
         try:
@@ -128,8 +131,8 @@ class Committer:
             epochs = request.assignment_epochs
             if epochs is None:
                 epochs = {tp: self._offsets.assignment_epoch_of(tp) for tp in left}
-            if not given_up.is_set():
-                await self._send(request, left, epochs, attempts, limit_ms, given_up)
+            if not is_abandoned.is_set():
+                await self._send(request, left, epochs, attempts, limit_ms, is_abandoned)
         finally:
             self._lock.release()
 
@@ -140,9 +143,9 @@ class Committer:
         epochs: _Epochs,
         attempts: Attempts,
         limit_ms: int,
-        given_up: asyncio.Event,
+        is_abandoned: asyncio.Event,
     ) -> None:
-        """Commits until nothing is left, or no retry helps."""
+        """Sends commits until each partition is committed or has an error that no retry helps."""
         view = self._view
         soon_ms = view.settings.metadata_wait_ms
         soon = Attempts(view.settings, soon_ms, view.clock.monotonic())
@@ -197,7 +200,7 @@ class Committer:
                 if not left:
                     break
                 error = next(iter(again.values()))
-            if given_up.is_set() or not attempts.failed(error, view.clock.monotonic()):
+            if is_abandoned.is_set() or not attempts.failed(error, view.clock.monotonic()):
                 raise fault or error
             view.observer.retried("commit", error, attempts)
             await view.until(attempts.not_before)
@@ -212,7 +215,7 @@ class Committer:
             try:
                 return await self._view.request(request)
             except UnsupportedVersionError as error:
-                refused = error  # nothing was sent; the last request needs the lowest version
+                refused = error  # nothing was sent; the last request has the lowest version
         assert refused is not None, "all were refused"
         raise refused
 
@@ -226,9 +229,10 @@ class Committer:
         left: Mapping[TopicPartition, ToCommit],
         failed: Mapping[TopicPartition, BrokerResponseError],
     ) -> dict[TopicPartition, ToCommit]:
-        """Returns commits whose own metadata the broker finds too long, without it.
+        """Returns commits without their metadata, if the client wrote it and the broker finds it
+        too long.
 
-        Later commits, explicit ones too, have a shorter one, as `CommittableOffsets` decides.
+        Later commits, also explicit ones, have shorter metadata: `CommittableOffsets` decides.
         """
         found = {}
         labels = self._labels
@@ -250,9 +254,10 @@ class Committer:
         return epoch is not None and self._offsets.assignment_epoch_of(tp) == epoch
 
     async def _ask_for_ids(self, topics: Collection[str], attempts: Attempts) -> None:
-        """Asks for the metadata of topics that a coordinator does not know: they may be recreated.
+        """Refreshes the metadata of topics that the coordinator does not know.
 
-        Up to v9 commits name topics: the next one would be a commit of the recreated topic.
+        They may have been recreated. Up to v9 a commit names the topic, so a retry would commit the
+        old offset for the new topic.
         """
         view = self._view
         with suppress(KprotoError):
@@ -264,7 +269,7 @@ class Committer:
         return ZERO_UUID not in ids and ids[0] != ids[1]
 
     def _identity(self, offsets: Mapping[TopicPartition, ToCommit]) -> Identity | None:
-        """Returns the member that commits. Raises CommitFailedError while it cannot commit."""
+        """Returns the member that commits. Raises CommitFailedError if it cannot commit now."""
         if self._membership is None:
             return None
         identity = self._membership.identity
@@ -273,7 +278,7 @@ class Committer:
         if identity is None:
             raise CommitFailedError(
                 f"{named(offsets)}: the member of group {self._group_id!r} is in no generation: a "
-                "rebalance is under way, and was not over in time",
+                "rebalance is in progress, and did not end in time",
                 retriable=True,
             )
         return identity
@@ -281,22 +286,22 @@ class Committer:
     def _refused(
         self, errors: Mapping[TopicPartition, BrokerResponseError], identity: Identity | None
     ) -> CommitFailedError:
-        """Reports a refused commit to the member; returns the error of the commit.
+        """Reports a refused commit to the member, and returns the error of the commit.
 
-        If a rebalance has overtaken the commit, the member finds out whether the partitions stay
-        assigned: the commit is retriable.
+        The error is retriable if a rebalance has overtaken the commit: the partitions may stay
+        assigned to the member.
         """
         error = _first(errors)
         is_overtaken = False
         if self._membership is None or identity is None:
             why = (
-                "the group has members, and for such a group no partitions that were given by hand "
-                "can be committed: read them in a group of their own"
+                "the group has members, so it takes no commits for manually assigned partitions: "
+                "read these with another group id"
             )
         else:
             self._membership.on_commit_refused(error, identity)
             is_overtaken = member_error(error) is MemberError.OVERTAKEN
-            why = "a rebalance is under way, and was not over in time" if is_overtaken else _OUT
+            why = "a rebalance is in progress, and did not end in time" if is_overtaken else _OUT
             if is_overtaken and self._is_closed:
                 is_overtaken, why = False, _ENDED
         refused = CommitFailedError(
@@ -307,12 +312,15 @@ class Committer:
 
 
 def _may_pass(error: KprotoError) -> bool:
-    """Returns True if the commit may succeed after the rebalance."""
+    """Returns True if the commit may succeed after a rebalance."""
     return isinstance(error, CommitFailedError) and error.retriable
 
 
 def _gone(tps: Collection[TopicPartition], error: KprotoError | None) -> CommitFailedError:
-    """Returns the error of a commit whose partitions were lost while it waited; `error` is why."""
+    """Returns the error of a commit whose partitions were lost while it waited.
+
+    `error` is the error before the wait.
+    """
     name = error.name if isinstance(error, CommitFailedError | BrokerResponseError) else None
     gone = CommitFailedError(f"{named(tps)}: {_MOVED}", name=name)
     gone.__cause__ = error

@@ -1,4 +1,4 @@
-"""What goes wrong for a member of a group beside what brokers and connections do."""
+"""Errors of commits that no broker and no connection reports."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["CommitFailedError", "NoCommittedOffsetError"]
 
 
 class CommitFailedError(KprotoError):
-    """Offsets were not committed, as the partitions are not this member's, or not at this moment.
+    """This member could not commit the offsets, because it does not own the partitions now.
 
-    `name` is the broker's error, None where nothing was sent. `retriable` where a rebalance was
-    waited for in vain: what stays assigned can be committed when it is over. Else others read the
-    partitions, and the records come again, from where was committed last.
+    `name` is the broker's error; None if nothing was sent. `retriable` is True if a rebalance did
+    not end in time: partitions that stay assigned can be committed after it. If it is False, other
+    members read the partitions, from the last committed offset.
     """
 
     def __init__(self, reason: str, *, name: str | None = None, retriable: bool = False) -> None:
@@ -26,12 +26,12 @@ class CommitFailedError(KprotoError):
         super().__init__(reason if name is None else f"{name}: {reason}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Keywords, so that an exception cannot be pickled by its text alone."""
+        """Pickles the keywords, too: the text alone does not make the exception."""
         return type(self), (self.reason,), vars(self)
 
 
 class NoCommittedOffsetError(KprotoError):
-    """The group has no commit for `partitions`, and the consumer was told not to guess."""
+    """The group has no committed offset for `partitions`, and `start` is "none"."""
 
     def __init__(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         self.group_id = group_id
@@ -42,5 +42,5 @@ class NoCommittedOffsetError(KprotoError):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Several arguments, so that an exception cannot be pickled by its text alone."""
+        """Pickles both arguments: the text alone does not make the exception."""
         return type(self), (self.group_id, self.partitions), vars(self)

@@ -1,7 +1,8 @@
-"""What is done of a partition behind a record that is not, and the text of a commit that tells it.
+"""`IncompleteOffsets`: records processed after the first incomplete record of a partition.
 
-A commit has one offset: up to there all is done. What is done behind it stands in its metadata, so
-that whoever goes on with the partition hands out none of that again. Plain data.
+All records before the committed offset are processed. Handlers may have processed some records
+after it, too; the metadata of the commit lists these, so that the next owner of the partition does
+not return them again. Plain data.
 """
 
 from __future__ import annotations
@@ -26,25 +27,26 @@ __all__ = [
 
 logger = logging.getLogger("kproto.client")
 
-#: The longest text: what brokers take by default (offset.metadata.max.bytes). So 24,000 offsets
-#: find room where no two that follow one another are alike, and mostly many more.
+#: The longest metadata, in bytes, that brokers accept by default (offset.metadata.max.bytes). It
+#: has room for 24,000 offsets in the worst case, an alternation of processed and incomplete
+#: records, and for many more in most cases.
 MOST_BYTES: Final = 4_096
 
-#: What such a text begins with, and the version of what follows.
+#: The prefix of such metadata, with the version of the format.
 _PREFIX: Final = "kproto.done/1 "
 
-#: Bits that are shorter, in bytes, do not become shorter by packing.
+#: Compression does not shorten a bitmap of at most so many bytes.
 _SHORT: Final = 32
 
-#: No text says more offsets, in bytes of bits: what others have written must not fill the memory.
+#: The largest decompressed bitmap, in bytes: metadata of other clients must not exhaust memory.
 _LARGEST: Final = 1 << 20
 
 
 class IncompleteOffsets(NamedTuple):
-    """Bit `i` of `bits`, in the order of little endian, is set where offset `base + i` is done.
+    """A bitmap of processed offsets: bit `i` of `bits`, little-endian, stands for `base + i`.
 
-    Records of a higher leader `epoch` were written in the place of those by another leader, which
-    had not got them (KIP-320): none of them is done. -1 where brokers told no epochs.
+    `epoch` is the highest leader epoch of the processed records, -1 if brokers report none. Records
+    of a higher epoch replaced truncated ones (KIP-320), and count as not processed.
     """
 
     base: int
@@ -53,23 +55,24 @@ class IncompleteOffsets(NamedTuple):
 
     @property
     def top(self) -> int:
-        """The offset behind the last that may be done."""
+        """The end of the bitmap: the first offset after it."""
         return self.base + 8 * len(self.bits)
 
     def has(self, offset: int) -> bool:
-        """Whether it is done."""
+        """Returns True if the record at `offset` is processed."""
         at = offset - self.base
         return 0 <= at < 8 * len(self.bits) and bool(self.bits[at >> 3] >> (at & 7) & 1)
 
     def is_in(self, epoch: int) -> bool:
-        """Whether records of that leader epoch may be meant."""
+        """Returns True if the bitmap is valid for records of that leader epoch."""
         return self.epoch < 0 or epoch <= self.epoch
 
 
 def ahead_of(edge: int, undone: Sequence[int], epoch: int) -> IncompleteOffsets | None:
-    """All from the first of `undone` up to `edge` is done but these, which rise; None: nothing is.
+    """Returns the bitmap from the first of `undone` to `edge`, both included; None if it is empty.
 
-    Offsets without a record count as done.
+    All offsets in this range are processed except those of `undone`, which are in ascending order.
+    Offsets without a record count as processed.
     """
     if not undone or edge - undone[0] + 1 == len(undone):
         return None
@@ -95,36 +98,37 @@ def _bytes_of(bits: int) -> bytes:
 def joined(
     own: IncompleteOffsets | None, before: IncompleteOffsets | None
 ) -> IncompleteOffsets | None:
-    """What is done in all: `own`, and behind that what was done `before` by others."""
+    """Returns the union of `own` and, after its end, of `before`, by the previous owner."""
     if own is None or before is None:
         return before if own is None else own
     top = own.base + int.from_bytes(own.bits, "little").bit_length()
     if 0 <= before.epoch < own.epoch:
-        return own  # its log is gone behind there
-    behind = int.from_bytes(before.bits, "little") >> max(0, top - before.base)
+        return own  # the log was truncated since `before`
+    later = int.from_bytes(before.bits, "little") >> max(0, top - before.base)
     shift = max(top, before.base) - own.base
-    bits = int.from_bytes(own.bits, "little") | behind << shift
+    bits = int.from_bytes(own.bits, "little") | later << shift
     return _made(own.base, bits, max(own.epoch, before.epoch))
 
 
 def text_of(
     ahead: IncompleteOffsets | None, offset: int, topic_id: Uuid = ZERO_UUID, most: int = MOST_BYTES
 ) -> str:
-    """The metadata of a commit of `offset`, of `most` bytes; empty where nothing is done behind it.
+    """Returns the metadata of a commit of `offset`, of at most `most` bytes.
 
-    It says of which offset of which topic, as tools copy commits, with their metadata, to where
-    offsets mean other records. A `topic_id` of zeros is not known.
+    The text is empty if no later record is processed. It has the offset and the topic id, because
+    tools copy commits, with their metadata, to topics where the offsets are of other records. A
+    `topic_id` of zeros is unknown.
 
-    What finds no room is not told, from the highest offsets down. Neither is anything where the
-    offset is another one before all that: who goes back wants to have it again.
+    If the bitmap does not fit, its highest offsets are dropped. If `offset` is outside of the
+    bitmap, the text is empty: a user who commits an earlier offset wants its records again.
     """
     if ahead is None or not ahead.base <= offset < ahead.top:
         return ""
     data = _bytes_of(int.from_bytes(ahead.bits, "little") >> offset - ahead.base)
     while data:
         packed = zlib.compress(data, 1) if len(data) > _SHORT else data
-        kind, told = ("z", packed) if len(packed) < len(data) else ("r", data)
-        text = f"{_PREFIX}{topic_id} {offset} {ahead.epoch} {kind} {b64encode(told).decode()}"
+        kind, body = ("z", packed) if len(packed) < len(data) else ("r", data)
+        text = f"{_PREFIX}{topic_id} {offset} {ahead.epoch} {kind} {b64encode(body).decode()}"
         if len(text) <= most:
             return text
         data = data[: len(data) // 2].rstrip(b"\0")
@@ -132,36 +136,37 @@ def text_of(
 
 
 def is_told(text: str) -> bool:
-    """Whether a metadata says what is done ahead."""
+    """Returns True if metadata of a commit lists processed offsets, in this client's format."""
     return text.startswith(_PREFIX)
 
 
 def ahead_in(text: str, offset: int, topic_id: Uuid = ZERO_UUID) -> IncompleteOffsets | None:
-    """What the metadata of a commit of `offset` says; None where it says nothing of that kind.
+    """Returns the bitmap in the metadata of a commit of `offset`; None if it has none.
 
-    One that is damaged, or of another offset or topic, is told to the log, and says nothing: its
-    records come again.
+    Metadata that is damaged, or of another offset or topic, is logged and ignored: its records are
+    redelivered.
     """
     if not is_told(text):
         return None
     try:
-        of_topic, of_offset, epoch, kind, told = text[len(_PREFIX) :].split(" ")
+        of_topic, of_offset, epoch, kind, body = text[len(_PREFIX) :].split(" ")
         if int(of_offset) != offset or (
             topic_id != ZERO_UUID and of_topic not in (str(topic_id), str(ZERO_UUID))
         ):
             raise ValueError(f"it is of offset {of_offset} of the topic {of_topic}")
-        data = b64decode(told, validate=True)
+        data = b64decode(body, validate=True)
         if kind == "z":
             packed = zlib.decompressobj()
             data = packed.decompress(data, _LARGEST)
             if not packed.eof:
-                raise ValueError("it ends too early, or says too much")
+                raise ValueError("its bitmap is truncated or too large")
         elif kind != "r":
-            raise ValueError(f"{kind!r} is no kind of packing")
+            raise ValueError(f"{kind!r} is no known compression")
         return _made(offset, int.from_bytes(data, "little"), int(epoch))
     except (ValueError, zlib.error) as error:
         logger.warning(
-            "the metadata of a commit is not right (%s): what is done behind offset %d comes again",
+            "the metadata of a commit is invalid (%s): records processed after offset %d are "
+            "redelivered",
             error,
             offset,
         )

@@ -1,6 +1,6 @@
 """`GroupMembership`: the member of a group, as the group consumer and the committer use it.
 
-Beside it the one table of errors that mean that a request was not this member's to make.
+The module also has the table of errors by which a coordinator refuses requests of a member.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ S_contra = TypeVar("S_contra", contravariant=True)
 
 
 class MemberError(Enum):
-    """Why a coordinator refuses a commit, or a fetch of committed offsets, of a member."""
+    """The reason for which a coordinator refuses an OffsetCommit or OffsetFetch of a member."""
 
-    OVERTAKEN = "the member is in the group, and a rebalance has overtaken the request"
-    FENCED = "the member is out of the group: another one may have its partitions"
+    OVERTAKEN = "the member is in the group, but a rebalance has overtaken the request"
+    FENCED = "the member is no longer in the group: other members may own its partitions"
 
 
-#: For commits and for fetches of committed offsets. KIP-345 fences static members,
-#: STALE_MEMBER_EPOCH is of KIP-848.
+#: Errors of OffsetCommit and OffsetFetch. FENCED_INSTANCE_ID is from KIP-345, STALE_MEMBER_EPOCH
+#: from KIP-848.
 MEMBER_ERRORS: Final = {
     "ILLEGAL_GENERATION": MemberError.OVERTAKEN,
     "REBALANCE_IN_PROGRESS": MemberError.OVERTAKEN,
@@ -37,14 +37,17 @@ MEMBER_ERRORS: Final = {
 
 
 def member_error(error: KprotoError) -> MemberError | None:
-    """Returns what the error says of the member that sent the request; None if nothing."""
+    """Returns the reason of a refusal; None if the error does not concern the member."""
     if not isinstance(error, BrokerResponseError):
         return None
     return MEMBER_ERRORS.get(error.name)
 
 
 class GroupMembership(Protocol[S_contra]):
-    """A member of a group, of either protocol, without records; S_contra is its subscription."""
+    """A member of a group, of either protocol; it knows no records.
+
+    S_contra is the type of its subscription.
+    """
 
     @property
     def identity(self) -> Identity | None:
@@ -53,7 +56,7 @@ class GroupMembership(Protocol[S_contra]):
 
     @property
     def assignment_valid_until(self) -> float:
-        """Until when the broker surely counts the member, in seconds of the clock."""
+        """The time until which the member surely owns its partitions, in seconds of the clock."""
         ...
 
     def start(self) -> None:
@@ -61,11 +64,11 @@ class GroupMembership(Protocol[S_contra]):
         ...
 
     async def leave(self, leave: bool, reason: str) -> None:
-        """Revokes all partitions, leaves the group if `leave`, and ends the member."""
+        """Revokes all partitions, leaves the group if `leave` is True, and ends the member."""
         ...
 
     async def close(self) -> None:
-        """Ends the member at once; the coordinator is told nothing."""
+        """Ends the member at once, without a request to the coordinator."""
         ...
 
     def subscribe(self, subscription: S_contra) -> None:
@@ -81,17 +84,17 @@ class GroupMembership(Protocol[S_contra]):
         ...
 
     def on_topics_changed(self) -> None:
-        """Metadata may show other topics or partitions."""
+        """Compares the subscription with new metadata: topics or partitions may have changed."""
         ...
 
     def on_poll(self) -> None:
-        """The consumer polls: a member that left because polls were late joins again."""
+        """Rejoins the group if the member left it because polls were late."""
         ...
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
-        """Returns True if the partition is assigned by that topic id."""
+        """Returns True if the partition of the topic with that id is assigned."""
         ...
 
     def on_commit_refused(self, error: BrokerResponseError, identity: Any) -> None:
-        """The coordinator refused a request of `identity`, which the member has given."""
+        """Acts on an error of a request that was sent with `identity`, e.g. rejoins the group."""
         ...

@@ -1,7 +1,7 @@
-"""OffsetCommit and OffsetFetch as plain data, at every version: what to ask, and what came.
+"""Builds OffsetCommit and OffsetFetch requests, and reads their responses, for every version.
 
-Requests name topics by name and, where it is known, by id. So the highest version is negotiated
-that says what is meant: v10 of both, which knows ids alone, only where all ids are known.
+Requests name topics by name and, if it is known, by id. v10 of both has ids alone, so it is
+negotiated only if all ids are known.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class Identity(Protocol):
-    """A member of a group in a generation, or, if it `has_epoch`, at a member epoch (KIP-848)."""
+    """The member id and the generation of a member; if `has_epoch`, its member epoch (KIP-848)."""
 
     @property
     def member_id(self) -> str: ...
@@ -56,9 +56,9 @@ class Identity(Protocol):
 
 
 class ToCommit(NamedTuple):
-    """The offset behind the last record that is done, and the leader epoch of that record.
+    """The offset after the last processed record, and the leader epoch of that record.
 
-    `topic_id` is all zeros where it is not known.
+    `topic_id` is all zeros if it is unknown.
     """
 
     offset: int
@@ -68,10 +68,10 @@ class ToCommit(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """What a group has committed of a partition: the `offset` of the record to be read next.
+    """The committed offset of a partition: `offset` is that of the next record to be read.
 
-    `leader_epoch` is that of the record before it, -1 where it is not known; `metadata` the text
-    that was given with it.
+    `leader_epoch` is that of the record before it, -1 if it is unknown. `metadata` is the text that
+    was committed with it.
     """
 
     offset: int
@@ -85,15 +85,15 @@ def commit_requests(
     offsets: Mapping[TopicPartition, ToCommit],
     label: Callable[[ToCommit], str],
 ) -> Iterator[OffsetCommitRequest]:
-    """Commit `offsets` for a member; without one for a group that has none.
+    """Yields requests that commit `offsets`, the request for the newest brokers first.
 
-    What newer brokers take stands first: topics by their ids alone (v10). Others know their names,
-    and the metadata is what `label` makes of it.
+    `identity` is None for a group without members. The first request has topic ids alone (v10). The
+    second has topic names, and `label` returns the metadata of each offset.
     """
     if all(its.topic_id != ZERO_UUID for its in offsets.values()):
         yield _commit_request(group_id, identity, offsets, by_id=True)
-    told = {tp: its._replace(metadata=label(its)) for tp, its in offsets.items()}
-    yield _commit_request(group_id, identity, told, by_id=False)
+    with_labels = {tp: its._replace(metadata=label(its)) for tp, its in offsets.items()}
+    yield _commit_request(group_id, identity, with_labels, by_id=False)
 
 
 def _commit_request(
@@ -132,9 +132,9 @@ def _commit_request(
 def commit_answers(
     response: OffsetCommitResponse, offsets: Mapping[TopicPartition, ToCommit]
 ) -> dict[TopicPartition, BrokerResponseError | None]:
-    """What is wrong with each of `offsets`, which were asked for; None where it is committed.
+    """Returns the error of each of `offsets`, those of the request; None if it is committed.
 
-    Raises ProtocolError where the response lacks one.
+    Raises ProtocolError if the response lacks a partition.
     """
     names = {its.topic_id: topic for (topic, _), its in offsets.items() if its.topic_id}
     found: dict[TopicPartition, BrokerResponseError | None] = {}
@@ -156,10 +156,11 @@ def committed_requests(
     id_of: Callable[[str], Uuid],
     identity: Identity | None = None,
 ) -> Iterator[OffsetFetchRequest]:
-    """Ask what `group_id` has committed of `tps`: what newer brokers take stands first.
+    """Yields requests for the committed offsets of `tps`, the request for the newest brokers first.
 
-    A member that has an epoch, of that `identity`, hears where it is one no more (v9 on, KIP-848).
-    Offsets that a transaction holds are to be waited for (KIP-447), where the broker can tell.
+    With an `identity`, whose member has an epoch, the coordinator refuses a stale epoch (v9 on,
+    KIP-848). Offsets of a pending transaction are refused as unstable (KIP-447) by brokers that
+    know `require_stable`.
     """
     by_topic: dict[str, list[int]] = {}
     for topic, partition in tps:
@@ -189,9 +190,9 @@ def committed_in(
     tps: Iterable[TopicPartition],
     id_of: Callable[[str], Uuid],
 ) -> dict[TopicPartition, CommittedOffset | None]:
-    """What a response says of each of `tps`, which were asked for; None where nothing was.
+    """Returns the committed offset of each of `tps`, those of the request; None if there is none.
 
-    Raises BrokerResponseError for the first error, ProtocolError where one of them is missing.
+    Raises BrokerResponseError for the first error, ProtocolError if a partition is missing.
     """
     tps = list(tps)
     what = f"asking what group {group_id!r} has committed"

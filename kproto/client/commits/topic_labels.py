@@ -1,8 +1,8 @@
-"""Of which topic a commit is, in its metadata, where brokers keep commits by the names of topics.
+"""Labels: the topic id of a commit, written into its metadata.
 
-Up to v9 OffsetCommit names topics. One that was deleted and made anew has the same name, and a
-commit of the one before would be taken for a commit of it: so the metadata that this client gives
-says which topic is meant. Plain functions.
+Up to v9 OffsetCommit has topic names, without ids. A topic that is deleted and recreated has the
+same name, so it would inherit the committed offsets of the deleted one. The label prevents this: it
+names the topic id. Plain functions.
 """
 
 from __future__ import annotations
@@ -14,25 +14,28 @@ from .incomplete_offsets import MOST_BYTES, is_told
 
 __all__ = ["Label", "labelled", "unlabelled"]
 
-#: What such a metadata begins with, and the version of what follows.
+#: The prefix of a label, with the version of the format.
 _PREFIX: Final = "kproto.topic/1 "
 
 
 class Label(NamedTuple):
-    """The topic of a commit. Tools copy commits, with their metadata, from cluster to cluster."""
+    """The topic of a commit, and its cluster: tools copy commits, with metadata, to others."""
 
     cluster_id: str
     topic_id: str
 
     def is_of_another(self, cluster_id: str | None, topic_id: Uuid) -> bool:
-        """Whether another topic of this cluster is meant than the one of this id."""
+        """Returns True if the label names another topic of this cluster than the one of this id."""
         known = topic_id != ZERO_UUID and self.cluster_id == cluster_id
         return known and self.topic_id != str(topic_id)
 
 
 def labelled(text: str, cluster_id: str | None, topic_id: Uuid) -> str:
-    """A metadata with the topic in front; as it is where the user wrote it, where it has no room
-    for that, or where the topic is not known."""
+    """Returns the metadata with a label before it.
+
+    Metadata stays as it is if the user wrote it, if it would get too long, or if the topic id is
+    unknown.
+    """
     is_ours = not text or is_told(text)
     if not is_ours or not cluster_id or " " in cluster_id or topic_id == ZERO_UUID:
         return text
@@ -41,7 +44,7 @@ def labelled(text: str, cluster_id: str | None, topic_id: Uuid) -> str:
 
 
 def unlabelled(text: str) -> tuple[Label | None, str]:
-    """The topic that a metadata names, if any, and the metadata without it."""
+    """Returns the label in the metadata, None without one, and the rest of the metadata."""
     if not text.startswith(_PREFIX):
         return None, text
     cluster_id, _, rest = text[len(_PREFIX) :].partition(" ")

@@ -1,4 +1,4 @@
-"""What is done ahead, as commits tell it: on plain data, and read by whoever goes on."""
+"""Tests offsets processed beyond the committed offset, as commit metadata encodes them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def offsets_of(ahead: IncompleteOffsets | None) -> set[int]:
 
 
 @given(BASES, st.sets(st.integers(0, 300), min_size=1), st.integers(0, 20), EPOCHS)
-def test_what_is_not_undone_up_to_the_edge_is_done(
+def test_offsets_up_to_the_edge_are_processed_unless_incomplete(
     base: int, holes: set[int], behind: int, epoch: int
 ) -> None:
     undone = sorted(base + hole for hole in holes)
@@ -42,13 +42,13 @@ def test_what_is_not_undone_up_to_the_edge_is_done(
     assert ahead is None or (ahead.epoch == epoch and not ahead.has(ahead.top))
 
 
-def test_where_nothing_is_undone_nothing_is_ahead() -> None:
+def test_nothing_is_encoded_without_a_processed_offset_after_an_incomplete_one() -> None:
     assert ahead_of(7, [], 0) is None
     assert ahead_of(7, [5, 6, 7], 0) is None
 
 
 @given(BASES, st.sets(st.integers(1, 3_000), min_size=1), EPOCHS, st.integers(-20, 3_100))
-def test_a_text_says_what_is_done_behind_its_offset(
+def test_metadata_restores_the_processed_offsets_after_its_offset(
     base: int, done: set[int], epoch: int, moved: int
 ) -> None:
     ahead = made(base, done, epoch)
@@ -67,18 +67,20 @@ def made(base: int, done: set[int], epoch: int) -> IncompleteOffsets:
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 60_000), st.integers(0, 4_096))
-def test_what_finds_no_room_is_left_out_from_the_end(chance: object, count: int, most: int) -> None:
+def test_offsets_beyond_the_size_limit_are_cut_off_at_the_end(
+    chance: object, count: int, most: int
+) -> None:
     bits = chance.getrandbits(count) | 1 << count  # type: ignore[attr-defined]
     ahead = IncompleteOffsets(10, bits.to_bytes(count // 8 + 1, "little"), 3)
     text = text_of(ahead, 10, most=most)
     assert len(text) <= most
-    told = ahead_in(text, 10)
-    if told is not None:
-        length = 8 * len(told.bits)
-        assert int.from_bytes(told.bits, "little") == bits & ((1 << length) - 1)
+    decoded = ahead_in(text, 10)
+    if decoded is not None:
+        length = 8 * len(decoded.bits)
+        assert int.from_bytes(decoded.bits, "little") == bits & ((1 << length) - 1)
 
 
-def test_so_many_offsets_find_room_by_default_whatever_they_are() -> None:
+def test_default_size_holds_24000_offsets_of_any_pattern() -> None:
     alternate = int("01" * 12_000, 2)
     for bits in (alternate, (1 << 24_000) - 1, 0x123456789ABCDEF**400 % (1 << 24_000)):
         ahead = IncompleteOffsets(0, bits.to_bytes(3_000, "little"), 2**31 - 1)
@@ -91,10 +93,11 @@ def test_so_many_offsets_find_room_by_default_whatever_they_are() -> None:
     st.integers(0, 10),
     st.sets(st.integers(0, 120)),
 )
-def test_what_others_had_done_behind_stays_done(
+def test_offsets_that_other_members_processed_stay_processed(
     base: int, holes: set[int], behind: int, before: set[int]
 ) -> None:
-    """What lies before the edge is known here: nothing of it that is undone was done before."""
+    """This member knows the state of every offset before the edge: no incomplete offset was
+    processed before."""
     undone = sorted(base + hole for hole in holes)
     edge = undone[-1] + behind
     own = ahead_of(edge, undone, 4)
@@ -108,7 +111,7 @@ def test_what_others_had_done_behind_stays_done(
         assert not offsets_of(found) & set(undone)
 
 
-def test_what_was_done_in_a_log_that_is_gone_is_not() -> None:
+def test_offsets_of_an_older_leader_epoch_are_dropped() -> None:
     own = ahead_of(3, [1], 5)
     assert own is not None
     assert joined(own, made(2, {9}, 4)) == own
@@ -131,21 +134,21 @@ def test_what_was_done_in_a_log_that_is_gone_is_not() -> None:
         "kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 3 r AQ== more",
     ],
 )
-def test_a_damaged_text_says_nothing_and_that_is_told(
+def test_damaged_metadata_is_ignored_with_a_warning(
     text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "kproto.client"):
         assert ahead_in(text, 10) is None
-    assert "comes again" in caplog.text
+    assert "are redelivered" in caplog.text
 
 
-def test_a_text_that_would_fill_the_memory_says_nothing() -> None:
+def test_metadata_that_would_exhaust_memory_is_ignored() -> None:
     bomb = b64encode(zlib.compress(b"\xff" * (1 << 24))).decode()
     assert ahead_in(f"kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 3 z {bomb}", 10) is None
 
 
-def test_a_text_that_was_copied_to_another_offset_or_topic_says_nothing() -> None:
-    """MirrorMaker does, where offsets mean other records."""
+def test_metadata_of_another_offset_or_topic_is_ignored() -> None:
+    """MirrorMaker copies metadata to offsets that belong to other records."""
     ahead = ahead_of(12, [10], 3)
     one, other = Uuid.random(), Uuid.random()
     text = text_of(ahead, 10, one)
@@ -158,6 +161,6 @@ def test_a_text_that_was_copied_to_another_offset_or_topic_says_nothing() -> Non
 
 
 @given(st.text())
-def test_the_texts_of_others_say_nothing(text: str) -> None:
+def test_metadata_of_other_clients_is_ignored(text: str) -> None:
     assert ahead_in(text, 0) is None
     assert not is_told(text)

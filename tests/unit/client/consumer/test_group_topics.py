@@ -183,7 +183,7 @@ async def test_a_topic_made_anew_is_read_from_its_start(caplog: pytest.LogCaptur
             assert "topic t was made anew; it is read from its start" in caplog.text
             it.coordinator.refused.clear()
             with pytest.raises(
-                CommitFailedError, match=r"t\[0\]: .* or of a topic that was made anew"
+                CommitFailedError, match=r"t\[0\]: .* or of a topic that was recreated"
             ):
                 await committing  # it was of the old one
             await consumer.commit()
@@ -244,7 +244,7 @@ async def test_a_commit_of_the_old_topic_is_not_made_again_of_the_new_one() -> N
             committing = asyncio.create_task(consumer.commit())
             await it.broker.until(lambda: bool(it.coordinator.commits))
             ids.now = B  # nobody has heard of it yet
-            with pytest.raises(CommitFailedError, match="of a topic that was made anew"):
+            with pytest.raises(CommitFailedError, match="of a topic that was recreated"):
                 await committing
             assert it.coordinator.offsets == {}
 
