@@ -1,9 +1,9 @@
 """Decides which group protocol a group has, and a member uses. Plain data and decisions.
 
-A group has members of the classic protocol, which assign among themselves, or of the consumer
-protocol, whose broker assigns (KIP-848). A group without members takes the protocol of the next
-member; a member of the consumer protocol converts a classic group with members, so that a member
-with "auto" does not do that.
+In the classic protocol the leader of the group assigns the partitions, in the consumer protocol the
+broker (KIP-848). A group without members takes the protocol of the next member. A member of the
+consumer protocol converts a classic group that has members; a member with "auto" joins such a group
+by the classic protocol instead.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class GroupProtocolMismatchError(KprotoError):
         self.is_certain = is_certain
 
 
-#: States of a classic group that has members, or is about to.
+#: States of a classic group that has members or joining members.
 _LIVE: Final = frozenset(("PreparingRebalance", "CompletingRebalance", "Stable"))
 
-#: What is said of a group that is not there, or is of another kind (from DescribeGroups v6 on).
+#: The error of a missing group, or of a group of the other protocol (DescribeGroups v6 and later).
 _NO_SUCH_GROUP: Final = code_of("GROUP_ID_NOT_FOUND")
 
 
@@ -64,17 +64,17 @@ def first_kind(settings: GroupSettings) -> GroupProtocol:
 
 
 def may_change(settings: GroupSettings) -> bool:
-    """True if the group decides the protocol of the member."""
+    """Returns True if the group decides the protocol of the member."""
     return settings.group_protocol == "auto" and not settings.names_assignors
 
 
 def has_consumer_groups(ranges: Mapping[int, ApiRange]) -> bool:
-    """True if a broker with these versions may coordinate groups of the consumer protocol."""
+    """Returns True if a broker with these API versions may support the consumer protocol."""
     return ConsumerGroupHeartbeatRequest.API_KEY in ranges
 
 
 def is_live_classic(answer: DescribeGroupsResponse, group_id: str) -> bool:
-    """True if it is a classic group with members. Raises BrokerResponseError."""
+    """Returns True if it is a classic group with members. Raises BrokerResponseError."""
     for group in answer.groups:
         if group.group_id == group_id:
             if group.error_code not in (0, _NO_SUCH_GROUP):
@@ -84,10 +84,9 @@ def is_live_classic(answer: DescribeGroupsResponse, group_id: str) -> bool:
 
 
 def check_pattern(subscription: Subscription, group_id: str, why: str) -> None:
-    """Refuses a pattern of the broker for a classic group. Raises ConfigurationError."""
+    """Raises ConfigurationError if a member of a classic group subscribes to a `TopicPattern`."""
     if subscription.remote is not None:
         raise ConfigurationError(
-            f"group {group_id!r} is a classic group, {why}, whose members match patterns by "
-            f"themselves: subscribe to re.compile({subscription.remote.text!r}) in place of a "
-            "TopicPattern"
+            f"group {group_id!r} is a classic group, {why}, and its broker matches no patterns: "
+            f"subscribe to re.compile({subscription.remote.text!r}) instead of a TopicPattern"
         )

@@ -12,27 +12,27 @@ from typing import Final
 
 __all__ = ["BY_HAND", "IN_CLASSIC", "IN_CONSUMER", "unused"]
 
-#: Of a member of the consumer protocol (KIP-848). Java refuses these, and named assignors.
+#: Ignored settings of the consumer protocol (KIP-848). Java refuses these, and named assignors.
 IN_CONSUMER: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "assignors": "the broker says who reads what: name its assignor by server_assignor "
+        "assignors": "the broker assigns the partitions: name its assignor by server_assignor "
         "(group.consumer.assignors)",
-        "session_timeout_ms": "the broker says when a member is gone: set "
+        "session_timeout_ms": "the broker decides when a session times out: set "
         "group.consumer.session.timeout.ms there, or consumer.session.timeout.ms of the group",
-        "heartbeat_interval_ms": "the broker says how often a member is to be heard of: set "
+        "heartbeat_interval_ms": "the broker decides how often members send heartbeats: set "
         "group.consumer.heartbeat.interval.ms there, or consumer.heartbeat.interval.ms of the "
         "group",
     }
 )
 
-#: Of a member of a classic group; Java refuses it too.
+#: Ignored settings of the classic protocol; Java refuses it too.
 IN_CLASSIC: Final[Mapping[str, str]] = MappingProxyType(
-    {"server_assignor": "its members say who reads what: name `assignors`"}
+    {"server_assignor": "its leader assigns the partitions: name `assignors`"}
 )
 
-_NO_MEMBER: Final = "who reads partitions by hand is no member of the group"
+_NO_MEMBER: Final = "a consumer with assigned partitions is no member of the group"
 
-#: Of a consumer that reads what it is given.
+#: Ignored settings of a consumer that the user assigns partitions to.
 BY_HAND: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys(
         (
@@ -52,7 +52,8 @@ BY_HAND: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def unused(given: Collection[str], table: Mapping[str, str], where: str) -> list[str]:
-    """Yields a sentence for each setting that was `given` and is ignored there."""
-    return [
-        f"{name} counts for nothing {where}: {why}" for name, why in table.items() if name in given
-    ]
+    """Returns a sentence for each setting that was `given` and that `table` lists as ignored.
+
+    `where` names the protocol or the consumer in the sentence.
+    """
+    return [f"{name} is ignored {where}: {why}" for name, why in table.items() if name in given]

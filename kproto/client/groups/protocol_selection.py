@@ -37,13 +37,13 @@ from .subscription import Subscription
 
 __all__ = ["GroupMember"]
 
-#: So often in a row a group may turn out to be of the other kind. Behind that it is of neither, and
-#: the classic member that is next says what the broker has against it.
+#: How often in a row a member changes its protocol. After that the group has neither protocol, and
+#: the next member, a classic one, reports the error of the broker.
 _MOST_CHANGES: Final = 2
 
 
 class GroupMember:
-    """The member of a group by its `settings`, of the protocol that its group has."""
+    """The member of a group by its `settings`; uses the protocol of its group."""
 
     def __init__(
         self, view: ClusterView, settings: GroupSettings, owner: AssignmentListener
@@ -55,7 +55,7 @@ class GroupMember:
         self._changes = Backoff(view.settings)
         self._timer: Timer | None = None
         self._is_ending = False
-        self._has_told = False  # of settings that count for nothing in its kind of group
+        self._has_logged_ignored = False  # the settings that the protocol of the group ignores
         self.kind = first_kind(settings)
         self._member = self._made(checks_group_first=may_change(settings))
 
@@ -64,11 +64,11 @@ class GroupMember:
         return made(
             self._view,
             self.settings,
-            _Behind(self, self._owner),
+            _ReplaceableMemberListener(self, self._owner),
             checks_group_first=checks_group_first,
         )
 
-    # What others ask and say
+    # Calls of the consumer
 
     @property
     def identity(self) -> MemberIdentity | None:
@@ -87,7 +87,7 @@ class GroupMember:
             and self.kind is GroupProtocol.CONSUMER
             and self._is_of_old_brokers()
         ):
-            self.kind = GroupProtocol.CLASSIC  # the member would find that out later
+            self.kind = GroupProtocol.CLASSIC  # saves the change of protocol after a connection
             self._member = self._made(checks_group_first=True)
             if self._subscription is not None:
                 self._member.subscribe(self._subscription)
@@ -107,7 +107,7 @@ class GroupMember:
         if self.kind is GroupProtocol.CLASSIC:
             why = f"by group_protocol={self.settings.group_protocol!r}"
             if self.settings.names_assignors:
-                why = "as assignors are named"
+                why = "because assignors are named"
             elif self.settings.group_protocol == "auto":
                 why = "with members"
             check_pattern(subscription, self.settings.group_id, why)
@@ -132,7 +132,7 @@ class GroupMember:
         self._member.on_poll()
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
-        """True if a partition is assigned by that topic id."""
+        """Returns True if a partition is assigned with that topic id."""
         return self._member.is_assigned(tp, topic_id)
 
     def on_commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
@@ -145,7 +145,7 @@ class GroupMember:
         await self._member.leave(leave, reason)
 
     async def close(self) -> None:
-        """Ends the member at once, without a word to the coordinator."""
+        """Ends the member at once, without a request to the coordinator."""
         self._end()
         await self._member.close()
 
@@ -155,21 +155,19 @@ class GroupMember:
             self._timer.cancel()
             self._timer = None
 
-    # Changing over
+    # Changing the protocol
 
     def is_in(self) -> None:
         """Notes that the group has the protocol of the member."""
         self._changes.succeeded()
-        if not self._has_told:
-            self._has_told = True
+        if not self._has_logged_ignored:
+            self._has_logged_ignored = True
             table = IN_CONSUMER if self.kind is GroupProtocol.CONSUMER else IN_CLASSIC
             for sentence in unused(self.settings.given, table, f"in a {self.kind.value} group"):
                 say(logging.WARNING, "group %s: %s", self.settings.group_id, sentence)
 
     def ended(self, error: KprotoError) -> None:
-        """Notes that the member has ended, for good or to be replaced by one of the other
-        protocol.
-        """
+        """Notes that the member has ended: it failed, or one of the other protocol replaces it."""
         if not isinstance(error, GroupProtocolMismatchError):
             self._owner.on_member_failed(error)
         elif not self._is_ending:
@@ -179,12 +177,12 @@ class GroupMember:
             self._timer = self._view.clock.call_later(seconds, partial(self._change, error))
 
     def _change(self, why: GroupProtocolMismatchError) -> None:
-        """Continues with the other protocol, which checks the group once more."""
+        """Starts a member of the other protocol, which checks the group once more."""
         self._timer = None
         self.kind = (
             GroupProtocol.CONSUMER if self.kind is GroupProtocol.CLASSIC else GroupProtocol.CLASSIC
         )
-        text = "group %s: a member of the %s protocol, as %s"
+        text = "group %s: changing to the %s protocol, because %s"
         say(logging.INFO, text, self.settings.group_id, self.kind.value, why)
         checks_group_first = not why.is_certain and self._changes.count <= _MOST_CHANGES
         self._member = self._made(checks_group_first=checks_group_first)
@@ -193,8 +191,8 @@ class GroupMember:
         self._member.start()
 
 
-class _Behind:
-    """Wraps the listener for a member that may not be the last."""
+class _ReplaceableMemberListener:
+    """Wraps the listener for a member that a member of the other protocol may replace."""
 
     def __init__(self, member: GroupMember, owner: AssignmentListener) -> None:
         self._member = member

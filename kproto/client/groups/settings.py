@@ -1,4 +1,4 @@
-"""`GroupSettings`: every limit of a member of a group, with its default and the reason for it."""
+"""Defines `GroupSettings`: the settings of a group member, with the reason for each default."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from .ignored_settings import IN_CONSUMER, unused
 
 __all__ = ["BEATS_IN_TIME", "DEFAULT_ASSIGNORS", "GroupSettings"]
 
-#: Those of who names none: `GroupSettings.names_assignors` tells them from the same ones, named.
+#: The assignors of a user that names none. `GroupSettings.names_assignors` compares by identity, so
+#: that a user may name the same assignors explicitly.
 DEFAULT_ASSIGNORS: Final[Sequence[str | Assignor]] = ("range", "cooperative-sticky")
 
-#: Heartbeats are sent so often at least while the coordinator may wait for what is to be given up,
-#: whatever their interval: what is not heard of in time counts as lost.
+#: The least number of heartbeats within `max_poll_interval_ms`, whatever their interval: a member
+#: that learns of a rebalance too late cannot revoke in time, and loses its partitions.
 BEATS_IN_TIME: Final = 3
 
-#: Brokers keep times of members in 32 bits.
+#: Brokers store the timeouts of members in 32 bits.
 _MOST_MS: Final = 0x7FFF_FFFF
 
 _TIMES: Final = {
@@ -34,58 +35,57 @@ _TIMES: Final = {
 
 _PROTOCOLS: Final = ("auto", "consumer", "classic")
 
-#: What brokers take as an instance id: the characters and the length of a topic's name.
+#: Brokers accept an instance id with the characters and the length of a topic name.
 _INSTANCE_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "._-")
 _LONGEST_INSTANCE: Final = 249
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """How a member of a group behaves. Times are in ms."""
+    """The settings of a group member. Times are in ms."""
 
     group_id: str
-    #: Makes a static member (KIP-345): one that comes back under this id within its session gets
-    #: the partitions that it had, without a rebalance.
+    #: Makes the member static (KIP-345): a member that rejoins with this id before its session
+    #: times out gets its previous partitions without a rebalance.
     instance_id: str | None = None
-    #: Without a heartbeat for so long a member is out of its group, and has nothing to read any
-    #: more: 45 s, so that a short trouble of the network does not cost a rebalance (KIP-735).
-    #: Brokers take 6 s to 30 min (group.min.session.timeout.ms, group.max.session.timeout.ms). In
-    #: the consumer protocol it counts for nothing: there the session is the broker's
-    #: (group.consumer.session.timeout.ms, 45 s as well).
+    #: The broker removes a member that sends no heartbeat for this time, and its partitions are
+    #: lost: 45 s, so that a short network outage causes no rebalance (KIP-735). Brokers accept 6 s
+    #: to 30 min (group.min.session.timeout.ms, group.max.session.timeout.ms). The consumer protocol
+    #: ignores it and uses the broker's timeout (group.consumer.session.timeout.ms, 45 s too).
     session_timeout_ms: int = 45_000
-    #: How often a member says that it is alive; by the answers it hears of rebalances. In the
-    #: consumer protocol it counts for nothing, too: the broker says how often
-    #: (group.consumer.heartbeat.interval.ms). In any case three times in `max_poll_interval_ms`.
+    #: The time between two heartbeats; their responses announce rebalances. The consumer protocol
+    #: ignores it and uses the broker's interval (group.consumer.heartbeat.interval.ms). Both
+    #: protocols send at least three heartbeats in `max_poll_interval_ms`.
     heartbeat_interval_ms: int = 3_000
-    #: How long a record or batch may be in the user's hands, and how long a rebalance waits for it
-    #: (KIP-62). A member that is slower leaves its group.
+    #: The longest time between polls or for processing a record or batch, and the time that a
+    #: rebalance waits for a member (KIP-62). A slower member leaves its group.
     max_poll_interval_ms: int = 300_000
-    #: How members agree on who reads what: "consumer" by their broker (KIP-848), "classic" among
-    #: themselves; "auto" as the group does that is there, and by the broker where there is none.
+    #: "consumer": the broker assigns the partitions (KIP-848). "classic": the leader of the group
+    #: assigns them. "auto": the protocol of the existing group, "consumer" if there is no group.
     group_protocol: Literal["auto", "consumer", "classic"] = "auto"
-    #: For members of the consumer protocol: the assignor that the broker is to use, "uniform" or
-    #: "range" or what else it has (group.consumer.assignors), most members' wish counts; None
-    #: for the broker's own choice.
+    #: For the consumer protocol: the assignor that the broker uses, "uniform", "range" or another
+    #: of group.consumer.assignors; the broker uses the one that most members name. None leaves the
+    #: choice to the broker.
     server_assignor: str | None = None
-    #: For members of the classic protocol: names of assignors, or one's own, the preferred one
-    #: first: the broker chooses one that all members have. With these members rebalance eagerly,
-    #: and can be moved to cooperative-sticky alone one by one; so have Java's consumers since 3.0.
-    #: Who names any has a classic group, where `group_protocol` is "auto".
+    #: For the classic protocol: names of assignors, or the user's own `Assignor`s, the preferred
+    #: one first; the broker chooses one that all members have. Members with the default rebalance
+    #: eagerly; a rolling restart moves the group to cooperative-sticky alone. Java's consumers have
+    #: the same default since 3.0. A user that names assignors gets a classic group with "auto".
     assignors: Sequence[str | Assignor] = DEFAULT_ASSIGNORS
-    #: Commit what is done by itself: every `auto_commit_interval_ms`, when partitions are given
-    #: up, and at the end.
+    #: Commit processed records automatically: every `auto_commit_interval_ms`, when partitions are
+    #: revoked, and when the consumer is closed.
     auto_commit: bool = True
     auto_commit_interval_ms: int = 5_000
-    #: Leave the group when the consumer is closed: True, False, or "auto" for dynamic members
-    #: alone, as static ones are expected back.
+    #: Leave the group when the consumer is closed: True, False, or "auto" for dynamic members only,
+    #: because a static member is expected to rejoin.
     leave: bool | Literal["auto"] = "auto"
-    #: How long the coordinator may take to hear of it that a member leaves: without it the others
-    #: wait for the session to be over. As long is waited before for what is under way: for the
-    #: member id to leave by, or the end of a rebalance that began with partitions to commit.
+    #: How long a leaving member waits for the coordinator's response: without a LeaveGroup the
+    #: other members wait until the session times out. The member waits at most as long, before it
+    #: leaves, for its member id or for the end of a rebalance that delays its commit.
     leave_timeout_ms: int = 5_000
-    #: Which of these the user gave: what counts for nothing is told of none but those.
+    #: The names of the settings that the user set: only these are reported if they are ignored.
     given: frozenset[str] = frozenset()
-    #: The assignors that `assignors` names.
+    #: The assignors by `assignors`.
     chosen: tuple[Assignor, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -94,8 +94,8 @@ class GroupSettings:
         _check_instance(self.instance_id)
         for name, least in _TIMES.items():
             check_whole_number(name, getattr(self, name), least, _MOST_MS)
-        heartbeat_due = self.group_protocol != "consumer"  # else the broker says how often
-        if heartbeat_due and self.heartbeat_interval_ms >= self.session_timeout_ms:
+        uses_interval = self.group_protocol != "consumer"  # else the broker sets the interval
+        if uses_interval and self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ConfigurationError(
                 f"heartbeat_interval_ms is {self.heartbeat_interval_ms} and session_timeout_ms "
                 f"{self.session_timeout_ms}; the first must be smaller, best a third or less"
@@ -120,14 +120,14 @@ class GroupSettings:
             )
         if wish is not None and self.group_protocol == "classic":
             raise ConfigurationError(
-                f"server_assignor is {wish!r}, and group_protocol 'classic': members of that "
-                "protocol assign by themselves; name `assignors`"
+                f"server_assignor is {wish!r}, and group_protocol 'classic': the leader assigns in "
+                "that protocol; name `assignors`"
             )
         own = [each.name for each in self.chosen if each is not ASSIGNORS.get(each.name)]
         if own and (self.group_protocol == "consumer" or wish is not None):
             raise ConfigurationError(
-                f"assignors has {own[0]!r} of one's own, which the consumer protocol cannot use, "
-                "as the broker assigns: leave out group_protocol and server_assignor"
+                f"assignors has {own[0]!r} of the user, which the consumer protocol cannot use, "
+                "because the broker assigns: leave out group_protocol and server_assignor"
             )
         if self.group_protocol == "consumer":
             for sentence in unused(self.given, IN_CONSUMER, "with group_protocol 'consumer'"):
@@ -135,30 +135,31 @@ class GroupSettings:
 
     @property
     def beat_interval_s(self) -> float:
-        """How long lies between two heartbeats of a classic group's member, in seconds.
+        """Returns the heartbeat interval of a member of a classic group, in seconds.
 
-        A rebalance waits for `max_poll_interval_ms`: who hears of it later is put out.
+        A rebalance waits for `max_poll_interval_ms`: the coordinator removes a member that learns
+        of it later.
         """
         return min(self.heartbeat_interval_ms, self.max_poll_interval_ms / BEATS_IN_TIME) / 1000
 
     @property
     def names_assignors(self) -> bool:
-        """Whether the user has named assignors, which only classic groups have."""
+        """Returns True if the user has named assignors, which only classic groups have."""
         return self.assignors is not DEFAULT_ASSIGNORS
 
     @property
     def cooperative(self) -> bool:
-        """Whether the member keeps what it reads while the group rebalances."""
+        """Returns True if the member keeps reading its partitions while the group rebalances."""
         return cooperate(self.chosen)
 
     @property
     def is_static(self) -> bool:
-        """Whether the member comes back as who it was."""
+        """Returns True for a static member, which rejoins with its instance id (KIP-345)."""
         return self.instance_id is not None
 
     @property
     def leaves(self) -> bool:
-        """Whether it leaves its group when it is closed, unless its user says otherwise then."""
+        """Returns True if a closing member leaves its group, unless the call of `close` decides."""
         return not self.is_static if self.leave == "auto" else bool(self.leave)
 
 

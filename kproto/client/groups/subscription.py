@@ -1,7 +1,7 @@
-"""What a member subscribes to: topics by their names, or by a pattern. Knows no broker.
+"""Defines the subscription of a member: topics by name, or a pattern. Knows no broker.
 
-A compiled pattern is matched here, and not by brokers: it is the whole name that matches, and
-Kafka's internal topics are left out, as in Java's consumer. A `TopicPattern` is matched by them.
+The client matches a compiled pattern against whole topic names, without Kafka's internal topics, as
+Java's consumer does. The broker matches a `TopicPattern`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ __all__ = ["Subscription", "TopicPattern"]
 
 @dataclass(frozen=True, slots=True)
 class TopicPattern:
-    """Topics whose whole name matches `text`, which is RE2 and read by the broker (KIP-848).
+    """A pattern that the broker matches against whole topic names; `text` is RE2 (KIP-848).
 
-    For groups of the consumer protocol on Kafka 4.0 and later; a pattern of `re.compile` is matched
-    by the client, in groups of both kinds. The broker leaves out what the principal may not
-    DESCRIBE. Raises ConfigurationError; what is no RE2 is refused by the broker.
+    For groups of the consumer protocol on Kafka 4.0 and later; the client matches a pattern of
+    `re.compile`, in groups of both protocols. The broker omits topics that the principal may not
+    DESCRIBE. Raises ConfigurationError for an empty text; the broker refuses invalid RE2.
     """
 
     text: str
@@ -39,9 +39,9 @@ class TopicPattern:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Topics by name, or all whose whole name matches `pattern`, or the broker's `remote` one.
+    """Topics by name, by a `pattern` that the client matches, or by a `remote` pattern.
 
-    Made by `to`. Beside a remote pattern there may be `topics` (KIP-848).
+    `to` creates it. A subscription may have `topics` beside a remote pattern (KIP-848).
     """
 
     topics: frozenset[str] = frozenset()
@@ -50,7 +50,10 @@ class Subscription:
 
     @classmethod
     def to(cls, wanted: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> Subscription:
-        """A subscription to one topic, to several, or to a pattern. Raises ConfigurationError."""
+        """Returns a subscription to one topic, to several, or to a pattern.
+
+        Raises ConfigurationError.
+        """
         if isinstance(wanted, TopicPattern):
             return cls(remote=wanted)
         if isinstance(wanted, re.Pattern):
@@ -68,9 +71,10 @@ class Subscription:
         return cls(topics)
 
     def wants(self, topic: str) -> bool:
-        """Whether a topic, that is not internal, is subscribed to.
+        """Returns True if a topic that is not internal is subscribed to.
 
-        What a broker matches only the broker knows: it assigns nothing else.
+        Returns True for every topic with a remote pattern: the broker assigns only topics that
+        match.
         """
         if self.remote is not None:
             return True
@@ -79,7 +83,10 @@ class Subscription:
         return topic in self.topics
 
     def surely_wants(self, topic: str) -> bool:
-        """The same, as far as it is known here: Python reads most patterns as RE2 does."""
+        """Returns True if a topic is subscribed to; matches a remote pattern by Python's `re`.
+
+        Python reads most patterns as RE2 does; a pattern that it cannot read matches no topic.
+        """
         if self.remote is None or topic in self.topics:
             return self.wants(topic)
         try:
@@ -88,7 +95,7 @@ class Subscription:
             return False
 
     def among(self, topics: Iterable[TopicInfo]) -> frozenset[str]:
-        """The topics to ask for: those named, or those of these that match."""
+        """Returns the topics to join with: the named ones, or those of `topics` that match."""
         if self.pattern is None:
             return self.topics
         return frozenset(

@@ -1,7 +1,7 @@
-"""Whether topics have changed since the group agreed on who reads what. Plain data.
+"""Detects changes of the topics since the last assignment, which need a rebalance. Plain data.
 
-The leader watches all topics of its group, whoever subscribes by a pattern those that match. What
-is only not known just now, as its leader moved, has not changed.
+The leader watches all topics of its group; a member with a pattern watches the topics that match. A
+topic that is only temporarily unknown, for example because its leader moved, has not changed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
 
 def partition_count(info: TopicInfo) -> int:
-    """How many partitions a topic has, from 0 on without a gap.
+    """Returns the number of partitions of a topic, from 0 on without a gap.
 
-    A broker that has just heard of a topic may not know all of it.
+    The metadata of a new topic may lack some of its partitions.
     """
     count = 0
     while count in info.partitions:
@@ -31,10 +31,10 @@ def partition_count(info: TopicInfo) -> int:
 
 
 class Absent:
-    """Topics that a member subscribes to by name and that are not there: each is told once.
+    """The topics that a member subscribes to by name and that do not exist: reports each once.
 
-    That is not before they were not there for `patience_s`, in which one that was just created may
-    become known; and again only where it was there meanwhile.
+    A topic is reported after it was missing for `patience_s`, because brokers need time to learn of
+    a new topic. It is reported again only if it existed in between.
     """
 
     def __init__(self, patience_s: float) -> None:
@@ -45,7 +45,10 @@ class Absent:
     def heard(
         self, wanted: Container[str], topics: Iterable[TopicInfo], there: Container[str], now: float
     ) -> list[str]:
-        """What is to be told, by an answer about some topics; others may be known to be there."""
+        """Returns the topics to report, after a metadata response with `topics`.
+
+        `wanted` are the subscribed names; `there` are the topics with known metadata.
+        """
         gone = [info.name for info in topics if info.error_code == _NO_SUCH_TOPIC]
         since = dict.fromkeys(gone, now) | self._since
         self._since = {
@@ -64,50 +67,52 @@ class Absent:
 
     @property
     def looks_at(self) -> float:
-        """When one that is not told yet may be."""
-        untold = [moment for name, moment in self._since.items() if name not in self._told]
-        return min(untold) + self._patience_s if untold else float("inf")
+        """Returns when the next missing topic may be reported."""
+        unreported = [moment for name, moment in self._since.items() if name not in self._told]
+        return min(unreported) + self._patience_s if unreported else float("inf")
 
 
 class Watch:
-    """The topics as they were when the member joined."""
+    """The topics and partition counts of the last assignment."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, int] = {}  # of the leader: how many partitions each topic had
+        self._counts: dict[str, int] = {}  # the leader's: the partition count of each topic
         self._seen: dict[str, TopicInfo] = {}
         self._subscription = Subscription()
         self._joined: frozenset[str] = frozenset()
-        #: What matches the pattern by now, what is forgotten just now included.
+        #: The topics that match the pattern now, temporarily unknown ones included.
         self.matching: frozenset[str] = frozenset()
 
     def joined(self, subscription: Subscription, topics: frozenset[str]) -> None:
-        """The member asked for these topics; it does not lead, as far as it knows."""
+        """Notes that the member joined with these topics, and is not the leader as far as known."""
         self._subscription, self._joined = subscription, topics
         self.matching = topics
         self.follow()
 
     def follow(self) -> None:
-        """Others watch the topics of the group."""
+        """Stops watching the topics of the group, because another member leads."""
         self._counts.clear()
         self._seen.clear()
 
     def lead(self, wanted: Iterable[str], there: TopicRacks) -> None:
-        """The member leads, and these are the topics of its group."""
+        """Watches the topics of the group, because the member leads: the `wanted` ones by their
+        partition counts in `there`.
+        """
         self.follow()
         self._counts = {topic: len(there.get(topic, ())) for topic in wanted}
 
     @property
     def topics(self) -> frozenset[str] | None:
-        """What is to be asked for from time to time: None for every topic, nothing for none."""
+        """Returns the topics whose metadata is refreshed: None for all topics, empty for none."""
         return None if self._subscription.pattern is not None else frozenset(self._counts)
 
     @property
     def missing(self) -> frozenset[str]:
-        """Topics of the group that are not there yet."""
+        """Returns the topics of the group that do not exist yet."""
         return frozenset(topic for topic, count in self._counts.items() if not count)
 
     def differs(self, topics: Mapping[str, TopicInfo]) -> str | None:
-        """Why to join again, by topics that happen to be known; None where nothing has changed."""
+        """Returns the reason to rejoin by the known metadata; None if nothing has changed."""
         for topic in self._counts:
             info = topics.get(topic)
             if info is None or self._seen.get(topic) is info:
@@ -121,9 +126,9 @@ class Watch:
         return self._matching(self._subscription.among(topics.values()) | self._joined)
 
     def told(self, topics: Collection[TopicInfo], *, whole: bool) -> str | None:
-        """The same by an answer that was asked for them: what lacks there is gone.
+        """Returns the reason to rejoin by a metadata response; None if nothing has changed.
 
-        `whole` where it is about every topic.
+        `whole` if the response is about all topics: a topic that it lacks has been deleted.
         """
         by_name = {info.name: info for info in topics}
         for topic in self._counts:
@@ -149,13 +154,14 @@ class Watch:
         return f"topic {topic} has {count} partitions, and had {before}"
 
     def is_of(self, subscription: Subscription) -> bool:
-        """Whether the member has joined by that subscription."""
+        """Returns True if the member has joined with that subscription."""
         return self._subscription == subscription
 
     def _matching(self, topics: frozenset[str]) -> str | None:
         self.matching = topics
         if topics == self._joined:
             return None
-        came, went = sorted(topics - self._joined), sorted(self._joined - topics)
-        told = [f"{name} matches" for name in came[:3]] + [f"{name} is gone" for name in went[:3]]
-        return f"the topics of the pattern have changed: {', '.join(told)}"
+        new, deleted = sorted(topics - self._joined), sorted(self._joined - topics)
+        changes = [f"{name} matches" for name in new[:3]]
+        changes += [f"{name} is gone" for name in deleted[:3]]
+        return f"the topics of the pattern have changed: {', '.join(changes)}"

@@ -129,11 +129,11 @@ def test_who_leaves(instance_id: str | None, leave: Any, leaves: bool) -> None:
         ({"server_assignor": ""}, "server_assignor is ''"),
         ({"server_assignor": 3}, "server_assignor is 3"),
         ({"server_assignor": "range", "group_protocol": "classic"}, "name `assignors`"),
-        ({"assignors": (MINE,), "group_protocol": "consumer"}, "has 'mine' of one's own"),
+        ({"assignors": (MINE,), "group_protocol": "consumer"}, "has 'mine' of the user"),
         ({"assignors": (MINE,), "server_assignor": "range"}, "leave out group_protocol"),
         (
             {"group_protocol": "consumer", "session_timeout_ms": 6_000},
-            "the broker says when a member is gone: set group.consumer.session.timeout.ms there",
+            "the broker decides when a session times out: set group.consumer.session.timeout.ms there",
         ),
         ({"group_protocol": "consumer", "heartbeat_interval_ms": 1}, "consumer.heartbeat.interval"),
         ({"group_protocol": "consumer", "assignors": ("range",)}, "by server_assignor"),
