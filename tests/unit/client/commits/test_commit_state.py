@@ -1,4 +1,4 @@
-"""What is due to be committed, what answers mean, and the epochs of commits. On plain data."""
+"""Tests which offsets are due to be committed, what errors mean, and leader epochs of commits."""
 
 from __future__ import annotations
 
@@ -15,78 +15,78 @@ from kproto.wire.uuid import Uuid
 P0, P1 = ("t", 0), ("t", 1)
 
 
-def test_what_is_not_committed_yet_is_due() -> None:
-    committing = CommitState(5_000)
+def test_uncommitted_offset_is_due() -> None:
+    state = CommitState(5_000)
     done = {P0: ToCommit(5), P1: ToCommit(0)}
-    assert committing.due(done, 1.0) == done
-    committing.committed(done, 1.0)
-    assert committing.due(done, 2.0) == {}
-    assert committing.due(done | {P0: ToCommit(6)}, 2.0) == {P0: ToCommit(6)}
-    assert committing.due({P0: ToCommit(4)}, 2.0) == {P0: ToCommit(4)}  # after a seek
+    assert state.due(done, 1.0) == done
+    state.committed(done, 1.0)
+    assert state.due(done, 2.0) == {}
+    assert state.due(done | {P0: ToCommit(6)}, 2.0) == {P0: ToCommit(6)}
+    assert state.due({P0: ToCommit(4)}, 2.0) == {P0: ToCommit(4)}  # after a seek
 
 
-def test_it_is_due_again_when_another_may_have_had_it_and_when_it_is_old() -> None:
-    committing = CommitState(5_000)
+def test_offset_is_due_again_after_reassignment_and_when_old() -> None:
+    state = CommitState(5_000)
     done = {P0: ToCommit(5), P1: ToCommit(7)}
-    committing.committed(done, 1.0)
-    committing.forget([P0])
-    assert committing.due(done, 2.0) == {P0: ToCommit(5)}
-    assert committing.due(done, 3_600.9) == {P0: ToCommit(5)}
-    assert committing.due(done, 3_601.0) == done
+    state.committed(done, 1.0)
+    state.forget([P0])
+    assert state.due(done, 2.0) == {P0: ToCommit(5)}
+    assert state.due(done, 3_600.9) == {P0: ToCommit(5)}
+    assert state.due(done, 3_601.0) == done
 
 
-def test_what_is_committed_again_says_what_it_said() -> None:
-    committing = CommitState(5_000)
-    committing.committed({P0: ToCommit(5, metadata="mine")}, 1.0)
-    again = committing.due({P0: ToCommit(5)}, 1.0 + RENEW_S)
+def test_renewed_commit_keeps_its_metadata() -> None:
+    state = CommitState(5_000)
+    state.committed({P0: ToCommit(5, metadata="mine")}, 1.0)
+    again = state.due({P0: ToCommit(5)}, 1.0 + RENEW_S)
     assert again == {P0: ToCommit(5, metadata="mine")}
-    assert committing.due({P0: ToCommit(6)}, 1.0) == {P0: ToCommit(6)}
+    assert state.due({P0: ToCommit(6)}, 1.0) == {P0: ToCommit(6)}
 
 
-def test_an_offset_of_a_topic_made_anew_is_another() -> None:
-    committing = CommitState(5_000)
-    committing.committed({P0: ToCommit(5, topic_id=Uuid.random())}, 1.0)
-    anew = {P0: ToCommit(5, topic_id=Uuid.random())}
-    assert committing.due(anew, 1.0) == anew
+def test_offset_of_a_recreated_topic_is_due() -> None:
+    state = CommitState(5_000)
+    state.committed({P0: ToCommit(5, topic_id=Uuid.random())}, 1.0)
+    recreated = {P0: ToCommit(5, topic_id=Uuid.random())}
+    assert state.due(recreated, 1.0) == recreated
 
 
-def test_where_nothing_more_is_done_what_was_committed_stays() -> None:
-    committing = CommitState(5_000)
+def test_explicit_commit_stays_until_another_record_is_processed() -> None:
+    state = CommitState(5_000)
     done = {P0: ToCommit(10), P1: ToCommit(0)}
-    committing.committed({P0: ToCommit(4, metadata="back")}, 1.0)
-    assert committing.due(done, 2.0, {P0, P1}) == {}
-    assert committing.due(done, 2.0, {P1}) == {P0: ToCommit(10)}
-    again = committing.due(done, 1.0 + RENEW_S, {P0, P1})
+    state.committed({P0: ToCommit(4, metadata="back")}, 1.0)
+    assert state.due(done, 2.0, {P0, P1}) == {}
+    assert state.due(done, 2.0, {P1}) == {P0: ToCommit(10)}
+    again = state.due(done, 1.0 + RENEW_S, {P0, P1})
     assert again == {P0: ToCommit(4, metadata="back")}
 
 
-def test_what_the_group_had_is_older_than_what_was_committed_meanwhile() -> None:
-    committing = CommitState(5_000)
-    committing.committed({P0: ToCommit(4)}, 1.0)
-    committing.known({P0: ToCommit(10), P1: ToCommit(7)}, 2.0)
+def test_own_commit_overrides_the_fetched_committed_offset() -> None:
+    state = CommitState(5_000)
+    state.committed({P0: ToCommit(4)}, 1.0)
+    state.known({P0: ToCommit(10), P1: ToCommit(7)}, 2.0)
     done = {P0: ToCommit(4), P1: ToCommit(7)}
-    assert committing.due(done, 2.0) == {}
-    assert committing.due(done, 2.0 + RENEW_S) == done
+    assert state.due(done, 2.0) == {}
+    assert state.due(done, 2.0 + RENEW_S) == done
 
 
-def test_where_a_partition_began_is_committed_until_anything_of_it_was() -> None:
-    committing = CommitState(5_000)
-    committing.began(P0, ToCommit(10))
-    committing.began(P1, ToCommit(3))
-    assert committing.begun({P0}) == {P0: ToCommit(10)}
-    committing.committed({P0: ToCommit(4)}, 1.0)
-    assert committing.begun({P0, P1}) == {P1: ToCommit(3)}
-    committing.forget([P0, P1])
-    assert committing.begun({P0, P1}) == {}
+def test_start_offset_is_committed_until_another_commit() -> None:
+    state = CommitState(5_000)
+    state.began(P0, ToCommit(10))
+    state.began(P1, ToCommit(3))
+    assert state.begun({P0}) == {P0: ToCommit(10)}
+    state.committed({P0: ToCommit(4)}, 1.0)
+    assert state.begun({P0, P1}) == {P1: ToCommit(3)}
+    state.forget([P0, P1])
+    assert state.begun({P0, P1}) == {}
 
 
-def test_commits_are_due_in_time_or_never() -> None:
-    committing = CommitState(5_000)
-    assert committing.next_at == float("inf")
-    committing.begin(10.0)
-    assert committing.next_at == 15.0
-    committing.rest()
-    assert committing.next_at == float("inf")
+def test_commit_is_due_after_the_interval_or_never() -> None:
+    state = CommitState(5_000)
+    assert state.next_at == float("inf")
+    state.begin(10.0)
+    assert state.next_at == 15.0
+    state.rest()
+    assert state.next_at == float("inf")
 
 
 @pytest.mark.parametrize(
@@ -109,15 +109,15 @@ def test_commits_are_due_in_time_or_never() -> None:
         ("INVALID_GROUP_ID", Meaning.FAILED),
     ],
 )
-def test_what_an_error_of_a_commit_means(name: str, meaning: Meaning) -> None:
+def test_error_of_a_commit_has_its_meaning(name: str, meaning: Meaning) -> None:
     assert meaning_of(code_of(name)) is meaning
 
 
-def test_a_code_that_nobody_knows_is_told() -> None:
+def test_unknown_error_code_is_a_failure() -> None:
     assert meaning_of(12_345) is Meaning.FAILED
 
 
-def test_each_partition_of_an_answer_is_judged_by_itself() -> None:
+def test_partitions_of_a_response_are_judged_separately() -> None:
     names = {0: "", 1: "NOT_COORDINATOR", 2: "UNKNOWN_TOPIC_ID", 3: "ILLEGAL_GENERATION"}
     names[4] = "OFFSET_METADATA_TOO_LARGE"
     answers = {
@@ -137,8 +137,11 @@ def test_each_partition_of_an_answer_is_judged_by_itself() -> None:
     st.integers(0, 20),
     st.integers(0, 9),
 )
-def test_the_epoch_before_an_offset(steps: list[tuple[int, int]], begins: int, first: int) -> None:
-    """Beside a plain list of records; fetches tell of epochs again that have not changed."""
+def test_history_finds_the_epoch_before_an_offset(
+    steps: list[tuple[int, int]], begins: int, first: int
+) -> None:
+    """Compares the history with a plain list of records; fetches repeat epochs that have not
+    changed."""
     history = EpochHistory(begins, first)
     epochs: list[int] = []
     epoch = first
@@ -153,7 +156,7 @@ def test_the_epoch_before_an_offset(steps: list[tuple[int, int]], begins: int, f
         assert history.before(begins + at + 1) == expected
 
 
-def test_old_epochs_are_forgotten_and_not_made_up() -> None:
+def test_forgotten_epochs_are_reported_as_unknown() -> None:
     history = EpochHistory(0, 1)
     for at in range(3_000):
         history.add([(10 * at, at + 1)])

@@ -1,4 +1,4 @@
-"""What is in hand and what is done, whatever is asked for in whatever order, beside a model."""
+"""Compares in-flight and processed records with a model, for any order of polls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTITIONS = 2
 
 
 def batches(base: int, sizes: list[int]) -> Iterator[tuple[RecordBatch, list[int]]]:
-    """Batches with a gap of one offset behind each, and the offsets of their records."""
+    """Yields batches, each followed by a gap of one offset, with the offsets of their records."""
     for size in sizes:
         values = [b"%d" % (base + at) for at in range(size)]
         yield RecordBatch(batch(base, values)), list(range(base, base + size))
@@ -32,7 +32,7 @@ def batches(base: int, sizes: list[int]) -> Iterator[tuple[RecordBatch, list[int
 
 
 class Model:
-    """What was fetched of a partition and not handed out, by batch; and the position behind it."""
+    """The fetched records of a partition that were not returned yet, and its fetch position."""
 
     def __init__(self) -> None:
         self.waiting: deque[list[int]] = deque()
@@ -43,8 +43,8 @@ class Model:
         return self.waiting[0][0] if self.waiting else self.position
 
 
-class Played:
-    """Both, side by side."""
+class Comparison:
+    """A fetch buffer and its model, which take the same calls."""
 
     def __init__(self) -> None:
         self.buffer = FetchBuffer(batch_size=AdaptiveBatchSize())
@@ -53,12 +53,12 @@ class Played:
             TopicPartitionState(("t", at), SETTINGS, position=0) for at in range(PARTITIONS)
         ]
         self.models = [Model() for _ in range(PARTITIONS)]
-        self.held: tuple[int, int, int] | None = None  # partition, first offset in hand, behind it
-        self.aside: set[int] = set()
+        self.in_flight: tuple[int, int, int] | None = None  # partition, first offset, next offset
+        self.paused: set[int] = set()
         self.now = 0.0
 
     def wait(self, seconds: float) -> None:
-        """The handler takes its time, so that the next portion is another."""
+        """Lets the handler take `seconds`, so that the next list has another size."""
         self.now += seconds
 
     def fetch(self, at: int, sizes: list[int]) -> None:
@@ -68,16 +68,16 @@ class Played:
             placed.append(PlacedBatch(state.position, made))
             state.position = offsets[-1] + 1
             model.waiting.append(offsets)
-        model.position = state.position = state.position + 1  # an offset that nobody sees
+        model.position = state.position = state.position + 1  # skips an offset without a record
         self.buffer.add(
             CompletedFetch(state, placed, high_watermark=99, max_decompressed_bytes=1_000_000)
         )
 
     def take(self, at: int, offsets: list[int], begins: int) -> None:
-        """These are handed out, the first that was not before is `begins`."""
+        """Removes the returned offsets from the model; `begins` is the first of them."""
         model = self.models[at]
         assert begins == model.next
-        self.held = (at, begins, offsets[-1] + 1)
+        self.in_flight = (at, begins, offsets[-1] + 1)
         while offsets:
             first = model.waiting[0]
             if first[0] in offsets:
@@ -89,21 +89,21 @@ class Played:
 
     def record(self) -> None:
         for record in self.buffer.rest:
-            self.given(record)
+            self.returned(record)
             return
         self.poll.on_poll(self.now)
-        self.held = None
+        self.in_flight = None
         fetched = self.buffer.take_records()
         if fetched is not None:
-            self.given(self.buffer.iterate(fetched))
+            self.returned(self.buffer.iterate(fetched))
         self.poll.on_records_returned(self.now)
 
-    def given(self, record: Record) -> None:
+    def returned(self, record: Record) -> None:
         self.take(record.partition, [record.offset], record.offset)
 
     def records(self) -> None:
         self.poll.on_poll(self.now)
-        self.held = None
+        self.in_flight = None
         fetched = self.buffer.take_records()
         if fetched is not None:
             offsets = [record.offset for record in fetched.records]
@@ -111,7 +111,7 @@ class Played:
 
     def values(self) -> None:
         self.poll.on_poll(self.now)
-        self.held = None
+        self.in_flight = None
         fetched = self.buffer.take_values()
         if fetched is not None:
             offsets = [int(value or b"") for value in fetched.values]
@@ -119,7 +119,7 @@ class Played:
 
     def batch(self) -> None:
         self.poll.on_poll(self.now)
-        self.held = None
+        self.in_flight = None
         fetched = self.buffer.take_batch()
         if fetched is not None:
             begins = self.models[fetched.partition].next
@@ -127,38 +127,40 @@ class Played:
             self.take(fetched.partition, offsets, begins)
 
     def drop(self, at: int) -> None:
-        """As a partition is given up: its position is where the user is."""
+        """Revokes the partition: its position is the next offset for the user."""
         state, model = self.states[at], self.models[at]
         state.position = self.poll.drop(state)
         assert state.position == model.next
         model.position = model.next
         model.waiting.clear()
-        self.aside.discard(at)
+        self.paused.discard(at)
 
     def pause(self, at: int) -> None:
-        if at not in self.aside:
+        if at not in self.paused:
             self.buffer.pause_buffered(self.states[at])
-            self.aside.add(at)
+            self.paused.add(at)
 
     def resume(self, at: int) -> None:
         self.buffer.resume_buffered(self.states[at])
-        self.aside.discard(at)
+        self.paused.discard(at)
 
     def put_back(self) -> None:
         self.buffer.put_back_rest()
 
     def check(self) -> None:
-        held_is = (
-            None if self.held is None else InFlightRange(self.states[self.held[0]], *self.held[1:])
+        expected = (
+            None
+            if self.in_flight is None
+            else InFlightRange(self.states[self.in_flight[0]], *self.in_flight[1:])
         )
-        assert self.poll.in_flight == held_is
+        assert self.poll.in_flight == expected
         for at, (state, model) in enumerate(zip(self.states, self.models, strict=True)):
             assert self.poll.position_of(state) == model.next
-            held = self.held is not None and self.held[0] == at
-            done = self.held[1] if self.held is not None and held else model.next
+            in_flight = self.in_flight is not None and self.in_flight[0] == at
+            done = self.in_flight[1] if self.in_flight is not None and in_flight else model.next
             assert self.poll.processed_offset(state) == done
             assert self.poll.positions.get(("t", at), state.position) == model.next
-        if self.aside == set(range(PARTITIONS)):
+        if self.paused == set(range(PARTITIONS)):
             assert not self.buffer.ready
 
 
@@ -174,53 +176,54 @@ steps = st.one_of(
 @given(st.lists(steps, max_size=30))
 @example([("fetch", 0, [2]), ("record",), ("drop", 1), ("record",)])
 @settings(max_examples=500)
-def test_done_is_what_was_handed_out_but_for_what_is_in_hand(
+def test_returned_records_are_processed_unless_in_flight(
     schedule: list[tuple[str, *tuple[object, ...]]],
 ) -> None:
-    played = Played()
+    comparison = Comparison()
     for name, *arguments in schedule:
-        getattr(played, name)(*arguments)
-        played.check()
+        getattr(comparison, name)(*arguments)
+        comparison.check()
 
 
-def test_the_last_record_of_a_list_is_in_hand_until_the_next_is_asked_for() -> None:
-    played = Played()
-    played.fetch(0, [2])
-    played.record()
-    played.record()
-    state = played.states[0]
-    assert played.poll.in_flight == InFlightRange(state, 1, 2)
-    assert played.poll.processed_offset(state) == 1
-    played.poll.on_poll(0.0)
-    assert played.poll.processed_offset(state) == 3  # behind the offset that nobody sees
+def test_last_record_of_a_list_is_in_flight_until_the_next_poll() -> None:
+    comparison = Comparison()
+    comparison.fetch(0, [2])
+    comparison.record()
+    comparison.record()
+    state = comparison.states[0]
+    assert comparison.poll.in_flight == InFlightRange(state, 1, 2)
+    assert comparison.poll.processed_offset(state) == 1
+    comparison.poll.on_poll(0.0)
+    assert comparison.poll.processed_offset(state) == 3  # after the offset without a record
 
 
 @pytest.mark.parametrize(
-    ("each_s", "sizes"),
+    ("durations_s", "sizes"),
     [
         ([0.000_000_1] * 5 + [0.000_03] * 4, [4, 16, 64, 256, 512, 128, 32, 13, 13]),
         ([0.000_000_1] * 5 + [0.01] * 3, [4, 16, 64, 256, 512, 1, 1, 1]),
         ([10.0] * 2 + [0.000_08] * 3, [1, 1, 4, 5, 5]),
     ],
 )
-def test_a_slow_handler_gets_smaller_portions(each_s: list[float], sizes: list[int]) -> None:
-    """At once where it holds up the loop, by and by where the system may have been busy."""
-    portions = AdaptiveBatchSize()
+def test_slow_handler_gets_smaller_lists(durations_s: list[float], sizes: list[int]) -> None:
+    """The size shrinks at once if the handler blocks the loop, and gradually if the system may have
+    been busy."""
+    batch_size = AdaptiveBatchSize()
     found = []
-    for each in each_s:
-        portions.on_records_returned(0.0)
-        portions.on_poll(each * portions.size)
-        found.append(portions.size)
+    for each in durations_s:
+        batch_size.on_records_returned(0.0)
+        batch_size.on_poll(each * batch_size.size)
+        found.append(batch_size.size)
     assert found == sizes
 
 
-def test_progress_is_seen_by_looking() -> None:
+def test_poll_timer_restarts_when_the_record_changes() -> None:
     progress = PollTimer(10.0)
     progress.observe((1, 5), 11.0, is_polling=False)
     assert progress.since == 11.0
     progress.observe((1, 5), 14.0, is_polling=False)
-    assert progress.since == 11.0  # the same record is in hand
+    assert progress.since == 11.0  # the same record is in flight
     progress.observe((1, 4), 15.0, is_polling=False)
     assert progress.since == 15.0
     progress.observe((1, 4), 99.0, is_polling=True)
-    assert progress.since == 99.0  # who waits for records is not slow
+    assert progress.since == 99.0  # a consumer that waits for records is not late

@@ -1,4 +1,4 @@
-"""Where a reader begins, also where the metadata that it begins with is old."""
+"""Tests start positions, also with outdated metadata."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ async def write(broker: Broker, topic: str, *values: bytes) -> None:
         await producer.send_many(topic, [ProducerRecord(value, partition=0) for value in values])
 
 
-async def behind(client: Client, broker: Broker, *, before: int, after: int) -> None:
-    """A client that knows topic `t` as it was before it was made anew."""
+async def recreate_topic(client: Client, broker: Broker, *, before: int, after: int) -> None:
+    """Recreates topic `t`, of which `client` has the old metadata."""
     broker.create_topic("t", partitions=before)
     await client.topic("t")
     broker.delete_topic("t")
@@ -37,26 +37,26 @@ async def behind(client: Client, broker: Broker, *, before: int, after: int) -> 
 
 
 PARTITIONS = [("t", 0)]
-WHAT = pytest.mark.parametrize("what", ["t", PARTITIONS], ids=["topic", "by hand"])
+SUBSCRIPTIONS = pytest.mark.parametrize("topics", ["t", PARTITIONS], ids=["topic", "assigned"])
 
 
-@WHAT
+@SUBSCRIPTIONS
 @pytest.mark.parametrize("after", [1, 3])
-async def test_a_reader_that_knows_the_old_topic_ends_with_the_new_one(
-    broker: Broker, what: Any, after: int
+async def test_consumer_with_old_metadata_reads_the_recreated_topic(
+    broker: Broker, topics: Any, after: int
 ) -> None:
-    """Nothing of the old one was read, so there is nothing to be told."""
+    """The consumer raises no error, because it returned no record of the old topic."""
     async with Client(broker.bootstrap, QUICK) as client:
-        await behind(client, broker, before=2, after=after)
+        await recreate_topic(client, broker, before=2, after=after)
         await write(broker, "t", b"new", b"newer")
-        async with client.consumer(what, stop_at_end=True) as consumer:
+        async with client.consumer(topics, stop_at_end=True) as consumer:
             assert [record.value async for record in consumer] == [b"new", b"newer"]
             assert consumer.positions["t", 0] == 2
-            assert len(consumer.positions) == (after if what == "t" else 1)
+            assert len(consumer.positions) == (after if topics == "t" else 1)
 
 
-async def test_the_end_is_that_of_the_new_topic(broker: Broker) -> None:
-    """The old one's was behind it: who waited for that would never end."""
+async def test_stop_at_end_uses_the_end_of_the_recreated_topic(broker: Broker) -> None:
+    """The log of the old topic was longer, so that a consumer would wait for its end for ever."""
     broker.create_topic("t", partitions=1)
     await write(broker, "t", *[b"old"] * 5)
     async with (
@@ -67,12 +67,12 @@ async def test_the_end_is_that_of_the_new_topic(broker: Broker) -> None:
         broker.delete_topic("t")
         broker.create_topic("t", partitions=1)
         await write(broker, "t", b"new")
-        await write(broker, "other", b"behind the end")
+        await write(broker, "other", b"after the end")
         assert [record.value async for record in consumer] == [b"new"]
 
 
-async def test_a_topic_made_anew_before_the_first_record_is_asked_for(broker: Broker) -> None:
-    """Metadata shows it in the meantime: the end that was found out is the old one's."""
+async def test_topic_recreated_before_the_first_poll_is_read_to_its_end(broker: Broker) -> None:
+    """The refreshed metadata shows the new topic, but the end offset was of the old topic."""
     broker.create_topic("t", partitions=1)
     await write(broker, "t", *[b"old"] * 5)
     async with (
@@ -86,25 +86,25 @@ async def test_a_topic_made_anew_before_the_first_record_is_asked_for(broker: Br
         assert [record.value async for record in consumer] == [b"new"]
 
 
-async def test_a_start_by_hand_holds_for_the_new_topic_too(broker: Broker) -> None:
+async def test_start_offsets_apply_to_the_recreated_topic(broker: Broker) -> None:
     async with Client(broker.bootstrap, QUICK) as client:
-        await behind(client, broker, before=1, after=1)
+        await recreate_topic(client, broker, before=1, after=1)
         await write(broker, "t", b"0", b"1", b"2")
         async with client.consumer("t", start={("t", 0): 1}) as consumer:
             records = aiter(consumer)
             assert [(await anext(records)).value for _ in range(2)] == [b"1", b"2"]
 
 
-async def test_the_latest_of_the_new_topic_is_its_end(broker: Broker) -> None:
+async def test_latest_is_the_end_of_the_recreated_topic(broker: Broker) -> None:
     async with Client(broker.bootstrap, QUICK) as client:
-        await behind(client, broker, before=1, after=1)
+        await recreate_topic(client, broker, before=1, after=1)
         await write(broker, "t", b"0", b"1")
         async with client.consumer("t", start="latest") as consumer:
             await write(broker, "t", b"2")
             assert (await anext(aiter(consumer))).value == b"2"
 
 
-async def test_what_cannot_be_begun_again_is_told_each_time(broker: Broker) -> None:
+async def test_missing_start_offset_raises_on_each_poll(broker: Broker) -> None:
     broker.create_topic("t", partitions=1)
     await write(broker, "t", b"old")
     async with (
@@ -123,7 +123,7 @@ async def test_what_cannot_be_begun_again_is_told_each_time(broker: Broker) -> N
         assert [record.value async for record in consumer] == [b"at last"]
 
 
-async def test_who_reads_up_to_the_end_reads_partitions_that_the_client_has_not_heard_of() -> None:
+async def test_stop_at_end_reads_partitions_missing_from_metadata() -> None:
     async with ScriptedBroker({"t": 1}) as scripted, Client(scripted.bootstrap, QUICK) as client:
         log = ScriptedLog(scripted)
         await client.topic("t")
@@ -131,10 +131,12 @@ async def test_who_reads_up_to_the_end_reads_partitions_that_the_client_has_not_
         log.append(batch(0, [b"in the new one"]), partition=1)
         consumer = client.consumer("t", stop_at_end=True)
         assert [record.value async for record in consumer] == [b"in the new one"]
-        assert scripted.count(MetadataRequest) == 3  # the client's first, of the topic, and anew
+        assert (
+            scripted.count(MetadataRequest) == 3
+        )  # the first one of the client, one for the topic, one refresh
 
 
-async def test_metadata_that_came_since_is_new_enough() -> None:
+async def test_metadata_received_since_the_start_is_not_refreshed() -> None:
     async with ScriptedBroker({"t": 1}) as scripted, Client(scripted.bootstrap, QUICK) as client:
         ScriptedLog(scripted)
         assert [record async for record in client.consumer("t", stop_at_end=True)] == []

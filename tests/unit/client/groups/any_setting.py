@@ -1,4 +1,4 @@
-"""What tests of a member of either kind have: a scripted broker, a clock, what was asked."""
+"""`AnySetting`: the base of the settings in which tests run a group member; `PARTITIONS`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kproto.testing.clock import ManualClock
 from tests.support.group_owner import Reading
 from tests.unit.client.scripted_broker import ScriptedBroker
 
-__all__ = ["PLACES", "AnySetting"]
+__all__ = ["PARTITIONS", "AnySetting"]
 
-PLACES = {("t", 0), ("t", 1)}
+PARTITIONS = {("t", 0), ("t", 1)}
 
 
 class AnySetting(ABC):
-    """A broker, a client and a member of it."""
+    """A scripted broker, a manual clock, a client and one group member of either protocol."""
 
     broker: ScriptedBroker
     client: Client
@@ -31,17 +31,18 @@ class AnySetting(ABC):
     @property
     @abstractmethod
     def phase(self) -> Enum:
-        """Where the member is."""
+        """Returns the phase of the member."""
 
     async def joined(self) -> None:
         self.member.start()
-        await self.until(lambda: self.its.places == PLACES)
+        await self.until(lambda: self.its.places == PARTITIONS)
         await self.until(lambda: self.phase.name == "STABLE")
 
-    async def unsubscribed_as_it_loses_all(self, request: type[Request[Any]]) -> None:
-        """It unsubscribes while its user is told that all is lost: he is told anew at once.
+    async def unsubscribe_while_partitions_are_lost(self, request: type[Request[Any]]) -> None:
+        """Unsubscribes during the callback for lost partitions, and expects a second callback at
+        once.
 
-        `request` is the heartbeat, by whose answer it is lost.
+        `request` is the class of the heartbeat whose response reports the loss.
         """
         await self.joined()
         self.its.telling = asyncio.Event()
@@ -57,7 +58,7 @@ class AnySetting(ABC):
         await self.broker.until(condition)
 
     async def pass_until(self, condition: Any, ms: float = 100) -> None:
-        """Let time pass until something has happened."""
+        """Advances the clock until `condition` holds."""
         while not condition():
             await self.clock.advance(ms)
             await asyncio.sleep(0.001)
@@ -65,5 +66,5 @@ class AnySetting(ABC):
     def is_in(self, phase: Enum) -> bool:
         return self.phase is phase
 
-    def asked(self, request: type[Request[Any]]) -> list[Any]:
+    def requests(self, request: type[Request[Any]]) -> list[Any]:
         return [each.message for each in self.broker.asked if isinstance(each.message, request)]

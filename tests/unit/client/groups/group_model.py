@@ -328,22 +328,22 @@ class Simulated:
         match step:
             case Revoke(partitions=places, lost=lost, until=until):
 
-                def give_up() -> None:
+                def revoke() -> None:
                     self.drop(places)
                     its.on_revoked(model.now)
 
                 if lost or not places:
-                    self.done(turn, give_up)
+                    self.done(turn, revoke)
                 else:
-                    later(self.in_hands(until), give_up)
+                    later(self.in_hands(until), revoke)
             case ApplyAssignment(revoked=revoked, added=added, until=until):
 
-                def take_on() -> None:
+                def apply() -> None:
                     self.drop(revoked)
                     self.take(added)
                     its.on_assignment_applied(step, model.now)
 
-                later(self.in_hands(until) if revoked else 0.0, take_on)
+                later(self.in_hands(until) if revoked else 0.0, apply)
             case Join(subscription=subscription):
                 request = its.join_request(sorted(subscription.topics), self.owned)
                 self.ask(

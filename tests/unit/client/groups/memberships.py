@@ -1,11 +1,11 @@
-"""`Walk`: a membership that a test leads through its phases, by hand and by a time of its own."""
+"""`Walk`: a `ClassicMembership` that a test steps through its phases by its own clock."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kproto.client.groups.assignors.subscriptions import Subscription as Told
+from kproto.client.groups.assignors.subscriptions import Subscription as MemberSubscription
 from kproto.client.groups.classic.membership import ClassicMembership
 from kproto.client.groups.classic.phases import Phase
 from kproto.client.groups.effects import ApplyAssignment, Join, Lead, Leave, Revoke, Step, Sync
@@ -32,12 +32,12 @@ T0, T1 = ("t", 0), ("t", 1)
 
 
 def error(name: str) -> BrokerResponseError:
-    """What a broker answers."""
+    """Returns the error of that name, as a broker reports it."""
     return error_of_code(code_of(name), "a test")
 
 
 class Walk:
-    """A member of group g that wants topic t; sessions of 10 s, heartbeats each second."""
+    """A member of group g that subscribes to topic t; sessions of 10 s, a heartbeat each second."""
 
     def __init__(self, topic: str = "t", **settings: Any) -> None:
         its: dict[str, Any] = {
@@ -50,7 +50,7 @@ class Walk:
         self.its = ClassicMembership(self.settings, ClientSettings(rack="r1"))
         self.now = self.sent_at = 100.0
         self.owned: set[TopicPartition] = set()
-        self.asked: JoinGroupRequest | None = None
+        self.join_sent: JoinGroupRequest | None = None
         self.its.subscribe(Subscription.to(topic), self.now)
 
     @property
@@ -60,8 +60,8 @@ class Walk:
     def step(self) -> Step | None:
         return self.its.step(self.now, self.owned)
 
-    def give_up(self) -> Revoke:
-        """Carry out that step."""
+    def revoke(self) -> Revoke:
+        """Carries out the next step, which is a `Revoke`."""
         step = self.step()
         assert isinstance(step, Revoke)
         self.owned -= step.partitions
@@ -69,12 +69,12 @@ class Walk:
         return step
 
     def join(self) -> JoinGroupRequest:
-        """Send JoinGroup."""
+        """Sends JoinGroup."""
         step = self.step()
         assert isinstance(step, Join)
         self.sent_at = self.now
-        self.asked = self.its.join_request(step.subscription.topics, self.owned)
-        return self.asked
+        self.join_sent = self.its.join_request(step.subscription.topics, self.owned)
+        return self.join_sent
 
     def join_refused(self, name: str, member_id: str = "") -> Meaning | None:
         answer = JoinGroupResponse(error_code=code_of(name), member_id=member_id)
@@ -88,9 +88,11 @@ class Walk:
         skip: bool = False,
         protocol: str = "range",
     ) -> None:
-        """JoinGroup is answered."""
+        """Answers JoinGroup."""
         members = [
-            JoinGroupResponseMember(member_id=each, metadata=subscription_bytes(Told(("t",))))
+            JoinGroupResponseMember(
+                member_id=each, metadata=subscription_bytes(MemberSubscription(("t",)))
+            )
             for each in (MEMBER, OTHER)
         ]
         answer = JoinGroupResponse(
@@ -108,7 +110,7 @@ class Walk:
         step = self.step()
         assert isinstance(step, Lead)
         self.its.on_assignment_computed(
-            {member_id: list(places) for member_id, places in assignment.items()}
+            {member_id: list(tps) for member_id, tps in assignment.items()}
         )
 
     def sync_refused(self, name: str) -> Meaning | None:
@@ -117,14 +119,14 @@ class Walk:
             SyncGroupResponse(error_code=code_of(name)), self.now, self.now
         )
 
-    def synced(self, *places: TopicPartition, protocol: str | None = "range") -> None:
+    def synced(self, *tps: TopicPartition, protocol: str | None = "range") -> None:
         assert isinstance(self.step(), Sync)
         answer = SyncGroupResponse(
-            protocol_type="consumer", protocol_name=protocol, assignment=assignment_bytes(places)
+            protocol_type="consumer", protocol_name=protocol, assignment=assignment_bytes(tps)
         )
         assert self.its.on_sync_response(answer, self.now, self.now) is None
 
-    def take_on(self) -> ApplyAssignment:
+    def apply(self) -> ApplyAssignment:
         step = self.step()
         assert isinstance(step, ApplyAssignment)
         self.owned -= step.revoked
@@ -140,14 +142,14 @@ class Walk:
         return step
 
     def heartbeat(self) -> HeartbeatRequest:
-        """The next one, at its time."""
+        """Sends the next heartbeat when it is due."""
         self.now = max(self.now, self.its.next_at(self.now))
         request = self.its.heartbeat(self.now)
         assert request is not None
         return request
 
     def on_heartbeat_response(self, name: str | None = None, took: float = 0.1) -> Meaning | None:
-        """A heartbeat is sent and answered."""
+        """Sends a heartbeat and answers it."""
         request, sent_at = self.heartbeat(), self.now
         self.now += took
         answer = None if name is None else error(name)
@@ -155,29 +157,30 @@ class Walk:
 
     # To a phase
 
-    def to(self, phase: Phase, *places: TopicPartition) -> Walk:
-        """Go there the shortest way; behind joining in generation 1 with these partitions."""
+    def to(self, phase: Phase, *tps: TopicPartition) -> Walk:
+        """Enters `phase` by the shortest path; after JOINING with generation 1 and these
+        partitions."""
         match phase:
             case Phase.JOINING:
-                self.give_up()
+                self.revoke()
                 self.join()
             case Phase.LEADING:
                 self.to(Phase.JOINING).joined(leads=True, protocol=self.protocol)
             case Phase.SYNCING:
                 self.to(Phase.JOINING).joined(protocol=self.protocol)
             case Phase.ASSIGNING:
-                self.to(Phase.SYNCING).synced(*places, protocol=self.protocol)
+                self.to(Phase.SYNCING).synced(*tps, protocol=self.protocol)
             case Phase.STABLE:
-                self.to(Phase.ASSIGNING, *places).take_on()
+                self.to(Phase.ASSIGNING, *tps).apply()
             case Phase.PREPARE_LEAVING:
-                self.to(Phase.STABLE, *places).its.subscribe(None, self.now)
+                self.to(Phase.STABLE, *tps).its.subscribe(None, self.now)
             case Phase.LEAVING:
-                self.to(Phase.PREPARE_LEAVING, *places).give_up()
+                self.to(Phase.PREPARE_LEAVING, *tps).revoke()
             case Phase.UNSUBSCRIBED:
-                assert self.to(Phase.STABLE, *places).its.on_poll_timeout(self.now)
+                assert self.to(Phase.STABLE, *tps).its.on_poll_timeout(self.now)
                 self.out()
             case Phase.FATAL:
-                self.to(Phase.STABLE, *places).begin_leave(ends=True)
+                self.to(Phase.STABLE, *tps).begin_leave(ends=True)
                 self.out()
         assert self.phase is phase
         return self
@@ -190,5 +193,5 @@ class Walk:
         self.its.begin_leave("a test", self.now, leaves=leaves, ends=ends)
 
     def out(self) -> None:
-        self.give_up()
+        self.revoke()
         self.leave()

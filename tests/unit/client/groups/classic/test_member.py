@@ -1,4 +1,4 @@
-"""The shell of a member: its requests over sockets, its heartbeats by a clock that a test turns."""
+"""Tests `ClassicMember`: requests over sockets, heartbeats by a manual clock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from kproto.messages import (
 from kproto.messages.base import Request
 from kproto.testing.clock import ManualClock
 from tests.support.group_owner import Reading, made
-from tests.unit.client.groups.any_setting import PLACES, AnySetting
+from tests.unit.client.groups.any_setting import PARTITIONS, AnySetting
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_cluster import scripted_cluster
 
@@ -35,7 +35,7 @@ from ..scripted_group import ScriptedGroup
 
 
 class Setting(AnySetting):
-    """A broker, its group, a client and a member of it."""
+    """A scripted broker with its group, a client and one classic member."""
 
     member: ClassicMember
 
@@ -63,7 +63,7 @@ async def a_member(client: dict[str, Any] | None = None, **settings: Any) -> Asy
             await setting.member.close()
 
 
-async def test_a_member_joins_beats_and_leaves() -> None:
+async def test_member_joins_sends_heartbeats_and_leaves() -> None:
     async with a_member() as its:
         before = its.member.identity
         assert before is None
@@ -71,14 +71,14 @@ async def test_a_member_joins_beats_and_leaves() -> None:
         identity = its.member.identity
         assert identity is not None
         assert (identity.member_id, identity.generation) == ("member-1", 1)
-        assert its.its.calls == [("assign", tuple(sorted(PLACES)))]
-        assert its.asked(HeartbeatRequest) == []
+        assert its.its.calls == [("assign", tuple(sorted(PARTITIONS)))]
+        assert its.requests(HeartbeatRequest) == []
         for count in range(1, 6):
             await its.clock.advance(3_000)
-            await its.until(lambda count=count: len(its.asked(HeartbeatRequest)) == count)
-        assert {each.generation_id for each in its.asked(HeartbeatRequest)} == {1}
+            await its.until(lambda count=count: len(its.requests(HeartbeatRequest)) == count)
+        assert {each.generation_id for each in its.requests(HeartbeatRequest)} == {1}
         await its.member.leave(True, "a test")
-        (left,) = its.asked(LeaveGroupRequest)
+        (left,) = its.requests(LeaveGroupRequest)
         assert left.members[0].member_id == "member-1"
         assert left.members[0].reason == "a test"
         assert its.its.names == ["assign", "revoke"]
@@ -92,24 +92,25 @@ async def test_a_member_joins_beats_and_leaves() -> None:
         }
 
 
-async def test_who_unsubscribes_as_all_is_lost_hears_of_the_loss_at_once() -> None:
+async def test_unsubscribe_during_partitions_lost_repeats_the_loss_at_once() -> None:
     async with a_member() as its:
-        await its.unsubscribed_as_it_loses_all(HeartbeatRequest)
+        await its.unsubscribe_while_partitions_are_lost(HeartbeatRequest)
 
 
-async def test_nothing_is_asked_twice_for_a_first_join() -> None:
+async def test_first_join_sends_no_request_twice() -> None:
     async with a_member() as its:
         await its.joined()
         for request, count in ((JoinGroupRequest, 2), (SyncGroupRequest, 1)):
-            assert len(its.asked(request)) == count
-        assert len(its.asked(FindCoordinatorRequest)) == 1
-        first, second = its.asked(JoinGroupRequest)
+            assert len(its.requests(request)) == count
+        assert len(its.requests(FindCoordinatorRequest)) == 1
+        first, second = its.requests(JoinGroupRequest)
         assert (first.member_id, second.member_id) == ("", "member-1")
 
 
 @pytest.mark.parametrize("highest", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
-async def test_each_version_of_a_broker(highest: int) -> None:
-    """From 0.9 on: what the version cannot say falls away, but for an instance id."""
+async def test_member_joins_at_each_version(highest: int) -> None:
+    """The versions begin with Kafka 0.9; the client omits each field that a version lacks, except
+    an instance id."""
     async with a_member() as its:
         limits: dict[type[Request[Any]], int] = {
             JoinGroupRequest: highest,
@@ -129,13 +130,13 @@ async def test_each_version_of_a_broker(highest: int) -> None:
             its.member, its.its = made(client, its.member.settings, "t")
             await its.joined()
             await its.clock.advance(3_000)
-            await its.until(lambda: its.asked(HeartbeatRequest))
+            await its.until(lambda: its.requests(HeartbeatRequest))
             await its.member.leave(True, "a test")
             assert its.group.member_id is None
             await its.member.close()
 
 
-async def test_a_broker_that_knows_no_static_members() -> None:
+async def test_instance_id_is_refused_by_a_broker_without_static_members() -> None:
     async with a_member(instance_id="i") as its:
         answer = api_versions()
         for row in answer.api_keys:
@@ -148,12 +149,12 @@ async def test_a_broker_that_knows_no_static_members() -> None:
         assert "group_instance_id" in str(its.its.error)
 
 
-async def test_a_lost_answer_to_join_leaves_no_ghost() -> None:
+async def test_lost_joingroup_response_leaves_no_abandoned_member() -> None:
     async with a_member() as its:
         its.group.errors[JoinGroupRequest] = ["NONE", HANG_UP]
         its.member.start()
-        await its.pass_until(lambda: its.its.places == PLACES, 5)
-        asked = [each.member_id for each in its.asked(JoinGroupRequest)]
+        await its.pass_until(lambda: its.its.places == PARTITIONS, 5)
+        asked = [each.member_id for each in its.requests(JoinGroupRequest)]
         assert asked == ["", "member-1", "member-1"]
         assert its.group.ids == 1
 
@@ -175,69 +176,75 @@ async def test_a_lost_answer_to_join_leaves_no_ghost() -> None:
     + [(SyncGroupRequest, "ILLEGAL_GENERATION"), (FindCoordinatorRequest, HANG_UP)]
     + [(FindCoordinatorRequest, "COORDINATOR_NOT_AVAILABLE")],
 )
-async def test_what_time_mends(request_class: type[Request[Any]], name: str) -> None:
+async def test_retriable_error_is_retried_until_the_member_joins(
+    request_class: type[Request[Any]], name: str
+) -> None:
     async with a_member() as its:
         its.group.errors[request_class] = [name, name]
         its.member.start()
-        await its.pass_until(lambda: its.its.places == PLACES, 5)
+        await its.pass_until(lambda: its.its.places == PARTITIONS, 5)
         assert its.its.error is None
         if name in ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"):
-            assert len(its.asked(FindCoordinatorRequest)) >= 2
+            assert len(its.requests(FindCoordinatorRequest)) >= 2
 
 
 @pytest.mark.parametrize("name", ["GROUP_AUTHORIZATION_FAILED", "INVALID_GROUP_ID"])
 @pytest.mark.parametrize(
     "request_class", [FindCoordinatorRequest, JoinGroupRequest, SyncGroupRequest]
 )
-async def test_what_nothing_mends(request_class: type[Request[Any]], name: str) -> None:
+async def test_fatal_error_ends_the_member(request_class: type[Request[Any]], name: str) -> None:
     async with a_member() as its:
         its.group.errors[request_class] = [name] * 9
         its.member.start()
         await its.until(lambda: its.its.error is not None)
         assert name in str(its.its.error)
         assert its.its.places == set()
-        await its.member.leave(True)  # there is nothing left to leave
+        await its.member.leave(True)  # the member has already ended
 
 
-# A broker that holds requests
+# Requests that the broker delays
 
 
-async def test_heartbeats_go_on_while_a_join_is_held() -> None:
-    """A cooperative member reads on: its session lasts, however long the others take."""
+async def test_heartbeats_continue_while_joingroup_is_delayed() -> None:
+    """A cooperative member keeps consuming: its session lasts, however long other members take to
+    join."""
     async with a_member(assignors=("cooperative-sticky",)) as its:
         await its.joined()
         held = its.group.hold(JoinGroupRequest)
         its.group.rebalances = True
-        await its.pass_until(lambda: len(its.asked(JoinGroupRequest)) == 3, 1_000)
-        before = len(its.asked(HeartbeatRequest))
+        await its.pass_until(lambda: len(its.requests(JoinGroupRequest)) == 3, 1_000)
+        before = len(its.requests(HeartbeatRequest))
         for count in range(1, 41):  # two minutes
             await its.clock.advance(3_000)
-            await its.until(lambda count=count: len(its.asked(HeartbeatRequest)) == before + count)
+            await its.until(
+                lambda count=count: len(its.requests(HeartbeatRequest)) == before + count
+            )
         assert its.is_in(Phase.JOINING)
         assert its.member.identity is not None
         held.set()
         await its.until(lambda: its.phase is Phase.STABLE)
-        assert its.its.places == PLACES
+        assert its.its.places == PARTITIONS
         assert "lose" not in its.its.names
 
 
-async def test_a_heartbeat_that_waited_for_the_coordinator_is_not_sent_behind_a_join() -> None:
+async def test_heartbeat_that_waited_for_the_coordinator_does_not_queue_after_joingroup() -> None:
     async with a_member(assignors=("cooperative-sticky",)) as its:
         await its.joined()
-        joins = len(its.asked(JoinGroupRequest))
+        joins = len(its.requests(JoinGroupRequest))
         found = its.group.hold(FindCoordinatorRequest)
         its.group.hold(JoinGroupRequest)
         its.client._view.forget_group_coordinator("g")
         its.member.request_rejoin("a test")
-        await its.until(lambda: len(its.asked(FindCoordinatorRequest)) == 2)
+        await its.until(lambda: len(its.requests(FindCoordinatorRequest)) == 2)
         await its.clock.advance(3_001)
         found.set()
-        await its.until(lambda: len(its.asked(JoinGroupRequest)) > joins)
-        await its.until(lambda: its.asked(HeartbeatRequest))  # no time passes
+        await its.until(lambda: len(its.requests(JoinGroupRequest)) > joins)
+        await its.until(lambda: its.requests(HeartbeatRequest))  # no time passes
 
 
-async def test_a_coordinator_that_holds_a_join_and_is_gone() -> None:
-    """Its heartbeats find the next one; the answer of the first is waited for no more."""
+async def test_joingroup_moves_to_the_next_coordinator() -> None:
+    """Heartbeats find the next coordinator, and the member stops waiting for the first one's
+    JoinGroup response."""
     clock = ManualClock()
     async with scripted_cluster(2) as cluster:
         cluster.topic("t", [0, 1])
@@ -248,7 +255,7 @@ async def test_a_coordinator_that_holds_a_join_and_is_gone() -> None:
             for group in (old, new):
                 group.node, group.port = 0, old.broker.port
             member.start()
-            await its.until_true(lambda: its.places == PLACES)
+            await its.until_true(lambda: its.places == PARTITIONS)
             old.hold(JoinGroupRequest)
             old.rebalances = True
             while old.broker.count(JoinGroupRequest) < 3:
@@ -263,7 +270,7 @@ async def test_a_coordinator_that_holds_a_join_and_is_gone() -> None:
                 await clock.advance(100)
                 await asyncio.sleep(0.001)
             await its.until_true(lambda: member._membership.phase is Phase.STABLE)
-            assert its.places == PLACES
+            assert its.places == PARTITIONS
             assert "lose" not in its.names
             assert clock.monotonic() - moved_at < 10.0
             await member.leave(True)
@@ -271,25 +278,25 @@ async def test_a_coordinator_that_holds_a_join_and_is_gone() -> None:
             await member.close()
 
 
-async def test_a_join_whose_answer_nobody_will_give() -> None:
-    """The broker has forgotten the member, and never says so by itself."""
+async def test_joingroup_without_a_response_is_sent_again() -> None:
+    """The broker has removed the member and does not report it."""
     async with a_member() as its:
         held = its.group.hold(JoinGroupRequest)
         its.member.start()
-        await its.until(lambda: len(its.asked(JoinGroupRequest)) == 1)
+        await its.until(lambda: len(its.requests(JoinGroupRequest)) == 1)
         its.group.held[JoinGroupRequest] = asyncio.Event()
         held.set()
-        await its.until(lambda: len(its.asked(JoinGroupRequest)) == 2)
+        await its.until(lambda: len(its.requests(JoinGroupRequest)) == 2)
         its.group.member_id = None
         del its.group.held[JoinGroupRequest]
-        await its.pass_until(lambda: its.its.places == PLACES, 500)
+        await its.pass_until(lambda: its.its.places == PARTITIONS, 500)
         assert its.clock.monotonic() < 5.0
-        assert [each.member_id for each in its.asked(JoinGroupRequest)] == [
+        assert [each.member_id for each in its.requests(JoinGroupRequest)] == [
             *("", "member-1", "member-1", "", "member-2")
         ]
 
 
-async def test_a_silent_coordinator_costs_the_partitions_after_the_session() -> None:
+async def test_partitions_are_lost_when_the_session_expires_without_responses() -> None:
     async with a_member(session_timeout_ms=10_000, heartbeat_interval_ms=1_000) as its:
         await its.joined()
         its.group.hold(HeartbeatRequest)
@@ -299,12 +306,12 @@ async def test_a_silent_coordinator_costs_the_partitions_after_the_session() -> 
         lost_at = its.clock.monotonic()
         assert until - 0.01 <= lost_at <= until + 0.1
         assert until == pytest.approx(since + 10.0 - TICK_S)
-        # Each heartbeat has a third of the session.
-        assert len(its.asked(HeartbeatRequest)) >= 2
+        # Each heartbeat times out after a third of the session.
+        assert len(its.requests(HeartbeatRequest)) >= 2
         assert its.client.metrics()["groups"]["g"]["lost_partitions"] == 2
 
 
-async def test_a_member_that_was_forgotten_joins_anew() -> None:
+async def test_unknown_member_rejoins_with_a_new_id() -> None:
     async with a_member() as its:
         await its.joined()
         its.group.member_id = None
@@ -312,7 +319,7 @@ async def test_a_member_that_was_forgotten_joins_anew() -> None:
         assert its.group.ids == 2
 
 
-async def test_a_rebalance_is_heard_of_and_waits_for_what_is_in_hands() -> None:
+async def test_rebalance_waits_for_records_in_process() -> None:
     async with a_member(session_timeout_ms=10_000, heartbeat_interval_ms=1_000) as its:
         await its.joined()
         its.its.held = asyncio.Event()
@@ -320,16 +327,16 @@ async def test_a_rebalance_is_heard_of_and_waits_for_what_is_in_hands() -> None:
         await its.pass_until(lambda: "waits" in its.its.names, 500)
         assert its.its.until == pytest.approx(its.clock.monotonic() + 299.0, abs=1.5)
         for _ in range(30):
-            before = len(its.asked(HeartbeatRequest))
+            before = len(its.requests(HeartbeatRequest))
             await its.pass_until(
-                lambda before=before: len(its.asked(HeartbeatRequest)) > before, 200
+                lambda before=before: len(its.requests(HeartbeatRequest)) > before, 200
             )
-        assert len(its.asked(JoinGroupRequest)) == 2
+        assert len(its.requests(JoinGroupRequest)) == 2
         its.its.held.set()
         await its.until(lambda: its.its.names == ["assign", "waits", "revoke", "assign"])
 
 
-async def test_what_is_lost_while_it_is_revoked() -> None:
+async def test_partitions_are_lost_during_their_revocation() -> None:
     async with a_member() as its:
         await its.joined()
         its.its.held = asyncio.Event()
@@ -337,11 +344,11 @@ async def test_what_is_lost_while_it_is_revoked() -> None:
         await its.pass_until(lambda: "waits" in its.its.names, 500)
         its.group.member_id = None
         await its.pass_until(lambda: "lose" in its.its.names, 500)
-        await its.until(lambda: its.its.places == PLACES)
+        await its.until(lambda: its.its.places == PARTITIONS)
         assert its.its.names == ["assign", "waits", "lose", "assign"]
 
 
-async def test_a_callback_that_is_given_up_may_clean_up_behind_itself() -> None:
+async def test_cancelled_revoke_callback_finishes_its_cleanup_before_the_loss() -> None:
     async with a_member() as its:
         await its.joined()
         held, cleans_up, cleaned = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -354,45 +361,45 @@ async def test_a_callback_that_is_given_up_may_clean_up_behind_itself() -> None:
                 await cleaned.wait()
                 its.its.calls.append(("cleaned up", ()))
 
-        its.its.revoke = revoke  # type: ignore[method-assign]  # as a user's callback is
+        its.its.revoke = revoke  # type: ignore[method-assign]  # like a user's rebalance listener
         its.member.request_rejoin("a test")
         its.group.errors[HeartbeatRequest] = ["UNKNOWN_MEMBER_ID"]
         await its.pass_until(cleans_up.is_set, 500)
         for _ in range(3):
-            its.member.on_topics_changed()  # the member looks what is to be done
+            its.member.on_topics_changed()  # the member looks for its next step
             await asyncio.sleep(0.002)
         cleaned.set()
         await its.until(lambda: its.its.names == ["assign", "cleaned up", "lose", "assign"])
 
 
-async def test_a_slow_user_is_out_until_he_asks(caplog: pytest.LogCaptureFixture) -> None:
+async def test_late_member_stays_out_until_the_next_poll(caplog: pytest.LogCaptureFixture) -> None:
     async with a_member() as its:
         await its.joined()
         its.its.is_late = True
         await its.pass_until(lambda: its.phase is Phase.UNSUBSCRIBED, 500)
-        (left,) = its.asked(LeaveGroupRequest)
+        (left,) = its.requests(LeaveGroupRequest)
         assert "longer than 300000 ms" in left.members[0].reason
         assert "max_poll_interval_ms" in caplog.text
         assert its.its.names == ["assign", "lose"]
-        joins = len(its.asked(JoinGroupRequest))
+        joins = len(its.requests(JoinGroupRequest))
         await its.clock.advance(600_000)
-        assert len(its.asked(JoinGroupRequest)) == joins
+        assert len(its.requests(JoinGroupRequest)) == joins
         its.its.is_late = False
         its.member.on_poll()
-        await its.until(lambda: its.its.places == PLACES)
+        await its.until(lambda: its.its.places == PARTITIONS)
         assert its.client.metrics()["groups"]["g"]["late"] == 1
 
 
-async def test_who_asks_while_a_late_member_still_leaves_is_heard() -> None:
+async def test_poll_while_a_late_member_leaves_makes_it_rejoin() -> None:
     async with a_member() as its:
         await its.joined()
         leaving = its.group.hold(LeaveGroupRequest)
         its.its.is_late = True
-        await its.pass_until(lambda: its.asked(LeaveGroupRequest), 500)
+        await its.pass_until(lambda: its.requests(LeaveGroupRequest), 500)
         its.its.is_late = False
         its.member.on_poll()
         leaving.set()
-        await its.until(lambda: its.its.places == PLACES)
+        await its.until(lambda: its.its.places == PARTITIONS)
 
 
 # Leaving
@@ -401,73 +408,74 @@ async def test_who_asks_while_a_late_member_still_leaves_is_heard() -> None:
 @pytest.mark.parametrize(
     "silent", [FindCoordinatorRequest, JoinGroupRequest, SyncGroupRequest, LeaveGroupRequest]
 )
-async def test_leaving_has_an_end(silent: type[Request[Any]]) -> None:
+async def test_leave_ends_without_a_response(silent: type[Request[Any]]) -> None:
     async with a_member() as its:
         its.group.hold(silent)
         its.member.start()
         reached = silent if silent is not LeaveGroupRequest else SyncGroupRequest
-        await its.until(lambda: its.asked(reached))
+        await its.until(lambda: its.requests(reached))
         if silent is LeaveGroupRequest:
             await its.until(lambda: its.phase is Phase.STABLE)
         since = its.clock.monotonic()
         leaving = asyncio.create_task(its.member.leave(True))
         await its.pass_until(leaving.done, 50)
-        # A first JoinGroup is waited for, and then it has that long to leave.
+        # The member waits for its first JoinGroup response, and then has the same time to leave.
         assert its.clock.monotonic() - since <= 10.5
         assert its.its.error is None
 
 
-async def test_leaving_does_not_wait_for_what_the_broker_holds() -> None:
-    """The connection with the JoinGroup is given up, as the broker works on it alone."""
+async def test_leave_does_not_wait_for_a_delayed_joingroup() -> None:
+    """The client closes the connection of the JoinGroup, because the broker processes nothing else
+    on it."""
     async with a_member() as its:
         await its.joined()
         its.group.hold(JoinGroupRequest)
         its.member.request_rejoin("a test")
-        await its.until(lambda: len(its.asked(JoinGroupRequest)) == 3)
+        await its.until(lambda: len(its.requests(JoinGroupRequest)) == 3)
         await its.member.leave(True)  # no time passes
         assert its.group.member_id is None
 
 
-async def test_leaving_is_tried_again_at_the_next_coordinator() -> None:
+async def test_leavegroup_is_retried_at_the_next_coordinator() -> None:
     async with a_member() as its:
         await its.joined()
         its.group.errors[LeaveGroupRequest] = ["NOT_COORDINATOR", HANG_UP]
         leaving = asyncio.create_task(its.member.leave(True))
         await its.pass_until(leaving.done, 5)
         assert its.group.member_id is None
-        assert len(its.asked(LeaveGroupRequest)) == 3
+        assert len(its.requests(LeaveGroupRequest)) == 3
 
 
-async def test_who_may_not_leave_says_so(caplog: pytest.LogCaptureFixture) -> None:
+async def test_refused_leavegroup_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async with a_member() as its:
         await its.joined()
         its.group.errors[LeaveGroupRequest] = ["GROUP_AUTHORIZATION_FAILED"]
         with caplog.at_level(logging.INFO):
             await its.member.leave(True)
-        assert len(its.asked(LeaveGroupRequest)) == 1
+        assert len(its.requests(LeaveGroupRequest)) == 1
         assert "failed to send that it leaves: GROUP_AUTHORIZATION_FAILED" in caplog.text
         assert "has left" not in caplog.text
 
 
-async def test_who_does_not_leave_tells_nobody() -> None:
+async def test_ended_member_sends_no_leavegroup_if_leaves_is_false() -> None:
     async with a_member() as its:
         await its.joined()
         await its.member.leave(False)
-        assert its.asked(LeaveGroupRequest) == []
+        assert its.requests(LeaveGroupRequest) == []
         assert its.its.names == ["assign", "revoke"]
-        await its.member.leave(True)  # it is over
+        await its.member.leave(True)  # the member has already ended
 
 
-async def test_closing_says_nothing_to_anybody() -> None:
+async def test_close_sends_no_leavegroup_and_revokes_nothing() -> None:
     async with a_member() as its:
         await its.joined()
         await its.member.close()
         assert its.its.names == ["assign"]
-        assert its.asked(LeaveGroupRequest) == []
+        assert its.requests(LeaveGroupRequest) == []
         await its.member.close()
 
 
-async def test_a_member_starts_once() -> None:
+async def test_second_start_is_refused() -> None:
     async with a_member() as its:
         await its.joined()
         with pytest.raises(ConfigurationError, match="started already"):
@@ -478,7 +486,7 @@ async def test_a_member_starts_once() -> None:
 
 
 class Faulty(Reading):
-    """Raises in the calls of these names."""
+    """Raises an error in the callbacks with these names."""
 
     def __init__(self, error: BaseException, *names: str) -> None:
         super().__init__()
@@ -514,7 +522,7 @@ async def test_a_callback_that_raises_ends_the_member(
 
 @pytest.mark.parametrize("name", ["assign", "revoke"])
 async def test_a_callback_that_cancels_its_own_task_ends_the_member(name: str) -> None:
-    """Without a word nobody would ever know why no records come."""
+    """Without the error, the user would never learn why no records arrive."""
 
     def cancel() -> None:
         task = asyncio.current_task()
@@ -535,8 +543,8 @@ async def test_a_callback_that_cancels_its_own_task_ends_the_member(name: str) -
         assert its.group.member_id is None  # it has left
 
 
-async def test_closing_within_a_callback_is_refused() -> None:
-    """It would wait for itself."""
+async def test_leave_within_a_callback_is_refused() -> None:
+    """The call would wait for itself."""
     async with a_member() as its:
 
         class Closing(Reading):
@@ -551,7 +559,7 @@ async def test_closing_within_a_callback_is_refused() -> None:
         assert "own callbacks" in str(reading.error)
 
 
-async def test_closing_at_once_within_a_callback_ends_with_it() -> None:
+async def test_close_within_a_callback_ends_the_callback() -> None:
     async with a_member() as its:
 
         class Closing(Reading):
@@ -569,10 +577,10 @@ async def test_closing_at_once_within_a_callback_ends_with_it() -> None:
         assert reading.names == ["closed"]
 
 
-# What is told
+# Logs and settings
 
 
-async def test_lines_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_membership_changes_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "kproto.client")
     async with a_member() as its:
         await its.joined()
@@ -592,8 +600,8 @@ async def test_lines_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-async def test_the_settings_of_a_client_hold_for_its_members() -> None:
-    """The rack, by which assignors go (KIP-881)."""
+async def test_rack_of_the_client_is_sent_by_its_members() -> None:
+    """Assignors place partitions by rack (KIP-881)."""
     async with (
         ScriptedBroker({"t": 2}) as broker,
         Client(broker.bootstrap, ClientSettings(rack="r7")) as client,
@@ -601,7 +609,7 @@ async def test_the_settings_of_a_client_hold_for_its_members() -> None:
         group = ScriptedGroup(broker)
         member, its = made(client, GroupSettings("g"), "t")
         member.start()
-        await its.until_true(lambda: its.places == PLACES)
+        await its.until_true(lambda: its.places == PARTITIONS)
         joins = [each.message for each in broker.asked]
         (_, join) = [each for each in joins if isinstance(each, JoinGroupRequest)]
         assert [each.name for each in join.protocols] == ["range", "cooperative-sticky"]

@@ -1,4 +1,4 @@
-"""A member of a classic group as a state machine: each phase and what may happen in it, no loop."""
+"""Tests `ClassicMembership` as a state machine: each call in each phase, without an event loop."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from . import test_membership_sessions as sessions
     FATAL,
 ) = Phase
 
-#: What happens, by a word.
-HAPPENINGS: dict[str, Callable[[Walk], object]] = {
+#: Calls and time-outs by name.
+CALLS: dict[str, Callable[[Walk], object]] = {
     "request_rejoin": lambda walk: walk.its.request_rejoin("a test", walk.now),
     "other topic": lambda walk: walk.its.subscribe(Subscription.to("u"), walk.now),
     "unsubscribe": lambda walk: walk.its.subscribe(None, walk.now),
-    "asked": lambda walk: walk.its.on_poll(walk.now),
+    "polled": lambda walk: walk.its.on_poll(walk.now),
     "late": lambda walk: walk.its.on_poll_timeout(walk.now),
     "closed": lambda walk: walk.begin_leave(ends=True),
     "silence": lambda walk: walk.its.tick(walk.now + 10.0),
@@ -43,9 +43,9 @@ HAPPENINGS: dict[str, Callable[[Walk], object]] = {
     "failed": lambda walk: walk.its.fail(error("INVALID_GROUP_ID"), walk.now, leaves=True),
 }
 
-#: Phase -> happening -> next phase; what is not there changes nothing.
-GRID: dict[Phase, dict[str, Phase]] = {
-    UNSUBSCRIBED: {"other topic": REVOKING, "asked": REVOKING, "closed": FATAL, "failed": FATAL},
+#: Phase -> call -> next phase; a call that is missing changes nothing.
+NEXT_PHASES: dict[Phase, dict[str, Phase]] = {
+    UNSUBSCRIBED: {"other topic": REVOKING, "polled": REVOKING, "closed": FATAL, "failed": FATAL},
     REVOKING: {
         "unsubscribe": PREPARE_LEAVING,
         "late": PREPARE_LEAVING,
@@ -68,19 +68,19 @@ GRID: dict[Phase, dict[str, Phase]] = {
 
 
 @pytest.mark.parametrize("phase", Phase)
-@pytest.mark.parametrize("happening", HAPPENINGS)
-def test_what_happens_in_a_phase(phase: Phase, happening: str) -> None:
+@pytest.mark.parametrize("call", CALLS)
+def test_call_leads_to_its_next_phase(phase: Phase, call: str) -> None:
     walk = Walk().to(phase, T0)
     turn = walk.its.turn
-    HAPPENINGS[happening](walk)
-    expected = GRID[phase].get(happening)
+    CALLS[call](walk)
+    expected = NEXT_PHASES[phase].get(call)
     assert walk.phase is (expected or phase)
-    # A step that was under way in another turn is pointless.
+    # A step that began before `turn` changed is obsolete.
     assert (walk.its.turn != turn) == (expected is not None)
 
 
-#: What a heartbeat is answered, and where the member is then.
-BEATS: dict[str, dict[Phase, Phase]] = {
+#: Heartbeat error -> phase -> next phase.
+HEARTBEAT_ERRORS: dict[str, dict[Phase, Phase]] = {
     "REBALANCE_IN_PROGRESS": {STABLE: REVOKING},
     "ILLEGAL_GENERATION": {
         LEADING: REVOKING,
@@ -109,18 +109,18 @@ BEATS: dict[str, dict[Phase, Phase]] = {
 
 
 @pytest.mark.parametrize("phase", [LEADING, SYNCING, ASSIGNING, STABLE, PREPARE_LEAVING])
-@pytest.mark.parametrize("name", BEATS)
-def test_what_a_heartbeat_tells(phase: Phase, name: str) -> None:
+@pytest.mark.parametrize("name", HEARTBEAT_ERRORS)
+def test_heartbeat_error_leads_to_its_next_phase(phase: Phase, name: str) -> None:
     walk = Walk().to(phase, T0)
     turn = walk.its.turn
     walk.on_heartbeat_response(name)
-    expected = BEATS[name].get(phase)
+    expected = HEARTBEAT_ERRORS[name].get(phase)
     assert walk.phase is (expected or phase)
     assert (walk.its.turn != turn) == (expected is not None)
 
 
-def test_every_row_of_the_table_is_walked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each row is there because something takes it."""
+def test_every_transition_of_the_table_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table has no transition that these tests never reach."""
     walked: set[tuple[Phase, Event]] = set()
     before = Walk.__init__
 
@@ -138,16 +138,16 @@ def test_every_row_of_the_table_is_walked(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(Walk, "__init__", spied)
     for phase in Phase:
-        for happening in HAPPENINGS:
-            test_what_happens_in_a_phase(phase, happening)
-    test_a_refused_sync_is_another_rebalance()
-    sessions.test_what_is_lost_while_it_is_given_up()
-    joining.test_an_id_that_counts_no_more_while_joining()
-    joining.test_the_first_way_into_a_group()
+        for call in CALLS:
+            test_call_leads_to_its_next_phase(phase, call)
+    test_refused_syncgroup_keeps_owned_partitions_and_their_generation()
+    sessions.test_revocation_turns_into_a_loss_when_the_member_is_unknown()
+    joining.test_unknown_id_while_joining_is_replaced()
+    joining.test_first_join_gets_an_id_and_then_a_generation()
     assert set(TRANSITIONS) == walked
 
 
-# The assignment
+# Assignments
 
 
 @pytest.mark.parametrize(
@@ -158,49 +158,52 @@ def test_every_row_of_the_table_is_walked(monkeypatch: pytest.MonkeyPatch) -> No
         ("UNKNOWN_MEMBER_ID", -1, ""),
     ],
 )
-def test_what_a_refused_sync_leaves(name: str, generation: int, member_id: str) -> None:
+def test_refused_syncgroup_makes_the_member_rejoin(
+    name: str, generation: int, member_id: str
+) -> None:
     walk = Walk().to(SYNCING)
     walk.sync_refused(name)
     assert walk.phase is REVOKING
     assert (walk.its.generation, walk.its.member_id) == (generation, member_id)
-    walk.give_up()
+    walk.revoke()
     assert walk.join().member_id == member_id  # at once
 
 
-def test_a_refused_sync_is_another_rebalance() -> None:
-    """KIP-568: what is read and since when stays as it is, and so it is told."""
+def test_refused_syncgroup_keeps_owned_partitions_and_their_generation() -> None:
+    """KIP-568: the next JoinGroup reports the owned partitions with the generation that assigned
+    them."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0, T1)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
-    walk.give_up()
+    walk.revoke()
     walk.join()
     walk.joined(2, protocol="cooperative-sticky")
     walk.sync_refused("REBALANCE_IN_PROGRESS")
-    assert walk.give_up().partitions == frozenset()
-    told = read_subscription(walk.join().protocols[0].metadata)
-    assert (sorted(told.owned), told.generation) == ([T0, T1], 1)
-    assert walk.asked is not None
-    assert walk.asked.member_id == MEMBER
+    assert walk.revoke().partitions == frozenset()
+    subscription = read_subscription(walk.join().protocols[0].metadata)
+    assert (sorted(subscription.owned), subscription.generation) == ([T0, T1], 1)
+    assert walk.join_sent is not None
+    assert walk.join_sent.member_id == MEMBER
 
 
-def test_partitions_of_a_topic_that_nobody_subscribed_to() -> None:
+def test_partitions_of_a_topic_without_subscription_are_ignored_and_logged() -> None:
     walk = Walk().to(SYNCING)
     walk.synced(T0, ("u", 0))
-    assert walk.take_on().added == (T0,)
+    assert walk.apply().added == (T0,)
     assert any("not subscribed to" in text for _, text, _ in walk.its.news)
 
 
-def test_partitions_of_a_topic_that_was_unsubscribed_meanwhile() -> None:
+def test_partitions_of_an_unsubscribed_topic_are_ignored() -> None:
     walk = Walk().to(SYNCING)
     walk.its.subscribe(Subscription.to("u"), walk.now)
     walk.synced(T0)
-    assert walk.take_on().added == ()
-    assert walk.phase is REVOKING  # and at once joins for the other
-    walk.give_up()
+    assert walk.apply().added == ()
+    assert walk.phase is REVOKING  # and rejoins at once with the new subscription
+    walk.revoke()
     assert list(read_subscription(walk.join().protocols[0].metadata).topics) == ["u"]
     assert not any("not subscribed to" in text for _, text, _ in walk.its.news)
 
 
-def test_an_assignment_that_cannot_be_read() -> None:
+def test_malformed_assignment_is_fatal() -> None:
     walk = Walk().to(SYNCING)
     answer = SyncGroupResponse(
         protocol_type="consumer", protocol_name="range", assignment=b"\0\3\0\0\0\1"
@@ -209,78 +212,79 @@ def test_an_assignment_that_cannot_be_read() -> None:
     assert "ConsumerProtocolAssignment" in str(walk.its.error)
 
 
-def test_no_bytes_are_no_partitions() -> None:
+def test_empty_assignment_has_no_partitions() -> None:
     walk = Walk().to(SYNCING)
     answer = SyncGroupResponse(protocol_type="consumer", protocol_name="range")
     walk.its.on_sync_response(answer, walk.now, walk.now)
-    assert walk.take_on().added == ()
+    assert walk.apply().added == ()
 
 
 # Eager and cooperative
 
 
-def test_an_eager_member_gives_up_all_first() -> None:
+def test_eager_member_revokes_all_partitions_first() -> None:
     walk = Walk().to(STABLE, T0, T1)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
-    assert walk.give_up() == Revoke(frozenset({T0, T1}), False, 159.0)
-    told = read_subscription(walk.join().protocols[0].metadata)
-    assert (told.owned, told.generation) == ([], 1)
+    assert walk.revoke() == Revoke(frozenset({T0, T1}), False, 159.0)
+    subscription = read_subscription(walk.join().protocols[0].metadata)
+    assert (subscription.owned, subscription.generation) == ([], 1)
     walk.joined(2)
     walk.synced(T1)
-    assert walk.take_on().added == (T1,)
+    assert walk.apply().added == (T1,)
 
 
-def test_a_cooperative_member_reads_on() -> None:
-    """KIP-429: what it has to give up others get in a second rebalance, which it begins."""
+def test_cooperative_member_keeps_its_partitions_through_a_rebalance() -> None:
+    """KIP-429: the member starts a second rebalance, in which other members get the partitions that
+    it revoked."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0, T1)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
-    assert walk.give_up().partitions == frozenset()
-    told = read_subscription(walk.join().protocols[0].metadata)
-    assert (sorted(told.owned), told.generation) == ([T0, T1], 1)
+    assert walk.revoke().partitions == frozenset()
+    subscription = read_subscription(walk.join().protocols[0].metadata)
+    assert (sorted(subscription.owned), subscription.generation) == ([T0, T1], 1)
     walk.joined(2, protocol="cooperative-sticky")
     walk.synced(T0, protocol="cooperative-sticky")
-    assert walk.take_on() == ApplyAssignment(frozenset({T1}), (), walk.now + 59.0)
+    assert walk.apply() == ApplyAssignment(frozenset({T1}), (), walk.now + 59.0)
     assert walk.phase is REVOKING
-    assert walk.give_up().partitions == frozenset()
-    told = read_subscription(walk.join().protocols[0].metadata)
-    assert (told.owned, told.generation) == ([T0], 2)
-    assert walk.asked is not None
-    assert "given up" in (walk.asked.reason or "")
+    assert walk.revoke().partitions == frozenset()
+    subscription = read_subscription(walk.join().protocols[0].metadata)
+    assert (subscription.owned, subscription.generation) == ([T0], 2)
+    assert walk.join_sent is not None
+    assert "given up" in (walk.join_sent.reason or "")
     walk.joined(3, protocol="cooperative-sticky")
     walk.synced(T0, protocol="cooperative-sticky")
-    assert walk.take_on() == ApplyAssignment(frozenset(), (), walk.now + 59.0)
+    assert walk.apply() == ApplyAssignment(frozenset(), (), walk.now + 59.0)
     assert walk.phase is STABLE
 
 
-def test_what_is_not_wanted_any_more_is_given_up_before_joining() -> None:
+def test_unsubscribed_partitions_are_revoked_before_joining() -> None:
     walk = Walk(assignors=("cooperative-sticky",))
     walk.its.subscribe(Subscription.to(["t", "u"]), walk.now)
     walk.to(STABLE, T0, ("u", 0))
     walk.its.subscribe(Subscription.to("u"), walk.now)
-    assert walk.give_up().partitions == frozenset({T0})
+    assert walk.revoke().partitions == frozenset({T0})
 
 
-def test_eager_unless_all_assignors_cooperate() -> None:
+def test_member_is_eager_unless_all_assignors_are_cooperative() -> None:
     assert not Walk(assignors=("range", "cooperative-sticky")).settings.cooperative
     assert Walk(assignors=("cooperative-sticky",)).settings.cooperative
     walk = Walk(assignors=("range", "cooperative-sticky"))
-    walk.give_up()
+    walk.revoke()
     assert [each.name for each in walk.join().protocols] == ["range", "cooperative-sticky"]
 
 
-def test_each_assignor_is_told_what_the_member_got_by_it() -> None:
-    """As Java's assignors remember it; the generation of another means nothing to one."""
+def test_user_data_of_an_assignor_holds_its_own_last_assignment() -> None:
+    """Java's assignors do the same; the generation of another assignor is ignored."""
     walk = Walk(assignors=("sticky", "cooperative-sticky", "range"))
-    walk.give_up()
+    walk.revoke()
     data = {each.name: read_subscription(each.metadata) for each in walk.join().protocols}
     assert data["sticky"].user_data is None
     assert data["cooperative-sticky"].user_data == b"\xff\xff\xff\xff"
     assert data["range"].user_data is None
     walk.joined(4, protocol="sticky")
     walk.synced(T0, protocol="sticky")
-    walk.take_on()
+    walk.apply()
     walk.its.request_rejoin("a test", walk.now)
-    walk.give_up()
+    walk.revoke()
     data = {each.name: read_subscription(each.metadata) for each in walk.join().protocols}
     expected = b"\0\0\0\1\0\1t\0\0\0\1\0\0\0\0\0\0\0\4"
     assert data["sticky"].user_data == expected
@@ -290,31 +294,31 @@ def test_each_assignor_is_told_what_the_member_got_by_it() -> None:
 # Reasons
 
 
-def test_reasons_are_told_and_bounded() -> None:
-    """KIP-800; the first of several counts, and each once."""
+def test_rejoin_reason_is_sent_once_and_truncated() -> None:
+    """KIP-800; the first of several reasons is sent, and only once."""
     walk = Walk().to(STABLE, T0)
     walk.its.request_rejoin("x" * 1_000, walk.now)
     walk.its.request_rejoin("another", walk.now)
-    walk.give_up()
+    walk.revoke()
     assert walk.join().reason == "x" * 255
     walk.joined(2)
     walk.synced(T0)
-    walk.take_on()
+    walk.apply()
     assert walk.phase is STABLE
 
 
-def test_what_is_wanted_while_joining_comes_in_the_next_round() -> None:
+def test_subscription_changed_while_joining_starts_another_rebalance() -> None:
     walk = Walk().to(JOINING)
     walk.its.subscribe(Subscription.to(["t", "u"]), walk.now)
     walk.joined()
     walk.synced(T0)
-    walk.take_on()
+    walk.apply()
     assert walk.phase is REVOKING
-    walk.give_up()
+    walk.revoke()
     assert list(read_subscription(walk.join().protocols[0].metadata).topics) == ["t", "u"]
 
 
-def test_codes_that_no_release_knows() -> None:
+def test_unknown_error_code_is_fatal() -> None:
     walk = Walk().to(JOINING)
     walk.its.on_join_response(JoinGroupResponse(error_code=9_999), walk.now, walk.now)
     assert "UNKNOWN_CODE_9999" in str(walk.its.error)

@@ -1,4 +1,5 @@
-"""How a member joins: ids, what is tried again, what ends it; no loop."""
+"""Tests how `ClassicMembership` joins: member ids, retries and fatal errors, without an event
+loop."""
 
 from __future__ import annotations
 
@@ -35,16 +36,21 @@ from ..memberships import MEMBER, OTHER, T0, T1, Walk
 ) = Phase
 
 
-def test_the_first_way_into_a_group() -> None:
+def test_first_join_gets_an_id_and_then_a_generation() -> None:
     walk = Walk()
-    assert walk.give_up() == Revoke(frozenset(), False, walk.now)
+    assert walk.revoke() == Revoke(frozenset(), False, walk.now)
     request = walk.join()
     assert (request.group_id, request.member_id, request.group_instance_id) == ("g", "", None)
     assert (request.session_timeout_ms, request.rebalance_timeout_ms) == (10_000, 60_000)
     assert request.protocol_type == "consumer"
     assert [each.name for each in request.protocols] == ["range"]
-    told = read_subscription(request.protocols[0].metadata)
-    assert (list(told.topics), told.owned, told.generation, told.rack) == (["t"], [], -1, "r1")
+    subscription = read_subscription(request.protocols[0].metadata)
+    assert (
+        list(subscription.topics),
+        subscription.owned,
+        subscription.generation,
+        subscription.rack,
+    ) == (["t"], [], -1, "r1")
     assert walk.join_refused("MEMBER_ID_REQUIRED", MEMBER) is Meaning.USE_MEMBER_ID
     again = walk.join()  # at once
     assert again.member_id == MEMBER
@@ -58,26 +64,30 @@ def test_the_first_way_into_a_group() -> None:
     walk.on_assignment_computed({MEMBER: [T0], OTHER: [T1]})
     sync = walk.step()
     assert isinstance(sync, Sync)
-    asked = sync.request
-    assert (asked.generation_id, asked.member_id, asked.protocol_name) == (7, MEMBER, "range")
-    assert asked.protocol_type == "consumer"
-    assert [each.member_id for each in asked.assignments] == [MEMBER, OTHER]
+    request_sent = sync.request
+    assert (request_sent.generation_id, request_sent.member_id, request_sent.protocol_name) == (
+        7,
+        MEMBER,
+        "range",
+    )
+    assert request_sent.protocol_type == "consumer"
+    assert [each.member_id for each in request_sent.assignments] == [MEMBER, OTHER]
     walk.synced(T0)
-    assert walk.take_on() == ApplyAssignment(frozenset(), (T0,), 159.0)
+    assert walk.apply() == ApplyAssignment(frozenset(), (T0,), 159.0)
     assert walk.phase is STABLE
     assert walk.its.identity(walk.now) == MemberIdentity("g", MEMBER, 7, None)
     assert walk.step() is None
 
 
-def test_a_member_that_follows_brings_no_assignment() -> None:
+def test_follower_sends_no_assignments() -> None:
     walk = Walk().to(SYNCING)
     step = walk.step()
     assert isinstance(step, Sync)
     assert step.request.assignments == []
 
 
-def test_a_static_leader_keeps_what_there_is() -> None:
-    """KIP-814: it still watches the topics."""
+def test_static_leader_skips_the_assignment() -> None:
+    """KIP-814: the leader still watches the topics."""
     walk = Walk(instance_id="i").to(JOINING)
     walk.joined(3, leads=True, skip=True)
     step = walk.step()
@@ -99,16 +109,16 @@ def test_a_static_leader_keeps_what_there_is() -> None:
         "REBALANCE_IN_PROGRESS",
     ],
 )
-def test_joining_is_tried_again(name: str) -> None:
+def test_retriable_error_makes_the_member_join_again(name: str) -> None:
     walk = Walk().to(JOINING)
-    first = walk.asked
+    first = walk.join_sent
     assert walk.join_refused(name) in (Meaning.RETRY, Meaning.FIND_COORDINATOR)
     assert walk.step() is None  # not at once
     walk.now = walk.its.next_at(walk.now)
-    assert walk.join() == first  # for the same reason
+    assert walk.join() == first  # with the same reason
 
 
-def test_waits_grow_until_something_succeeds() -> None:
+def test_backoff_grows_until_a_join_succeeds() -> None:
     walk = Walk().to(JOINING)
     waits = []
     for _ in range(6):
@@ -120,17 +130,17 @@ def test_waits_grow_until_something_succeeds() -> None:
     assert 0.7 < waits[-1] < 1.3
     walk.joined()
     walk.synced()
-    walk.take_on()
+    walk.apply()
     walk.its.request_rejoin("a test", walk.now)
-    walk.give_up()
+    walk.revoke()
     walk.join()
     walk.join_refused("COORDINATOR_LOAD_IN_PROGRESS")
     assert walk.its.next_at(walk.now) - walk.now < 0.13
 
 
 @pytest.mark.parametrize("lost", [RequestTimeoutError("late"), BrokerConnectionError("gone")])
-def test_a_lost_answer_leaves_no_ghost(lost: Exception) -> None:
-    """KIP-394: the id is known by then, so that the same member joins again."""
+def test_lost_response_leaves_no_abandoned_member(lost: Exception) -> None:
+    """KIP-394: the client knows its id already, so that the same member joins again."""
     walk = Walk().to(JOINING)
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()
@@ -140,16 +150,18 @@ def test_a_lost_answer_leaves_no_ghost(lost: Exception) -> None:
     assert walk.join().member_id == MEMBER
 
 
-def test_an_id_that_counts_no_more_while_joining() -> None:
+def test_unknown_id_while_joining_is_replaced() -> None:
     walk = Walk().to(JOINING)
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()
     assert walk.join_refused("UNKNOWN_MEMBER_ID") is Meaning.MEMBER_UNKNOWN
-    assert walk.give_up().partitions == frozenset()
+    assert walk.revoke().partitions == frozenset()
     assert walk.join().member_id == ""  # at once
     walk.join_refused("UNKNOWN_MEMBER_ID")
-    walk.give_up()
-    assert walk.step() is None  # a broker that goes on so is not asked without end
+    walk.revoke()
+    assert (
+        walk.step() is None
+    )  # waits before it sends the next request to a broker that repeats the error
     walk.now = walk.its.next_at(walk.now)
     assert isinstance(walk.step(), Join)
 
@@ -164,33 +176,33 @@ FATAL_ERRORS = [
 
 
 @pytest.mark.parametrize("name", [*FATAL_ERRORS, "FENCED_INSTANCE_ID", "UNSUPPORTED_VERSION"])
-def test_what_ends_a_member_that_joins(name: str) -> None:
+def test_fatal_error_ends_a_joining_member(name: str) -> None:
     walk = Walk().to(JOINING)
     walk.join_refused(name)
     assert walk.phase is PREPARE_LEAVING
-    walk.give_up()
+    walk.revoke()
     assert walk.phase is FATAL
     assert isinstance(walk.its.error, BrokerResponseError)
     assert walk.its.error.name == name
 
 
-def test_who_has_an_id_and_cannot_go_on_tells_the_others() -> None:
-    """Else they would wait for this member until its session is over."""
+def test_failed_member_with_an_id_leaves_the_group() -> None:
+    """Otherwise the other members would wait until the session of this member expires."""
     walk = Walk().to(JOINING)
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()
     walk.join_refused("INCONSISTENT_GROUP_PROTOCOL")
-    walk.give_up()
+    walk.revoke()
     assert walk.leave().member_id == MEMBER
     assert walk.phase is FATAL
     assert "has range" in str(walk.its.error)
 
 
-def test_who_was_fenced_leaves_the_other_alone() -> None:
+def test_fenced_static_member_sends_no_leavegroup() -> None:
     walk = Walk(instance_id="i").to(STABLE, T0)
     walk.on_heartbeat_response("FENCED_INSTANCE_ID")
     assert walk.its.identity(walk.now) is None
-    assert walk.give_up()[:2] == (frozenset({T0}), True)
+    assert walk.revoke()[:2] == (frozenset({T0}), True)
     assert walk.phase is FATAL
     assert "as instance i" in str(walk.its.error)
 
@@ -198,8 +210,10 @@ def test_who_was_fenced_leaves_the_other_alone() -> None:
 @pytest.mark.parametrize(
     ("protocol_type", "protocol"), [("connect", "range"), ("consumer", "sticky"), (None, None)]
 )
-def test_a_group_of_another_kind(protocol_type: str | None, protocol: str | None) -> None:
-    """KIP-559."""
+def test_group_with_another_protocol_is_refused(
+    protocol_type: str | None, protocol: str | None
+) -> None:
+    """The response names the protocol type and the protocol (KIP-559)."""
     walk = Walk().to(JOINING)
     answer = JoinGroupResponse(
         generation_id=1, protocol_type=protocol_type, protocol_name=protocol, member_id=MEMBER
@@ -207,11 +221,11 @@ def test_a_group_of_another_kind(protocol_type: str | None, protocol: str | None
     walk.its.on_join_response(answer, walk.now, walk.now)
     assert isinstance(walk.its.error, BrokerResponseError)
     assert walk.its.error.name == "INCONSISTENT_GROUP_PROTOCOL"
-    walk.give_up()
+    walk.revoke()
     assert isinstance(walk.step(), Leave)
 
 
-def test_an_assignment_for_another_protocol() -> None:
+def test_assignment_of_another_protocol_is_refused() -> None:
     walk = Walk().to(SYNCING)
     answer = SyncGroupResponse(protocol_type="consumer", protocol_name="sticky")
     walk.its.on_sync_response(answer, walk.now, walk.now)

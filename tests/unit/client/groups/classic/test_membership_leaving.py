@@ -1,4 +1,5 @@
-"""How a member leaves: for a time or for good, told to or by itself; no loop."""
+"""Tests how `ClassicMembership` leaves: on unsubscribe, close or poll timeout, without an event
+loop."""
 
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ from ..memberships import MEMBER, T0, Walk
 ) = Phase
 
 
-def test_leaving_in_order() -> None:
+def test_close_revokes_and_then_sends_leavegroup() -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.begin_leave("closed", walk.now, leaves=True, ends=True, until=walk.now)
-    assert walk.its.identity(walk.now) is not None  # to commit by
-    assert walk.give_up() == Revoke(frozenset({T0}), False, walk.now)
+    assert walk.its.identity(walk.now) is not None  # the user can still commit
+    assert walk.revoke() == Revoke(frozenset({T0}), False, walk.now)
     step = walk.step()
     assert step == Leave(MEMBER, None, "closed", walk.now + 5.0)
     assert isinstance(step, Leave)
@@ -46,35 +47,35 @@ def test_leaving_in_order() -> None:
     assert (walk.its.member_id, walk.its.generation) == ("", -1)
 
 
-def test_who_is_static_stays_unless_told() -> None:
+def test_static_member_leaves_only_on_request() -> None:
     walk = Walk(instance_id="i")
     assert not walk.settings.leaves
     walk.to(STABLE, T0)
     walk.begin_leave(ends=True, leaves=False)
-    walk.give_up()
+    walk.revoke()
     assert walk.phase is FATAL
     walk = Walk(instance_id="i").to(STABLE, T0)
     walk.begin_leave(ends=True, leaves=True)
-    walk.give_up()
+    walk.revoke()
     step = walk.leave()
     assert (step.member_id, step.instance_id) == (MEMBER, "i")
 
 
-def test_closing_waits_for_the_member_id() -> None:
-    """An id that the broker has given and nobody gives back holds up the group."""
+def test_close_waits_for_the_member_id() -> None:
+    """An id that the broker assigned and that is never removed delays the next rebalance."""
     walk = Walk().to(JOINING)
     walk.begin_leave(ends=True)
     assert walk.phase is JOINING
     assert walk.its.next_at(walk.now) == walk.now + 5.0
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     assert walk.phase is PREPARE_LEAVING
-    walk.give_up()
+    walk.revoke()
     assert walk.leave().member_id == MEMBER
     assert walk.phase is FATAL
 
 
 @pytest.mark.parametrize("came", ["nothing", "error", "generation"])
-def test_closing_while_joining_otherwise(came: str) -> None:
+def test_close_while_joining_ends_with_or_without_a_response(came: str) -> None:
     walk = Walk().to(JOINING)
     walk.begin_leave(ends=True)
     if came == "nothing":
@@ -85,72 +86,72 @@ def test_closing_while_joining_otherwise(came: str) -> None:
     else:
         walk.joined()
     assert walk.phase is PREPARE_LEAVING
-    walk.give_up()
+    walk.revoke()
     if came == "generation":
         assert walk.leave().member_id == MEMBER
     assert walk.phase is FATAL
 
 
-def test_who_joins_with_an_id_leaves_at_once() -> None:
+def test_joining_member_with_an_id_leaves_at_once() -> None:
     walk = Walk().to(JOINING)
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()
     walk.begin_leave(ends=True)
-    walk.give_up()
+    walk.revoke()
     assert walk.leave().member_id == MEMBER
 
 
-def test_who_is_late_leaves_and_comes_back() -> None:
+def test_late_member_leaves_and_rejoins_on_the_next_poll() -> None:
     walk = Walk().to(STABLE, T0)
     assert walk.its.on_poll_timeout(walk.now)
     assert not walk.its.on_poll_timeout(walk.now)
     assert walk.its.identity(walk.now) is None
-    assert walk.give_up()[:2] == (frozenset({T0}), True)
+    assert walk.revoke()[:2] == (frozenset({T0}), True)
     step = walk.leave()
     assert "longer than 60000 ms" in step.reason
     assert walk.phase is UNSUBSCRIBED
     assert walk.its.awaits_poll
     assert walk.step() is None
     walk.its.on_poll(walk.now)
-    walk.give_up()
+    walk.revoke()
     assert walk.join().member_id == ""
 
 
-def test_a_static_member_that_is_late_lets_its_session_end() -> None:
+def test_late_static_member_lets_its_session_expire() -> None:
     walk = Walk(instance_id="i").to(STABLE, T0)
     walk.its.on_poll_timeout(walk.now)
-    walk.give_up()
+    walk.revoke()
     assert walk.phase is UNSUBSCRIBED
     assert walk.its.next_at(walk.now) == float("inf")
 
 
-def test_who_is_asked_for_while_it_leaves_comes_back_behind_that() -> None:
+def test_poll_while_a_late_member_leaves_makes_it_rejoin_after_the_leave() -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.on_poll_timeout(walk.now)
-    walk.give_up()
+    walk.revoke()
     walk.its.on_poll(walk.now)
     assert walk.phase is LEAVING
     walk.leave()
     assert walk.phase is REVOKING
 
 
-def test_unsubscribing_and_subscribing_again() -> None:
+def test_member_that_subscribes_again_rejoins_with_the_new_topics() -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.subscribe(None, walk.now)
-    assert walk.give_up() == Revoke(frozenset({T0}), False, 159.0)
+    assert walk.revoke() == Revoke(frozenset({T0}), False, 159.0)
     assert walk.leave().reason == "the consumer has unsubscribed"
     assert walk.phase is UNSUBSCRIBED
     assert not walk.its.awaits_poll
     walk.its.subscribe(Subscription.to("u"), walk.now)
-    walk.give_up()
+    walk.revoke()
     assert list(read_subscription(walk.join().protocols[0].metadata).topics) == ["u"]
 
 
 def rebalancing(phase: Phase, leads: bool) -> Walk:
-    """A cooperative member that reads T0 and is in that phase of the next rebalance."""
+    """Returns a cooperative member that owns T0 and is in `phase` of the next rebalance."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0)
     walk.its.request_rejoin("a test", walk.now)
-    walk.give_up()
+    walk.revoke()
     walk.join()
     if phase is not JOINING:
         walk.joined(2, leads=leads, protocol="cooperative-sticky")
@@ -161,8 +162,9 @@ def rebalancing(phase: Phase, leads: bool) -> Walk:
 
 
 @pytest.mark.parametrize("phase", [JOINING, LEADING, SYNCING])
-def test_what_was_kept_is_committed_behind_the_rebalance_under_way(phase: Phase) -> None:
-    """Between JoinGroup and SyncGroup brokers take no commit, and wait for this very member."""
+def test_unsubscribe_during_a_rebalance_commits_after_it(phase: Phase) -> None:
+    """Between JoinGroup and SyncGroup brokers refuse commits, and the rebalance waits for this
+    member."""
     walk = rebalancing(phase, leads=True)
     walk.its.subscribe(None, walk.now)
     assert walk.phase is phase
@@ -175,12 +177,14 @@ def test_what_was_kept_is_committed_behind_the_rebalance_under_way(phase: Phase)
     identity = walk.its.identity(walk.now)
     assert identity is not None
     assert identity.generation == 2
-    assert walk.give_up() == Revoke(frozenset({T0}), False, walk.now + 59.0)  # a heartbeat early
+    assert walk.revoke() == Revoke(
+        frozenset({T0}), False, walk.now + 59.0
+    )  # counted from the last heartbeat
     walk.leave()
 
 
 @pytest.mark.parametrize("phase", [JOINING, LEADING, SYNCING])
-def test_a_rebalance_that_lasts_is_not_waited_for_any_longer(phase: Phase) -> None:
+def test_unsubscribe_stops_waiting_for_a_long_rebalance(phase: Phase) -> None:
     walk = rebalancing(phase, leads=True)
     walk.its.subscribe(None, walk.now)
     assert walk.its.next_at(walk.now) <= walk.now + 5.0
@@ -188,18 +192,19 @@ def test_a_rebalance_that_lasts_is_not_waited_for_any_longer(phase: Phase) -> No
     walk.now += 5.0
     walk.its.tick(walk.now)
     assert walk.phase is PREPARE_LEAVING
-    step = walk.give_up()
+    step = walk.revoke()
     assert (step.partitions, step.lost) == (frozenset({T0}), False)
-    # Where commits are taken meanwhile what is in hand has all of its time.
+    # A broker that accepts commits during the rebalance leaves the handler its full time.
     assert step.until == (begun + 59.0 if phase is JOINING else walk.now + 5.0)
 
 
-def test_who_unsubscribes_before_it_joins_again_does_not_join() -> None:
-    """No answer is under way for which it could wait, and there is nothing to join with."""
+def test_unsubscribe_before_the_rejoin_sends_no_joingroup() -> None:
+    """No response is pending that the member could wait for, and it has no subscription to join
+    with."""
     walk = rebalancing(JOINING, leads=False)
     walk.join_refused("COORDINATOR_LOAD_IN_PROGRESS")
     walk.its.subscribe(None, walk.now)
-    step = walk.give_up()
+    step = walk.revoke()
     assert (step.partitions, step.lost) == (frozenset({T0}), False)
     walk.now = walk.its.next_at(walk.now)
     walk.leave()
@@ -207,17 +212,17 @@ def test_who_unsubscribes_before_it_joins_again_does_not_join() -> None:
 
 
 @pytest.mark.parametrize("came", ["REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "NOT_COORDINATOR"])
-def test_who_waits_to_leave_leaves_when_the_rebalance_fails(came: str) -> None:
+def test_leave_pending_for_a_rebalance_goes_on_when_the_rebalance_fails(came: str) -> None:
     walk = rebalancing(SYNCING, leads=False)
     walk.its.subscribe(None, walk.now)
     walk.sync_refused(came)
     assert walk.phase is PREPARE_LEAVING
-    step = walk.give_up()
+    step = walk.revoke()
     assert (step.partitions, step.lost) == (frozenset({T0}), came == "ILLEGAL_GENERATION")
     assert walk.phase in (LEAVING, UNSUBSCRIBED)
 
 
-def test_subscribing_again_while_it_leaves() -> None:
+def test_subscribe_while_leaving_makes_the_member_rejoin() -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.subscribe(None, walk.now)
     walk.its.subscribe(Subscription.to("u"), walk.now)
@@ -225,17 +230,17 @@ def test_subscribing_again_while_it_leaves() -> None:
     assert walk.phase is REVOKING
 
 
-def test_closing_what_is_leaving_already_ends_it() -> None:
+def test_close_while_leaving_ends_the_member() -> None:
     walk = Walk().to(PREPARE_LEAVING, T0)
     walk.its.begin_leave("closed", walk.now, leaves=True, ends=True, until=walk.now)
     step = walk.step()
     assert isinstance(step, Revoke)
-    assert step.until == walk.now  # nothing is waited for any more
+    assert step.until == walk.now  # close allows no time for records in process
     walk.out()
     assert walk.phase is FATAL
 
 
-def test_a_leave_that_fails_is_left_to_the_session() -> None:
+def test_failed_leavegroup_lets_the_session_expire() -> None:
     walk = Walk().to(LEAVING)
     walk.its.failed(BrokerConnectionError("gone"), walk.now)
     assert walk.phase is UNSUBSCRIBED

@@ -1,4 +1,4 @@
-"""Heartbeats, sessions and commits of a member: until when it is one, and who tells; no loop."""
+"""Tests heartbeats, sessions and commits of `ClassicMembership`, without an event loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..memberships import MEMBER, T0, Walk, error
 ) = Phase
 
 
-def test_heartbeats_go_on_through_a_rebalance() -> None:
+def test_heartbeats_continue_through_a_rebalance() -> None:
     walk = Walk().to(STABLE, T0)
     assert walk.its.heartbeat(walk.now) is None
     for _ in range(3):
@@ -35,22 +35,23 @@ def test_heartbeats_go_on_through_a_rebalance() -> None:
         assert walk.on_heartbeat_response(took=0.0) is None
         assert walk.now == before + 1.0
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
-    for _ in range(30):  # something is in hands
+    for _ in range(30):  # records are being processed
         assert walk.on_heartbeat_response("REBALANCE_IN_PROGRESS") is Meaning.REBALANCE
         walk.its.tick(walk.now)
     assert walk.phase is REVOKING
     assert walk.its.identity(walk.now) == MemberIdentity("g", MEMBER, 1, None)
-    walk.give_up()
+    walk.revoke()
     walk.join()
     assert walk.on_heartbeat_response("REBALANCE_IN_PROGRESS") is Meaning.REBALANCE
     assert walk.phase is JOINING
 
 
-def test_a_generation_that_is_over_while_joining_is_the_next_one() -> None:
-    """Its answer is under way; until then it counts that the broker was heard of before."""
+def test_illegal_generation_while_joining_ends_the_session_on_time() -> None:
+    """The JoinGroup response is pending; until it arrives the session of the old generation counts
+    down."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
-    walk.give_up()
+    walk.revoke()
     walk.join()
     until = walk.its.assignment_valid_until
     assert walk.on_heartbeat_response("ILLEGAL_GENERATION") is None
@@ -63,11 +64,11 @@ def test_a_generation_that_is_over_while_joining_is_the_next_one() -> None:
     walk.now = until
     walk.its.tick(walk.now)
     assert walk.phase is REVOKING
-    assert walk.give_up()[:2] == (frozenset({T0}), True)
+    assert walk.revoke()[:2] == (frozenset({T0}), True)
     assert walk.join().member_id == MEMBER
 
 
-def test_a_session_counts_from_when_the_heartbeat_was_sent() -> None:
+def test_session_starts_when_the_heartbeat_is_sent() -> None:
     walk = Walk().to(STABLE, T0)
     assert walk.its.assignment_valid_until == pytest.approx(110.0 - TICK_S)
     walk.on_heartbeat_response(took=0.8)
@@ -77,17 +78,17 @@ def test_a_session_counts_from_when_the_heartbeat_was_sent() -> None:
     assert walk.phase is STABLE
     assert walk.its.identity(walk.now) is not None
     walk.now = 111.0
-    assert walk.its.identity(walk.now) is None  # before anybody has looked
+    assert walk.its.identity(walk.now) is None  # already before the next tick
     walk.its.tick(walk.now)
-    assert walk.give_up()[:2] == (frozenset({T0}), True)
+    assert walk.revoke()[:2] == (frozenset({T0}), True)
     request = walk.join()
-    assert request.member_id == MEMBER  # the broker may have it yet
-    told = read_subscription(request.protocols[0].metadata)
-    assert (told.owned, told.generation) == ([], -1)
+    assert request.member_id == MEMBER  # the broker may still know the member
+    subscription = read_subscription(request.protocols[0].metadata)
+    assert (subscription.owned, subscription.generation) == ([], -1)
 
 
-def test_a_lost_coordinator_costs_nothing_within_the_session() -> None:
-    """Id and generation are kept, and heartbeats go to whoever coordinates next."""
+def test_membership_survives_a_lost_coordinator_within_the_session() -> None:
+    """The member keeps its id and generation, and sends heartbeats to the next coordinator."""
     walk = Walk().to(STABLE, T0)
     meanings = []
     while walk.now < 106.0:
@@ -103,8 +104,8 @@ def test_a_lost_coordinator_costs_nothing_within_the_session() -> None:
     assert (walk.phase, walk.its.generation) == (STABLE, 1)
 
 
-def test_what_is_in_hands_is_waited_for_until_joingroup_must_be_sent() -> None:
-    """The rebalance began behind the last heartbeat that told of none; and a moment is left."""
+def test_records_in_process_may_delay_joingroup_until_its_deadline() -> None:
+    """The rebalance started after the last error-free heartbeat; the deadline leaves a margin."""
     walk = Walk().to(STABLE, T0)
     walk.on_heartbeat_response(took=0.5)
     assert walk.its.assignment_valid_until == pytest.approx(111.0 - TICK_S)
@@ -121,11 +122,12 @@ def test_what_is_in_hands_is_waited_for_until_joingroup_must_be_sent() -> None:
     assert step.until == short.now
 
 
-def test_a_session_of_who_reads_on_is_not_longer_than_the_broker_counts_it() -> None:
-    """The answer to a JoinGroup may be old when it is read, as after the loop stood still."""
+def test_session_of_a_cooperative_member_starts_when_joingroup_is_sent() -> None:
+    """A JoinGroup response may be old when it is read, for example after the event loop was
+    blocked."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
-    walk.give_up()
+    walk.revoke()
     walk.join()
     sent_at = walk.now
     walk.now += 9.0
@@ -135,44 +137,46 @@ def test_a_session_of_who_reads_on_is_not_longer_than_the_broker_counts_it() -> 
     assert isinstance(step, Sync)
     eager = Walk().to(STABLE, T0)
     eager.on_heartbeat_response("REBALANCE_IN_PROGRESS")
-    eager.give_up()
+    eager.revoke()
     eager.join()
-    eager.now += 50.0  # for the others
+    eager.now += 50.0  # the time in which the other members join
     eager.joined(2)
     assert eager.its.assignment_valid_until == pytest.approx(eager.now + 10.0 - TICK_S)
 
 
-def test_nothing_is_taken_on_before_the_broker_surely_counts_the_session() -> None:
-    """A member that its own clock put out may join the same generation: no session begins by it."""
+def test_assignment_is_applied_only_after_a_heartbeat_confirms_the_session() -> None:
+    """A member whose session expired by its own clock may rejoin the same generation, and this
+    starts no new session at the broker."""
     walk = Walk().to(STABLE, T0)
     walk.now += 20.0
     walk.its.tick(walk.now)
-    walk.give_up()
+    walk.revoke()
     walk.join()
     walk.joined(1)
     walk.synced(T0)
     assert walk.its.phase is ASSIGNING
     assert walk.its.step(walk.now, ()) is None
     walk.on_heartbeat_response()
-    step = walk.take_on()
+    step = walk.apply()
     assert (step.revoked, step.added) == (frozenset(), (T0,))
 
 
-def test_who_reads_on_stops_when_the_broker_may_have_put_him_out_of_the_rebalance() -> None:
-    """KIP-429: the session lives on by heartbeats, while JoinGroup has not arrived."""
+def test_cooperative_member_stops_when_the_rebalance_may_have_ended() -> None:
+    """KIP-429: heartbeats keep the session alive although JoinGroup has not arrived."""
     walk = Walk(assignors=("cooperative-sticky",)).to(STABLE, T0)
     walk.on_heartbeat_response()
-    calm_at = walk.now
+    last_stable_at = walk.now
     for _ in range(30):
         walk.now += 2.0
         walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
         if walk.its.phase is REVOKING:
-            walk.give_up()
-    assert calm_at + 59.0 < walk.its.assignment_valid_until < calm_at + 60.0
+            walk.revoke()
+    assert last_stable_at + 59.0 < walk.its.assignment_valid_until < last_stable_at + 60.0
 
 
-def test_heartbeats_hear_of_a_rebalance_before_it_ends() -> None:
-    """It waits for max_poll_interval_ms; who has not joined by then is put out, and reads on."""
+def test_heartbeat_interval_is_shorter_than_a_rebalance() -> None:
+    """A rebalance waits for max_poll_interval_ms; then the broker removes each member that has not
+    rejoined, although the member still consumes."""
     walk = Walk(max_poll_interval_ms=900).to(STABLE, T0)
     for _ in range(5):
         before = walk.now
@@ -182,22 +186,22 @@ def test_heartbeats_hear_of_a_rebalance_before_it_ends() -> None:
     assert walk.phase is REVOKING
 
 
-def test_who_hears_of_nothing_stops_when_a_rebalance_may_have_ended_without_him() -> None:
+def test_member_without_responses_stops_when_a_rebalance_may_have_ended() -> None:
     walk = Walk(max_poll_interval_ms=3_000).to(STABLE, T0)
     walk.on_heartbeat_response(took=0.0)
     until = walk.now + 3.0 - TICK_S
     assert walk.its.assignment_valid_until == pytest.approx(until)
     walk.now = until + TICK_S
     walk.its.tick(walk.now)
-    assert walk.give_up()[:2] == (frozenset({T0}), True)
+    assert walk.revoke()[:2] == (frozenset({T0}), True)
     assert walk.join().member_id == MEMBER
 
 
-def test_who_has_given_up_all_waits_for_a_rebalance_as_long_as_his_session_lives() -> None:
-    """Others may be slower than he may be himself."""
+def test_member_without_partitions_waits_for_a_rebalance_while_its_session_lasts() -> None:
+    """Other members may have a longer max_poll_interval_ms."""
     walk = Walk(max_poll_interval_ms=3_000).to(STABLE, T0)
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
-    walk.give_up()
+    walk.revoke()
     walk.join()
     for _ in range(30):
         walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
@@ -205,11 +209,11 @@ def test_who_has_given_up_all_waits_for_a_rebalance_as_long_as_his_session_lives
     assert walk.phase is JOINING
 
 
-def test_an_answer_for_another_generation_tells_nothing() -> None:
+def test_response_for_another_generation_is_ignored() -> None:
     walk = Walk().to(STABLE, T0)
     request = walk.heartbeat()
     walk.its.request_rejoin("a test", walk.now)
-    walk.give_up()
+    walk.revoke()
     walk.join()
     walk.joined(2)
     turn = walk.its.turn
@@ -217,7 +221,7 @@ def test_an_answer_for_another_generation_tells_nothing() -> None:
     assert (walk.its.turn, walk.its.member_id) == (turn, MEMBER)
 
 
-def test_what_is_lost_while_it_is_given_up() -> None:
+def test_revocation_turns_into_a_loss_when_the_member_is_unknown() -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.request_rejoin("a test", walk.now)
     turn = walk.its.turn
@@ -229,16 +233,16 @@ def test_what_is_lost_while_it_is_given_up() -> None:
     assert walk.its.identity(walk.now) is None
 
 
-def test_a_rebalance_while_the_assignment_is_carried_out_comes_behind_it() -> None:
+def test_rebalance_during_an_assignment_follows_it() -> None:
     walk = Walk(assignors=("cooperative-sticky",)).to(ASSIGNING, T0)
     assert walk.on_heartbeat_response("REBALANCE_IN_PROGRESS") is Meaning.REBALANCE
     assert walk.phase is ASSIGNING
-    walk.take_on()
+    walk.apply()
     assert walk.phase is REVOKING
 
 
-def unsure() -> Walk:
-    """A member that waits for its first generation, with an id."""
+def awaiting_first_generation() -> Walk:
+    """Returns a member with an id that waits for its first generation."""
     walk = Walk().to(JOINING)
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()
@@ -246,8 +250,8 @@ def unsure() -> Walk:
 
 
 @pytest.mark.parametrize("name", ["ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "NOT_COORDINATOR"])
-def test_who_waits_for_a_first_generation_asks_if_it_is_known(name: str) -> None:
-    walk = unsure()
+def test_member_without_a_generation_sends_heartbeats(name: str) -> None:
+    walk = awaiting_first_generation()
     turn = walk.its.turn
     for _ in range(20):
         request = walk.heartbeat()
@@ -258,27 +262,28 @@ def test_who_waits_for_a_first_generation_asks_if_it_is_known(name: str) -> None
     assert (walk.phase, walk.its.turn) == (JOINING, turn)
 
 
-def test_who_is_not_known_any_more_joins_again_with_its_id() -> None:
-    """What becomes of the id says the answer to JoinGroup, so that no ghost is made."""
-    walk = unsure()
+def test_unknown_member_rejoins_with_its_id() -> None:
+    """The JoinGroup response decides whether the id is still valid, so that no abandoned member
+    remains in the group."""
+    walk = awaiting_first_generation()
     turn = walk.its.turn
     walk.on_heartbeat_response("UNKNOWN_MEMBER_ID")
     assert (walk.phase, walk.its.turn) == (JOINING, turn + 1)
     assert walk.join().member_id == MEMBER
     walk.join_refused("UNKNOWN_MEMBER_ID")
-    walk.give_up()
+    walk.revoke()
     assert walk.join().member_id == ""
-    assert walk.its.heartbeat(walk.now + 100.0) is None  # without an id there is nothing to ask
+    assert walk.its.heartbeat(walk.now + 100.0) is None  # a member without an id sends no heartbeat
 
 
-def test_what_ends_a_member_while_it_asks() -> None:
-    walk = unsure()
+def test_fatal_heartbeat_error_ends_a_joining_member() -> None:
+    walk = awaiting_first_generation()
     walk.on_heartbeat_response("GROUP_AUTHORIZATION_FAILED")
     assert walk.phase is PREPARE_LEAVING
 
 
-def test_an_answer_to_that_question_is_of_no_use_once_it_has_joined() -> None:
-    walk = unsure()
+def test_heartbeat_error_from_before_the_join_is_ignored() -> None:
+    walk = awaiting_first_generation()
     request = walk.heartbeat()
     walk.joined()
     walk.its.on_heartbeat_response(request, error("UNKNOWN_MEMBER_ID"), walk.now, walk.now)
@@ -300,7 +305,7 @@ def test_an_answer_to_that_question_is_of_no_use_once_it_has_joined() -> None:
         ("GROUP_AUTHORIZATION_FAILED", STABLE),
     ],
 )
-def test_what_a_refused_commit_tells(name: str, phase: Phase) -> None:
+def test_refused_commit_changes_the_phase(name: str, phase: Phase) -> None:
     walk = Walk().to(STABLE, T0)
     identity = walk.its.identity(walk.now)
     assert identity is not None
@@ -311,15 +316,15 @@ def test_what_a_refused_commit_tells(name: str, phase: Phase) -> None:
     assert walk.phase is phase
 
 
-def test_who_can_commit_in_which_phase() -> None:
-    able = {
+def test_member_commits_in_these_phases_only() -> None:
+    committing = {
         phase
         for phase in Phase
         if (walk := Walk().to(phase, T0)).its.identity(walk.now) is not None
     }
-    assert able == {ASSIGNING, STABLE, PREPARE_LEAVING}
+    assert committing == {ASSIGNING, STABLE, PREPARE_LEAVING}
     walk = Walk().to(STABLE, T0)
     walk.its.request_rejoin("a test", walk.now)
-    assert walk.its.identity(walk.now) is not None  # while it gives up
-    walk.give_up()
-    assert walk.its.identity(walk.now) is not None  # the generation is the last one yet
+    assert walk.its.identity(walk.now) is not None  # while it revokes
+    walk.revoke()
+    assert walk.its.identity(walk.now) is not None  # the generation is still the last one

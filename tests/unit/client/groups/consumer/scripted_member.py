@@ -1,4 +1,4 @@
-"""A member of the consumer protocol at a scripted broker, by a clock that a test turns."""
+"""`Setting`: a member of the consumer protocol at a scripted broker, with a manual clock."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from kproto.messages import (
 from kproto.protocol.connection import ReceivedRequest
 from kproto.testing.clock import ManualClock
 from tests.support.group_owner import Reading, made_as
-from tests.unit.client.groups.any_setting import PLACES, AnySetting
+from tests.unit.client.groups.any_setting import PARTITIONS, AnySetting
 from tests.unit.client.groups.scripted_consumer_group import ScriptedConsumerGroup
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
 
-__all__ = ["Setting", "a_setting", "kind_with", "versions_up_to"]
+__all__ = ["Setting", "a_setting", "protocol_with", "versions_up_to"]
 
 
 class Setting(AnySetting):
-    """A broker, its group, a client and a member of it."""
+    """A scripted broker with its group, a client and one group member."""
 
     def __init__(self, broker: ScriptedBroker, client: Client, clock: ManualClock) -> None:
         self.broker, self.client, self.clock = broker, client, clock
@@ -50,11 +50,11 @@ class Setting(AnySetting):
         return member._membership.phase
 
     @property
-    def heartbeat_due(self) -> list[ConsumerGroupHeartbeatRequest]:
-        return self.asked(ConsumerGroupHeartbeatRequest)
+    def heartbeats(self) -> list[ConsumerGroupHeartbeatRequest]:
+        return self.requests(ConsumerGroupHeartbeatRequest)
 
     def loses_sessions(self, count: int) -> None:
-        """The connection is cut so often in place of telling the session."""
+        """Closes the connection `count` times instead of describing the session timeout."""
         left = [HANG_UP] * count
 
         def answer(asked: ReceivedRequest) -> Any:
@@ -69,7 +69,8 @@ class Setting(AnySetting):
 
 
 def versions_up_to(version: int) -> ApiVersionsResponse:
-    """What a broker says that has heartbeats of this kind up to a version, or none (-1)."""
+    """Returns an ApiVersions response with ConsumerGroupHeartbeat up to `version`, or without it
+    (-1)."""
     answer = api_versions()
     for each in list(answer.api_keys):
         if each.api_key == ConsumerGroupHeartbeatRequest.API_KEY:
@@ -81,7 +82,8 @@ def versions_up_to(version: int) -> ApiVersionsResponse:
 
 @asynccontextmanager
 async def a_setting(version: int | None = None) -> AsyncIterator[Setting]:
-    """One whose broker has heartbeats up to a version, or none (-1)."""
+    """Yields a setting whose broker has ConsumerGroupHeartbeat up to `version`, or not at all
+    (-1)."""
     clock = ManualClock()
     async with ScriptedBroker({"t": 2}) as broker:
         if version is not None:
@@ -97,9 +99,9 @@ async def a_setting(version: int | None = None) -> AsyncIterator[Setting]:
                 await setting.member.close()
 
 
-async def kind_with(its: Setting, **settings: Any) -> GroupProtocol:
-    """The kind of a member that has joined with these."""
+async def protocol_with(its: Setting, **settings: Any) -> GroupProtocol:
+    """Returns the group protocol of a member that has joined with these settings."""
     its.make(**settings)
     its.member.start()
-    await its.pass_until(lambda: its.its.places == PLACES, 1)
+    await its.pass_until(lambda: its.its.places == PARTITIONS, 1)
     return its.member.kind

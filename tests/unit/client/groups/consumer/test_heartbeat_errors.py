@@ -97,4 +97,4 @@ def test_the_words_for_what_nothing_mends(name: str, words: str) -> None:
     walk = Walk(instance_id="i", server_assignor="best").to(Phase.STABLE, T0)
     walk.refused(name)
     assert words in str(walk.its.error)
-    assert walk.give_up().lost
+    assert walk.revoke().lost

@@ -1,4 +1,4 @@
-"""What a heartbeat says: all of it at first and behind an error, then what has changed."""
+"""Tests the fields of heartbeats: all at first and after an error, then only those that changed."""
 
 from __future__ import annotations
 
@@ -15,78 +15,80 @@ from .walks import IDS, T0, T1, Walk
 STABLE, JOINING = Phase.STABLE, Phase.JOINING
 
 
-def held_in(request: ConsumerGroupHeartbeatRequest) -> list[tuple[Uuid, list[int]]] | None:
+def owned_in(request: ConsumerGroupHeartbeatRequest) -> list[tuple[Uuid, list[int]]] | None:
     if request.topic_partitions is None:
         return None
     return [(each.topic_id, each.partitions) for each in request.topic_partitions]
 
 
-def test_the_first_one_says_all() -> None:
+def test_first_heartbeat_has_all_fields() -> None:
     walk = Walk(server_assignor="range").to(JOINING)
     request = walk.beat().request
     assert (request.group_id, request.member_epoch, request.rack_id) == ("g", 0, "r1")
     assert (request.instance_id, request.server_assignor) == (None, "range")
     assert request.rebalance_timeout_ms == 60_000
     assert (request.subscribed_topic_names, request.subscribed_topic_regex) == (["t"], None)
-    assert held_in(request) == []
+    assert owned_in(request) == []
 
 
-def test_then_it_says_who_it_is_and_nothing_else() -> None:
+def test_later_heartbeat_has_the_member_id_and_epoch_only() -> None:
     walk = Walk().to(STABLE, T0)
     assert walk.on_heartbeat_response(5) == ConsumerGroupHeartbeatRequest(
         group_id="g", member_id=walk.its.member_id, member_epoch=5
     )
 
 
-def test_what_is_carried_out_is_acknowledged_at_once() -> None:
+def test_applied_assignment_is_acknowledged_at_once() -> None:
     walk = Walk().to(STABLE, T0, T1)
     walk.on_heartbeat_response(5, [T0])
-    walk.take_on()
+    walk.apply()
     before = walk.now
     request = walk.beat().request
     assert walk.now == before
-    assert held_in(request) == [(IDS["t"], [0])]
+    assert owned_in(request) == [(IDS["t"], [0])]
     assert request.subscribed_topic_names is None
 
 
-def test_what_comes_to_the_same_as_before_is_acknowledged_too() -> None:
-    """It was assigned and taken away before it was begun: the broker waits for that."""
+def test_unchanged_assignment_is_acknowledged_too() -> None:
+    """The partition was assigned and revoked before the member applied the assignment: the
+    broker waits for the acknowledgement."""
     walk = Walk().to(Phase.RECONCILING)
     assert walk.its._known is not None
     step = walk.step()
     walk.on_heartbeat_response(5, [T0])
     walk.on_heartbeat_response(5, [])
     assert step is not None
-    walk.take_on()
-    assert held_in(walk.beat().request) == []
+    walk.apply()
+    assert owned_in(walk.beat().request) == []
 
 
-def test_what_is_being_given_up_is_held() -> None:
-    """A member says so until it is given up: others may begin once it does not."""
+def test_partitions_are_owned_until_they_are_revoked() -> None:
+    """A member reports a partition until it has revoked it, because another member may start
+    after that."""
     walk = Walk().to(STABLE, T0, T1)
     walk.on_heartbeat_response(5, [T0])
-    assert held_in(walk.on_heartbeat_response(5)) is None  # as it was told
+    assert owned_in(walk.on_heartbeat_response(5)) is None  # unchanged, so not sent
     walk.refused(RequestTimeoutError("late"))
-    assert held_in(walk.on_heartbeat_response(5)) == [(IDS["t"], [0, 1])]
+    assert owned_in(walk.on_heartbeat_response(5)) == [(IDS["t"], [0, 1])]
 
 
-def test_behind_a_lost_answer_all_is_said_again() -> None:
+def test_heartbeat_after_a_lost_response_has_all_fields() -> None:
     walk = Walk(server_assignor="uniform", instance_id="i").to(STABLE, T0)
     walk.refused(RequestTimeoutError("late"))
     request = walk.on_heartbeat_response(5, [T0])
     assert (request.member_epoch, request.rebalance_timeout_ms) == (5, 60_000)
     assert (request.rack_id, request.server_assignor, request.instance_id) == ("r1", "uniform", "i")
     assert request.subscribed_topic_names == ["t"]
-    assert held_in(request) == [(IDS["t"], [0])]
+    assert owned_in(request) == [(IDS["t"], [0])]
     assert walk.phase is STABLE
 
 
-def test_a_static_member_says_who_it_is_each_time() -> None:
+def test_static_member_sends_its_instance_id_each_time() -> None:
     walk = Walk(instance_id="i").to(STABLE, T0)
     assert walk.on_heartbeat_response(5).instance_id == "i"
 
 
-def test_another_subscription_is_said_at_once_and_once() -> None:
+def test_changed_subscription_is_sent_once_and_at_once() -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.subscribe(Subscription.to(["u", "t"]), walk.now)
     before = walk.now
@@ -95,12 +97,12 @@ def test_another_subscription_is_said_at_once_and_once() -> None:
     assert walk.on_heartbeat_response(5).subscribed_topic_names is None
 
 
-def test_a_pattern_of_the_broker() -> None:
+def test_topic_pattern_is_sent_when_it_changes() -> None:
     walk = Walk(TopicPattern("t.*"))
     walk.prepare()
     request = walk.on_heartbeat_response(5, [])
     assert (request.subscribed_topic_names, request.subscribed_topic_regex) == ([], "t.*")
-    walk.take_on()
+    walk.apply()
     assert walk.on_heartbeat_response(5).subscribed_topic_regex is None
     walk.its.subscribe(Subscription.to(TopicPattern("u.*")), walk.now)
     assert walk.on_heartbeat_response(5).subscribed_topic_regex == "u.*"
@@ -110,15 +112,15 @@ def test_a_pattern_of_the_broker() -> None:
     assert walk.on_heartbeat_response(5).subscribed_topic_regex is None
 
 
-def test_a_pattern_of_the_broker_needs_version_1() -> None:
+def test_topic_pattern_needs_version_1() -> None:
     walk = Walk(TopicPattern("t.*"), version=0)
     walk.prepare()
     with pytest.raises(UnsupportedVersionError, match=r"group 'g' .* v0, .* re\.compile"):
         walk.beat()
 
 
-def test_the_member_id_is_its_own_from_version_1_on() -> None:
-    """KIP-1082: so that an answer that was lost leaves no ghost."""
+def test_member_chooses_its_id_from_version_1_on() -> None:
+    """KIP-1082: a lost response leaves no abandoned member."""
     walk = Walk().to(JOINING)
     member_id = walk.beat().request.member_id
     assert len(Uuid.parse(member_id)) == 16
@@ -129,20 +131,20 @@ def test_the_member_id_is_its_own_from_version_1_on() -> None:
     assert Walk().to(STABLE).its.member_id != Walk().to(STABLE).its.member_id
 
 
-def test_the_member_id_is_the_brokers_in_version_0() -> None:
+def test_broker_assigns_the_member_id_in_version_0() -> None:
     walk = Walk(version=0).to(JOINING)
     assert walk.on_heartbeat_response(1, [], member_id="given").member_id == ""
-    walk.take_on()
+    walk.apply()
     assert walk.on_heartbeat_response(1).member_id == "given"
     assert walk.its.member_id == "given"
 
 
-def test_the_id_stays_through_lives() -> None:
+def test_rejoining_member_keeps_its_id() -> None:
     walk = Walk().to(STABLE)
     member_id = walk.its.member_id
     walk.refused("UNKNOWN_MEMBER_ID")
-    walk.give_up()
+    walk.revoke()
     walk.prepare()
     request = walk.beat().request
     assert (request.member_id, request.member_epoch) == (member_id, 0)
-    assert held_in(request) == []
+    assert owned_in(request) == []

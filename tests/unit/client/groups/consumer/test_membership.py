@@ -1,4 +1,4 @@
-"""A member of the consumer protocol, step by step and heartbeat by heartbeat; no loop."""
+"""Tests `ConsumerMembership` step by step and heartbeat by heartbeat, without an event loop."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from .walks import T0, T1, T2, Walk, answer_of, error
     FATAL,
 ) = Phase
 
-ANEW = Uuid(b"a" * 16)
+NEW_ID = Uuid(b"a" * 16)
 
 
-def test_the_first_way_into_a_group() -> None:
+def test_first_assignment_is_applied_and_acknowledged() -> None:
     walk = Walk()
     assert walk.phase is JOINING
     assert walk.step() == Prepare(Subscription.to("t"))
-    assert not walk.its.heartbeat_due(walk.now)  # before it is prepared
+    assert not walk.its.heartbeat_due(walk.now)  # not before the subscription is prepared
     walk.prepare()
     assert walk.its.identity(walk.now) is None
     walk.on_heartbeat_response(5, [T0, T1])
     assert walk.phase is RECONCILING
     identity = MemberIdentity("g", walk.its.member_id, 5, None, has_epoch=True)
     assert walk.its.identity(walk.now) == identity
-    assert walk.take_on() == ApplyAssignment(frozenset(), (T0, T1), 100 + 60 - 1)
+    assert walk.apply() == ApplyAssignment(frozenset(), (T0, T1), 100 + 60 - 1)
     assert walk.phase is ACKNOWLEDGING
     walk.on_heartbeat_response(5)
     assert walk.phase is STABLE
@@ -58,13 +58,13 @@ def test_the_first_way_into_a_group() -> None:
     assert walk.its.next_at(walk.now) == pytest.approx(walk.now - 0.1 + 1.0)
 
 
-def test_a_member_that_gets_nothing_is_one() -> None:
+def test_member_without_partitions_is_stable() -> None:
     walk = Walk().to(STABLE)
     assert walk.its.identity(walk.now) is not None
     assert walk.its.is_reading
 
 
-def test_the_interval_is_the_brokers_but_for_a_short_session() -> None:
+def test_brokers_heartbeat_interval_is_capped_at_a_third_of_the_session() -> None:
     walk = Walk().to(STABLE)
     walk.on_heartbeat_response(5, interval_ms=2_000)
     assert walk.its.interval_ms == 2_000
@@ -72,8 +72,8 @@ def test_the_interval_is_the_brokers_but_for_a_short_session() -> None:
     assert walk.its.interval_ms == 3_333  # a third of the session
 
 
-def test_a_short_patience_with_the_user_does_not_cost_the_session() -> None:
-    """The broker may wait for max_poll_interval_ms, from a heartbeat on whose answer was lost."""
+def test_short_max_poll_interval_shortens_the_heartbeat_interval() -> None:
+    """The broker may count max_poll_interval_ms from a heartbeat whose response was lost."""
     walk = Walk(max_poll_interval_ms=3_000).to(STABLE, T0)
     for _ in range(5):
         walk.on_heartbeat_response(5, interval_ms=5_000)
@@ -82,33 +82,33 @@ def test_a_short_patience_with_the_user_does_not_cost_the_session() -> None:
     assert walk.its.interval_ms == 1_000
 
 
-def test_what_goes_is_given_up_before_anything_is_begun() -> None:
+def test_partitions_are_revoked_before_others_are_added() -> None:
     walk = Walk().to(STABLE, T0, T1)
     walk.on_heartbeat_response(6, [T1, T2])
-    step = walk.take_on()
+    step = walk.apply()
     assert step[:2] == (frozenset([T0]), (T2,))
     assert walk.owned == {T1, T2}
 
 
-def test_what_is_assigned_meanwhile_waits_until_the_first_is_acknowledged() -> None:
+def test_second_assignment_waits_until_the_first_is_acknowledged() -> None:
     walk = Walk().to(STABLE, T0, T1)
     walk.on_heartbeat_response(5, [T0])
     step = walk.step()
     assert isinstance(step, ApplyAssignment)
     turn = walk.its.turn
-    walk.on_heartbeat_response(5, [])  # while the record of T1 is in hand
-    assert walk.its.turn == turn  # what is under way goes on
+    walk.on_heartbeat_response(5, [])  # while a record of T1 is being processed
+    assert walk.its.turn == turn  # the running revocation is not interrupted
     walk.carry_out(step)
     walk.on_heartbeat_response(6)
     assert walk.phase is RECONCILING
-    assert walk.take_on().revoked == {T0}
+    assert walk.apply().revoked == {T0}
 
 
-def test_an_answer_to_what_was_sent_before_acknowledges_nothing() -> None:
+def test_response_to_an_earlier_heartbeat_acknowledges_nothing() -> None:
     walk = Walk().to(STABLE, T0, T1)
     walk.on_heartbeat_response(5, [T0])
-    beat = walk.beat()  # it says nothing of what is held
-    walk.take_on()
+    beat = walk.beat()  # the request does not list the owned partitions
+    walk.apply()
     walk.answered(beat, 5, T0)
     assert walk.phase is ACKNOWLEDGING
     assert walk.its.heartbeat_due(walk.now)  # at once
@@ -116,7 +116,7 @@ def test_an_answer_to_what_was_sent_before_acknowledges_nothing() -> None:
     assert walk.phase is STABLE
 
 
-def test_a_heartbeat_that_fails_does_not_acknowledge() -> None:
+def test_failed_heartbeat_acknowledges_nothing() -> None:
     walk = Walk().to(ACKNOWLEDGING, T0)
     assert walk.refused("COORDINATOR_LOAD_IN_PROGRESS") is Meaning.RETRY
     assert walk.phase is ACKNOWLEDGING
@@ -125,91 +125,93 @@ def test_a_heartbeat_that_fails_does_not_acknowledge() -> None:
     assert walk.phase is STABLE
 
 
-# Topics by their ids
+# Topic ids
 
 
-def test_a_topic_that_metadata_does_not_know_yet() -> None:
+def test_unknown_topic_id_is_resolved_by_a_metadata_refresh() -> None:
     walk = Walk(["t", "new"]).to(JOINING)
-    walk.on_heartbeat_response(5, [T0, (ANEW, 0)])
-    assert walk.step() == Resolve(frozenset([ANEW]))
-    walk.topics["new"] = ANEW
+    walk.on_heartbeat_response(5, [T0, (NEW_ID, 0)])
+    assert walk.step() == Resolve(frozenset([NEW_ID]))
+    walk.topics["new"] = NEW_ID
     walk.its.resolved(walk.now)
-    assert set(walk.take_on().added) == {T0, ("new", 0)}
+    assert set(walk.apply().added) == {T0, ("new", 0)}
 
 
-def test_a_topic_that_nobody_knows_is_left_out_and_asked_for_again() -> None:
+def test_unresolved_topic_id_is_skipped_and_requested_again() -> None:
     walk = Walk(["t", "new"]).to(JOINING)
-    walk.on_heartbeat_response(5, [T0, (ANEW, 0)])
+    walk.on_heartbeat_response(5, [T0, (NEW_ID, 0)])
     assert isinstance(walk.step(), Resolve)
     walk.its.resolved(walk.now)
-    assert walk.take_on().added == (T0,)
+    assert walk.apply().added == (T0,)
     waits = walk.its.next_at(walk.now)
     assert walk.now < waits < walk.now + 0.2
-    walk.answered(walk.beat(), 5, T0, (ANEW, 0), took=0)
+    walk.answered(walk.beat(), 5, T0, (NEW_ID, 0), took=0)
     assert walk.phase is STABLE
     walk.now = waits
     walk.its.tick(walk.now)
-    assert walk.step() == Resolve(frozenset([ANEW]))
-    walk.topics["new"] = ANEW
+    assert walk.step() == Resolve(frozenset([NEW_ID]))
+    walk.topics["new"] = NEW_ID
     walk.its.resolved(walk.now)
-    assert walk.take_on().added == (("new", 0),)
+    assert walk.apply().added == (("new", 0),)
 
 
-def test_what_is_taken_away_does_not_wait_for_a_name() -> None:
+def test_revocation_does_not_wait_for_an_unresolved_topic_id() -> None:
     walk = Walk(["t", "new"]).to(STABLE, T0, T1)
-    walk.on_heartbeat_response(6, [T0, (ANEW, 0)])
-    step = walk.take_on()
+    walk.on_heartbeat_response(6, [T0, (NEW_ID, 0)])
+    step = walk.apply()
     assert step[:2] == (frozenset([T1]), ())
 
 
-def test_metadata_that_comes_by_itself_is_enough() -> None:
+def test_topic_id_is_resolved_by_any_metadata_update() -> None:
     walk = Walk(["t", "new"]).to(JOINING)
-    walk.on_heartbeat_response(5, [(ANEW, 0)])
+    walk.on_heartbeat_response(5, [(NEW_ID, 0)])
     walk.step()
     walk.its.resolved(walk.now)
-    walk.take_on()
+    walk.apply()
     walk.on_heartbeat_response(5)
-    walk.topics["new"] = ANEW
+    walk.topics["new"] = NEW_ID
     walk.its.tick(walk.now)
     assert walk.phase is RECONCILING
-    assert walk.take_on().added == (("new", 0),)
+    assert walk.apply().added == (("new", 0),)
 
 
-def test_a_topic_that_is_deleted_goes_without_a_name() -> None:
+def test_deleted_topic_is_revoked_without_its_id() -> None:
     walk = Walk(["t", "u"]).to(STABLE, T0, ("u", 0))
     del walk.topics["u"]
     walk.on_heartbeat_response(6, [T0])
-    assert walk.take_on().revoked == {("u", 0)}
+    assert walk.apply().revoked == {("u", 0)}
 
 
 # Subscriptions
 
 
-def test_what_is_not_wanted_any_more_is_given_up_before_the_broker_says_so() -> None:
+def test_unsubscribed_topic_is_revoked_before_the_next_assignment() -> None:
     walk = Walk(["t", "u"]).to(STABLE, T0, ("u", 0))
     walk.its.subscribe(Subscription.to("t"), walk.now)
     walk.its.tick(walk.now)
-    assert walk.take_on().revoked == {("u", 0)}
-    request = walk.on_heartbeat_response(5, [T0, ("u", 0)])  # the broker had assigned it meanwhile
+    assert walk.apply().revoked == {("u", 0)}
+    request = walk.on_heartbeat_response(
+        5, [T0, ("u", 0)]
+    )  # the broker assigned u-0 before it received the new subscription
     assert request.subscribed_topic_names == ["t"]
     assert walk.phase is STABLE
 
 
-def test_a_compiled_pattern_is_matched_here() -> None:
+def test_compiled_pattern_is_matched_by_the_client() -> None:
     import re
 
     walk = Walk()
     walk.its.subscribe(Subscription.to(re.compile("[tu]")), walk.now)
     walk.prepare("t")
     assert walk.on_heartbeat_response(5, [T0]).subscribed_topic_names == ["t"]
-    walk.take_on()
+    walk.apply()
     walk.on_heartbeat_response(5)
     walk.its.matched(frozenset(["t", "u"]), walk.now)
     assert walk.on_heartbeat_response(5).subscribed_topic_names == ["t", "u"]
 
 
-def test_a_pattern_that_matches_nothing_waits() -> None:
-    """Kafka 3.9 takes no member that subscribes to nothing."""
+def test_pattern_without_matches_sends_no_heartbeat() -> None:
+    """Kafka 3.9 rejects a member that subscribes to no topic."""
     import re
 
     walk = Walk()
@@ -218,22 +220,22 @@ def test_a_pattern_that_matches_nothing_waits() -> None:
     assert isinstance(step, Prepare)
     walk.its.prepared(step, frozenset(), walk.now)
     assert not walk.its.heartbeat_due(walk.now)
-    assert walk.its.is_reading  # so that topics are watched
+    assert walk.its.is_reading  # so that the client watches the topics in metadata
     walk.its.matched(frozenset(["new"]), walk.now)
     assert walk.on_heartbeat_response(5, []).subscribed_topic_names == ["new"]
 
 
-def test_a_subscription_that_changes_while_it_joins() -> None:
+def test_subscription_changed_while_joining_is_sent_in_the_next_heartbeat() -> None:
     walk = Walk().to(JOINING)
     beat = walk.beat()
     walk.its.subscribe(Subscription.to("u"), walk.now)
     walk.prepare()
     walk.answered(beat, 5, T0)
-    assert walk.take_on().added == ()
+    assert walk.apply().added == ()
     assert walk.on_heartbeat_response(5).subscribed_topic_names == ["u"]
 
 
-def test_rebalancing_is_the_brokers_to_do(capsys: object) -> None:
+def test_request_rejoin_only_logs_that_the_broker_rebalances(capsys: object) -> None:
     walk = Walk().to(STABLE, T0)
     turn = walk.its.turn
     walk.its.request_rejoin("as you like", walk.now)
@@ -245,7 +247,7 @@ def test_rebalancing_is_the_brokers_to_do(capsys: object) -> None:
 # Sessions
 
 
-def test_silence_costs_all_by_the_members_own_clock() -> None:
+def test_member_without_responses_is_fenced_by_its_own_clock() -> None:
     walk = Walk().to(STABLE, T0)
     sent_at = walk.now - 0.1
     assert walk.its.assignment_valid_until == pytest.approx(sent_at + 10 - TICK_S)
@@ -261,7 +263,7 @@ def test_silence_costs_all_by_the_members_own_clock() -> None:
     assert "no heartbeat came through for 10000 ms" in str(walk.its.news[-1])
 
 
-def test_a_session_counts_from_when_a_heartbeat_was_sent() -> None:
+def test_session_starts_when_the_heartbeat_is_sent() -> None:
     walk = Walk().to(STABLE, T0)
     beat = walk.beat()
     walk.now += 4
@@ -269,8 +271,9 @@ def test_a_session_counts_from_when_a_heartbeat_was_sent() -> None:
     assert walk.its.assignment_valid_until == pytest.approx(beat.sent_at + 10 - TICK_S)
 
 
-def test_giving_up_has_as_long_as_the_broker_waits() -> None:
-    """From the heartbeat on whose answer told of it: the broker began no earlier."""
+def test_revocation_has_the_time_that_the_broker_waits() -> None:
+    """The deadline counts from the heartbeat whose response revoked T1, because the broker cannot
+    have started earlier."""
     walk = Walk(max_poll_interval_ms=6_000).to(STABLE, T0, T1)
     beat = walk.beat()
     walk.answered(beat, 5, T0)
@@ -278,14 +281,14 @@ def test_giving_up_has_as_long_as_the_broker_waits() -> None:
     assert isinstance(step, ApplyAssignment)
     assert step.until == pytest.approx(beat.sent_at + 6 - 0.6)
     for _ in range(3):
-        walk.on_heartbeat_response(5)  # the record is in hand, and heartbeats go on
+        walk.on_heartbeat_response(5)  # heartbeats continue while the record is processed
     assert walk.its.assignment_valid_until == pytest.approx(beat.sent_at + 6 - TICK_S)
     walk.carry_out(step)
     walk.on_heartbeat_response(6)
     assert walk.its.assignment_valid_until == pytest.approx(walk.now - 0.1 + 6 - TICK_S)
 
 
-def test_an_answer_that_was_lost_may_have_told_of_it() -> None:
+def test_lost_response_may_have_carried_the_revocation() -> None:
     walk = Walk(max_poll_interval_ms=6_000).to(STABLE, T0, T1)
     before = walk.beat()
     walk.its.on_heartbeat_response(before, answer_of(5), walk.now)
@@ -296,7 +299,7 @@ def test_an_answer_that_was_lost_may_have_told_of_it() -> None:
     assert step.until == pytest.approx(before.sent_at + 6 - 0.6)
 
 
-def test_who_is_put_out_while_it_gives_up_loses_all() -> None:
+def test_member_fenced_during_revocation_loses_all_partitions() -> None:
     walk = Walk().to(STABLE, T0, T1)
     walk.on_heartbeat_response(5, [T0])
     step = walk.step()
@@ -306,17 +309,17 @@ def test_who_is_put_out_while_it_gives_up_loses_all() -> None:
     assert walk.step() == Revoke(frozenset([T0, T1]), True, walk.now)
 
 
-def test_an_answer_to_another_life_counts_for_nothing() -> None:
+def test_response_to_a_former_membership_is_ignored() -> None:
     walk = Walk().to(STABLE, T0)
     late = walk.beat()
     walk.its.on_commit_refused(error("UNKNOWN_MEMBER_ID"), identity(walk), walk.now)
-    walk.give_up()
+    walk.revoke()
     walk.prepare()
     walk.on_heartbeat_response(9, [T1])
     assert walk.its.on_heartbeat_response(late, answer_of(6, []), walk.now) is None
     assert walk.its.on_heartbeat_response(late, error("FENCED_MEMBER_EPOCH"), walk.now) is None
     assert walk.its.epoch == 9
-    assert walk.take_on().added == (T1,)
+    assert walk.apply().added == (T1,)
 
 
 # Commits
@@ -328,7 +331,7 @@ def identity(walk: Walk) -> MemberIdentity:
     return found
 
 
-def test_a_stale_commit_has_it_ask_for_its_epoch_at_once() -> None:
+def test_stale_epoch_of_a_commit_makes_a_heartbeat_due_at_once() -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.on_commit_refused(error("STALE_MEMBER_EPOCH"), identity(walk), walk.now)
     assert walk.phase is STABLE
@@ -337,7 +340,7 @@ def test_a_stale_commit_has_it_ask_for_its_epoch_at_once() -> None:
     assert identity(walk).generation == 6
 
 
-def test_a_commit_of_another_epoch_tells_nothing() -> None:
+def test_refused_commit_of_an_older_epoch_is_ignored() -> None:
     walk = Walk().to(STABLE, T0)
     before = identity(walk)
     walk.on_heartbeat_response(6)
@@ -346,17 +349,17 @@ def test_a_commit_of_another_epoch_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", ["UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND"])
-def test_a_commit_of_no_member_costs_all(name: str) -> None:
+def test_commit_refused_as_unknown_member_fences_the_member(name: str) -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.on_commit_refused(error(name), identity(walk), walk.now)
     assert walk.phase is FENCED
 
 
-def test_a_commit_that_another_instance_has_fenced_is_the_end() -> None:
+def test_commit_fenced_by_another_instance_is_fatal() -> None:
     walk = Walk(instance_id="i").to(STABLE, T0)
     walk.its.on_commit_refused(error("FENCED_INSTANCE_ID"), identity(walk), walk.now)
-    assert walk.give_up() == Revoke(frozenset([T0]), True, walk.now)
-    assert walk.phase is FATAL  # its place is another's, who is not told to go
+    assert walk.revoke() == Revoke(frozenset([T0]), True, walk.now)
+    assert walk.phase is FATAL  # another instance owns the id, so no leave request is sent
 
 
 # Leaving
@@ -366,11 +369,13 @@ def test_a_commit_that_another_instance_has_fenced_is_the_end() -> None:
     ("instance_id", "leaves", "epoch"),
     [(None, True, -1), (None, False, None), ("i", True, -1), ("i", False, -2)],
 )
-def test_how_it_leaves(instance_id: str | None, leaves: bool, epoch: int | None) -> None:
+def test_leave_epoch_depends_on_instance_id_and_leave_flag(
+    instance_id: str | None, leaves: bool, epoch: int | None
+) -> None:
     walk = Walk(instance_id=instance_id).to(STABLE, T0)
     member_id = walk.its.member_id
     walk.its.begin_leave("a test", walk.now, leaves=leaves, ends=True)
-    assert walk.give_up().partitions == {T0}
+    assert walk.revoke().partitions == {T0}
     step = walk.step()
     if epoch is None:
         assert step is None
@@ -383,41 +388,41 @@ def test_how_it_leaves(instance_id: str | None, leaves: bool, epoch: int | None)
     assert walk.phase is FATAL
 
 
-def test_heartbeats_go_on_until_all_is_given_up() -> None:
+def test_heartbeats_continue_until_all_partitions_are_revoked() -> None:
     walk = Walk().to(PREPARE_LEAVING, T0)
     assert identity(walk).generation == 5
     assert walk.on_heartbeat_response(5).member_epoch == 5
     assert walk.phase is PREPARE_LEAVING
-    walk.give_up()
+    walk.revoke()
     assert not walk.its.heartbeat_due(walk.now + 10)
     assert walk.its.identity(walk.now) is None
 
 
-def test_a_static_member_that_unsubscribes_is_expected_back() -> None:
+def test_static_member_that_unsubscribes_leaves_temporarily() -> None:
     walk = Walk(instance_id="i").to(PREPARE_LEAVING, T0)
-    walk.give_up()
+    walk.revoke()
     assert walk.leave().epoch == -2
     assert walk.phase is UNSUBSCRIBED
 
 
-def test_who_leaves_before_it_has_joined_says_so_if_it_may_be_known() -> None:
+def test_joining_member_leaves_only_if_a_heartbeat_was_sent() -> None:
     walk = Walk()
     walk.its.begin_leave("a test", walk.now, leaves=True, ends=True)
-    walk.give_up()
+    walk.revoke()
     assert walk.step() is None  # nothing was sent
     assert walk.phase is FATAL
     walk = Walk().to(JOINING)
     beat = walk.beat()
     walk.its.begin_leave("a test", walk.now, leaves=True, ends=True)
-    walk.give_up()
+    walk.revoke()
     assert walk.leave().member_id == beat.request.member_id
 
 
-def test_who_has_no_id_yet_waits_for_it_to_leave_by() -> None:
+def test_member_without_an_id_waits_for_it_before_leaving() -> None:
     walk = Walk(version=0).to(JOINING)
     beat = walk.beat()
     walk.its.begin_leave("a test", walk.now, leaves=True, ends=True)
-    walk.give_up()
+    walk.revoke()
     assert walk.step() is None
     assert walk.phase is LEAVING
     assert walk.its.next_at(walk.now) == walk.now + 5
@@ -425,21 +430,21 @@ def test_who_has_no_id_yet_waits_for_it_to_leave_by() -> None:
     assert walk.leave().member_id == "given"
 
 
-def test_who_never_gets_an_id_leaves_without() -> None:
+def test_member_that_never_gets_an_id_ends_without_a_leave_request() -> None:
     walk = Walk(version=0).to(JOINING)
     walk.beat()
     walk.its.begin_leave("a test", walk.now, leaves=True, ends=True)
-    walk.give_up()
+    walk.revoke()
     walk.now += 5
     walk.its.tick(walk.now)
     assert walk.phase is FATAL
 
 
-def test_who_is_slow_leaves_and_comes_back_when_it_asks() -> None:
+def test_late_member_leaves_and_rejoins_on_the_next_poll() -> None:
     walk = Walk().to(STABLE, T0)
     assert walk.its.on_poll_timeout(walk.now)
     assert not walk.its.on_poll_timeout(walk.now)
-    assert walk.give_up() == Revoke(frozenset([T0]), True, walk.now + 58.9)
+    assert walk.revoke() == Revoke(frozenset([T0]), True, walk.now + 58.9)
     assert walk.leave().epoch == -1
     assert walk.phase is STALE
     assert walk.its.awaits_poll
@@ -449,34 +454,34 @@ def test_who_is_slow_leaves_and_comes_back_when_it_asks() -> None:
     assert walk.beat().request.member_epoch == 0
 
 
-def test_who_asks_while_it_leaves_as_slow_comes_back_at_once() -> None:
+def test_poll_while_a_late_member_leaves_makes_it_rejoin() -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.on_poll_timeout(walk.now)
     walk.its.on_poll(walk.now)
-    walk.give_up()
+    walk.revoke()
     walk.leave()
     assert walk.phase is JOINING
 
 
-def test_who_subscribes_while_it_leaves_comes_back() -> None:
+def test_subscription_during_leave_makes_the_member_rejoin() -> None:
     walk = Walk().to(LEAVING, T0)
     walk.its.subscribe(Subscription.to("u"), walk.now)
     walk.leave()
     assert walk.step() == Prepare(Subscription.to("u"))
 
 
-def test_what_is_lost_while_it_leaves() -> None:
+def test_member_fenced_while_leaving_loses_its_partitions() -> None:
     walk = Walk().to(PREPARE_LEAVING, T0)
     turn = walk.its.turn
     walk.refused("UNKNOWN_MEMBER_ID")
     assert walk.its.turn == turn + 1
-    assert walk.give_up() == Revoke(frozenset([T0]), True, walk.its._until)
-    assert walk.step() is None  # no member, who could leave
+    assert walk.revoke() == Revoke(frozenset([T0]), True, walk.its._until)
+    assert walk.step() is None  # a fenced member has nothing to leave
     assert walk.phase is UNSUBSCRIBED
 
 
-def test_what_it_wanted_is_wanted_until_it_is_known_what_matches() -> None:
-    """Else the coordinator would take all away, and give it back."""
+def test_old_subscription_is_sent_until_the_new_pattern_is_matched() -> None:
+    """Otherwise the coordinator would revoke all partitions and assign them again."""
     walk = Walk(TopicPattern("t.*")).to(STABLE, T0)
     walk.its.subscribe(Subscription.to(re.compile("t|u")), walk.now)
     request = walk.on_heartbeat_response(5)
@@ -488,12 +493,12 @@ def test_what_it_wanted_is_wanted_until_it_is_known_what_matches() -> None:
     assert request.subscribed_topic_regex == ""
 
 
-def test_what_it_holds_it_holds_by_the_ids_of_topics() -> None:
+def test_assigned_partitions_are_known_by_topic_id() -> None:
     walk = Walk().to(RECONCILING, T0)
     assert not walk.its.is_assigned(T0, walk.topics["t"])
     walk.step()
-    assert walk.its.is_assigned(T0, walk.topics["t"]), "it is being taken on"
-    walk.take_on()
+    assert walk.its.is_assigned(T0, walk.topics["t"]), "the assignment is being applied"
+    walk.apply()
     assert walk.its.is_assigned(T0, walk.topics["t"])
     assert not walk.its.is_assigned(T0, walk.topics["u"])
     assert not walk.its.is_assigned(T1, walk.topics["t"])

@@ -34,7 +34,7 @@ def test_an_instance_id_that_is_never_released() -> None:
     while walk.phase is JOINING:
         walk.refused("UNRELEASED_INSTANCE_ID")
     assert 113 < walk.now < 115.5  # a session, and what a heartbeat may be late by
-    assert walk.give_up().partitions == frozenset()
+    assert walk.revoke().partitions == frozenset()
     assert walk.step() is None  # who has it is not told to go
     assert walk.phase is FATAL
     assert "instance i is a member yet" in str(walk.its.error)
@@ -45,7 +45,7 @@ def test_an_instance_id_that_is_its_own_is_released_first() -> None:
     walk = Walk(instance_id="i").to(STABLE, T0)
     walk.now += 11
     walk.its.tick(walk.now)
-    walk.give_up()
+    walk.revoke()
     walk.prepare()
     assert walk.refused("UNRELEASED_INSTANCE_ID") is Meaning.UNRELEASED
     release = walk.beat()
@@ -58,7 +58,7 @@ def test_an_instance_id_that_is_its_own_is_released_first() -> None:
 
 def test_an_instance_id_is_released_once_where_another_has_it() -> None:
     walk = Walk(instance_id="i").to(FENCED, T0)
-    walk.give_up()
+    walk.revoke()
     walk.prepare()
     walk.refused("UNRELEASED_INSTANCE_ID")
     assert walk.refused("FENCED_INSTANCE_ID") is None
@@ -89,7 +89,7 @@ def test_an_instance_id_that_a_lost_answer_gave() -> None:
 def test_a_group_of_the_other_kind(name: str, is_certain: bool) -> None:
     walk = Walk(may_change=True).to(JOINING)
     assert walk.refused(name) is Meaning.OTHER_PROTOCOL
-    walk.give_up()
+    walk.revoke()
     assert walk.step() is None
     assert walk.phase is FATAL
     assert isinstance(walk.its.error, GroupProtocolMismatchError)
@@ -150,7 +150,7 @@ def test_a_classic_group_that_is_never_converted(name: str, words: str) -> None:
     while walk.phase is JOINING:
         walk.refused(name, words)
     assert 120 < walk.now - begun < 122.5  # delivery_timeout_ms, and the wait before
-    assert walk.give_up().partitions == frozenset()
+    assert walk.revoke().partitions == frozenset()
     assert walk.step() is None
     assert words in str(walk.its.error)
     explains = {"GROUP_ID_NOT_FOUND": "group.consumer.migration.policy"}.get(name, "log says why")
@@ -175,7 +175,7 @@ def test_who_takes_any_kind_does_not_wait_for_a_conversion(name: str, words: str
 def test_what_was_read_is_lost_when_the_protocol_is_turned_off() -> None:
     walk = Walk(may_change=True).to(STABLE, T0)
     walk.refused("UNSUPPORTED_VERSION")
-    assert walk.give_up() == Revoke(frozenset([T0]), True, walk.now)
+    assert walk.revoke() == Revoke(frozenset([T0]), True, walk.now)
     assert walk.step() is None
     assert walk.phase is FATAL
 
@@ -185,6 +185,6 @@ def test_a_fault_while_it_gives_up_has_it_lose_that() -> None:
     walk.on_heartbeat_response(5, [T0])
     walk.step()
     walk.its.fail(error("INVALID_REQUEST"), walk.now, leaves=True)
-    assert walk.give_up() == Revoke(frozenset([T0, T1]), True, walk.now)
+    assert walk.revoke() == Revoke(frozenset([T0, T1]), True, walk.now)
     assert walk.leave().epoch == -1
     assert walk.phase is FATAL

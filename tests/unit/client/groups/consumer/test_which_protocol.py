@@ -17,11 +17,11 @@ from kproto.messages import (
     JoinGroupRequest,
     LeaveGroupRequest,
 )
-from tests.unit.client.groups.any_setting import PLACES
+from tests.unit.client.groups.any_setting import PARTITIONS
 from tests.unit.client.groups.consumer.scripted_member import (
     Setting,
     a_setting,
-    kind_with,
+    protocol_with,
     versions_up_to,
 )
 from tests.unit.client.scripted_broker import HANG_UP
@@ -30,10 +30,10 @@ from tests.unit.client.scripted_broker import HANG_UP
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"session_timeout_ms": 50_000}, "session_timeout_ms counts for nothing in a consumer"),
+        ({"session_timeout_ms": 50_000}, "session_timeout_ms is ignored in a consumer"),
         (
             {"heartbeat_interval_ms": 1_000},
-            "heartbeat_interval_ms counts for nothing in a consumer",
+            "heartbeat_interval_ms is ignored in a consumer",
         ),
         ({"max_poll_interval_ms": 100_000}, None),
         ({"server_assignor": "range"}, None),
@@ -47,7 +47,7 @@ async def test_a_setting_that_counts_for_nothing_is_told_once_the_kind_is_known(
         await its.joined()
         its.group.member_id = "another"  # it loses all, and joins again
         await its.pass_until(lambda: its.its.names[-2:] == ["lose", "assign"])
-    lines = [it.getMessage() for it in caplog.records if "counts for nothing" in it.getMessage()]
+    lines = [it.getMessage() for it in caplog.records if "is ignored" in it.getMessage()]
     assert len(lines) == (told is not None)
     assert not lines or str(told) in lines[0]
 
@@ -56,47 +56,46 @@ async def test_so_is_one_in_a_classic_group(caplog: pytest.LogCaptureFixture) ->
     async with a_setting() as its:
         its.group.state = "Stable"
         given: dict[str, Any] = {"server_assignor": "range", "session_timeout_ms": 50_000}
-        its_kind = await kind_with(its, group_protocol="auto", given=frozenset(given), **given)
+        its_kind = await protocol_with(its, group_protocol="auto", given=frozenset(given), **given)
         assert its_kind is GroupProtocol.CLASSIC
-    (line,) = [it.getMessage() for it in caplog.records if "counts for" in it.getMessage()]
-    assert line.startswith("group g: server_assignor counts for nothing in a classic group: its")
+    (line,) = [it.getMessage() for it in caplog.records if "is ignored" in it.getMessage()]
+    assert line.startswith("group g: server_assignor is ignored in a classic group: its")
 
 
 async def test_auto_takes_the_consumer_protocol_where_no_classic_group_lives() -> None:
     async with a_setting() as its:
-        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
-        assert its.asked(JoinGroupRequest) == []
+        assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
+        assert its.requests(JoinGroupRequest) == []
 
 
 @pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance", "Stable"])
 async def test_auto_joins_a_live_classic_group_as_one_of_it(state: str) -> None:
     async with a_setting() as its:
         its.group.state = state
-        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
-        assert its.heartbeat_due == []
+        assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
+        assert its.heartbeats == []
         await its.member.leave(True)
-        assert len(its.asked(LeaveGroupRequest)) == 1
+        assert len(its.requests(LeaveGroupRequest)) == 1
 
 
 async def test_an_empty_classic_group_is_none() -> None:
     async with a_setting() as its:
         its.group.state = "Empty"
-        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
+        assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
 
 
 @pytest.mark.parametrize("settings", [{"group_protocol": "classic"}, {"assignors": ["range"]}])
 async def test_who_wants_a_classic_group_looks_at_nothing(settings: dict[str, Any]) -> None:
     async with a_setting() as its:
-        assert (
-            await kind_with(its, **({"group_protocol": "auto"} | settings)) is GroupProtocol.CLASSIC
-        )
-        assert its.asked(DescribeGroupsRequest) == []
+        protocol = await protocol_with(its, **({"group_protocol": "auto"} | settings))
+        assert protocol is GroupProtocol.CLASSIC
+        assert its.requests(DescribeGroupsRequest) == []
 
 
 async def test_a_coordinator_that_knows_the_classic_protocol_alone() -> None:
     async with a_setting(version=-1) as its:
-        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
-        assert its.asked(DescribeGroupsRequest) == []
+        assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
+        assert its.requests(DescribeGroupsRequest) == []
         await its.member.leave(True)
         its.make(group_protocol="consumer")
         its.member.start()
@@ -108,7 +107,7 @@ async def test_a_coordinator_that_knows_the_classic_protocol_alone() -> None:
 async def test_brokers_that_are_known_to_be_old_are_not_asked() -> None:
     async with a_setting(version=-1) as its:
         await its.client.refresh()
-        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
+        assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
         assert its.broker.connections == 2  # one that all share, and that of the member
         await its.member.leave(True)
         its.make(Subscription.to(TopicPattern("t.*")), group_protocol="auto")
@@ -134,10 +133,10 @@ async def test_a_coordinator_that_is_older_than_the_one_before_has_a_classic_mem
     async with a_setting() as its:
         await with_an_older_coordinator(its, group_protocol="auto")
         await its.pass_until(lambda: its.member.kind is GroupProtocol.CLASSIC)
-        await its.pass_until(lambda: its.its.places == PLACES)
+        await its.pass_until(lambda: its.its.places == PARTITIONS)
         assert its.its.names == ["assign", "lose", "assign"]
         assert its.its.error is None
-        assert its.asked(JoinGroupRequest)
+        assert its.requests(JoinGroupRequest)
         assert "failed to send that it leaves" not in caplog.text  # who knows it not is not told
 
 
@@ -165,14 +164,14 @@ async def test_an_older_coordinator_is_an_error_for_who_wants_no_classic_group(
         await its.pass_until(lambda: its.its.error is not None)
         assert words in str(its.its.error)
         assert its.its.places == set()
-        assert not its.asked(JoinGroupRequest)
+        assert not its.requests(JoinGroupRequest)
 
 
 async def test_a_cluster_that_has_it_turned_off() -> None:
     async with a_setting() as its:
         its.group.errors[ConsumerGroupHeartbeatRequest] = ["UNSUPPORTED_VERSION"] * 9
-        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
-        assert len(its.heartbeat_due) == 1
+        assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
+        assert len(its.heartbeats) == 1
 
 
 @pytest.mark.parametrize("name", ["GROUP_ID_NOT_FOUND", "INCONSISTENT_GROUP_PROTOCOL"])
@@ -185,7 +184,7 @@ async def test_a_group_that_has_become_classic_since_the_look(name: str) -> None
             return its.group.consumer_beat(asked, 69 if name == "GROUP_ID_NOT_FOUND" else 23)
 
         its.broker.answers[ConsumerGroupHeartbeatRequest] = beat
-        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
+        assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
         assert its.its.error is None
 
 
@@ -204,7 +203,7 @@ async def test_a_group_that_is_converted_when_its_rebalance_is_over(
 
         its.broker.answers[ConsumerGroupHeartbeatRequest] = beat
         its.member.start()
-        await its.pass_until(lambda: its.its.places == PLACES)
+        await its.pass_until(lambda: its.its.places == PARTITIONS)
         assert its.its.error is None
     assert len([each for each in caplog.records if words in each.getMessage()]) == 1
 
@@ -218,7 +217,7 @@ async def test_a_group_that_has_lost_its_classic_members_since_the_look() -> Non
             return its.group.describe(asked, 0)
 
         its.broker.answers[DescribeGroupsRequest] = describe
-        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
+        assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
         assert states == []
 
 
@@ -231,17 +230,17 @@ async def test_a_group_of_neither_kind_is_an_error() -> None:
         its.member.start()
         await its.pass_until(lambda: its.its.error is not None, 1)
         assert "no group of consumers" in str(its.its.error)
-        assert len(its.heartbeat_due) == 2
+        assert len(its.heartbeats) == 2
 
 
 async def test_the_group_is_looked_at_again_when_the_membership_was_lost() -> None:
     async with a_setting() as its:
-        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
+        assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
         await its.until(lambda: its.is_in(Phase.STABLE))
         its.group.state = "Stable"
         its.group.member_id = "another"
         await its.pass_until(lambda: its.member.kind is GroupProtocol.CLASSIC)
-        await its.until(lambda: its.its.places == PLACES)
+        await its.until(lambda: its.its.places == PARTITIONS)
         assert its.its.names == ["assign", "lose", "assign"]
 
 
@@ -258,16 +257,16 @@ async def test_a_pattern_of_the_broker_in_a_classic_group() -> None:
         pattern = Subscription.to(TopicPattern("t.*"))
         with pytest.raises(ConfigurationError, match=r"re\.compile\('t\.\*'\)"):
             its.make(pattern, group_protocol="classic")
-        with pytest.raises(ConfigurationError, match="as assignors are named"):
+        with pytest.raises(ConfigurationError, match="because assignors are named"):
             its.make(pattern, group_protocol="auto", assignors=["range"])
         its.group.state = "Stable"
         its.make(pattern, group_protocol="auto")
         its.member.start()
         assert "with members" in str(await its.failed())
-        assert await kind_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
+        assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
         with pytest.raises(ConfigurationError, match="with members"):
             its.member.subscribe(pattern)
-        assert its.its.places == PLACES
+        assert its.its.places == PARTITIONS
 
 
 async def test_ending_while_it_changes_over() -> None:
@@ -275,7 +274,7 @@ async def test_ending_while_it_changes_over() -> None:
         its.group.state = "Stable"
         its.make(group_protocol="auto")
         its.member.start()
-        await its.until(lambda: its.asked(DescribeGroupsRequest))
+        await its.until(lambda: its.requests(DescribeGroupsRequest))
         await its.member.leave(True)
         await its.member.close()
         assert its.its.error is None

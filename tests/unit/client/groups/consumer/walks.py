@@ -1,4 +1,4 @@
-"""`Walk`: a member of the consumer protocol that a test leads through its phases, by hand."""
+"""`Walk`: a `ConsumerMembership` that a test steps through its phases."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ __all__ = ["IDS", "T0", "T1", "T2", "Walk", "answer_of", "error"]
 
 T0, T1, T2 = ("t", 0), ("t", 1), ("t", 2)
 
-#: Topics by name, as metadata has them.
+#: Topic ids by name, as in metadata.
 IDS = {name: Uuid(bytes([at + 1]) * 16) for at, name in enumerate(("t", "u", "v"))}
 
 
 def error(name: str) -> BrokerResponseError:
-    """What a broker answers."""
+    """Returns the error of that name, as a broker reports it."""
     return error_of_code(code_of(name), "a test")
 
 
 def answer_of(
     epoch: int,
-    places: Iterable[tuple[str | Uuid, int]] | None = None,
+    tps: Iterable[tuple[str | Uuid, int]] | None = None,
     *,
     member_id: str | None = None,
     interval_ms: int = 1_000,
 ) -> ConsumerGroupHeartbeatResponse:
-    """What a coordinator answers; `places` by the names of their topics, or by ids."""
+    """Returns a heartbeat response that assigns `tps`; a topic is its name or its id."""
     assignment = None
-    if places is not None:
+    if tps is not None:
         by_id: dict[Uuid, list[int]] = {}
-        for topic, partition in places:
+        for topic, partition in tps:
             topic_id = topic if isinstance(topic, Uuid) else IDS[topic]
             by_id.setdefault(topic_id, []).append(partition)
         its = [TopicPartitions(topic_id=each, partitions=of) for each, of in by_id.items()]
@@ -58,9 +58,9 @@ def answer_of(
 
 
 class Walk:
-    """A member of group g that wants topic t; heartbeats each second.
+    """A member of group g that subscribes to topic t and sends a heartbeat each second.
 
-    Sessions are of 10 s, as the broker has told.
+    The broker has set a session timeout of 10 s.
     """
 
     def __init__(
@@ -97,13 +97,13 @@ class Walk:
         return self.its.step(self.now, self.owned)
 
     def prepare(self, *topics: str) -> None:
-        """Carry out that step."""
+        """Prepares the subscription with these topics, or with those it names."""
         step = self.step()
         assert isinstance(step, Prepare)
         self.its.prepared(step, frozenset(topics) or step.subscription.topics, self.now)
 
     def beat(self) -> Beat:
-        """Send the next heartbeat, at its time."""
+        """Sends the next heartbeat when it is due."""
         if not self.its.heartbeat_due(self.now):
             self.now = self.its.next_at(self.now)
         beat = self.its.heartbeat(self.version, self.now)
@@ -111,25 +111,23 @@ class Walk:
         return beat
 
     def answered(
-        self, beat: Beat, epoch: int, *places: tuple[str | Uuid, int], took: float = 0.1
+        self, beat: Beat, epoch: int, *tps: tuple[str | Uuid, int], took: float = 0.1
     ) -> None:
-        """It is answered, and these are assigned."""
+        """Answers `beat` with an assignment of `tps` after `took` seconds."""
         self.now += took
-        assert self.its.on_heartbeat_response(beat, answer_of(epoch, places), self.now) is None
+        assert self.its.on_heartbeat_response(beat, answer_of(epoch, tps), self.now) is None
 
     def on_heartbeat_response(
-        self, epoch: int, places: Iterable[tuple[str | Uuid, int]] | None = None, **more: Any
+        self, epoch: int, tps: Iterable[tuple[str | Uuid, int]] | None = None, **more: Any
     ) -> ConsumerGroupHeartbeatRequest:
-        """A heartbeat is sent and answered."""
+        """Sends a heartbeat and answers it; returns the request."""
         beat = self.beat()
         self.now += 0.1
-        assert (
-            self.its.on_heartbeat_response(beat, answer_of(epoch, places, **more), self.now) is None
-        )
+        assert self.its.on_heartbeat_response(beat, answer_of(epoch, tps, **more), self.now) is None
         return beat.request
 
     def refused(self, what: str | KprotoError, words: str = "why") -> Meaning | None:
-        """A heartbeat is sent, and refused with these words, or lost."""
+        """Sends a heartbeat and answers it with an error code and message, or loses it."""
         beat = self.beat()
         self.now += 0.1
         if isinstance(what, KprotoError):
@@ -137,7 +135,7 @@ class Walk:
         response = ConsumerGroupHeartbeatResponse(error_code=code_of(what), error_message=words)
         return self.its.on_heartbeat_response(beat, response, self.now)
 
-    def take_on(self) -> ApplyAssignment:
+    def apply(self) -> ApplyAssignment:
         step = self.step()
         assert isinstance(step, ApplyAssignment)
         self.carry_out(step)
@@ -150,7 +148,7 @@ class Walk:
         self.owned.update(step.added)
         self.its.on_assignment_applied(step, self.now)
 
-    def give_up(self) -> Revoke:
+    def revoke(self) -> Revoke:
         step = self.step()
         assert isinstance(step, Revoke)
         self.owned -= step.partitions
@@ -165,35 +163,35 @@ class Walk:
 
     # To a phase
 
-    def to(self, phase: Phase, *places: TopicPartition) -> Walk:
-        """Go there the shortest way; behind joining at epoch 5 with these partitions."""
+    def to(self, phase: Phase, *tps: TopicPartition) -> Walk:
+        """Enters `phase` by the shortest path; after JOINING with epoch 5 and these partitions."""
         match phase:
             case Phase.JOINING:
                 self.prepare()
             case Phase.RECONCILING:
-                self.to(Phase.JOINING).on_heartbeat_response(5, places)
+                self.to(Phase.JOINING).on_heartbeat_response(5, tps)
             case Phase.ACKNOWLEDGING:
-                self.to(Phase.RECONCILING, *places).take_on()
+                self.to(Phase.RECONCILING, *tps).apply()
             case Phase.STABLE:
-                self.to(Phase.ACKNOWLEDGING, *places).on_heartbeat_response(5)
+                self.to(Phase.ACKNOWLEDGING, *tps).on_heartbeat_response(5)
             case Phase.FENCED:
-                self.to(Phase.STABLE, *places).refused("FENCED_MEMBER_EPOCH")
+                self.to(Phase.STABLE, *tps).refused("FENCED_MEMBER_EPOCH")
             case Phase.PREPARE_LEAVING:
-                self.to(Phase.STABLE, *places).its.subscribe(None, self.now)
+                self.to(Phase.STABLE, *tps).its.subscribe(None, self.now)
             case Phase.LEAVING:
-                self.to(Phase.PREPARE_LEAVING, *places).give_up()
+                self.to(Phase.PREPARE_LEAVING, *tps).revoke()
             case Phase.STALE:
-                assert self.to(Phase.STABLE, *places).its.on_poll_timeout(self.now)
+                assert self.to(Phase.STABLE, *tps).its.on_poll_timeout(self.now)
                 self.out()
             case Phase.UNSUBSCRIBED:
-                self.to(Phase.LEAVING, *places).leave()
+                self.to(Phase.LEAVING, *tps).leave()
             case Phase.FATAL:
-                self.to(Phase.STABLE, *places)
+                self.to(Phase.STABLE, *tps)
                 self.its.begin_leave("a test", self.now, leaves=True, ends=True)
                 self.out()
         assert self.phase is phase
         return self
 
     def out(self) -> None:
-        self.give_up()
+        self.revoke()
         self.leave()
