@@ -1,4 +1,4 @@
-"""What goes on beside a consumer as it is cancelled: others come and go, and coordinators."""
+"""Events during the cancellation of a consumer: members join or leave, the coordinator moves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ __all__ = ["BESIDE", "Beside"]
 
 @dataclass(frozen=True)
 class Beside:
-    """`begin` begins it; `others` were there before, and callbacks take `callbacks_s`."""
+    """An event beside the consumer under test.
+
+    `begin` starts it. `others` is the number of members that joined before the consumer under test.
+    Rebalance callbacks take `callbacks_s` seconds.
+    """
 
     begin: Callable[[Scene], Awaitable[None]]
     others: int = 0
@@ -21,18 +25,18 @@ class Beside:
 
 
 async def nothing(scene: Scene) -> None:
-    """It is alone."""
+    """Does nothing: the consumer under test is the only member."""
 
 
 async def joins(scene: Scene) -> None:
     scene.stage.other()
-    await scene.hears_of_a_rebalance()
+    await scene.await_rebalance()
 
 
 async def leaves(scene: Scene) -> None:
     for other in scene.stage.others:
         other.stop.set()
-    await scene.hears_of_a_rebalance()
+    await scene.await_rebalance()
 
 
 async def moves(scene: Scene) -> None:

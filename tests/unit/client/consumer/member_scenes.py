@@ -1,7 +1,8 @@
-"""What `test_cancelled_members` cancels: coroutines of a consumer whose member is a real one.
+"""The consumer coroutines that `test_cancelled_members` cancels; the group member is a real one.
 
-A row of `ROWS` brings a consumer to where the coroutine under test begins, and gives that one. What
-callbacks wait for is of `ON_ASSIGNED` and `ON_REVOKED`; what goes on beside, `beside_members` says.
+Each row of `ROWS` prepares a consumer and returns the coroutine under test. `ON_ASSIGNED` and
+`ON_REVOKED` have the coroutines that rebalance callbacks await. `beside_members` defines the events
+that happen at the same time.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from kproto.client.metadata.cluster import TopicPartition
 from tests.unit.client.consumer.members_on_cluster import (
     PARTITIONS,
     TOPIC,
-    Again,
     Key,
+    Redelivery,
     Stage,
     next_unless,
 )
 
 __all__ = [
-    "BY_HAND",
+    "MANUAL_ROWS",
     "ME",
     "ON_ASSIGNED",
     "ON_REVOKED",
@@ -36,25 +37,28 @@ __all__ = [
     "Scene",
 ]
 
-#: Who is cancelled.
+#: The name of the member under test, whose coroutine is cancelled.
 ME: Final = "me"
 
-PLACES: Final = [(TOPIC, at) for at in range(PARTITIONS)]
+ALL_PARTITIONS: Final = [(TOPIC, at) for at in range(PARTITIONS)]
 
 
 @dataclass
 class Scene:
-    """A consumer on a stage. `ends` where the coroutine under test closes it."""
+    """A consumer under test on a stage.
+
+    `ends` is true if the coroutine under test closes the consumer.
+    """
 
     stage: Stage
     client: kproto.Client
     consumer: GroupConsumer
-    expected: int = PARTITIONS  #: partitions that it gets
+    expected: int = PARTITIONS  #: partitions that the group assigns to it
     ends: bool = False
     ends_if_cancelled: bool = False
-    closes_again: bool = False  #: whoever was cancelled as he closed it
-    again: Again = Again.NONE  #: behind the end, where it was not cancelled
-    in_hand: list[Key] = field(default_factory=list)
+    closes_again: bool = False  #: the caller closes again after a cancelled close
+    redelivery: Redelivery = Redelivery.NONE  #: after the end, if nothing was cancelled
+    in_flight: list[Key] = field(default_factory=list)
     _records: AsyncIterator[Any] | None = None
 
     @property
@@ -63,62 +67,66 @@ class Scene:
         return self._records
 
     def make(self, **given: Any) -> GroupConsumer:
-        """Another consumer in the place of the one that there was; no one has begun yet."""
+        """Replaces the consumer, which has not started yet, and returns the new one."""
         self.consumer = self.stage.consumer(self.client, ME, **given)
         return self.consumer
 
     async def enter(self) -> None:
-        """Join, and be given what is to be had."""
+        """Joins the group and waits for the expected number of partitions."""
         await self.consumer.__aenter__()
         await self.stage.until(lambda: len(self.consumer.assignment) == self.expected)
 
-    def is_done(self) -> None:
-        """What is in hand is done."""
-        for key in self.in_hand:
-            self.stage.ledger.is_done(key)
-        self.in_hand = []
+    def mark_processed(self) -> None:
+        """Marks the records in flight as processed."""
+        for key in self.in_flight:
+            self.stage.ledger.mark_processed(key)
+        self.in_flight = []
 
-    def have(self, partition: int, *offsets: int) -> None:
+    def deliver(self, partition: int, *offsets: int) -> None:
+        """Tracks records that the consumer has returned; they are in flight."""
         for offset in offsets:
-            self.stage.ledger.handed_out(ME, (partition, offset))
-            self.in_hand.append((partition, offset))
+            self.stage.ledger.record_delivered(ME, (partition, offset))
+            self.in_flight.append((partition, offset))
 
-    async def take(self, count: int) -> None:
-        """Ask for so many records; half of the partitions have some eight."""
+    async def poll(self, count: int) -> None:
+        """Polls `count` records one by one; half of the partitions have eight in all."""
         for _ in range(count):
-            self.is_done()
+            self.mark_processed()
             record = await anext(self.records)
-            self.have(record.partition, record.offset)
+            self.deliver(record.partition, record.offset)
 
-    async def take_all(self) -> None:
-        """Read until every record is done, here or there."""
-        over = asyncio.ensure_future(self.stage.ledger.all_done.wait())
+    async def poll_until_all_processed(self) -> None:
+        """Polls until every record is processed, by this member or by another."""
+        over = asyncio.ensure_future(self.stage.ledger.all_processed.wait())
         try:
             while True:
-                self.is_done()
-                if over.done() or self.stage.ledger.all_done.is_set():
+                self.mark_processed()
+                if over.done() or self.stage.ledger.all_processed.is_set():
                     break
                 record = await next_unless(over, self.records)
                 if record is not None:
-                    self.have(record.partition, record.offset)
+                    self.deliver(record.partition, record.offset)
         finally:
             over.cancel()
 
     @property
     def member(self) -> MembershipStateMachine[Any, Any]:
-        """Where its member stands."""
+        """The state machine of the consumer's group membership."""
         assert isinstance(self.consumer._member, GroupMember)
         return self.consumer._member._member._membership
 
-    async def hears_of_a_rebalance(self) -> None:
-        """Wait until a member that has partitions knows that the group agrees anew."""
+    async def await_rebalance(self) -> None:
+        """Waits until the member knows of the rebalance, if it has partitions."""
         if self.consumer.assignment:
             await self.stage.until(lambda: self.member.phase.name != "STABLE")
 
-    def will_end(self, again: Again = Again.NONE) -> None:
-        """The coroutine under test ends the consumer; cancelled, its commits may not be made."""
+    def will_end(self, redelivery: Redelivery = Redelivery.NONE) -> None:
+        """Notes that the coroutine under test ends the consumer.
+
+        `redelivery` holds if the coroutine is not cancelled; a cancelled one may skip its commits.
+        """
         self.ends = True
-        self.again = again
+        self.redelivery = redelivery
 
 
 Row = Callable[[Scene], Awaitable[Awaitable[object]]]
@@ -139,10 +147,10 @@ async def the_whole_life(scene: Scene) -> Awaitable[object]:
 
     async def live() -> None:
         async with scene.consumer:
-            await scene.take(3)
+            await scene.poll(3)
             await scene.consumer.commit()
-            await scene.take(3)
-            scene.is_done()
+            await scene.poll(3)
+            scene.mark_processed()
 
     return live()
 
@@ -150,15 +158,15 @@ async def the_whole_life(scene: Scene) -> Awaitable[object]:
 @row
 async def entering_and_the_first_record(scene: Scene) -> Awaitable[object]:
     await scene.consumer.__aenter__()
-    return scene.take(1)
+    return scene.poll(1)
 
 
 @row
 async def the_next_records(scene: Scene) -> Awaitable[object]:
     scene.make(max_partition_fetch_bytes=1)  # a batch at a time
     await scene.enter()
-    await scene.take(3)
-    return scene.take(5)
+    await scene.poll(3)
+    return scene.poll(5)
 
 
 @row
@@ -168,9 +176,9 @@ async def batches(scene: Scene) -> Awaitable[object]:
 
     async def read() -> None:
         for _ in range(3):
-            scene.is_done()
+            scene.mark_processed()
             fetched = await anext(iteration)
-            scene.have(fetched.partition, *(record.offset for record in fetched.records))
+            scene.deliver(fetched.partition, *(record.offset for record in fetched.records))
 
     return read()
 
@@ -182,10 +190,10 @@ async def values(scene: Scene) -> Awaitable[object]:
 
     async def read() -> None:
         for _ in range(3):
-            scene.is_done()
+            scene.mark_processed()
             fetched = await anext(iteration)
             offsets = range(fetched.next_offset - len(fetched.values), fetched.next_offset)
-            scene.have(fetched.partition, *offsets)
+            scene.deliver(fetched.partition, *offsets)
 
     return read()
 
@@ -197,10 +205,10 @@ async def raw_batches(scene: Scene) -> Awaitable[object]:
 
     async def read() -> None:
         for _ in range(3):
-            scene.is_done()
+            scene.mark_processed()
             fetched = await anext(iteration)
             batch = fetched.batch
-            scene.have(fetched.partition, *range(batch.base_offset, batch.next_offset))
+            scene.deliver(fetched.partition, *range(batch.base_offset, batch.next_offset))
 
     return read()
 
@@ -209,15 +217,15 @@ async def raw_batches(scene: Scene) -> Awaitable[object]:
 
 
 async def handling(scene: Scene, count: int, **given: Any) -> None:
-    """Have so many records handled, each of which takes its time."""
+    """Processes `count` records with `run`; each takes 0.2 s of the clock."""
     handled = 0
 
     async def handle(record: Record) -> None:
         nonlocal handled
         key = (record.partition, record.offset)
-        scene.stage.ledger.handed_out(ME, key)
+        scene.stage.ledger.record_delivered(ME, key)
         await scene.stage.clock.sleep(0.2)
-        scene.stage.ledger.is_done(key)
+        scene.stage.ledger.mark_processed(key)
         handled += 1
         if handled == count:
             raise Stop(done=True)
@@ -243,60 +251,60 @@ async def running_in_any_order(scene: Scene) -> Awaitable[object]:
 @row
 async def committing(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(6)
+    await scene.poll(6)
     return scene.consumer.commit()
 
 
 @row
 async def committing_with_metadata(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(6)
+    await scene.poll(6)
     return scene.consumer.commit(None, "said")
 
 
 @row
 async def committing_a_record(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(5)
-    scene.is_done()
+    await scene.poll(5)
+    scene.mark_processed()
     record = await anext(scene.records)
-    scene.have(record.partition, record.offset)
-    scene.is_done()
-    return ours(scene.consumer.commit(record))
+    scene.deliver(record.partition, record.offset)
+    scene.mark_processed()
+    return ignore_lost_partitions(scene.consumer.commit(record))
 
 
 @row
 async def committing_a_list(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     fetched = await anext(scene.consumer.record_lists())
-    scene.have(fetched.partition, *(record.offset for record in fetched.records))
-    scene.is_done()
-    return ours(scene.consumer.commit(fetched))
+    scene.deliver(fetched.partition, *(record.offset for record in fetched.records))
+    scene.mark_processed()
+    return ignore_lost_partitions(scene.consumer.commit(fetched))
 
 
 @row
 async def committing_offsets(scene: Scene) -> Awaitable[object]:
     scene.make(auto_commit=False)
-    scene.stage.ledger.again = Again.UNCOMMITTED
+    scene.stage.ledger.redelivery = Redelivery.UNCOMMITTED
     await scene.enter()
-    await scene.take(6)
-    partition, offset = scene.in_hand[-1]
-    scene.is_done()
-    return ours(scene.consumer.commit({(TOPIC, partition): offset + 1}, "m"))
+    await scene.poll(6)
+    partition, offset = scene.in_flight[-1]
+    scene.mark_processed()
+    return ignore_lost_partitions(scene.consumer.commit({(TOPIC, partition): offset + 1}, "m"))
 
 
 @row
-async def committing_one_behind_the_other(scene: Scene) -> Awaitable[object]:
+async def committing_behind_a_pending_commit(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(6)
+    await scene.poll(6)
     before = asyncio.ensure_future(scene.consumer.commit())
     before.add_done_callback(lambda done: done.cancelled() or done.exception())
     await asyncio.sleep(0)
     return scene.consumer.commit(None, "behind")
 
 
-async def ours(commit: Awaitable[object]) -> None:
-    """A commit of what may have gone to others meanwhile."""
+async def ignore_lost_partitions(commit: Awaitable[object]) -> None:
+    """Awaits a commit whose partitions may have moved to another member meanwhile."""
     try:
         await commit
     except kproto.CommitFailedError as error:
@@ -304,67 +312,68 @@ async def ours(commit: Awaitable[object]) -> None:
             raise
 
 
-# Looking
+# Positions, lag and offsets
 
 
-def mine(scene: Scene) -> TopicPartition:
-    """The first of the partitions that are assigned."""
+def first_assigned(scene: Scene) -> TopicPartition:
+    """Returns the lowest assigned partition."""
     return min(scene.consumer.assignment)
 
 
-async def as_long_as_it_is_mine(looking: Awaitable[object]) -> None:
+async def ignore_revocation(call: Awaitable[object]) -> None:
+    """Awaits a call whose partition may be revoked meanwhile."""
     try:
-        await looking
+        await call
     except kproto.ConfigurationError as error:
         if "is not assigned to this consumer" not in str(error):
             raise
 
 
 @row
-async def looking_at_commits(scene: Scene) -> Awaitable[object]:
+async def fetching_committed_offsets(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(2)
-    return scene.consumer.committed(*PLACES)
+    await scene.poll(2)
+    return scene.consumer.committed(*ALL_PARTITIONS)
 
 
 @row
-async def looking_for_a_position(scene: Scene) -> Awaitable[object]:
+async def resolving_a_position(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    return as_long_as_it_is_mine(scene.consumer.position(mine(scene)))
+    return ignore_revocation(scene.consumer.position(first_assigned(scene)))
 
 
 @row
 async def seeking_to_the_start(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(5)
-    scene.is_done()
-    scene.stage.ledger.again = Again.ANY
-    scene.consumer.seek(mine(scene), "earliest")
-    return as_long_as_it_is_mine(scene.consumer.position(mine(scene)))
+    await scene.poll(5)
+    scene.mark_processed()
+    scene.stage.ledger.redelivery = Redelivery.ANY
+    scene.consumer.seek(first_assigned(scene), "earliest")
+    return ignore_revocation(scene.consumer.position(first_assigned(scene)))
 
 
 @row
 async def seeking_and_reading(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(5)
-    scene.is_done()
-    scene.stage.ledger.again = Again.ANY
-    for place in scene.consumer.assignment:
-        scene.consumer.seek(place, 0)
-    return scene.take(3)
+    await scene.poll(5)
+    scene.mark_processed()
+    scene.stage.ledger.redelivery = Redelivery.ANY
+    for tp in scene.consumer.assignment:
+        scene.consumer.seek(tp, 0)
+    return scene.poll(3)
 
 
 @row
-async def looking_for_the_lag(scene: Scene) -> Awaitable[object]:
+async def computing_the_lag(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(1)
+    await scene.poll(1)
     return scene.consumer.lag()
 
 
 @row
-async def looking_for_times(scene: Scene) -> Awaitable[object]:
+async def listing_offsets_for_times(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    return scene.consumer.offsets_for_times(dict.fromkeys(PLACES, 5))
+    return scene.consumer.offsets_for_times(dict.fromkeys(ALL_PARTITIONS, 5))
 
 
 # Other topics, other partitions
@@ -373,10 +382,10 @@ async def looking_for_times(scene: Scene) -> Awaitable[object]:
 @row
 async def subscribing_again(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(3)
-    partition, offset = scene.in_hand[-1]
-    scene.is_done()
-    await scene.consumer.commit({(TOPIC, partition): offset + 1})  # nothing is in hand any more
+    await scene.poll(3)
+    partition, offset = scene.in_flight[-1]
+    scene.mark_processed()
+    await scene.consumer.commit({(TOPIC, partition): offset + 1})  # no record is in flight now
 
     async def change() -> None:
         scene.consumer.unsubscribe()
@@ -385,7 +394,7 @@ async def subscribing_again(scene: Scene) -> Awaitable[object]:
                 await scene.stage.clock.sleep(0.1)
         finally:
             scene.consumer.subscribe(TOPIC)
-        await scene.take(4)
+        await scene.poll(4)
 
     return change()
 
@@ -394,18 +403,18 @@ async def subscribing_again(scene: Scene) -> Awaitable[object]:
 async def subscribing_again_at_once(scene: Scene) -> Awaitable[object]:
     scene.make(max_partition_fetch_bytes=1)
     await scene.enter()
-    await scene.take(3)
+    await scene.poll(3)
     scene.consumer.unsubscribe()
     scene.consumer.subscribe(TOPIC)
-    return scene.take(5)
+    return scene.poll(5)
 
 
 @row
 async def rebalancing(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(3)
+    await scene.poll(3)
     scene.consumer.enforce_rebalance("as you like")
-    return scene.take(6)
+    return scene.poll(6)
 
 
 # The end
@@ -414,8 +423,8 @@ async def rebalancing(scene: Scene) -> Awaitable[object]:
 @row
 async def leaving(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(6)
-    scene.is_done()
+    await scene.poll(6)
+    scene.mark_processed()
     scene.will_end()
     return scene.consumer.__aexit__(None, None, None)
 
@@ -423,8 +432,8 @@ async def leaving(scene: Scene) -> Awaitable[object]:
 @row
 async def leaving_by_an_error(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(6)
-    scene.will_end(Again.IN_HAND)
+    await scene.poll(6)
+    scene.will_end(Redelivery.IN_FLIGHT)
     return scene.consumer.__aexit__(ValueError, ValueError(), None)
 
 
@@ -438,16 +447,16 @@ async def leaving_before_it_has_joined(scene: Scene) -> Awaitable[object]:
 @row
 async def closing(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(6)
-    scene.will_end(Again.IN_HAND)
+    await scene.poll(6)
+    scene.will_end(Redelivery.IN_FLIGHT)
     return scene.consumer.close()
 
 
 @row
 async def closing_without_leaving(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(6)
-    scene.will_end(Again.IN_HAND)
+    await scene.poll(6)
+    scene.will_end(Redelivery.IN_FLIGHT)
     return scene.consumer.close(leave=False)
 
 
@@ -455,8 +464,8 @@ async def closing_without_leaving(scene: Scene) -> Awaitable[object]:
 async def closing_a_static_member(scene: Scene) -> Awaitable[object]:
     scene.make(instance_id="first")
     await scene.enter()
-    await scene.take(6)
-    scene.will_end(Again.IN_HAND)
+    await scene.poll(6)
+    scene.will_end(Redelivery.IN_FLIGHT)
     return scene.consumer.close()
 
 
@@ -464,16 +473,16 @@ async def closing_a_static_member(scene: Scene) -> Awaitable[object]:
 async def closing_a_static_member_for_good(scene: Scene) -> Awaitable[object]:
     scene.make(instance_id="first")
     await scene.enter()
-    await scene.take(6)
-    scene.will_end(Again.IN_HAND)
+    await scene.poll(6)
+    scene.will_end(Redelivery.IN_FLIGHT)
     return scene.consumer.close(leave=True)
 
 
 @row
 async def closing_twice(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(6)
-    scene.will_end(Again.IN_HAND)
+    await scene.poll(6)
+    scene.will_end(Redelivery.IN_FLIGHT)
     scene.closes_again = True
     return scene.consumer.close()
 
@@ -481,69 +490,69 @@ async def closing_twice(scene: Scene) -> Awaitable[object]:
 @row
 async def unsubscribing_and_leaving(scene: Scene) -> Awaitable[object]:
     await scene.enter()
-    await scene.take(6)
-    scene.is_done()
+    await scene.poll(6)
+    scene.mark_processed()
     scene.will_end()
     scene.consumer.unsubscribe()
     return scene.consumer.__aexit__(None, None, None)
 
 
 @row
-async def closing_while_somebody_waits(scene: Scene) -> Awaitable[object]:
+async def closing_during_a_poll(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     scene.consumer.pause(*scene.consumer.assignment)
-    asked = asyncio.ensure_future(anext(aiter(scene.consumer)))
-    asked.add_done_callback(lambda done: done.cancelled() or done.exception())
+    poll_task = asyncio.ensure_future(anext(aiter(scene.consumer)))
+    poll_task.add_done_callback(lambda done: done.cancelled() or done.exception())
     for _ in range(3):
         await asyncio.sleep(0)
     scene.will_end()
     return scene.consumer.close()
 
 
-# Partitions by hand
+# Manually assigned partitions
 
 
-BY_HAND: dict[str, Row] = {}
+MANUAL_ROWS: dict[str, Row] = {}
 
 
-def by_hand(scene: Scene) -> None:
-    scene.make(topics=PLACES)
-    scene.stage.ledger.takes(ME, PLACES)
+def assign_manually(scene: Scene) -> None:
+    scene.make(topics=ALL_PARTITIONS)
+    scene.stage.ledger.partitions_assigned(ME, ALL_PARTITIONS)
 
 
-def row_by_hand(function: Row) -> Row:
-    BY_HAND[function.__name__] = function
+def manual_row(function: Row) -> Row:
+    MANUAL_ROWS[function.__name__] = function
     return function
 
 
-@row_by_hand
-async def entering_by_hand(scene: Scene) -> Awaitable[object]:
-    by_hand(scene)
+@manual_row
+async def entering_with_manual_assignment(scene: Scene) -> Awaitable[object]:
+    assign_manually(scene)
     scene.ends_if_cancelled = True
     return scene.consumer.__aenter__()
 
 
-@row_by_hand
-async def reading_by_hand(scene: Scene) -> Awaitable[object]:
-    by_hand(scene)
+@manual_row
+async def reading_with_manual_assignment(scene: Scene) -> Awaitable[object]:
+    assign_manually(scene)
     await scene.consumer.__aenter__()
-    return scene.take(5)
+    return scene.poll(5)
 
 
-@row_by_hand
-async def committing_by_hand(scene: Scene) -> Awaitable[object]:
-    by_hand(scene)
+@manual_row
+async def committing_with_manual_assignment(scene: Scene) -> Awaitable[object]:
+    assign_manually(scene)
     await scene.consumer.__aenter__()
-    await scene.take(5)
+    await scene.poll(5)
     return scene.consumer.commit()
 
 
-@row_by_hand
-async def leaving_by_hand(scene: Scene) -> Awaitable[object]:
-    by_hand(scene)
+@manual_row
+async def leaving_with_manual_assignment(scene: Scene) -> Awaitable[object]:
+    assign_manually(scene)
     await scene.consumer.__aenter__()
-    await scene.take(5)
-    scene.is_done()
+    await scene.poll(5)
+    scene.mark_processed()
     scene.will_end()
     return scene.consumer.__aexit__(None, None, None)
 
@@ -551,23 +560,25 @@ async def leaving_by_hand(scene: Scene) -> Awaitable[object]:
 # Within callbacks
 
 
-#: What a callback waits for, of the partitions that it is told.
+#: Returns the coroutine that a rebalance callback awaits, given the callback's partitions.
 InCallback = Callable[[Scene, list[TopicPartition]], Awaitable[object]]
 
 
-def done_of(scene: Scene, places: list[TopicPartition]) -> dict[TopicPartition, int]:
-    return {place: scene.stage.ledger.done_of(place[1]) for place in places}
+def next_offsets(scene: Scene, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    return {tp: scene.stage.ledger.next_offset_of(tp[1]) for tp in partitions}
 
 
 ON_REVOKED: Final[dict[str, InCallback]] = {
-    "commit": lambda scene, places: scene.consumer.commit(),
-    "commit_offsets": lambda scene, places: scene.consumer.commit(done_of(scene, places), "m"),
-    "committed": lambda scene, places: scene.consumer.committed(*places),
-    "offsets_for_times": lambda scene, places: scene.consumer.offsets_for_times(
-        dict.fromkeys(places, 5)
+    "commit": lambda scene, partitions: scene.consumer.commit(),
+    "commit_offsets": lambda scene, partitions: scene.consumer.commit(
+        next_offsets(scene, partitions), "m"
+    ),
+    "committed": lambda scene, partitions: scene.consumer.committed(*partitions),
+    "offsets_for_times": lambda scene, partitions: scene.consumer.offsets_for_times(
+        dict.fromkeys(partitions, 5)
     ),
 }
 ON_ASSIGNED: Final[dict[str, InCallback]] = ON_REVOKED | {
-    "lag": lambda scene, places: scene.consumer.lag(),
-    "position": lambda scene, places: scene.consumer.position(places[0]),
+    "lag": lambda scene, partitions: scene.consumer.lag(),
+    "position": lambda scene, partitions: scene.consumer.position(partitions[0]),
 }

@@ -1,8 +1,8 @@
-"""Members of a group on the embedded cluster, and what became of each record.
+"""Group members on the embedded cluster, and a ledger of every record.
 
-A `Stage` has the cluster, whose time a clock of tests has: it is turned beside all that goes on, so
-that a session is over in no time. Its `Ledger` notes what was handed out, done and committed, and
-says what was wrong. Knows no cancellation.
+A `Stage` has a cluster on a manual clock. A background task advances the clock, so that sessions
+expire without real waiting. The stage's `Ledger` tracks which records were delivered, processed and
+committed, and collects the violations. This module does not cancel anything.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = [
     "GROUP",
     "PARTITIONS",
     "TOPIC",
-    "Again",
     "Key",
     "Ledger",
-    "Other",
+    "OtherMember",
+    "Redelivery",
     "Stage",
     "begin",
     "next_unless",
@@ -44,7 +44,7 @@ TOPIC: Final = "read"
 GROUP: Final = "readers"
 PARTITIONS: Final = 4
 EACH: Final = 4
-"""So many records a partition has, two to a batch."""
+"""Records per partition, two to a batch."""
 
 #: A partition and an offset.
 Key = tuple[int, int]
@@ -70,20 +70,23 @@ GROUP_SETTINGS: Final[dict[str, Any]] = {
     "max_wait_ms": 300,
 }
 
-#: The hands move by no more than that at once, in ms, and so many turns of the loop lie between:
-#: an answer takes some six.
+#: The clock advances by at most `STRIDE_MS`. Between two steps the event loop runs
+#: `LOOP_ITERATIONS` iterations: a response needs about six.
 STRIDE_MS: Final = 250.0
-TURNS: Final = 20
+LOOP_ITERATIONS: Final = 20
 
-#: Turns of the loop in which what was closed has ended.
-ENDING: Final = 20
+#: Iterations of the event loop after which a closed client has no task and no connection left.
+CLOSING_ITERATIONS: Final = 20
 
-#: Whose a task is.
-_whose: ContextVar[str] = ContextVar("whose", default="")
+#: The name of the member that started the current task.
+_owner_name: ContextVar[str] = ContextVar("whose", default="")
 
 
 def protocol_of(assignor: str) -> dict[str, Any]:
-    """Settings of a member of the protocol that has the assignor; "uniform" is a broker's."""
+    """Returns the settings of a member with this assignor.
+
+    "uniform" is an assignor of the broker (consumer protocol, KIP-848); the others are classic.
+    """
     if assignor == "uniform":
         return {"group_protocol": "consumer", "server_assignor": assignor}
     return {
@@ -94,120 +97,127 @@ def protocol_of(assignor: str) -> dict[str, Any]:
     }
 
 
-class Again(Enum):
-    """Which records may come again."""
+class Redelivery(Enum):
+    """The records that the group may deliver again."""
 
     NONE = "none"
-    IN_HAND = "what was in hand at the end"
-    UNCOMMITTED = "what was not committed"
-    ANY = "any, as somebody seeks"
+    IN_FLIGHT = "records that were in flight at the end"
+    UNCOMMITTED = "records that were not committed"
+    ANY = "any record, because the consumer seeks"
 
 
 class Ledger:
-    """What was handed out, done and committed. `all_done` is set when every record is done."""
+    """Tracks delivered, processed and committed records, and the owner of each partition.
+
+    `all_processed` is set when every record of the topic is processed.
+    """
 
     def __init__(self, cluster: Cluster, clock: ManualClock) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._done: list[set[int]] = [set() for _ in range(PARTITIONS)]
-        self._handed: set[Key] = set()
+        self._processed: list[set[int]] = [set() for _ in range(PARTITIONS)]
+        self._delivered: set[Key] = set()
         self._owners: dict[int, str] = {}
-        self.all_done = asyncio.Event()
-        self.wrong: list[str] = []
-        self.again = Again.NONE
-        self.in_hand: set[Key] = set()  # of him who has ended
-        cluster.control(self._look_at_commit, request=OffsetCommitRequest)
+        self.all_processed = asyncio.Event()
+        self.violations: list[str] = []
+        self.redelivery = Redelivery.NONE
+        self.in_flight: set[Key] = set()  # in flight when the consumer under test ended
+        cluster.control(self._check_commit, request=OffsetCommitRequest)
 
-    def handed_out(self, name: str, key: Key) -> None:
-        """Somebody has a record in his hands."""
+    def record_delivered(self, name: str, key: Key) -> None:
+        """Tracks a record that the member `name` has received; checks owner and redelivery."""
         partition, offset = key
         if self._owners.get(partition) != name:
-            self.wrong.append(f"{name} gets {key} of {self._owners.get(partition)!r}")
-        if key in self._handed:
+            self.violations.append(f"{name} gets {key} of {self._owners.get(partition)!r}")
+        if key in self._delivered:
             is_committed = self.committed.get(partition, 0) > offset
-            match self.again:
-                case Again.NONE:
+            match self.redelivery:
+                case Redelivery.NONE:
                     may = False
-                case Again.IN_HAND:
-                    may = key in self.in_hand and not is_committed
-                case Again.UNCOMMITTED:
+                case Redelivery.IN_FLIGHT:
+                    may = key in self.in_flight and not is_committed
+                case Redelivery.UNCOMMITTED:
                     may = not is_committed
-                case Again.ANY:
+                case Redelivery.ANY:
                     may = True
             if not may:
                 committed = ", committed" if is_committed else ""
-                self.wrong.append(f"{name} gets {key} again{committed}")
-        self._handed.add(key)
+                self.violations.append(f"{name} gets {key} again{committed}")
+        self._delivered.add(key)
 
-    def is_done(self, key: Key) -> None:
-        """A record was handled."""
+    def mark_processed(self, key: Key) -> None:
+        """Marks a record as processed."""
         partition, offset = key
-        self._done[partition].add(offset)
-        if all(len(each) == EACH for each in self._done):
-            self.all_done.set()
+        self._processed[partition].add(offset)
+        if all(len(each) == EACH for each in self._processed):
+            self.all_processed.set()
 
-    def done_of(self, partition: int) -> int:
-        """The offset behind what is done of a partition, read in order."""
-        return len(self._done[partition])
+    def next_offset_of(self, partition: int) -> int:
+        """Returns the offset after the last processed record of a partition, read in order."""
+        return len(self._processed[partition])
 
-    def takes(self, name: str, places: Collection[TopicPartition]) -> None:
-        """Somebody reads these from now on."""
-        for _, partition in places:
+    def partitions_assigned(self, name: str, partitions: Collection[TopicPartition]) -> None:
+        """Makes the member `name` the owner of these partitions."""
+        for _, partition in partitions:
             owner = self._owners.setdefault(partition, name)
             if owner != name:
-                self.wrong.append(f"{name} takes {partition}, which {owner} has")
+                self.violations.append(f"{name} is assigned {partition}, which {owner} owns")
 
-    def leaves(self, name: str, places: Collection[TopicPartition] | None = None) -> None:
-        """Somebody reads these no more, or nothing at all."""
-        partitions = range(PARTITIONS) if places is None else [each for _, each in places]
-        for partition in partitions:
+    def partitions_released(
+        self, name: str, partitions: Collection[TopicPartition] | None = None
+    ) -> None:
+        """Ends the ownership of these partitions, or of all that the member owns."""
+        released = range(PARTITIONS) if partitions is None else [each for _, each in partitions]
+        for partition in released:
             if self._owners.get(partition) == name:
                 del self._owners[partition]
 
     @property
     def committed(self) -> dict[int, int]:
-        """The offsets that the coordinator has, by partition."""
+        """The offsets that the coordinator has stored, by partition."""
         group = self._cluster._cluster.groups.find(GROUP, read_clock(self._clock))
         if group is None:
             return {}
         return {at: its.offset for at, its in group.offsets.of_topic(TOPIC).items()}
 
-    def _look_at_commit(self, request: ReceivedRequest) -> None:
+    def _check_commit(self, request: ReceivedRequest) -> None:
         message = request.message
         assert isinstance(message, OffsetCommitRequest)
         for topic in message.topics:
             for each in topic.partitions:
-                place, offset = each.partition_index, each.committed_offset
-                missing = set(range(offset)) - self._done[place]
+                partition, offset = each.partition_index, each.committed_offset
+                missing = set(range(offset)) - self._processed[partition]
                 if missing:
-                    self.wrong.append(f"{place}:{offset} is committed, and not done: {missing}")
+                    self.violations.append(
+                        f"{partition}:{offset} is committed before {missing} are processed"
+                    )
 
 
 class Stage:
-    """A cluster of two, and who reads; made by `staged`."""
+    """A cluster of two brokers and the members that read from it; made by `staged`."""
 
     def __init__(self, cluster: Cluster, clock: ManualClock, assignor: str) -> None:
         self.cluster = cluster
         self.clock = clock
         self.assignor = assignor
         self.ledger = Ledger(cluster, clock)
-        self.callbacks_s = 0.0  #: so long a callback takes, by the clock
-        self.others: list[Other] = []
+        self.callbacks_s = 0.0  #: seconds of the clock that a rebalance callback takes
+        self.others: list[OtherMember] = []
         self._tasks: WeakKeyDictionary[asyncio.Task[Any], str] = WeakKeyDictionary()
 
     def note_tasks(self) -> None:
-        """Remember of each task from now on whose it is."""
+        """Notes the owner of each task that is created from now on."""
 
         def made(loop: asyncio.AbstractEventLoop, work: Any, **given: Any) -> asyncio.Task[Any]:
             task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **given)
-            self._tasks[task] = _whose.get()
+            self._tasks[task] = _owner_name.get()
             return task
 
         asyncio.get_running_loop().set_task_factory(made)
 
     @property
     def members(self) -> tuple[str, ...]:
-        """The member ids that the coordinator has."""
+        """The ids of the members that the coordinator knows."""
         group = self.cluster._cluster.groups.find(GROUP, read_clock(self.clock))
         return () if group is None else tuple(group.members)
 
@@ -215,20 +225,24 @@ class Stage:
         return kproto.Client(self.cluster.bootstrap, SETTINGS, clock=self.clock)
 
     def consumer(self, client: kproto.Client, name: str, **given: Any) -> GroupConsumer:
-        """A member whose comings and goings are noted; `given` callbacks are called behind that."""
-        taken = given.pop("on_assigned", None)
-        left = given.pop("on_revoked", None)
+        """Returns a member that reports its assignment to the ledger.
 
-        async def on_assigned(places: list[TopicPartition]) -> None:
-            self.ledger.takes(name, places)
-            await (self._pause() if taken is None else taken(places))
+        `given` are settings. A given `on_assigned` runs after the ledger has the partitions, a
+        given `on_revoked` before the ledger releases them.
+        """
+        on_assigned_too = given.pop("on_assigned", None)
+        on_revoked_too = given.pop("on_revoked", None)
 
-        async def on_revoked(places: list[TopicPartition]) -> None:
-            await (self._pause() if left is None else left(places))
-            self.ledger.leaves(name, places)
+        async def on_assigned(partitions: list[TopicPartition]) -> None:
+            self.ledger.partitions_assigned(name, partitions)
+            await (self._pause() if on_assigned_too is None else on_assigned_too(partitions))
 
-        async def on_lost(places: list[TopicPartition]) -> None:
-            self.ledger.leaves(name, places)
+        async def on_revoked(partitions: list[TopicPartition]) -> None:
+            await (self._pause() if on_revoked_too is None else on_revoked_too(partitions))
+            self.ledger.partitions_released(name, partitions)
+
+        async def on_lost(partitions: list[TopicPartition]) -> None:
+            self.ledger.partitions_released(name, partitions)
             await self._pause()
 
         topics = given.pop("topics", TOPIC)
@@ -240,9 +254,9 @@ class Stage:
     async def _pause(self) -> None:
         await self.clock.sleep(self.callbacks_s)
 
-    def other(self) -> Other:
-        """Somebody else joins."""
-        self.others.append(Other(self, f"other-{len(self.others)}"))
+    def other(self) -> OtherMember:
+        """Adds another member to the group."""
+        self.others.append(OtherMember(self, f"other-{len(self.others)}"))
         return self.others[-1]
 
     def move_coordinator(self) -> None:
@@ -251,27 +265,30 @@ class Stage:
         self.cluster.move_leader("__consumer_offsets", 0, to)
 
     def stop_coordinator(self) -> None:
-        """Begin to stop the node that coordinates; it stays away."""
+        """Starts to stop the coordinator's broker; it does not restart."""
         self._stopping = asyncio.ensure_future(
             self.cluster.stop_broker(self.cluster.coordinator(GROUP))
         )
 
     async def others_leave(self) -> None:
-        """Have all others leave in order."""
+        """Ends all other members; each commits and leaves the group."""
         for other in self.others:
             other.stop.set()
         for other in self.others:
             await other.task
 
     async def until(self, holds: Callable[[], object]) -> None:
-        """Wait for something; the test's own limit ends it."""
-        while not holds():  # noqa: ASYNC110 - what is waited for is no event of one loop
+        """Waits for a condition, without a limit of its own: the test has one."""
+        while not holds():  # noqa: ASYNC110 - a condition, and no event
             await asyncio.sleep(0)
 
-    async def no_task_of(self, name: str, *rooms: str) -> None:
-        """Nothing that somebody began in the client, or in some rooms of it, goes on."""
-        folders = [f"/kproto/client/{room}" for room in rooms or ("",)]
-        for _ in range(ENDING):
+    async def no_task_of(self, name: str, *packages: str) -> None:
+        """Raises AssertionError if a client task of the member `name` is still running.
+
+        `packages` limit the check to tasks whose code is in these packages of `kproto.client`.
+        """
+        folders = [f"/kproto/client/{package}" for package in packages or ("",)]
+        for _ in range(CLOSING_ITERATIONS):
             await asyncio.sleep(0)
         left = [
             task
@@ -281,12 +298,12 @@ class Stage:
         assert not left, f"tasks are left: {left}"
 
     def no_connection_of_its_own(self, client: kproto.Client) -> None:
-        """What is connected is the client's, and no consumer's."""
+        """Raises AssertionError if a consumer has left a connection of its own open."""
         own = [key for key in client._view._pool._open if key[1] is not None]
         assert not own, f"connections are left: {own}"
 
-    async def nobody_is_connected(self) -> None:
-        for _ in range(ENDING):
+    async def no_connection_is_left(self) -> None:
+        for _ in range(CLOSING_ITERATIONS):
             await asyncio.sleep(0)
         assert self.cluster.connections == 0
 
@@ -297,14 +314,17 @@ def _is_in(task: asyncio.Task[Any], folders: list[str]) -> bool:
 
 
 def begin(name: str, work: Any) -> asyncio.Task[Any]:
-    """Begin what is somebody's, as is all that he begins."""
+    """Starts a task of the member `name`; tasks that it starts belong to that member too."""
     context = copy_context()
-    context.run(_whose.set, name)
+    context.run(_owner_name.set, name)
     return asyncio.create_task(work, context=context)
 
 
-class Other:
-    """A member of its own client, who asks for records until `stop`; until it wakes it has none."""
+class OtherMember:
+    """A member with its own client that polls until `stop` is set.
+
+    Its partitions are paused until `wake`.
+    """
 
     def __init__(self, stage: Stage, name: str) -> None:
         self.name = name
@@ -317,17 +337,17 @@ class Other:
 
     @property
     def assignment(self) -> int:
-        """How many partitions it has."""
+        """The number of partitions that are assigned to it."""
         return len(self._consumer.assignment)
 
     def wake(self) -> None:
-        """Read from now on."""
+        """Resumes all partitions, now and after later assignments."""
         self._sleeps = False
         self._consumer.resume(*self._consumer.paused)
 
-    async def _assigned(self, places: list[TopicPartition]) -> None:
+    async def _assigned(self, partitions: list[TopicPartition]) -> None:
         if self._sleeps:
-            self._consumer.pause(*places)
+            self._consumer.pause(*partitions)
         await asyncio.sleep(0)
 
     async def _run(self) -> None:
@@ -337,13 +357,13 @@ class Other:
                 async with self._consumer:
                     await read(ledger, self.name, self._consumer, self.stop)
             finally:
-                ledger.leaves(self.name)
+                ledger.partitions_released(self.name)
 
 
 async def next_unless(
     over: asyncio.Future[Any], records: AsyncIterator[kproto.Record]
 ) -> kproto.Record | None:
-    """The next record, or None if it is `over` before that comes."""
+    """Returns the next record, or None if `over` is done first."""
     coming = asyncio.ensure_future(anext(records))
     try:
         await asyncio.wait([coming, over], return_when=asyncio.FIRST_COMPLETED)
@@ -355,7 +375,7 @@ async def next_unless(
 
 
 async def read(ledger: Ledger, name: str, consumer: GroupConsumer, stop: asyncio.Event) -> None:
-    """Read record by record until `stop` is set; the last one is done then."""
+    """Reads and processes record by record until `stop` is set."""
     records = aiter(consumer)
     over = asyncio.ensure_future(stop.wait())
     try:
@@ -363,16 +383,16 @@ async def read(ledger: Ledger, name: str, consumer: GroupConsumer, stop: asyncio
             record = await next_unless(over, records)
             if record is None:
                 break
-            ledger.handed_out(name, (record.partition, record.offset))
+            ledger.record_delivered(name, (record.partition, record.offset))
             await asyncio.sleep(0)
-            ledger.is_done((record.partition, record.offset))
+            ledger.mark_processed((record.partition, record.offset))
     finally:
         over.cancel()
 
 
 @asynccontextmanager
 async def staged(assignor: str) -> AsyncIterator[Stage]:
-    """A stage with its topic filled, and its time turned; who is left on it leaves at the end."""
+    """Yields a stage with a filled topic and a running clock; other members leave at the end."""
     clock = ManualClock()
     async with Cluster(2, settings=BROKERS, clock=clock) as cluster:
         topic = cluster.create_topic(TOPIC, PARTITIONS, replication_factor=2)
@@ -382,18 +402,18 @@ async def staged(assignor: str) -> AsyncIterator[Stage]:
                 partition.log.append(RecordBatch(encode_batch(records)), clock.now_ms())
         stage = Stage(cluster, clock, assignor)
         stage.note_tasks()
-        turning = asyncio.create_task(_turn(clock))
+        clock_driver = asyncio.create_task(_drive_clock(clock))
         try:
             yield stage
         finally:
             await stage.others_leave()
-            turning.cancel()
-            await asyncio.wait([turning])
+            clock_driver.cancel()
+            await asyncio.wait([clock_driver])
 
 
-async def _turn(clock: ManualClock) -> None:
+async def _drive_clock(clock: ManualClock) -> None:
     while True:
-        for _ in range(TURNS):
+        for _ in range(LOOP_ITERATIONS):
             await asyncio.sleep(0)
         following = clock.next_timer_ms
         if following is not None:

@@ -1,8 +1,8 @@
-"""A consumer whose member is a real one, on brokers, cancelled where it waits: nothing is lost.
+"""Cancels the coroutines of a consumer on the embedded cluster at each point where they wait.
 
-Each coroutine is cancelled at each of its points, alone and while the group changes. Then the same
-consumer reads on, where it was not closed; behind it somebody else reads what is left, each record
-once. No member commits what is not done, and no partition has two owners.
+Each coroutine is cancelled with the consumer alone in its group and during rebalances. If the
+consumer was not closed, it reads on afterwards. Then a new member reads the remaining records, each
+once. No member commits a record that is not processed, and no partition has two owners.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kproto.client.metadata.cluster import TopicPartition
 from tests.support.suspensions import Cancel, points, turns
 from tests.unit.client.consumer.beside_members import BESIDE
 from tests.unit.client.consumer.member_scenes import (
-    BY_HAND,
+    MANUAL_ROWS,
     ME,
     ON_ASSIGNED,
     ON_REVOKED,
@@ -29,22 +29,22 @@ from tests.unit.client.consumer.member_scenes import (
 from tests.unit.client.consumer.members_on_cluster import (
     EACH,
     PARTITIONS,
-    Again,
     Key,
+    Redelivery,
     Stage,
     begin,
     staged,
 )
 
-#: The last one is the broker's, of the consumer protocol (KIP-848).
+#: "uniform" is an assignor of the broker, for the consumer protocol (KIP-848).
 ASSIGNORS = ("range", "cooperative-sticky", "uniform")
 
-#: A scene, from where it is prepared to its end.
+#: Plays a prepared scene to its end.
 Act = Callable[[Scene], Awaitable[None]]
 
 
 async def play(act: Act, assignor: str, beside: str) -> None:
-    """Play one scene, with those who are beside it, and look at what is left."""
+    """Plays one scene beside the other members, then checks records, commits and connections."""
     it = BESIDE[beside]
     async with staged(assignor) as stage:
         stage.callbacks_s = it.callbacks_s
@@ -52,22 +52,22 @@ async def play(act: Act, assignor: str, beside: str) -> None:
             stage.other()
         if it.others:
             await stage.until(lambda: sum(it.assignment for it in stage.others) == PARTITIONS)
-        await begin(ME, plays(stage, act, it.others))
+        await begin(ME, run_member(stage, act, it.others))
         await stage.others_leave()
-        await stage.nobody_is_connected()
+        await stage.no_connection_is_left()
         left = {
             (partition, offset)
             for partition in range(PARTITIONS)
             for offset in range(stage.ledger.committed.get(partition, 0), EACH)
         }
         if left:
-            await inherit(stage, left)
-        assert not stage.ledger.wrong, stage.ledger.wrong
-        assert stage.ledger.all_done.is_set()
+            await read_the_rest(stage, left)
+        assert not stage.ledger.violations, stage.ledger.violations
+        assert stage.ledger.all_processed.is_set()
         assert stage.ledger.committed == dict.fromkeys(range(PARTITIONS), EACH)
 
 
-async def plays(stage: Stage, act: Act, others: int) -> None:
+async def run_member(stage: Stage, act: Act, others: int) -> None:
     client = stage.client()
     scene = Scene(stage, client, stage.consumer(client, ME), PARTITIONS // (others + 1))
     try:
@@ -75,7 +75,7 @@ async def plays(stage: Stage, act: Act, others: int) -> None:
         for other in stage.others:
             other.wake()
         if not scene.ends:
-            await scene.take_all()
+            await scene.poll_until_all_processed()
             await scene.consumer.__aexit__(None, None, None)
         await stage.no_task_of(ME, "consumer", "groups")
         stage.no_connection_of_its_own(client)
@@ -84,24 +84,24 @@ async def plays(stage: Stage, act: Act, others: int) -> None:
     await stage.no_task_of(ME)
 
 
-async def inherit(stage: Stage, left: set[Key]) -> None:
-    """Whoever starts next gets all that is left, each record once."""
-    name = "heir"
+async def read_the_rest(stage: Stage, left: set[Key]) -> None:
+    """Reads the uncommitted records with a new member, each once."""
+    name = "successor"
     found = set()
     async with stage.client() as client, stage.consumer(client, name) as consumer:
         records = aiter(consumer)
         for _ in left:
             record = await anext(records)
             key = (record.partition, record.offset)
-            stage.ledger.handed_out(name, key)
-            stage.ledger.is_done(key)
+            stage.ledger.record_delivered(name, key)
+            stage.ledger.mark_processed(key)
             found.add(key)
     assert found == left
 
 
 async def cancelled(row: str, beside: str, cancel: Cancel, scene: Scene) -> None:
-    """The coroutine of a row is cancelled."""
-    work = await (ROWS | BY_HAND)[row](scene)
+    """Runs the coroutine of a row and cancels it."""
+    work = await (ROWS | MANUAL_ROWS)[row](scene)
     await BESIDE[beside].begin(scene)
     try:
         await cancel.run(work)
@@ -112,46 +112,46 @@ async def cancelled(row: str, beside: str, cancel: Cancel, scene: Scene) -> None
             assert len(scene.stage.members) <= len(scene.stage.others), "it has left"
         if scene.ends:
             stage = scene.stage
-            stage.ledger.leaves(ME)
-            stage.ledger.again = Again.UNCOMMITTED if cancel.reached else scene.again
-            stage.ledger.in_hand = set(scene.in_hand)
+            stage.ledger.partitions_released(ME)
+            stage.ledger.redelivery = Redelivery.UNCOMMITTED if cancel.reached else scene.redelivery
+            stage.ledger.in_flight = set(scene.in_flight)
 
 
 async def cancelled_within(name: str, what: str, beside: str, cancel: Cancel, scene: Scene) -> None:
-    """What a callback waits for is cancelled, and the callback goes on, as behind a time-out."""
+    """Cancels the call that a rebalance callback awaits; the callback continues as on a timeout."""
     wait = (ON_ASSIGNED if name == "on_assigned" else ON_REVOKED)[what]
     was_called = False
 
-    async def callback(places: list[TopicPartition]) -> None:
+    async def callback(partitions: list[TopicPartition]) -> None:
         nonlocal was_called
         if not was_called:
             was_called = True
-            await cancel.run(wait(scene, places))
+            await cancel.run(wait(scene, partitions))
 
     scene.make(**{name: callback})
     await scene.enter()
-    await scene.take(3)
+    await scene.poll(3)
     await BESIDE[beside].begin(scene)
-    await scene.take(3)
+    await scene.poll(3)
 
 
 WHEN: dict[str, Callable[[Callable[[Cancel], Any]], int]] = {
-    "as it waits": lambda scene: points(scene, late=False),
-    "as what it waits for is there": lambda scene: points(scene, late=True),
-    "at any turn of the loop": lambda scene: turns(scene, step=5),
+    "while it waits": lambda scene: points(scene, late=False),
+    "when its result is there": lambda scene: points(scene, late=True),
+    "at any iteration of the loop": lambda scene: turns(scene, step=5),
 }
-WAITING, THERE, TURNS = WHEN
+WAITING, RESULT_THERE, ANY_ITERATION = WHEN
 
-#: What `make test` has of each row, by turns.
+#: The cases of `make test`: rows alternate between the two.
 QUICK = (
-    ("cooperative-sticky", "alone", THERE),
+    ("cooperative-sticky", "alone", RESULT_THERE),
     ("range", "another joins", WAITING),
 )
 
-#: What goes on in tasks of its own, while who is cancelled waits at one point.
+#: Rows that work in background tasks while the cancelled coroutine waits at a single point.
 LONG = (
     "committing",
-    "committing_one_behind_the_other",
+    "committing_behind_a_pending_commit",
     "rebalancing",
     "leaving",
     "unsubscribing_and_leaving",
@@ -159,40 +159,41 @@ LONG = (
 )
 
 
-#: What is read whole in a list: who keeps the partitions that he has read gets no third one.
+#: Rows that read whole lists: a member that keeps its partitions has no third list to read.
 BY_LISTS = ("record_lists", "values", "raw_batches")
 
 
-def is_for_brokers_that_assign(row: str, beside: str) -> bool:
-    """Whether a row has an end where the broker says who reads what, and takes only what moves."""
-    if row not in ROWS or row == "rebalancing":  # which the broker does by itself
+def suits_assignors_of_the_broker(row: str, beside: str) -> bool:
+    """Returns whether a row terminates if a broker assigns and revokes only what moves."""
+    if row not in ROWS or row == "rebalancing":  # the broker rebalances by itself
         return False
     return row not in BY_LISTS or "another joins" not in beside
 
 
 def cases() -> Iterator[Any]:
-    """`make test` has each row once, by turns alone and in a rebalance.
+    """Yields the parameters of each case.
 
-    The rest is exhaustive: each row beside everything, by turns with either assignor, or that of
-    the broker, and at either moment. Those whose turn it is not are thorough.
+    `make test` runs each row once: rows alternate between `alone` and `another joins`. The other
+    cases are exhaustive: each row beside each event, alternating between the assignors and the two
+    moments of a cancellation. Cases that the alternation leaves out are thorough.
     """
-    for at, row in enumerate(ROWS | BY_HAND):
+    for at, row in enumerate(ROWS | MANUAL_ROWS):
         for number, beside in enumerate(BESIDE):
-            if row in BY_HAND and "another" in beside:
-                continue  # it has no member
-            when = (WAITING, THERE)[(at // 2 + number) % 2]
-            both = is_for_brokers_that_assign(row, beside)
+            if row in MANUAL_ROWS and "another" in beside:
+                continue  # manual assignment has no member
+            when = (WAITING, RESULT_THERE)[(at // 2 + number) % 2]
+            both = suits_assignors_of_the_broker(row, beside)
             turn = (at + number) // 2 % 2
             marks = THOROUGH if both and turn else EXHAUSTIVE
             yield case(row, ASSIGNORS[(at + number) % 2], beside, when, marks)
             if both:
                 yield case(row, ASSIGNORS[2], beside, when, EXHAUSTIVE if turn else THOROUGH)
         if row in LONG:
-            yield case(row, ASSIGNORS[at % 2], "another joins", TURNS)
+            yield case(row, ASSIGNORS[at % 2], "another joins", ANY_ITERATION)
             others = ASSIGNORS[(at + 1) % 2]
-            yield case(row, others, "another joins, callbacks wait", TURNS, THOROUGH)
-            if is_for_brokers_that_assign(row, "another joins"):
-                yield case(row, ASSIGNORS[2], "another joins, callbacks wait", TURNS)
+            yield case(row, others, "another joins, callbacks wait", ANY_ITERATION, THOROUGH)
+            if suits_assignors_of_the_broker(row, "another joins"):
+                yield case(row, ASSIGNORS[2], "another joins, callbacks wait", ANY_ITERATION)
                 yield case(row, ASSIGNORS[2], "another joins", WAITING, QUICKLY)
         for number, (assignor, beside, when) in enumerate(QUICK):
             if at % 2 == number if row in ROWS else beside == "alone":
@@ -216,7 +217,9 @@ def case(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("row", "assignor", "beside", "when"), [*cases()])
-def test_nothing_is_left_and_nothing_lost(row: str, assignor: str, beside: str, when: str) -> None:
+def test_cancellation_leaves_no_task_and_loses_no_record(
+    row: str, assignor: str, beside: str, when: str
+) -> None:
     async def scene(cancel: Cancel) -> None:
         await play(lambda scene: cancelled(row, beside, cancel, scene), assignor, beside)
 
@@ -236,7 +239,7 @@ def cases_within() -> Iterator[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "what", "beside", "assignor"), [*cases_within()])
-def test_who_waits_within_a_callback_may_be_cancelled(
+def test_callback_survives_cancellation_of_the_call_it_awaits(
     name: str, what: str, beside: str, assignor: str
 ) -> None:
     async def scene(cancel: Cancel) -> None:
@@ -248,28 +251,28 @@ def test_who_waits_within_a_callback_may_be_cancelled(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("patience", [1, 2, 3, 5, 8, 20])
+@pytest.mark.parametrize("iterations", [1, 2, 3, 5, 8, 20])
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 @pytest.mark.parametrize("beside", ["another joins", "another leaves"])
-def test_who_is_cancelled_at_each_ask_gets_every_record(
-    beside: str, assignor: str, patience: int
+def test_consumer_with_cancelled_polls_gets_every_record(
+    beside: str, assignor: str, iterations: int
 ) -> None:
-    """As who polls and has no patience: so many turns of the loop, and then he asks anew."""
+    """Polls like a caller that cancels each poll after a few iterations of the event loop."""
 
     async def poll(scene: Scene) -> None:
         await scene.enter()
         await BESIDE[beside].begin(scene)
         for other in scene.stage.others:
             other.wake()
-        while not scene.stage.ledger.all_done.is_set():
-            scene.is_done()
-            asked = asyncio.ensure_future(anext(scene.records))
-            for _ in range(patience):
+        while not scene.stage.ledger.all_processed.is_set():
+            scene.mark_processed()
+            poll_task = asyncio.ensure_future(anext(scene.records))
+            for _ in range(iterations):
                 await asyncio.sleep(0)
-            asked.cancel()
-            await asyncio.wait([asked])
-            if not asked.cancelled():
-                record = asked.result()
+            poll_task.cancel()
+            await asyncio.wait([poll_task])
+            if not poll_task.cancelled():
+                record = poll_task.result()
                 scene.have(record.partition, record.offset)
 
     async def scene(cancel: Cancel) -> None:
@@ -279,8 +282,8 @@ def test_who_is_cancelled_at_each_ask_gets_every_record(
 
 
 def test_every_coroutine_has_a_row() -> None:
-    """By what its rows call; those of reading are asked for by `anext`."""
-    lines = "".join(inspect.getsource(each) for each in (ROWS | BY_HAND).values())
+    """Each public coroutine function is called in a row; `run` is called by `handling`."""
+    lines = "".join(inspect.getsource(each) for each in (ROWS | MANUAL_ROWS).values())
     for name, _ in inspect.getmembers(GroupConsumer, inspect.iscoroutinefunction):
         if not name.startswith("_") or name in ("__aenter__", "__aexit__"):
-            assert f"consumer.{name}(" in lines or name == "run", name  # by `handling`
+            assert f"consumer.{name}(" in lines or name == "run", name
