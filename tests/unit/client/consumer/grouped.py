@@ -1,4 +1,4 @@
-"""A consumer of a group at a scripted broker, with a member that a test plays."""
+"""A group consumer on a scripted broker, with a group member that the test scripts."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from tests.unit.client.scripted_broker import ScriptedBroker, quick
 from tests.unit.client.scripted_coordinator import ScriptedCoordinator
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
-__all__ = ["FAR", "QUICK", "Group", "Played", "Who", "group"]
+__all__ = ["FAR", "QUICK", "GenerationIdentity", "Group", "ScriptedMember", "group"]
 
 QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=1000)
 
-#: Far beyond the end of any test, in seconds of the clock.
+#: A deadline after the end of any test, in seconds of the clock.
 FAR = 1e9
 
 
-class Who(NamedTuple):
-    """A member in a generation."""
+class GenerationIdentity(NamedTuple):
+    """The identity of a member in a generation."""
 
     member_id: str
     generation: int
@@ -41,30 +41,34 @@ class Who(NamedTuple):
     has_epoch: bool = False
 
 
-class Played:
-    """The member: notes what it is told, and has `owner` do what the test says."""
+class ScriptedMember:
+    """A group member without a protocol.
+
+    It records the calls of the consumer. The test assigns, revokes and loses partitions through `owner`.
+    """
 
     def __init__(
         self, view: ClusterView, settings: GroupSettings, owner: RebalanceListenerInvoker
     ) -> None:
         self.owner = owner
         self.wanted: Subscription | None = None
-        self.identity: Identity | None = Who("m", 7)
+        self.identity: Identity | None = GenerationIdentity("m", 7)
         self.assignment_valid_until = float("inf")
-        self.told: list[Any] = []
+        self.calls: list[Any] = []
         self.refused: list[tuple[str, Identity]] = []
-        self.asks = 0
+        self.polls = 0
         self.closes: asyncio.Event | None = None
-        self.held: set[tuple[TopicPartition, Uuid]] = set()  # by ids, as in the consumer protocol
+        #: Assigned partitions with their topic ids, which the consumer protocol has.
+        self.assigned_ids: set[tuple[TopicPartition, Uuid]] = set()
 
     def start(self) -> None:
-        self.told.append("start")
+        self.calls.append("start")
 
     async def leave(self, leave: bool, reason: str) -> None:
-        self.told.append(("leave", leave))
+        self.calls.append(("leave", leave))
 
     async def close(self) -> None:
-        self.told.append("close")
+        self.calls.append("close")
         if self.closes is not None:
             await self.closes.wait()
 
@@ -75,16 +79,16 @@ class Played:
         self.wanted = None
 
     def request_rejoin(self, reason: str) -> None:
-        self.told.append(("rejoin", reason))
+        self.calls.append(("rejoin", reason))
 
     def on_topics_changed(self) -> None:
-        self.told.append("topics changed")
+        self.calls.append("topics changed")
 
     def on_poll(self) -> None:
-        self.asks += 1
+        self.polls += 1
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
-        return (tp, topic_id) in self.held
+        return (tp, topic_id) in self.assigned_ids
 
     def on_commit_refused(self, error: BrokerResponseError, identity: Identity) -> None:
         self.refused.append((error.name, identity))
@@ -92,17 +96,17 @@ class Played:
 
 @dataclass
 class Group:
-    """All that a test plays with."""
+    """A scripted broker, log and coordinator, and the client with its scripted members."""
 
     broker: ScriptedBroker
     log: ScriptedLog
     coordinator: ScriptedCoordinator
     client: Client
-    played: list[Played]
+    members: list[ScriptedMember]
 
     @property
-    def member(self) -> Played:
-        return self.played[-1]
+    def member(self) -> ScriptedMember:
+        return self.members[-1]
 
     @property
     def owner(self) -> RebalanceListenerInvoker:
@@ -113,8 +117,8 @@ class Group:
         names = [each.name for each in fields(GroupSettings)]
         settings = GroupSettings("g", **{name: given.pop(name) for name in names if name in given})
 
-        def make(*arguments: Any) -> Played:
-            self.played.append(Played(*arguments))
+        def make(*arguments: Any) -> ScriptedMember:
+            self.members.append(ScriptedMember(*arguments))
             return self.member
 
         reading: dict[str, Any] = {
@@ -140,7 +144,7 @@ async def group(
     clock: Clock = SYSTEM_CLOCK,
     make: Callable[[int, bytes], bytes] = lambda offset, value: batch(offset, [value]),
 ) -> AsyncIterator[Group]:
-    """Topic `t`, each of whose partitions has a batch for each of its values."""
+    """Yields a group with topic `t`; `partitions` are the values, each in a batch of its own."""
     async with ScriptedBroker({"t": len(partitions)}) as broker:
         log = ScriptedLog(broker)
         for partition, values in enumerate(partitions):

@@ -275,13 +275,13 @@ async def test_what_nobody_was_told_is_raised_at_the_end(caplog: pytest.LogCaptu
         await it.owner.assign([P0])
         with pytest.raises(ZeroDivisionError):
             await consumer.__aexit__(None, None, None)
-        assert it.member.told[-2:] == [("leave", True), "close"]
+        assert it.member.calls[-2:] == [("leave", True), "close"]
         consumer = await it.consumer(on_revoked=on_revoked).__aenter__()
         await it.owner.assign([P0])
         with caplog.at_level(logging.WARNING):
             await consumer.__aexit__(ValueError, ValueError(), None)
         assert "nobody was told: mine" in caplog.text
-        assert it.member.told[-2:] == [("leave", True), "close"]
+        assert it.member.calls[-2:] == [("leave", True), "close"]
 
 
 async def test_a_callback_cannot_wait_for_its_own_end() -> None:
@@ -391,7 +391,7 @@ async def test_closing_waits_for_a_callback_no_longer_than_it_may(
             await clock.advance(2)
             await ending
         assert "t[0]: given up without a word" in caplog.text
-        assert it.member.told == ["start", ("leave", True), "close"]
+        assert it.member.calls == ["start", ("leave", True), "close"]
         assigning.cancel()
         await asyncio.wait([assigning])
 

@@ -333,7 +333,7 @@ async def play(prepare: Row, cancel: CancelAt) -> None:
         finally:
             await scene.consumer.close()
         if scene.consumer is consumer:
-            assert it.member.told[-1] == "close"
+            assert it.member.calls[-1] == "close"
         for place, (offset, *_) in it.coordinator.offsets.items():
             handed_out = [at for partition, at in scene.found if partition == place[1]]
             assert offset <= max(handed_out, default=-1) + 1

@@ -1,4 +1,4 @@
-"""Commits: what they say, in which order, what is tried again, and what each refusal leads to."""
+"""Offset commits: their contents, their order, their retries, and the effect of each error."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from kproto import BrokerResponseError, ConfigurationError
 from kproto.client.commits.errors import CommitFailedError
 from kproto.client.fetch.completed_fetch import FetchedRecords
 from kproto.testing.clock import ManualClock
-from tests.unit.client.consumer.grouped import FAR, Who, group
+from tests.unit.client.consumer.grouped import FAR, GenerationIdentity, group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, quiet, take
 from tests.unit.client.scripted_broker import quick
 from tests.unit.client.scripted_log import batch
 
-BY_HAND: dict[str, Any] = {"auto_commit": False}
+NO_AUTO_COMMIT: dict[str, Any] = {"auto_commit": False}
 
 
-async def test_a_commit_says_who_commits_and_the_epoch_of_the_last_record_done() -> None:
+async def test_commit_has_the_member_and_the_leader_epoch_of_the_last_record() -> None:
     def make(offset: int, value: bytes) -> bytes:
         return batch(offset, [value], partition_leader_epoch=3 + offset // 2)
 
-    async with group(TEN, make=make) as it, it.consumer(**BY_HAND) as consumer:
+    async with group(TEN, make=make) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 4)
         await consumer.commit(metadata="m")
-        assert it.coordinator.offsets == {P0: (3, 4, "m")}  # that of offset 2
+        assert it.coordinator.offsets == {P0: (3, 4, "m")}  # the leader epoch of offset 2
         await consumer.commit({P0: 2})
         assert it.coordinator.offsets == {P0: (2, 3, "")}
         await consumer.commit({P0: 99})
-        assert it.coordinator.offsets == {P0: (99, -1, "")}  # nobody knows yet
+        assert it.coordinator.offsets == {P0: (99, -1, "")}  # its leader epoch is unknown
         (first, *_) = it.coordinator.commits
-        who = (first.group_id, first.member_id, first.generation_id_or_member_epoch)
-        assert who == ("g", "m", 7)
+        committed_by = (first.group_id, first.member_id, first.generation_id_or_member_epoch)
+        assert committed_by == ("g", "m", 7)
 
 
-async def test_the_epoch_of_a_commit_comes_back_with_the_next_one() -> None:
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+async def test_committed_leader_epoch_is_kept_by_the_next_commit() -> None:
+    async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         it.coordinator.offsets[P0] = (4, 5, "")
         await it.owner.assign([P0])
         assert await consumer.position(P0) == 4
@@ -50,8 +50,8 @@ async def test_the_epoch_of_a_commit_comes_back_with_the_next_one() -> None:
         assert committed == {P0: (4, 5, "again")}
 
 
-async def test_what_is_committed_already_is_not_committed_again() -> None:
-    async with group(TEN, THREE) as it, it.consumer(**BY_HAND) as consumer:
+async def test_unchanged_offsets_are_not_committed_again() -> None:
+    async with group(TEN, THREE) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
         await consumer.commit()
@@ -62,24 +62,24 @@ async def test_what_is_committed_already_is_not_committed_again() -> None:
         assert it.coordinator.committed == [{P0: 2}, {P1: 0}]
 
 
-async def test_without_auto_commit_nothing_is_committed_by_itself() -> None:
+async def test_without_auto_commit_revocation_and_close_commit_nothing() -> None:
     async with group(TEN) as it:
-        async with it.consumer(**BY_HAND) as consumer:
+        async with it.consumer(**NO_AUTO_COMMIT) as consumer:
             await it.owner.assign([P0])
             await take(aiter(consumer), 3)
-            going = asyncio.create_task(it.owner.revoke([P0], FAR))
+            revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
             await quiet(aiter(consumer))
-            await going
+            await revoking
         assert it.coordinator.commits == []
 
 
-async def test_what_was_handed_out_can_be_said_to_be_done() -> None:
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+async def test_commit_accepts_records_lists_values_and_batches() -> None:
+    async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
         record = await anext(records)
         await consumer.commit(record)
-        await consumer.commit()  # it stays done
+        await consumer.commit()  # the committed record stays processed
         fetched = await anext(consumer.raw_batches())
         await consumer.commit(fetched)
         values = await anext(consumer.values())
@@ -91,19 +91,19 @@ async def test_what_was_handed_out_can_be_said_to_be_done() -> None:
         assert it.coordinator.committed[3:] == [{P0: 10}]
 
 
-async def test_a_record_that_is_said_to_be_done_holds_up_nobody() -> None:
+async def test_committed_record_does_not_block_revocation() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         record = await anext(aiter(consumer))
-        going = asyncio.create_task(it.owner.revoke([P0], FAR))
-        await asyncio.wait([going], timeout=0.03)
-        assert not going.done()
+        revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
+        await asyncio.wait([revoking], timeout=0.03)
+        assert not revoking.done()
         await consumer.commit(record)
-        await going
+        await revoking
         assert it.coordinator.offsets[P0] == (1, -1, "")
 
 
-async def test_auto_commits_come_in_time_and_of_what_is_done_alone() -> None:
+async def test_auto_commit_commits_processed_records_at_each_interval() -> None:
     clock = ManualClock()
     async with group(TEN, clock=clock) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
@@ -114,15 +114,15 @@ async def test_auto_commits_come_in_time_and_of_what_is_done_alone() -> None:
         await clock.advance(2)
         await it.broker.until(lambda: len(it.coordinator.commits) == 1)
         await take(records, 2)
-        await asyncio.sleep(0.02)  # the answer
+        await asyncio.sleep(0.02)  # for the response
         await clock.advance(5_001)
         await it.broker.until(lambda: len(it.coordinator.commits) == 2)
         assert it.coordinator.committed == [{P0: 2}, {P0: 4}]
 
 
-async def test_an_offset_is_committed_again_after_an_hour() -> None:
+async def test_unchanged_offset_is_committed_again_after_an_hour() -> None:
     clock = ManualClock()
-    async with group(TEN, clock=clock) as it, it.consumer(**BY_HAND) as consumer:
+    async with group(TEN, clock=clock) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
         await consumer.commit()
@@ -133,20 +133,20 @@ async def test_an_offset_is_committed_again_after_an_hour() -> None:
         assert it.coordinator.committed == [{P0: 2}, {P0: 2}]
 
 
-async def test_what_was_said_with_a_commit_stays_when_it_is_made_again() -> None:
+async def test_repeated_commit_keeps_the_metadata() -> None:
     clock = ManualClock()
-    async with group(TEN, clock=clock) as it, it.consumer(**BY_HAND) as consumer:
-        it.coordinator.offsets[P0] = (7, -1, "of who was before")
+    async with group(TEN, clock=clock) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
+        it.coordinator.offsets[P0] = (7, -1, "of an earlier member")
         await it.owner.assign([P0])
         assert await consumer.position(P0) == 7
         await clock.advance(3_600_001)
         await consumer.commit()
         assert it.coordinator.committed == [{P0: 7}]
-        assert it.coordinator.offsets[P0] == (7, -1, "of who was before")
+        assert it.coordinator.offsets[P0] == (7, -1, "of an earlier member")
 
 
-async def test_commits_do_not_overtake_one_another() -> None:
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+async def test_commits_are_sent_one_after_another() -> None:
+    async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
         it.coordinator.answers.clear()
@@ -162,8 +162,8 @@ async def test_commits_do_not_overtake_one_another() -> None:
         assert it.coordinator.committed == [{P0: 1}, {P0: 3}]
 
 
-async def test_a_commit_that_nobody_waits_for_any_more_is_still_before_the_next() -> None:
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+async def test_commit_with_cancelled_caller_still_precedes_the_next() -> None:
+    async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
         it.coordinator.answers.clear()
@@ -190,8 +190,8 @@ async def test_a_commit_that_nobody_waits_for_any_more_is_still_before_the_next(
         "UNKNOWN_TOPIC_ID",
     ],
 )
-async def test_what_time_mends_is_tried_again(error: str) -> None:
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+async def test_retriable_commit_error_is_retried(error: str) -> None:
+    async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
         it.coordinator.commit_errors = [error, error]
@@ -200,8 +200,8 @@ async def test_what_time_mends_is_tried_again(error: str) -> None:
         assert it.coordinator.offsets[P0] == (2, -1, "")
 
 
-async def test_a_topic_that_stays_unknown_holds_up_no_other() -> None:
-    async with group(TEN, THREE) as it, it.consumer(**BY_HAND) as consumer:
+async def test_unknown_topic_does_not_block_the_commit_of_others() -> None:
+    async with group(TEN, THREE) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0, P1])
         records = aiter(consumer)
         await take(records, 4)
@@ -213,9 +213,9 @@ async def test_a_topic_that_stays_unknown_holds_up_no_other() -> None:
         assert set(map(tuple, it.coordinator.committed[1:])) == {(P1,)}
 
 
-async def test_it_is_given_up_when_its_time_is_over() -> None:
+async def test_commit_raises_the_last_error_at_its_timeout() -> None:
     settings = quick(metadata_wait_ms=50, delivery_timeout_ms=100)
-    async with group(TEN, settings=settings) as it, it.consumer(**BY_HAND) as consumer:
+    async with group(TEN, settings=settings) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
         it.coordinator.refused[P0] = "COORDINATOR_LOAD_IN_PROGRESS"
@@ -224,30 +224,32 @@ async def test_it_is_given_up_when_its_time_is_over() -> None:
 
 
 @pytest.mark.parametrize("error", ["UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID"])
-async def test_the_member_is_told_that_it_may_not_commit(error: str) -> None:
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+async def test_fenced_commit_fails_and_reaches_the_member(error: str) -> None:
+    async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
-        who = it.member.identity
+        identity = it.member.identity
         it.coordinator.commit_errors = [error]
-        with pytest.raises(CommitFailedError, match=rf"{error}: t\[0\]: not assigned") as told:
+        with pytest.raises(CommitFailedError, match=rf"{error}: t\[0\]: not assigned") as raised:
             await consumer.commit()
-        assert not told.value.retriable
-        assert it.member.refused == [(error, who)]
+        assert not raised.value.retriable
+        assert it.member.refused == [(error, identity)]
         assert len(it.coordinator.commits) == 1
 
 
 @pytest.mark.parametrize("error", ["ILLEGAL_GENERATION", "STALE_MEMBER_EPOCH"])
-async def test_a_generation_that_is_over_is_the_members_to_judge(error: str) -> None:
-    """It may be another one since: then what is still assigned is committed in that."""
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+async def test_commit_of_a_stale_generation_is_retried_until_partitions_are_lost(
+    error: str,
+) -> None:
+    """If the member has a new generation, partitions still assigned are committed in that one."""
+    async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
         await take(records, 3)
         it.coordinator.commit_errors = [error]
         committing = asyncio.create_task(consumer.commit())
         await it.broker.until(lambda: bool(it.member.refused))
-        it.member.identity = Who("m", 8)
+        it.member.identity = GenerationIdentity("m", 8)
         await committing
         assert [commit.generation_id_or_member_epoch for commit in it.coordinator.commits] == [7, 8]
         await take(records, 1)
@@ -255,14 +257,14 @@ async def test_a_generation_that_is_over_is_the_members_to_judge(error: str) -> 
         committing = asyncio.create_task(consumer.commit())
         await it.broker.until(lambda: len(it.member.refused) >= 2)
         await it.owner.on_partitions_lost([P0])
-        with pytest.raises(CommitFailedError, match=rf"{error}: t\[0\]: not") as told:
+        with pytest.raises(CommitFailedError, match=rf"{error}: t\[0\]: not") as raised:
             await committing
-        assert not told.value.retriable
+        assert not raised.value.retriable
         it.coordinator.commit_errors = []
 
 
-async def test_a_rebalance_is_waited_out() -> None:
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+async def test_commit_waits_for_the_end_of_a_rebalance() -> None:
+    async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
         await take(records, 3)
@@ -271,49 +273,51 @@ async def test_a_rebalance_is_waited_out() -> None:
         assert [name for name, _ in it.member.refused] == ["REBALANCE_IN_PROGRESS"]
         assert it.coordinator.committed == [{P0: 2}, {P0: 2}]
         await take(records, 1)
-        it.member.identity, who = None, it.member.identity
+        it.member.identity, identity = None, it.member.identity
         committing = asyncio.create_task(consumer.commit())
         await asyncio.wait([committing], timeout=0.03)
         assert not committing.done()
-        assert len(it.coordinator.commits) == 2  # nothing was sent
-        it.member.identity = who
+        assert len(it.coordinator.commits) == 2  # no further commit was sent
+        it.member.identity = identity
         await committing
         assert it.coordinator.committed[2:] == [{P0: 3}]
 
 
-async def test_a_rebalance_that_takes_too_long() -> None:
+async def test_commit_fails_retriably_when_a_rebalance_takes_too_long() -> None:
     settings = quick(metadata_wait_ms=50, delivery_timeout_ms=60)
-    async with group(TEN, settings=settings) as it, it.consumer(**BY_HAND) as consumer:
+    async with group(TEN, settings=settings) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
         it.member.identity = None
-        with pytest.raises(CommitFailedError, match="in no generation") as told:
+        with pytest.raises(CommitFailedError, match="in no generation") as raised:
             await consumer.commit()
-        assert told.value.retriable
-        again = pickle.loads(pickle.dumps(told.value))
-        assert (str(again), again.retriable) == (str(told.value), True)
-        it.member.identity = Who("m", 7)
+        assert raised.value.retriable
+        again = pickle.loads(pickle.dumps(raised.value))
+        assert (str(again), again.retriable) == (str(raised.value), True)
+        it.member.identity = GenerationIdentity("m", 7)
         it.coordinator.refused[P0] = "REBALANCE_IN_PROGRESS"
-        with pytest.raises(CommitFailedError, match="REBALANCE_IN_PROGRESS") as told:
+        with pytest.raises(CommitFailedError, match="REBALANCE_IN_PROGRESS") as raised:
             await consumer.commit()
-        assert told.value.retriable
+        assert raised.value.retriable
 
 
-async def test_the_last_commit_waits_out_a_rebalance_too() -> None:
+async def test_last_commit_waits_for_the_end_of_a_rebalance() -> None:
     async with group(TEN) as it:
         consumer = await it.consumer().__aenter__()
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
-        it.member.identity, who = None, it.member.identity
+        it.member.identity, identity = None, it.member.identity
         closing = asyncio.create_task(consumer.__aexit__(None, None, None))
         await asyncio.wait([closing], timeout=0.03)
         assert not closing.done()
-        it.member.identity = who
+        it.member.identity = identity
         await closing
         assert it.coordinator.committed == [{P0: 3}]
 
 
-async def test_auto_commits_only_tell_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failed_auto_commit_is_logged_and_not_raised(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     clock = ManualClock()
     async with group(TEN, clock=clock) as it:
         async with it.consumer() as consumer:
@@ -328,21 +332,21 @@ async def test_auto_commits_only_tell_the_log(caplog: pytest.LogCaptureFixture) 
         assert it.coordinator.committed == [{P0: 2}, {P0: 4}]
 
 
-async def test_nothing_is_committed_by_itself_while_there_is_no_generation() -> None:
+async def test_auto_commit_pauses_without_a_generation() -> None:
     clock = ManualClock()
     async with group(TEN, clock=clock) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
-        it.member.identity, who = None, it.member.identity
+        it.member.identity, identity = None, it.member.identity
         await clock.advance(20_000)
         assert it.coordinator.commits == []
-        it.member.identity = who
+        it.member.identity = identity
         await clock.advance(5_001)
         await it.broker.until(lambda: len(it.coordinator.commits) == 1)
 
 
-async def test_what_goes_while_it_is_tried_again_is_not_committed_by_who_lost_it() -> None:
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+async def test_partition_lost_during_retries_is_not_committed() -> None:
+    async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
         it.coordinator.refused[P0] = "COORDINATOR_LOAD_IN_PROGRESS"
@@ -365,13 +369,13 @@ async def test_what_goes_while_it_is_tried_again_is_not_committed_by_who_lost_it
         "GROUP_AUTHORIZATION_FAILED",
     ],
 )
-async def test_what_nothing_mends_is_told_at_once(error: str) -> None:
-    async with group(TEN, THREE) as it, it.consumer(**BY_HAND) as consumer:
+async def test_permanent_commit_error_is_raised_at_once(error: str) -> None:
+    async with group(TEN, THREE) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0, P1])
         it.coordinator.refused[P1] = error
         with pytest.raises(BrokerResponseError, match=rf"{error}.*t\[1\]"):
             await consumer.commit({P0: 3, P1: 1})
-        assert it.coordinator.offsets == {P0: (3, -1, "")}  # the other one is
+        assert it.coordinator.offsets == {P0: (3, -1, "")}  # the other partition is committed
         assert len(it.coordinator.commits) == 1
 
 
@@ -388,7 +392,7 @@ async def test_what_nothing_mends_is_told_at_once(error: str) -> None:
         (FetchedRecords("t", 0, [], 10), "no records that could be done"),
     ],
 )
-async def test_what_is_no_offset_is_refused_at_once(offsets: Any, matches: str) -> None:
+async def test_invalid_offsets_are_refused_at_once(offsets: Any, matches: str) -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         with pytest.raises(ConfigurationError, match=matches):
@@ -397,7 +401,7 @@ async def test_what_is_no_offset_is_refused_at_once(offsets: Any, matches: str) 
             await consumer.commit(metadata=7)  # type: ignore[arg-type]  # that is the fault
 
 
-async def test_what_is_not_ours_is_refused_at_once() -> None:
+async def test_commit_of_unassigned_partitions_is_refused_at_once() -> None:
     async with group(TEN, THREE) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         with pytest.raises(CommitFailedError, match=r"t\[1\], u\[3\]: not assigned"):
@@ -409,27 +413,27 @@ async def test_what_is_not_ours_is_refused_at_once() -> None:
         assert it.coordinator.commits == []
 
 
-@pytest.mark.parametrize("is_placed", [True, False])
-async def test_what_was_handed_out_before_the_partition_went_takes_nothing_back(
-    is_placed: bool,
+@pytest.mark.parametrize("has_position", [True, False])
+async def test_record_from_before_a_reassignment_cannot_be_committed(
+    has_position: bool,
 ) -> None:
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+    async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         record = await anext(aiter(consumer))
         await it.owner.on_partitions_lost([P0])
-        it.coordinator.offsets[P0] = (5, -1, "")  # of another, who had it meanwhile
+        it.coordinator.offsets[P0] = (5, -1, "")  # of another member, the owner meanwhile
         await it.owner.assign([P0])
-        if is_placed:
+        if has_position:
             assert await consumer.position(P0) == 5
         with pytest.raises(CommitFailedError, match=r"t\[0\]: .* has come back"):
             await consumer.commit(record)
         assert it.coordinator.commits == []
-        consumer.seek(P0, 0)  # he wants it again
+        consumer.seek(P0, 0)  # the user rewinds on purpose
         await consumer.commit(record)
         assert it.coordinator.committed == [{P0: 1}]
 
 
-async def test_nothing_is_committed_by_who_is_closed() -> None:
+async def test_closed_consumer_refuses_commits() -> None:
     async with group(TEN) as it:
         async with it.consumer() as consumer:
             await it.owner.assign([P0])
@@ -437,7 +441,7 @@ async def test_nothing_is_committed_by_who_is_closed() -> None:
             await consumer.commit()
 
 
-async def test_at_the_end_it_waits_no_longer_than_it_may(
+async def test_last_commit_ends_at_its_timeout(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings = quick(metadata_wait_ms=50, delivery_timeout_ms=100)
@@ -448,35 +452,35 @@ async def test_at_the_end_it_waits_no_longer_than_it_may(
                 await it.owner.assign([P0])
                 await take(aiter(consumer), 3)
         assert "what is done was not committed" in caplog.text
-        assert it.member.told[-2:] == [("leave", True), "close"]
+        assert it.member.calls[-2:] == [("leave", True), "close"]
 
 
-@pytest.mark.parametrize("is_by_hand", [True, False])
-@pytest.mark.parametrize("is_placed", [True, False])
-async def test_what_the_user_commits_stays_where_nothing_more_is_done(
-    is_by_hand: bool, is_placed: bool
+@pytest.mark.parametrize("is_manual", [True, False])
+@pytest.mark.parametrize("has_position", [True, False])
+async def test_commit_of_the_user_stays_without_later_records(
+    is_manual: bool, has_position: bool
 ) -> None:
-    """As he does who wants a group to begin elsewhere."""
+    """A user commits like this to move the start of a group."""
     clock = ManualClock()
     async with group(TEN, clock=clock) as it:
         it.coordinator.offsets[P0] = (10, -1, "")
-        async with it.consumer([P0] if is_by_hand else "t") as consumer:
-            if not is_by_hand:
+        async with it.consumer([P0] if is_manual else "t") as consumer:
+            if not is_manual:
                 await it.owner.assign([P0])
-            if is_placed:
+            if has_position:
                 assert await consumer.position(P0) == 10
             await consumer.commit({P0: 4}, "back")
             assert await consumer.position(P0) in (4, 10)
             await clock.advance(6_000)
             await clock.advance(3_600_000)
             await it.broker.until(lambda: len(it.coordinator.commits) == 2)
-            if not is_by_hand:
+            if not is_manual:
                 await it.owner.revoke([P0], FAR)
         assert it.coordinator.committed == [{P0: 4}, {P0: 4}]
         assert it.coordinator.offsets[P0] == (4, -1, "back")
 
 
-async def test_what_is_done_behind_a_commit_of_the_user_is_committed() -> None:
+async def test_records_processed_after_a_user_commit_are_committed() -> None:
     async with group(TEN) as it:
         async with it.consumer() as consumer:
             await it.owner.assign([P0])
@@ -488,7 +492,7 @@ async def test_what_is_done_behind_a_commit_of_the_user_is_committed() -> None:
         assert it.coordinator.committed == [{P0: 1}, {P0: 6}]
 
 
-async def test_what_is_done_while_the_user_commits_is_committed() -> None:
+async def test_records_processed_during_a_user_commit_are_committed() -> None:
     async with group(TEN) as it:
         async with it.consumer() as consumer:
             await it.owner.assign([P0])
@@ -503,7 +507,7 @@ async def test_what_is_done_while_the_user_commits_is_committed() -> None:
         assert it.coordinator.committed == [{P0: 1}, {P0: 6}]
 
 
-async def test_a_seek_behind_a_commit_is_the_last_word() -> None:
+async def test_seek_after_a_commit_is_committed() -> None:
     async with group(TEN) as it:
         it.coordinator.offsets[P0] = (7, -1, "")
         async with it.consumer() as consumer:
@@ -514,7 +518,7 @@ async def test_a_seek_behind_a_commit_is_the_last_word() -> None:
         assert it.coordinator.committed == [{P0: 4}, {P0: 7}]
 
 
-async def test_a_commit_of_the_user_that_fails_is_none() -> None:
+async def test_failed_user_commit_does_not_change_the_last_commit() -> None:
     async with group(TEN) as it:
         async with it.consumer() as consumer:
             await it.owner.assign([P0])
@@ -525,7 +529,7 @@ async def test_a_commit_of_the_user_that_fails_is_none() -> None:
         assert it.coordinator.offsets[P0][0] == 3
 
 
-async def test_the_log_names_what_was_not_committed_alone(
+async def test_warning_names_only_uncommitted_partitions(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings = quick(metadata_wait_ms=50, delivery_timeout_ms=100)

@@ -181,7 +181,7 @@ async def test_who_closes_again_waits_for_no_generation(
         closing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await closing
-        assert it.member.told == ["start", "close"]
+        assert it.member.calls == ["start", "close"]
         if refusal is None:
             it.member.identity = None
         else:

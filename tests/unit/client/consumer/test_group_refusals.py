@@ -19,7 +19,7 @@ async def test_who_was_closed_does_not_begin() -> None:
         await consumer.close()
         with pytest.raises(ConfigurationError, match="was closed already"):
             await consumer.__aenter__()
-        assert "start" not in it.member.told
+        assert "start" not in it.member.calls
         async with it.consumer() as begun:
             with pytest.raises(ConfigurationError, match="was begun already"):
                 await begun.__aenter__()
@@ -48,7 +48,7 @@ async def test_what_waits_for_nothing_is_refused_elsewhere_too() -> None:
                 await asyncio.to_thread(asyncio.run, elsewhere(call))
         assert await consumer.position(P0) == 0
         assert consumer.paused == frozenset()
-        assert it.member.told == ["start"]
+        assert it.member.calls == ["start"]
 
 
 async def test_what_waits_is_refused_elsewhere_before_it_changes_anything() -> None:
@@ -80,4 +80,4 @@ async def test_what_is_no_reason_and_no_way_to_leave_is_refused_at_once() -> Non
             consumer.enforce_rebalance(7)  # type: ignore[arg-type]  # that is the fault
         with pytest.raises(ConfigurationError, match="leave is 'no'"):
             await consumer.close(leave="no")  # type: ignore[arg-type]  # this, too
-        assert it.member.told == ["start"]
+        assert it.member.calls == ["start"]

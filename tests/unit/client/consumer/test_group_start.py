@@ -1,4 +1,4 @@
-"""Where partitions begin of which a group has committed nothing, and what lookups run into."""
+"""Start positions of partitions without a committed offset, and failures of their lookup."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, qu
 from tests.unit.client.scripted_broker import quick
 from tests.unit.client.scripted_log import batch
 
-BY_HAND: dict[str, Any] = {"auto_commit": False}
+NO_AUTO_COMMIT: dict[str, Any] = {"auto_commit": False}
 
 PATIENT = quick(metadata_wait_ms=100, delivery_timeout_ms=1_000)
 
 LOADING = ["COORDINATOR_LOAD_IN_PROGRESS"] * 9_999
 
 
-def times_asked(it: Any) -> list[int]:
+def timestamps_requested(it: Any) -> list[int]:
     return [
         part.timestamp
-        for asked in it.broker.asked
-        if isinstance(asked.message, ListOffsetsRequest)
-        for topic in asked.message.topics
+        for request in it.broker.asked
+        if isinstance(request.message, ListOffsetsRequest)
+        for topic in request.message.topics
         for part in topic.partitions
     ]
 
 
-async def test_the_latest_is_not_read_and_is_committed() -> None:
-    """So that who has the partition next misses nothing of what comes meanwhile."""
+async def test_start_at_latest_is_committed() -> None:
+    """The next owner of the partition then misses no record that is produced meanwhile."""
     async with group(TEN) as it:
         async with it.consumer(start="latest") as consumer:
             await it.owner.assign([P0])
@@ -47,7 +47,7 @@ async def test_the_latest_is_not_read_and_is_committed() -> None:
 
 @pytest.mark.parametrize("auto_commit", [True, False])
 @pytest.mark.parametrize("start", ["latest", timedelta(seconds=1)])
-async def test_where_another_would_begin_further_on_is_committed_at_once(
+async def test_start_that_depends_on_time_is_committed_at_once(
     start: Any, auto_commit: bool
 ) -> None:
     clock = ManualClock()
@@ -64,18 +64,18 @@ async def test_where_another_would_begin_further_on_is_committed_at_once(
         assert it.coordinator.committed == [{P0: 10 if start == "latest" else 0}]
 
 
-async def test_who_only_asks_for_the_position_commits_it_too() -> None:
-    async with group(TEN) as it, it.consumer(start="latest", **BY_HAND) as consumer:
+async def test_position_lookup_commits_the_start() -> None:
+    async with group(TEN) as it, it.consumer(start="latest", **NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         assert await consumer.position(P0) == 10
         await it.broker.until(lambda: bool(it.coordinator.offsets))
         assert it.coordinator.committed == [{P0: 10}]
 
 
-async def test_what_the_user_commits_by_himself_is_not_committed_for_him() -> None:
-    """But for where it began: behind that, it is what he says."""
+async def test_without_auto_commit_only_the_start_is_committed() -> None:
+    """The start position is the exception: later offsets are left to the user."""
     async with group(TEN) as it:
-        async with it.consumer(start=timedelta(seconds=1), **BY_HAND) as consumer:
+        async with it.consumer(start=timedelta(seconds=1), **NO_AUTO_COMMIT) as consumer:
             await it.owner.assign([P0])
             await take(aiter(consumer), 4)
         assert it.coordinator.committed == [{P0: 0}]
@@ -83,7 +83,7 @@ async def test_what_the_user_commits_by_himself_is_not_committed_for_him() -> No
 
 @pytest.mark.parametrize("start", ["earliest", datetime(2020, 1, 1, tzinfo=UTC)])
 @pytest.mark.parametrize("auto_commit", [True, False])
-async def test_where_another_begins_as_well_nothing_is_committed_before_it_is_done(
+async def test_start_that_every_member_finds_again_is_not_committed(
     start: Any, auto_commit: bool
 ) -> None:
     async with group(TEN) as it:
@@ -94,33 +94,33 @@ async def test_where_another_begins_as_well_nothing_is_committed_before_it_is_do
 
 
 @pytest.mark.parametrize("how", ["revoked", "closed", "cancelled"])
-async def test_what_is_given_up_at_once_has_its_place_committed(how: str) -> None:
-    """The commit that was under way is not answered well."""
+async def test_start_is_committed_before_the_partition_is_released(how: str) -> None:
+    """The first commit of the start position fails with a retriable error."""
     async with group(TEN) as it:
         it.coordinator.commit_errors = ["COORDINATOR_LOAD_IN_PROGRESS"]
         it.coordinator.answers.clear()
-        consumer = await it.consumer(start="latest", **BY_HAND).__aenter__()
+        consumer = await it.consumer(start="latest", **NO_AUTO_COMMIT).__aenter__()
         await it.owner.assign([P0])
         assert await consumer.position(P0) == 10
         if how == "revoked":
             await it.broker.until(lambda: bool(it.coordinator.commits))
-            going = asyncio.create_task(it.owner.revoke([P0], FAR))
+            ending = asyncio.create_task(it.owner.revoke([P0], FAR))
         elif how == "closed":
-            going = asyncio.create_task(consumer.__aexit__(None, None, None))
+            ending = asyncio.create_task(consumer.__aexit__(None, None, None))
         else:
             await it.broker.until(lambda: bool(it.coordinator.commits))
             fault = asyncio.CancelledError()
-            going = asyncio.create_task(consumer.__aexit__(type(fault), fault, None))
-        await asyncio.wait([going], timeout=0.03)
-        assert not going.done()
+            ending = asyncio.create_task(consumer.__aexit__(type(fault), fault, None))
+        await asyncio.wait([ending], timeout=0.03)
+        assert not ending.done()
         it.coordinator.answers.set()
-        await going
+        await ending
         assert it.coordinator.offsets == {P0: (10, -1, "")}
         await consumer.close()
 
 
-async def test_where_it_began_is_committed_also_where_on_revoked_fails() -> None:
-    def on_revoked(places: list[tuple[str, int]]) -> None:
+async def test_start_is_committed_although_on_revoked_fails() -> None:
+    def on_revoked(partitions: list[tuple[str, int]]) -> None:
         it.coordinator.refused.clear()
         raise ValueError("not flushed")
 
@@ -135,9 +135,9 @@ async def test_where_it_began_is_committed_also_where_on_revoked_fails() -> None
 
 
 @pytest.mark.parametrize("is_placed", [True, False])
-async def test_where_it_began_is_not_committed_over_what_the_user_did(is_placed: bool) -> None:
+async def test_start_does_not_overwrite_a_commit_of_the_user(is_placed: bool) -> None:
     async with group(TEN) as it:
-        async with it.consumer(start="latest", **BY_HAND) as consumer:
+        async with it.consumer(start="latest", **NO_AUTO_COMMIT) as consumer:
             await it.owner.assign([P0])
             if is_placed:
                 it.coordinator.answers.clear()
@@ -152,11 +152,11 @@ async def test_where_it_began_is_not_committed_over_what_the_user_did(is_placed:
         assert it.coordinator.committed == expected
 
 
-async def test_where_it_began_is_committed_later_where_it_cannot_be_now() -> None:
+async def test_start_is_committed_again_after_a_refused_commit() -> None:
     clock = ManualClock()
     async with (
         group(TEN, clock=clock) as it,
-        it.consumer(start="latest", **BY_HAND) as consumer,
+        it.consumer(start="latest", **NO_AUTO_COMMIT) as consumer,
     ):
         it.coordinator.commit_errors = ["UNKNOWN_MEMBER_ID"]
         await it.owner.assign([P0])
@@ -169,16 +169,16 @@ async def test_where_it_began_is_committed_later_where_it_cannot_be_now() -> Non
         assert it.coordinator.committed == [{P0: 10}, {P0: 10}]
 
 
-async def test_none_is_an_error_for_what_has_no_commit_and_others_go_on() -> None:
+async def test_start_none_raises_for_one_partition_and_others_are_read() -> None:
     async with group(TEN, THREE) as it, it.consumer(start="none") as consumer:
         it.coordinator.offsets[P1] = (1, -1, "")
         await it.owner.assign([P0, P1])
         records = aiter(consumer)
         found = []
         for _ in range(2):
-            with pytest.raises(NoCommittedOffsetError, match=r"no commit for t\[0\]") as told:
+            with pytest.raises(NoCommittedOffsetError, match=r"no commit for t\[0\]") as raised:
                 found += await take(records, 3)
-            assert told.value.partitions == [P0]
+            assert raised.value.partitions == [P0]
         assert await take_some(records) == [(1, 1), (1, 2)]
         with pytest.raises(NoCommittedOffsetError):
             await consumer.position(P0)
@@ -187,7 +187,7 @@ async def test_none_is_an_error_for_what_has_no_commit_and_others_go_on() -> Non
 
 
 @pytest.mark.parametrize("who", ["the user", "another"])
-async def test_who_has_no_commit_goes_on_when_somebody_commits(who: str) -> None:
+async def test_start_none_continues_after_a_commit(who: str) -> None:
     async with group(TEN) as it, it.consumer(start="none") as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
@@ -200,7 +200,7 @@ async def test_who_has_no_commit_goes_on_when_somebody_commits(who: str) -> None
         assert await take_some(records) == [(0, 8), (0, 9)]
 
 
-async def test_a_position_that_is_known_is_no_matter_of_one_that_is_not() -> None:
+async def test_position_ignores_another_partition_without_a_commit() -> None:
     async with group(TEN, THREE) as it, it.consumer(start="none") as consumer:
         it.coordinator.offsets[P0] = (4, -1, "")
         await it.owner.assign([P0, P1])
@@ -208,7 +208,7 @@ async def test_a_position_that_is_known_is_no_matter_of_one_that_is_not() -> Non
 
 
 async def take_some(records: Any) -> list[tuple[int, int]]:
-    """What is there behind each error."""
+    """Polls until no record arrives for 0.2 s; skips NoCommittedOffsetError."""
     found: list[tuple[int, int]] = []
     for _ in range(20):
         try:
@@ -221,7 +221,7 @@ async def take_some(records: Any) -> list[tuple[int, int]]:
     return found
 
 
-async def test_a_time_and_a_duration_are_asked_for() -> None:
+async def test_start_at_a_time_or_duration_sends_its_timestamp() -> None:
     clock = ManualClock(start_ms=1_000_000)
     for start, wanted in (
         (datetime.fromtimestamp(900, UTC), 900_000),
@@ -231,16 +231,16 @@ async def test_a_time_and_a_duration_are_asked_for() -> None:
         async with group(TEN, clock=clock) as it, it.consumer(start=start) as consumer:
             await it.owner.assign([P0])
             position = await consumer.position(P0)
-            assert times_asked(it)[0] == wanted
+            assert timestamps_requested(it)[0] == wanted
             assert position in (0, 10)
 
 
-async def test_where_no_record_is_that_late_it_begins_at_the_end() -> None:
+async def test_start_after_the_last_timestamp_is_the_end() -> None:
     async with group(TEN) as it:
 
-        def listed(asked: Any) -> Any:
-            answer = it.log.list_offsets(asked)
-            for topic, wanted in zip(answer.topics, asked.message.topics, strict=True):
+        def listed(request: Any) -> Any:
+            answer = it.log.list_offsets(request)
+            for topic, wanted in zip(answer.topics, request.message.topics, strict=True):
                 for part, its in zip(topic.partitions, wanted.partitions, strict=True):
                     if its.timestamp >= 0:
                         part.offset = -1
@@ -253,7 +253,7 @@ async def test_where_no_record_is_that_late_it_begins_at_the_end() -> None:
             assert await consumer.offsets_for_times({P0: 5}) == {P0: None}
 
 
-async def test_partitions_that_a_topic_got_since_are_read_from_their_start() -> None:
+async def test_partitions_added_later_are_read_from_their_start() -> None:
     async with group(TEN) as it, it.consumer(start="latest") as consumer:
         await it.client.refresh(["t"])
         await it.owner.assign([P0])
@@ -264,7 +264,9 @@ async def test_partitions_that_a_topic_got_since_are_read_from_their_start() -> 
         await it.client.refresh(["t"])
         await it.owner.assign([P1])
         assert await consumer.position(P1) == 0
-        await it.broker.until(lambda: P1 in it.coordinator.offsets)  # another would pass them over
+        await it.broker.until(
+            lambda: P1 in it.coordinator.offsets
+        )  # else the next owner skips them
         assert it.coordinator.offsets == {P0: (10, -1, ""), P1: (0, -1, "")}
         assert await take(aiter(consumer), 3) == [(1, 0), (1, 1), (1, 2)]
 
@@ -281,18 +283,18 @@ async def test_partitions_that_a_topic_got_since_are_read_from_their_start() -> 
         (timedelta(seconds=-1), "not negative"),
     ],
 )
-async def test_what_is_no_start_is_refused(start: Any, matches: str) -> None:
+async def test_invalid_start_is_refused(start: Any, matches: str) -> None:
     async with group(TEN) as it:
         with pytest.raises(ConfigurationError, match=matches):
             it.consumer(start=start)
 
 
-def test_a_duration_ends_at_1970() -> None:
+def test_duration_before_1970_starts_at_time_zero() -> None:
     assert start_time_ms(timedelta(milliseconds=1), 5) == 4
     assert start_time_ms(timedelta(days=1), 5) == 0
 
 
-async def test_a_log_that_lost_what_is_committed_is_told_where_start_is_none() -> None:
+async def test_committed_offset_out_of_range_raises_with_start_none() -> None:
     async with group(TEN) as it, it.consumer(start="none") as consumer:
         it.coordinator.offsets[P0] = (99, -1, "")
         await it.owner.assign([P0])
@@ -301,7 +303,7 @@ async def test_a_log_that_lost_what_is_committed_is_told_where_start_is_none() -
 
 
 @pytest.mark.parametrize(("start", "first"), [("earliest", 0), ("latest", None)])
-async def test_who_stands_behind_the_end_goes_where_it_would_have_begun(
+async def test_committed_offset_after_the_log_end_is_reset_to_start(
     start: Any, first: int | None
 ) -> None:
     async with group(TEN) as it, it.consumer(start=start) as consumer:
@@ -324,61 +326,64 @@ async def test_who_stands_behind_the_end_goes_where_it_would_have_begun(
         "UNKNOWN_TOPIC_ID",
     ],
 )
-async def test_commits_are_asked_for_again(error: str) -> None:
+async def test_offset_fetch_is_retried(error: str) -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         it.coordinator.offsets[P0] = (5, -1, "")
         it.coordinator.fetch_errors = [error, error]
         await it.owner.assign([P0])
         assert await take(aiter(consumer), 1) == [(0, 5)]
-        asked = asked_for_commits(it)
-        assert [each.message.require_stable for each in asked] == [True] * 3
+        requests = offset_fetches(it)
+        assert [each.message.require_stable for each in requests] == [True] * 3
 
 
-async def test_what_a_member_gets_has_its_own_time_for_commits() -> None:
-    """The coordinator loads, all is lost meanwhile, and the member gets something else."""
+async def test_each_assigned_partition_has_its_own_offset_fetch_timeout() -> None:
+    """The coordinator is loading while the member loses a partition and is assigned another one."""
     clock = ManualClock()
     async with group(TEN, THREE, settings=PATIENT, clock=clock) as it, it.consumer() as consumer:
         it.coordinator.fetch_errors = list(LOADING)
         await it.owner.assign([P0])
-        coming = asyncio.create_task(anext(aiter(consumer)))
-        await it.broker.until(lambda: bool(asked_for_commits(it)))
+        poll = asyncio.create_task(anext(aiter(consumer)))
+        await it.broker.until(lambda: bool(offset_fetches(it)))
         await passes(clock, 800)
         await it.owner.on_partitions_lost([P0])
         await it.owner.assign([P1])
-        await passes(clock, 500)  # the time of the first is over
+        await passes(clock, 500)  # the deadline of the first lookup has passed
         it.coordinator.fetch_errors = []
-        while not coming.done():
+        while not poll.done():
             await passes(clock, 100)
-        assert (await coming).partition == 1
+        assert (await poll).partition == 1
 
 
-async def test_commits_are_not_asked_for_any_longer_where_a_seek_says_where_to_begin() -> None:
+async def test_seek_ends_the_retries_of_offset_fetch() -> None:
     clock = ManualClock()
-    async with group(TEN, settings=PATIENT, clock=clock) as it, it.consumer(**BY_HAND) as consumer:
+    async with (
+        group(TEN, settings=PATIENT, clock=clock) as it,
+        it.consumer(**NO_AUTO_COMMIT) as consumer,
+    ):
         it.coordinator.fetch_errors = list(LOADING)
         await it.owner.assign([P0])
         records = aiter(consumer)
-        coming = asyncio.create_task(anext(records))
-        await it.broker.until(lambda: bool(asked_for_commits(it)))
+        poll = asyncio.create_task(anext(records))
+        await it.broker.until(lambda: bool(offset_fetches(it)))
         consumer.seek(P0, 8)
-        assert (await coming).offset == 8
+        assert (await poll).offset == 8
         await passes(clock, 1_500)
-        assert (await anext(records)).offset == 9  # and no error of a search that is for nothing
-        assert len(asked_for_commits(it)) <= 2
+        assert (await anext(records)).offset == 9  # no error of the abandoned lookup
+        assert len(offset_fetches(it)) <= 2
 
 
 async def passes(clock: ManualClock, ms: int) -> None:
-    """Let time pass, while brokers and clients have their turns."""
+    """Advances the clock in steps of 50 ms, so that brokers and clients run in between."""
     for _ in range(0, ms, 50):
         await clock.advance(50)
         await asyncio.sleep(0.002)
 
 
-def asked_for_commits(it: Any) -> list[Any]:
+def offset_fetches(it: Any) -> list[Any]:
     return [each for each in it.broker.asked if isinstance(each.message, OffsetFetchRequest)]
 
 
-async def test_who_may_not_read_commits_is_told_at_each_ask() -> None:
+async def test_unauthorized_offset_fetch_raises_at_each_poll() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         it.coordinator.fetch_errors = ["GROUP_AUTHORIZATION_FAILED"] * 3
         await it.owner.assign([P0])
@@ -391,7 +396,7 @@ async def test_who_may_not_read_commits_is_told_at_each_ask() -> None:
         assert await take(records, 1) == [(0, 0)]
 
 
-async def test_committed_can_be_asked_of_any_partition() -> None:
+async def test_committed_returns_offsets_of_unassigned_partitions() -> None:
     async with group(TEN, THREE) as it, it.consumer() as consumer:
         it.coordinator.offsets[P1] = (2, 4, "m")
         assert await consumer.committed() == {}
@@ -405,10 +410,10 @@ async def test_committed_can_be_asked_of_any_partition() -> None:
 
 
 def raise_epoch(it: Any, epoch: int) -> None:
-    """The leader is one of that epoch, and says so."""
+    """Makes Metadata report this leader epoch."""
 
-    def metadata(asked: Any) -> Any:
-        answer = it.broker.metadata(asked)
+    def metadata(request: Any) -> Any:
+        answer = it.broker.metadata(request)
         for topic in answer.topics:
             for part in topic.partitions:
                 part.leader_epoch = epoch
@@ -417,7 +422,7 @@ def raise_epoch(it: Any, epoch: int) -> None:
     it.broker.answers[MetadataRequest] = metadata
 
 
-async def test_a_log_that_lost_what_was_committed_is_read_from_where_it_was_cut(
+async def test_truncated_log_is_read_from_the_truncation_offset(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with group(TEN) as it:
@@ -433,7 +438,7 @@ async def test_a_log_that_lost_what_was_committed_is_read_from_where_it_was_cut(
         assert it.coordinator.offsets[P0][0] == 8
 
 
-async def test_what_the_user_said_is_done_is_not_where_the_log_was_cut() -> None:
+async def test_commit_after_truncation_uses_the_position_and_not_the_earlier_commit() -> None:
     async with group(TEN) as it:
         raise_epoch(it, 3)
         async with it.consumer(auto_commit=False) as consumer:
@@ -449,7 +454,7 @@ async def test_what_the_user_said_is_done_is_not_where_the_log_was_cut() -> None
             assert it.coordinator.offsets[P0][0] == 1
 
 
-async def test_a_log_that_has_what_was_committed_is_read_on() -> None:
+async def test_log_that_still_has_the_committed_offset_is_read_on() -> None:
     async with group(TEN) as it:
         raise_epoch(it, 4)
         it.log.epochs[P0] = (3, 9)

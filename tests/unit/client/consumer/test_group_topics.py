@@ -276,7 +276,7 @@ async def test_a_broker_that_lags_behind_a_topic_made_anew_does_not_end_the_read
         await it.client.refresh(["t"])
         async with it.consumer(auto_commit=False) as consumer:
             it.member.identity = MemberIdentity("g", "m", 7, None, has_epoch=True)
-            it.member.held = {(P0, B)}
+            it.member.assigned_ids = {(P0, B)}
             await it.owner.assign([P0])
             records = aiter(consumer)
             await take(records, len(TEN))

@@ -25,7 +25,7 @@ ITERATIONS: dict[str, Callable[[GroupConsumer], Any]] = {
 async def first(it: Group, iteration: Any) -> Any:
     """What comes first, once the partition is assigned."""
     asked = asyncio.create_task(anext(iteration))
-    await it.broker.until(lambda: "start" in it.member.told)
+    await it.broker.until(lambda: "start" in it.member.calls)
     await it.owner.assign([P0])
     return await asked
 
@@ -34,12 +34,12 @@ async def first(it: Group, iteration: Any) -> Any:
 async def test_the_first_poll_joins_and_aclose_leaves(kind: str) -> None:
     async with group(TEN) as it:
         consumer = it.consumer()
-        assert it.member.told == []
+        assert it.member.calls == []
         iteration = ITERATIONS[kind](consumer)
-        assert it.member.told == [], "no record was asked for"
+        assert it.member.calls == [], "no record was asked for"
         await first(it, iteration)
         await iteration.aclose()
-        assert it.member.told == ["start", ("leave", True), "close"]
+        assert it.member.calls == ["start", ("leave", True), "close"]
         assert consumer._in_flight.fetches == {}
         with pytest.raises(ConfigurationError, match="is closed"):
             await anext(aiter(consumer))
@@ -53,7 +53,7 @@ async def test_close_commits_what_is_processed_and_not_what_is_in_flight() -> No
         assert (await anext(records)).offset == 1
         await consumer.close()
         assert it.coordinator.committed[-1][P0] == 1
-        assert it.member.told == ["start", ("leave", True), "close"]
+        assert it.member.calls == ["start", ("leave", True), "close"]
         with pytest.raises(StopAsyncIteration):
             await anext(records)
 
@@ -67,8 +67,8 @@ async def test_an_iteration_that_is_dropped_leaves_in_the_background() -> None:
             await first(it, records)
             assert (await anext(records)).offset == 1
             del records
-            await it.broker.until(lambda: "close" in it.member.told)
-        assert it.member.told == ["start", ("leave", True), "close"]
+            await it.broker.until(lambda: "close" in it.member.calls)
+        assert it.member.calls == ["start", ("leave", True), "close"]
         assert it.coordinator.committed[-1][P0] == 1
         assert consumer._in_flight.fetches == {}
 
@@ -78,12 +78,12 @@ async def test_a_poll_that_is_cancelled_is_no_end() -> None:
         consumer = it.consumer()
         records = aiter(consumer)
         asked = asyncio.create_task(anext(records))
-        await it.broker.until(lambda: "start" in it.member.told)
+        await it.broker.until(lambda: "start" in it.member.calls)
         asked.cancel()
         await asyncio.wait([asked])
         await it.owner.assign([P0])
         assert (await anext(records)).offset == 0
-        assert it.member.told == ["start"]
+        assert it.member.calls == ["start"]
         await consumer.close()
 
 
@@ -93,4 +93,4 @@ async def test_commit_wants_a_consumer_that_has_begun() -> None:
         with pytest.raises(ConfigurationError, match="async with"):
             await consumer.commit()
         await consumer.close()
-        assert it.member.told == ["close"]
+        assert it.member.calls == ["close"]

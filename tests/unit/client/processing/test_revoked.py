@@ -165,7 +165,7 @@ async def test_who_is_slow_is_told_by_the_record_in_hand_and_not_by_others() -> 
         running = asyncio.create_task(consumer.run(handle, drain_timeout_ms=0))
         while not counts[1] or counts[0] < 5:  # noqa: ASYNC110 - a count
             await asyncio.sleep(0)
-        asked = it.member.asks
+        asked = it.member.polls
         for at in range(10):
             assert not it.owner.poll_interval_exceeded(clock.monotonic())
             await clock.advance(50)
@@ -177,8 +177,8 @@ async def test_who_is_slow_is_told_by_the_record_in_hand_and_not_by_others() -> 
         # The member leaves then; it comes back once the handler has ended, and not before.
         await it.owner.on_partitions_lost([P0, P1])
         assert not it.owner.poll_interval_exceeded(clock.monotonic())
-        assert it.member.asks == asked
-        while it.member.asks == asked:  # noqa: ASYNC110 - a count
+        assert it.member.polls == asked
+        while it.member.polls == asked:  # noqa: ASYNC110 - a count
             await asyncio.sleep(0)
         running.cancel()
         await clock.advance(1)
@@ -214,14 +214,14 @@ async def test_it_asks_for_more_when_nothing_that_was_lost_is_in_hand_any_more()
     given = {"cancel_lost": False}
     async with handled(TEN, THREE, gates=[(0, 4), (1, 1)], given=given) as it:
         await it.it.owner.on_partitions_lost([P0, P1])
-        asked = it.it.member.asks
+        asked = it.it.member.polls
         it.gate(0, 4).set()
         await it.it.client.refresh(["t"])
         assert (0, 4) in it.ended
-        assert it.it.member.asks == asked
+        assert it.it.member.polls == asked
         it.gate(1, 1).set()
         await it.it.client.refresh(["t"])
-        assert it.it.member.asks > asked
+        assert it.it.member.polls > asked
 
 
 async def test_what_fails_in_a_partition_that_was_lost_is_nobodys_business() -> None:
