@@ -1,4 +1,4 @@
-"""Fixtures and settings of all tests; what they are made of is in tests/support."""
+"""Fixtures and settings of all tests; tests/support contains their implementation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.selection import (
 from tools.kafka.node import JVM_VARIABLE
 
 pytest_plugins = [
-    "tests.support.environment",  # first, as others import it
+    "tests.support.environment",  # first, because others import it
     "tests.support.browser",
     "tests.support.brokers",
     "tests.support.peers",
@@ -33,8 +33,8 @@ pytest_plugins = [
 ]
 
 # No deadline: a shared machine pauses at any time, and no test judges speed. CI draws the same
-# examples every time, so that a red run is the fault of the change under test; everyone else draws
-# new ones, and `make deep` many.
+# examples every time, so that a failure is caused by the change under test. Every other run draws
+# new examples, and `make deep` draws many.
 IN_CI = bool(os.environ.get("CI"))
 settings.register_profile("dev", deadline=None)
 settings.register_profile(
@@ -45,17 +45,17 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 EVERYDAY = "ci" if IN_CI else "dev"
-# `make quick` and `make test` take it; every other run draws two and a half times as many examples.
+# `make quick` and `make test` use this profile; every other run draws four times as many examples.
 settings.register_profile("quick", settings.get_profile(EVERYDAY), max_examples=25)
 settings.register_profile("deep", settings.get_profile("dev"), max_examples=5_000)
 settings.load_profile(EVERYDAY)
 
 
-# Brokers of tests live for seconds: what Java compiles a second time would not be paid back.
+# Brokers of tests live for seconds: Java's second compilation would not pay off.
 os.environ.setdefault(JVM_VARIABLE, "-XX:TieredStopAtLevel=1")
 
-# Debugging asyncio notes where each call and each task comes from; of the ten frames that it takes
-# by itself the last says enough, and the others take a third of the time of its tests.
+# With asyncio's debug mode each call and each task stores its origin. By default it stores ten
+# frames, of which the last is enough; the others take a third of the time of asyncio tests.
 asyncio.constants.DEBUG_STACK_DEPTH = 1  # type: ignore[misc]  # it is only called final
 
 
@@ -71,19 +71,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByServers | None:
-    """Keep tests that share servers in one process, unless the run asks for another way."""
+    """Keeps tests that share servers in one process if the run distributes by scope."""
     return ByServers(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: WorkerController) -> None:
-    """Tell each process of a run whether it is one by groups: its own options do not say."""
+    """Tells each process if the run distributes by scope: its own options do not say so."""
     node.workerinput["by_servers"] = node.config.getvalue("dist") == "loadscope"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark and order the tests; Spark's environment comes before any fixture starts a JVM."""
+    """Marks and orders the tests; Spark's environment precedes every fixture that starts a JVM."""
     mark_exhaustive(items)
     seed: int | None = config.getoption("shuffle")
     if seed is None:
@@ -99,39 +99,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Let the collector pass over what lives as long as the run: some two million objects."""
-    pass_over_what_lives()
+    """Hides some two million objects that live as long as the run from the garbage collector."""
+    freeze_live_objects()
 
 
-def pass_over_what_lives() -> None:
-    """What is garbage goes; later collections look only at what is made from now on."""
+def freeze_live_objects() -> None:
+    """Collects garbage once; later collections examine only objects that are created afterwards."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _garbage() -> Iterator[None]:
-    """What a module leaves is collected, and told of, at its end; what it loaded is passed over.
+    """Collects a module's garbage and reports it at the module's end.
 
-    Else a collection takes the longer the more modules have run, and some tests make hundreds.
+    Later collections skip the objects that the module loaded. Otherwise each collection would take
+    longer with every module, and some tests make hundreds of them.
     """
     yield
-    pass_over_what_lives()
+    freeze_live_objects()
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_process(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A run by groups keeps each in one process: what schedules the tests is not ours alone."""
-    told = getattr(request.config, "workerinput", {})
-    if told.get("by_servers"):
+    """Checks that each group stays in one process if pytest-xdist distributes by scope."""
+    worker = getattr(request.config, "workerinput", {})
+    if worker.get("by_servers"):
         folder = tmp_path_factory.getbasetemp().parent
-        claim(folder, group_of(request.node.nodeid), told["workerid"])
+        claim(folder, group_of(request.node.nodeid), worker["workerid"])
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter,
 ) -> Generator[None, None, None]:
-    """Writes last what could not be tested on this machine, behind all that others write."""
+    """Writes a report of untestable features on this machine, after all other output."""
     with report_missing(terminalreporter):
         yield

@@ -1,4 +1,4 @@
-"""The example programs: they end quietly by Ctrl-C, say what is wrong, and proxies pass all on."""
+"""The example programs end quietly on Ctrl-C and report errors; the proxies forward every byte."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tools.setup.ports import free_ports
 PROXIES = ("proxy.py", "rewriting_proxy.py")
 TIMEOUT_S = 120
 
-#: Before a program: interrupts it at the fifth connection that it accepts.
+#: Runs before a program: interrupts it at the fifth connection that it accepts.
 INTERRUPTED = """
 import os, signal, socket
 accept, accepted = socket.socket.accept, []
@@ -42,9 +42,10 @@ proxies = pytest.mark.parametrize("name", PROXIES)
 async def example(
     name: str, *arguments: str, text: str = "", dev: str = ""
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """An example as it is, or its `text`, while it runs; it is killed if it does not end.
+    """Runs an example, or its `text`, and kills it if it does not end.
 
-    As a user runs it: in development mode (`dev`) asyncio tells of each slow step, too.
+    By default it runs as a user runs it; in development mode (`dev`) asyncio also reports slow
+    steps.
     """
     program = ("-c", text) if text else (str(ROOT / "examples" / name),)
     process = await asyncio.create_subprocess_exec(
@@ -66,12 +67,12 @@ async def example(
 
 
 async def listens(port: int) -> None:
-    """Wait until somebody listens there."""
+    """Waits until the port accepts connections."""
     while True:
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
         except OSError:
-            await asyncio.sleep(0.02)  # another process is not there to be asked
+            await asyncio.sleep(0.02)  # another process opens the port, so polling is the only way
         else:
             writer.close()
             await writer.wait_closed()
@@ -92,27 +93,29 @@ async def listens(port: int) -> None:
         (["localhost:99999", "localhost:9092"], "'localhost:99999' is no address"),
     ],
 )
-async def test_wrong_arguments_are_told(name: str, arguments: list[str], words: str) -> None:
+async def test_wrong_arguments_are_reported(name: str, arguments: list[str], words: str) -> None:
     async with example(name, *arguments) as process:
-        printed, told = await process.communicate()
+        printed, stderr = await process.communicate()
     assert (process.returncode, printed) == (1, b"")
-    assert told.decode().startswith(words)
-    assert f"python examples/{name} localhost:9092 localhost:19092" in told.decode()
-    assert "Traceback" not in told.decode()
+    assert stderr.decode().startswith(words)
+    assert f"python examples/{name} localhost:9092 localhost:19092" in stderr.decode()
+    assert "Traceback" not in stderr.decode()
 
 
 @proxies
-async def test_a_dead_target_is_told_at_once_and_later(name: str) -> None:
+async def test_an_unreachable_broker_is_reported_at_start_and_later(name: str) -> None:
     dead, port = free_ports(2)
     async with example(name, f"127.0.0.1:{port}", f"127.0.0.1:{dead}") as process:
-        _, told = await process.communicate()
+        _, stderr = await process.communicate()
     assert process.returncode == 1
-    assert told.decode().startswith(f"no broker answers at 127.0.0.1:{dead}, the second address: ")
-    assert told.count(b"\n") == 1, told.decode()
+    assert stderr.decode().startswith(
+        f"no broker answers at 127.0.0.1:{dead}, the second address: "
+    )
+    assert stderr.count(b"\n") == 1, stderr.decode()
     async with Broker() as broker:
         async with example(name, broker.bootstrap, broker.bootstrap) as process:
-            _, told = await process.communicate()
-        assert told.startswith(b"cannot listen at 127.0.0.1:")
+            _, stderr = await process.communicate()
+        assert stderr.startswith(b"cannot listen at 127.0.0.1:")
         async with example(name, f"127.0.0.1:{port}", broker.bootstrap) as process:
             await listens(port)
             await broker.close()
@@ -121,7 +124,7 @@ async def test_a_dead_target_is_told_at_once_and_later(name: str) -> None:
             writer.close()
             assert process.stderr is not None
             while b"Connect call failed" not in (line := await process.stderr.readline()):
-                assert line.startswith(b"connection given up: "), line
+                assert line.startswith(b"connection closed: "), line
 
 
 @proxies
@@ -135,14 +138,14 @@ async def test_an_interrupted_proxy_ends_quietly(name: str) -> None:
         _, idle = await asyncio.open_connection("127.0.0.1", port)
         async with Client(f"127.0.0.1:{port}"):
             process.send_signal(signal.SIGINT)
-            _, told = await process.communicate()
+            _, stderr = await process.communicate()
         idle.close()
-        assert (process.returncode, told) == (0, b"")
+        assert (process.returncode, stderr) == (0, b"")
 
 
 @proxies
-async def test_nothing_is_lost_when_it_is_interrupted_while_clients_come(name: str) -> None:
-    """The interrupt comes when some of them are accepted, and nobody is served yet."""
+async def test_a_proxy_interrupted_while_clients_connect_closes_every_connection(name: str) -> None:
+    """The interrupt arrives when some clients are accepted, but not served yet."""
     (port,) = free_ports(1)
     text = (ROOT / "examples" / name).read_text(encoding="utf-8")
     async with (
@@ -155,18 +158,18 @@ async def test_nothing_is_lost_when_it_is_interrupted_while_clients_come(name: s
         process.send_signal(signal.SIGSTOP)
         clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(25)]
         process.send_signal(signal.SIGCONT)
-        _, told = await process.communicate()
+        _, stderr = await process.communicate()
         for client in clients:
             client.close()
     assert process.returncode == 0
-    assert b"Error on transport creation" not in told, told.decode()
-    assert b"ResourceWarning" not in told, told.decode()
+    assert b"Error on transport creation" not in stderr, stderr.decode()
+    assert b"ResourceWarning" not in stderr, stderr.decode()
 
 
 @proxies
-async def test_a_client_that_goes_is_not_worth_a_word(name: str) -> None:
+async def test_a_client_that_disconnects_is_not_logged(name: str) -> None:
     (port,) = free_ports(1)
-    _, asked = ClientConnection().send(MetadataRequest(), 9)
+    _, request = ClientConnection().send(MetadataRequest(), 9)
     async with (
         Broker() as broker,
         example(name, f"127.0.0.1:{port}", broker.bootstrap) as process,
@@ -174,7 +177,7 @@ async def test_a_client_that_goes_is_not_worth_a_word(name: str) -> None:
         await listens(port)
         for lingers in (True, False) * 10:
             with socket.create_connection(("127.0.0.1", port)) as client:
-                client.sendall(asked)  # whose answer finds nobody
+                client.sendall(request)  # the client does not wait for the response
                 if not lingers:
                     reset = struct.pack("ii", 1, 0)
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
@@ -183,8 +186,8 @@ async def test_a_client_that_goes_is_not_worth_a_word(name: str) -> None:
         while broker.connections:  # noqa: ASYNC110 - another process ends them
             await asyncio.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        _, told = await process.communicate()
-        assert (process.returncode, told) == (0, b"")
+        _, stderr = await process.communicate()
+        assert (process.returncode, stderr) == (0, b"")
 
 
 async def test_the_interrupted_first_program_ends_quietly() -> None:
@@ -197,12 +200,12 @@ async def test_the_interrupted_first_program_ends_quietly() -> None:
             while b"good night" not in await process.stdout.readline():
                 pass
             process.send_signal(signal.SIGINT)
-            _, told = await process.communicate()
-            assert (process.returncode, told) == (0, b"")
+            _, stderr = await process.communicate()
+            assert (process.returncode, stderr) == (0, b"")
 
 
 async def test_a_client_stays_on_the_rewriting_proxy() -> None:
-    """The broker advertises itself; whatever names it names the proxy behind it."""
+    """The broker advertises its own address, which the proxy replaces by its own."""
     (port,) = free_ports(1)
     async with (
         Broker() as broker,

@@ -1,4 +1,4 @@
-"""Several nodes in one process: a client of ours writes and reads while they stop and start."""
+"""Several nodes in one process: a kproto client writes and reads while nodes stop and start."""
 
 from __future__ import annotations
 
@@ -163,48 +163,48 @@ async def test_waiting_fetch_is_answered_when_leader_moves() -> None:
             session_epoch=-1,
             topics=[FetchTopic(topic="t", partitions=[wanted])],
         )
-        # From v11 on the old leader goes on as a follower, unless it is told another epoch.
-        asked = asyncio.create_task(client.request(request, broker=1, version=10))
+        # From v11 on the old leader answers as a follower, unless the request has another epoch.
+        pending = asyncio.create_task(client.request(request, broker=1, version=10))
         log = topic.partition(0).log
         await until(lambda: log.watchers)
         cluster.move_leader("t", 0, 2)
         async with asyncio.timeout(60):
-            answer = await asked
+            answer = await pending
         (part,) = answer.responses[0].partitions
         assert error_code(part.error_code).name == "NOT_LEADER_OR_FOLLOWER"
 
 
-async def test_a_control_at_one_node_and_at_all() -> None:
+async def test_a_control_applies_to_one_node_or_to_all() -> None:
     seen: list[int] = []
     async with Cluster(brokers=2) as cluster, Client(cluster.bootstrap) as client:
 
-        def look(request: ReceivedRequest) -> Delay:
+        def observe(request: ReceivedRequest) -> Delay:
             seen.append(request.api_key)
             return Delay(0)
 
-        at_two = cluster.control(look, request=MetadataRequest, node=2)
+        at_two = cluster.control(observe, request=MetadataRequest, node=2)
         for node in (1, 2, 1):
             await client.request(MetadataRequest(topics=[]), broker=node)
         assert seen == [3]
         cluster.remove_control(at_two)
         seen.clear()
-        cluster.control(look, request=MetadataRequest, times=2)
+        cluster.control(observe, request=MetadataRequest, times=2)
         for node in (1, 2, 2, 1):
             await client.request(MetadataRequest(topics=[]), broker=node)
-        assert seen == [3, 3], "what one node's control decides counts for all"
+        assert seen == [3, 3], "`times` counts the requests to all nodes"
         with pytest.raises(ConfigurationError, match="there is no broker 3"):
-            cluster.control(look, node=3)
+            cluster.control(observe, node=3)
 
 
-async def test_coordinators_controller_and_truncation_by_name() -> None:
+async def test_coordinators_controller_and_truncation_are_controlled() -> None:
     async with Cluster() as cluster, Client(cluster.bootstrap) as client:
         assert cluster.controller == 1
         cluster.move_controller(3)
         answer = await client.request(MetadataRequest(topics=[]))
         assert answer.controller_id == cluster.controller == 3
-        places = {cluster.coordinator(f"g{number}") for number in range(30)}
-        assert places == {1, 2, 3}
-        assert cluster.coordinator("tx", "transaction") in places
+        coordinators = {cluster.coordinator(f"g{number}") for number in range(30)}
+        assert coordinators == {1, 2, 3}
+        assert cluster.coordinator("tx", "transaction") in coordinators
         with pytest.raises(ConfigurationError, match="take one of group, transaction, share"):
             cluster.coordinator("g", "consumer")
         cluster.create_topic("t")
@@ -218,7 +218,7 @@ async def test_coordinators_controller_and_truncation_by_name() -> None:
 
 
 def two_free_ports() -> int:
-    """The first of two that nobody has, below those that the system gives to anybody."""
+    """Returns the first of two free ports, below the ephemeral ports of the system."""
     while True:
         port = random.randrange(20_000, 32_000)
         with (
@@ -229,7 +229,7 @@ def two_free_ports() -> int:
             return port
 
 
-async def test_ports_count_up_and_come_back_when_one_is_taken() -> None:
+async def test_ports_count_up_and_are_released_if_one_is_taken() -> None:
     port = two_free_ports()
     cluster = Cluster(brokers=2, settings=BrokerSettings(port=port, node_id=5))
     assert cluster.nodes == (5, 6)
@@ -244,14 +244,14 @@ async def test_ports_count_up_and_come_back_when_one_is_taken() -> None:
         assert can_connect(f"127.0.0.1:{port + 1}"), "those that listened still do"
 
 
-async def test_listeners_of_each_node() -> None:
+async def test_each_node_has_its_listeners() -> None:
     listeners = (Listener(), Listener("inside", advertised_host="localhost", advertised_port=7001))
     async with Cluster(brokers=2, settings=BrokerSettings(listeners=listeners)) as cluster:
         assert cluster.bootstrap_of("inside") == "localhost:7001,localhost:7002"
         assert cluster.connections == 0
 
 
-async def test_nodes_of_an_old_release() -> None:
+async def test_nodes_of_an_old_release_have_its_versions() -> None:
     async with Cluster(brokers=2, release="2.0") as cluster, Client(cluster.bootstrap) as client:
         for node in cluster.nodes:
             versions = await client.request(ApiVersionsRequest(), broker=node)

@@ -46,7 +46,7 @@ def error(answer: Any) -> str:
 
 @pytest.fixture(autouse=True)
 def topic_id(broker: ThreadedBroker, connection: RawConnection) -> Uuid:
-    """Nobody coordinates before somebody has asked who does."""
+    """Creates topic t, and the offsets topic by FindCoordinator, so that g has a coordinator."""
     connection.exchange(FindCoordinatorRequest(key="g"), 0)
     broker.call(lambda it: it.create_topic("t", partitions=2))
     return broker.topic_id("t")

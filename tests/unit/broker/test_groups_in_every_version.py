@@ -1,4 +1,4 @@
-"""The APIs of groups in each version, over a socket: what goes in, what must come out."""
+"""The APIs of classic groups in each version, over a socket: requests and their responses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.raw_connection import RawConnection
 
 @pytest.fixture(autouse=True)
 def _coordinator(connection: RawConnection) -> None:
-    """Nobody coordinates before somebody has asked who does."""
+    """Creates the offsets topic by FindCoordinator, so that the group has a coordinator."""
     connection.exchange(FindCoordinatorRequest(key="g"), 0)
 
 
@@ -44,7 +44,7 @@ def join_request(member_id: str = "", *names: str, **fields: Any) -> JoinGroupRe
 
 
 def join(connection: RawConnection, version: int, **fields: Any) -> Any:
-    """The answer to a member that takes the id that it is given."""
+    """Joins with the member id that the first response assigns, and returns the last response."""
     answer = connection.exchange(join_request(**fields), version)
     if version >= 4 and "group_instance_id" not in fields:
         assert error(answer) == "MEMBER_ID_REQUIRED"
@@ -54,7 +54,7 @@ def join(connection: RawConnection, version: int, **fields: Any) -> Any:
 
 
 def sync_request(answer: Any, version: int = 0, **fields: Any) -> SyncGroupRequest:
-    """That of a member, the leader assigning each its id."""
+    """Returns the sync request of a member; the leader assigns each member its own id."""
     named = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
     given: dict[str, Any] = {
         "group_id": "g",
@@ -108,7 +108,7 @@ def test_join_group_of_two_members(
 
 
 def _members(broker: Any) -> list[str]:
-    """The member ids of group g."""
+    """Returns the member ids of group g."""
     group = broker._cluster.groups.find("g", ClockReading(0, 0))
     return list(group.members)
 
@@ -302,7 +302,7 @@ def test_member_id_without_client_id() -> None:
     assert answer.member_id.startswith("null-"), "as Java writes it"
 
 
-def test_the_limits_are_settings() -> None:
+def test_session_and_size_limits_are_settings() -> None:
     settings = BrokerSettings(
         group_min_session_timeout_ms=10, group_max_session_timeout_ms=20, group_max_size=1
     )

@@ -1,4 +1,4 @@
-"""Arbitrary input: any record, any bytes, give an outcome or a CloudEventError that says where."""
+"""Arbitrary records and bytes yield an outcome, or a CloudEventError that names the position."""
 
 from __future__ import annotations
 
@@ -134,11 +134,11 @@ def test_any_record_has_an_outcome_or_a_cloud_event_error(
             try:
                 written = to_kafka(outcome, other)
             except CloudEventError:
-                continue  # a charset that cannot be written, data of which nobody knows its kind
+                continue  # a charset that cannot be written, or data of an unknown type
             assert isinstance(from_kafka(*written, mode=other, **settings), CloudEvent)
 
 
-#: Headers of an event, so that what is drawn beside them matters.
+#: Complete headers of an event, so that the other drawn headers matter.
 WHOLE_HEADERS = st.sampled_from(
     [
         [("ce_specversion", version), ("ce_id", b"1"), ("ce_source", b"/s"), ("ce_type", b"t")]
@@ -157,7 +157,7 @@ WHOLE_HEADERS = st.sampled_from(
 
 
 def result_of(action: Callable[[], Any]) -> Any:
-    """What comes of it, or the text of its error."""
+    """Returns the result, or the text of its error."""
     try:
         return action()
     except CloudEventError as error:
@@ -171,7 +171,7 @@ def result_of(action: Callable[[], Any]) -> Any:
     ),
     st.sampled_from([DEFAULT, LENIENT, STRICT, JSON_EVENTS]),
 )
-def test_lazy_and_batch_reading_come_to_what_eager_reading_comes_to(
+def test_lazy_and_batch_reading_agree_with_eager_reading(
     value: bytes | None, headers: list[tuple[str, bytes | None]], profile: Profile
 ) -> None:
     eager = result_of(lambda: from_kafka(b"k", value, headers, profile=profile))
@@ -245,7 +245,7 @@ MEMBERS = st.dictionaries(
 
 
 def outcome_of(action: Callable[[], CloudEvent]) -> CloudEvent | None:
-    """What comes of it; None for an error, which must name a clause."""
+    """Returns the event, or None for an error, which must name a clause."""
     try:
         return action()
     except CloudEventError as error:

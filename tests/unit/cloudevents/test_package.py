@@ -1,4 +1,4 @@
-"""The package: its public names, and that it needs the standard library alone."""
+"""The package has its public names and needs only the standard library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.pages import page_text
 PACKAGE = Path(kproto_cloudevents.__file__).parent
 
 
-#: What each of these modules may import, inside its functions: others never load it.
+#: The package that each of these modules imports inside its functions; other modules never load it.
 LAZY = {
     "formats/avro_format.py": "fastavro",
     "formats/protobuf_format.py": "google",
@@ -25,7 +25,7 @@ LAZY = {
 }
 
 
-def test_every_public_name_is_there() -> None:
+def test_every_public_name_exists() -> None:
     for name in kproto_cloudevents.__all__:
         assert getattr(kproto_cloudevents, name) is not None
     assert sorted(kproto_cloudevents.__all__, key=lambda name: (not name.isupper(), name)) == (
@@ -49,7 +49,7 @@ def test_only_the_standard_library_is_imported() -> None:
                 assert lazy or top in sys.stdlib_module_names, f"{path.name}: {name}"
 
 
-def test_importing_it_loads_little() -> None:
+def test_importing_the_package_loads_few_modules() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import kproto_cloudevents; "
         "print(*sys.modules)"
@@ -64,7 +64,7 @@ def test_importing_it_loads_little() -> None:
     assert not heavy & set(loaded)
 
 
-#: The modules that are another name of one in the rooms.
+#: The modules that only re-export a module of a subpackage.
 ALIASES = {
     "avro_format": "formats.avro_format",
     "extensions": "event.extensions",
@@ -73,15 +73,15 @@ ALIASES = {
 
 
 @pytest.mark.parametrize(("alias", "module"), ALIASES.items())
-def test_another_name_of_a_module_gives_the_very_same_objects(alias: str, module: str) -> None:
+def test_an_alias_module_exports_the_same_objects(alias: str, module: str) -> None:
     named = import_module(f"kproto_cloudevents.{alias}")
-    held = import_module(f"kproto_cloudevents.{module}")
-    assert named.__all__ == held.__all__
-    for name in held.__all__:
-        assert getattr(named, name) is getattr(held, name)
+    target = import_module(f"kproto_cloudevents.{module}")
+    assert named.__all__ == target.__all__
+    for name in target.__all__:
+        assert getattr(named, name) is getattr(target, name)
 
 
-def test_what_the_documentation_imports_is_there() -> None:
+def test_imports_in_the_documentation_exist() -> None:
     imported = {
         (match[1], name.strip())
         for page in (
@@ -100,7 +100,7 @@ def test_what_the_documentation_imports_is_there() -> None:
         assert hasattr(import_module(module), name), f"{module}: {name}"
 
 
-#: Imports each module named, every time as the first of the package, and says what it knows.
+#: Imports each named module as the first of the package, and prints an event's JSON.
 FIRST = """
 import importlib, sys
 sys.path.insert(0, sys.argv[1])

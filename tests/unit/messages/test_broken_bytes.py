@@ -95,7 +95,7 @@ def test_what_mutated_bytes_are_taken_for_can_be_written(name: str) -> None:
 def test_bytes_behind_a_message_are_an_error_and_where_they_begin_is_told() -> None:
     cls = class_of("HeartbeatRequest")
     data = instance(cls, 4).encode(4)
-    with pytest.raises(DecodeError, match="3 bytes stand behind the end") as caught:
+    with pytest.raises(DecodeError, match="3 bytes follow the end") as caught:
         cls.decode(data + b"abc", 4)
     assert caught.value.offset == len(data)
 

@@ -1,4 +1,4 @@
-"""Arrays whose elements have a key: `find` answers rightly whatever was done to the list."""
+"""Arrays of elements with a key: `find` is right after any change of the list."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_empty_list_finds_nothing() -> None:
     assert topics().find_all(name="a") == []
 
 
-def test_what_was_appended_after_a_look_up_is_found() -> None:
+def test_elements_appended_after_a_lookup_are_found() -> None:
     found = topics("a")
     assert found.find(name="b") is None
     found.append(MetadataResponseTopic(name="b"))
@@ -53,7 +53,7 @@ def test_what_was_appended_after_a_look_up_is_found() -> None:
     assert found.find(name="c") is found[2]
 
 
-def test_a_key_changed_in_place_is_found_by_its_new_value_alone() -> None:
+def test_a_key_changed_in_place_is_found_only_by_its_new_value() -> None:
     found = topics("a", "b")
     assert found.find(name="a") is found[0]
     found[0].name = "z"
@@ -61,7 +61,7 @@ def test_a_key_changed_in_place_is_found_by_its_new_value_alone() -> None:
     assert found.find(name="z") is found[0]
 
 
-def test_what_was_removed_is_not_found() -> None:
+def test_a_removed_element_is_not_found() -> None:
     found = topics("a", "b", "c")
     assert found.find(name="c") is found[2]
     del found[0]
@@ -71,14 +71,14 @@ def test_what_was_removed_is_not_found() -> None:
     assert found.find(name="c") is None
 
 
-def test_each_element_is_indexed_once_whatever_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In loops of misses, and of misses that are appended: the index is not made anew."""
-    looked_at = 0
+def test_each_element_is_indexed_once_despite_misses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Misses, and appends after misses, do not rebuild the index."""
+    key_reads = 0
     key_of = MetadataResponseTopicCollection._key_of
 
     def counted(self: Any, element: Any) -> Any:
-        nonlocal looked_at
-        looked_at += 1
+        nonlocal key_reads
+        key_reads += 1
         return key_of(self, element)
 
     monkeypatch.setattr(MetadataResponseTopicCollection, "_key_of", counted)
@@ -88,10 +88,10 @@ def test_each_element_is_indexed_once_whatever_is_missing(monkeypatch: pytest.Mo
         assert found.find(name=str(number)) is None
         found.append(MetadataResponseTopic(name=str(number)))
         assert found.find(name=str(number)) is found[-1]
-    assert looked_at == 100 + 100  # to index each, and to confirm each
+    assert key_reads == 100 + 100  # once to index each, and once to confirm each
 
 
-def test_order_may_change_after_a_look_up() -> None:
+def test_order_may_change_after_a_lookup() -> None:
     found = topics("a", "b", "c")
     assert found.find(name="a") is found[0]
     found.reverse()
@@ -100,7 +100,7 @@ def test_order_may_change_after_a_look_up() -> None:
     assert found.find(name="a") is found[0]
 
 
-def test_of_several_with_one_key_the_first_is_found_and_all_on_demand() -> None:
+def test_find_returns_the_first_of_equal_keys_and_find_all_every_one() -> None:
     found = topics("a", "b", "a")
     assert found.find(name="a") is found[0]
     everything = found.find_all(name="a")
@@ -108,7 +108,7 @@ def test_of_several_with_one_key_the_first_is_found_and_all_on_demand() -> None:
 
 
 def test_a_key_of_two_fields_needs_both() -> None:
-    # Produce names topics by name before version 13, and by id from then on.
+    # Produce identifies topics by name before version 13, and by id since.
     found = TopicProduceDataCollection(
         [TopicProduceData(name="a"), TopicProduceData(topic_id=A), TopicProduceData(topic_id=B)]
     )
@@ -162,7 +162,7 @@ def test_a_collection_is_a_list() -> None:
     assert repr(found).startswith("[MetadataResponseTopic(")
 
 
-def test_copies_are_collections_of_their_own() -> None:
+def test_copies_are_independent_collections() -> None:
     found = topics("a", "b")
     found.find(name="a")
     for made in (copy.copy(found), copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
@@ -173,7 +173,7 @@ def test_copies_are_collections_of_their_own() -> None:
     assert found.find(name="c") is None
 
 
-def test_every_struct_with_a_key_is_held_by_a_collection_that_knows_it() -> None:
+def test_every_struct_with_a_key_has_a_collection_with_that_key() -> None:
     seen = 0
     for name in NAMES:
         module: Any = __import__(class_of(name).__module__, fromlist=["*"])

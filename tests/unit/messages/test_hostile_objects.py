@@ -1,4 +1,4 @@
-"""Objects that fight back when they are written: bytes or an EncodeError, and the place in it."""
+"""Encoding hostile objects yields bytes, or an EncodeError that names the field."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .catalogue import SOME_EVERYDAY, Place, class_of, places, shape_of
 
 
 class OddError(Exception):
-    """No error that a codec could expect."""
+    """An error that no codec could expect."""
 
     def __str__(self) -> str:
         raise OddError
@@ -47,7 +47,7 @@ def raises(*_: Any, **__: Any) -> Any:
 
 
 class Hostile:
-    """Raises whenever anything is asked of it."""
+    """Raises OddError for every operation."""
 
     __len__ = __iter__ = __index__ = __int__ = __float__ = __bool__ = raises
     __str__ = __repr__ = __eq__ = __ne__ = __contains__ = __getitem__ = raises
@@ -64,7 +64,7 @@ class HostileText(str):
 
 
 class HostileBytes(bytes):
-    """Bytes that have no length."""
+    """Bytes whose length cannot be read."""
 
     __slots__ = ()
     __len__ = __iter__ = __eq__ = raises
@@ -72,14 +72,14 @@ class HostileBytes(bytes):
 
 
 class HostileNumber(int):
-    """An int that is no number."""
+    """An int that cannot be used as a number."""
 
     __index__ = __int__ = __eq__ = __ne__ = __repr__ = raises
     __hash__ = None  # type: ignore[assignment]
 
 
 class HostileList(list[Any]):
-    """A list that raises while it is gone through."""
+    """A list that raises when it is iterated."""
 
     def __len__(self) -> int:
         return 1
@@ -89,14 +89,14 @@ class HostileList(list[Any]):
 
 
 class Liar(list[Any]):
-    """A list that says it is longer than it is."""
+    """A list that reports a greater length than it has."""
 
     def __len__(self) -> int:
         return 3
 
 
 class ShortLiar(list[Any]):
-    """A list that says it is shorter than it is."""
+    """A list that reports a smaller length than it has."""
 
     def __len__(self) -> int:
         return 0
@@ -112,7 +112,7 @@ class Property:
 
 
 class Endless:
-    """Says that it has one element, and never ends."""
+    """A list that reports one element and never ends."""
 
     def __len__(self) -> int:
         return 1
@@ -163,14 +163,14 @@ def one_of_each_kind(message: Message, version: int) -> list[Place]:
 
 
 @pytest.mark.parametrize("name", SOME_EVERYDAY)
-def test_any_object_in_any_field_is_written_or_refused(name: str) -> None:
+def test_any_object_in_any_field_is_encoded_or_refused(name: str) -> None:
     cls = class_of(name)
     version = cls.VALID_VERSIONS[-1]
     message = instance(cls, version, Fill.FULL)
     definition = cls._definition()
     data = message.encode(version)
     found = one_of_each_kind(message, version)
-    # Each object goes to some field, and each field gets some of the objects.
+    # Each object is tried in some field, and each field receives some of the objects.
     step = min(len(found), 13)
     for number, place in enumerate(found):
         right = place.value
@@ -185,7 +185,7 @@ def test_any_object_in_any_field_is_written_or_refused(name: str) -> None:
                 assert explain_encode(definition, version, message) is None
             else:
                 assert (fault.message, fault.version) == (name, version)
-                # The walker does not compare all that the codec compares with defaults.
+                # The walker does not compare every value with its default, as the codec does.
                 blind = make is HostileNumber and fault.field is None
                 assert blind or (fault.field or "").startswith(place.path), fault
         setattr(place.owner, place.field.attribute, right)
@@ -193,7 +193,9 @@ def test_any_object_in_any_field_is_written_or_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("make", HOSTILE)
-def test_any_object_in_a_field_of_another_version(make: Callable[[], Any]) -> None:
+def test_any_object_in_a_field_of_another_version_is_encoded_or_refused(
+    make: Callable[[], Any],
+) -> None:
     request = FetchRequest(topics=[FetchTopic()])
     request.replica_state = make()
     try:
@@ -203,7 +205,7 @@ def test_any_object_in_a_field_of_another_version(make: Callable[[], Any]) -> No
 
 
 @pytest.mark.parametrize("make", HOSTILE)
-def test_any_object_among_the_unknown_tags(make: Callable[[], Any]) -> None:
+def test_any_object_among_the_unknown_tags_is_encoded_or_refused(make: Callable[[], Any]) -> None:
     wrong: list[Any] = [make(), [make()], [(9, make())], [(make(), b"")]]
     for fields in wrong:
         request = MetadataRequest()
@@ -214,7 +216,7 @@ def test_any_object_among_the_unknown_tags(make: Callable[[], Any]) -> None:
             assert error.message == "MetadataRequest"  # noqa: PT017 - either is right
 
 
-def test_what_an_object_raised_is_the_cause() -> None:
+def test_the_error_of_an_object_is_the_cause() -> None:
     request = MetadataRequest()
     request.topics = HostileList()
     with pytest.raises(EncodeError, match="raises OddError when it is looked at") as caught:
@@ -223,7 +225,7 @@ def test_what_an_object_raised_is_the_cause() -> None:
     assert caught.value.field == "topics"
 
 
-def test_memory_that_runs_out_is_no_fault_of_the_message() -> None:
+def test_a_memory_error_is_not_reported_as_an_encode_error() -> None:
     class Full:
         def __len__(self) -> int:
             raise MemoryError
@@ -234,8 +236,8 @@ def test_memory_that_runs_out_is_no_fault_of_the_message() -> None:
         request.encode(9)
 
 
-def test_a_struct_of_another_class_with_the_same_fields_is_written_as_what_it_holds() -> None:
-    # The class of an element is not looked at: that would cost more than it tells.
+def test_a_struct_of_another_class_with_the_same_fields_is_encoded() -> None:
+    # The codec does not check the class of an element: that would cost too much for its use.
     request = MetadataRequest(topics=[MetadataResponseTopic(name="a")])  # type: ignore[list-item]
     assert request.encode(9) == MetadataRequest(topics=[MetadataRequestTopic(name="a")]).encode(9)
     request.allow_auto_topic_creation = "no"  # type: ignore[assignment]
@@ -244,7 +246,7 @@ def test_a_struct_of_another_class_with_the_same_fields_is_written_as_what_it_ho
     assert caught.value.field == "allow_auto_topic_creation"
 
 
-def test_a_struct_of_another_class_without_the_fields() -> None:
+def test_a_struct_of_another_class_without_the_fields_is_refused() -> None:
     request = ProduceRequest(topic_data=[TopicProduceData(), MetadataRequestTopic()])  # type: ignore[list-item]
     with pytest.raises(EncodeError) as caught:
         request.encode(9)
@@ -254,7 +256,7 @@ def test_a_struct_of_another_class_without_the_fields() -> None:
     )
 
 
-def test_numbers_that_are_of_other_types_and_mean_the_same() -> None:
+def test_equal_numbers_of_other_types_are_encoded() -> None:
     request = FetchRequest(session_id=True, max_bytes=False)
     assert request.encode(12) == FetchRequest(session_id=1, max_bytes=0).encode(12)
     topics = MetadataRequest(allow_auto_topic_creation=0)  # type: ignore[arg-type]
@@ -262,15 +264,15 @@ def test_numbers_that_are_of_other_types_and_mean_the_same() -> None:
 
 
 @pytest.mark.parametrize("no", [False, 0, 0.0])
-def test_what_equals_false_is_false_also_where_it_is_the_default(no: bool) -> None:
+def test_values_equal_to_false_are_encoded_as_false(no: bool) -> None:
     assert ApiVersionsResponse(zk_migration_ready=no).encode(3) == ApiVersionsResponse().encode(3)
     request = MetadataRequest(include_topic_authorized_operations=no)
-    assert request.encode(4) == MetadataRequest().encode(4)  # which does not have the field
+    assert request.encode(4) == MetadataRequest().encode(4)  # the version does not have the field
     creation = CreateTopicsRequest(validate_only=no)
     assert creation.encode(7) == CreateTopicsRequest().encode(7)
 
 
-def test_text_of_other_classes_is_written_as_its_bytes_say() -> None:
+def test_text_of_other_classes_is_encoded() -> None:
     request = FetchRequest(rack_id=UserString("ab"))  # type: ignore[arg-type]
     assert request.encode(12) == FetchRequest(rack_id="ab").encode(12)
     assert type(request.to_json(12)["rackId"]) is str
@@ -288,7 +290,7 @@ def test_text_of_other_classes_is_written_as_its_bytes_say() -> None:
 
 
 class Sequence:
-    """Elements by their number alone, as before there were iterators."""
+    """A sequence by index alone, without `__iter__`."""
 
     def __len__(self) -> int:
         return 1
@@ -297,31 +299,31 @@ class Sequence:
         return "a" if number == 0 else [""][number]
 
 
-def test_what_is_no_iterable_is_no_array() -> None:
+def test_a_sequence_without_iter_is_no_array() -> None:
     request = DescribeGroupsRequest()
     request.groups = Sequence()  # type: ignore[assignment]
     with pytest.raises(EncodeError, match="field groups: a list is wanted, not Sequence"):
         request.encode(5)
 
 
-@pytest.mark.parametrize("said", [0, 1])
-def test_an_array_that_never_ends_is_left(said: int) -> None:
+@pytest.mark.parametrize("reported_length", [0, 1])
+def test_an_endless_array_is_refused(reported_length: int) -> None:
     class Counting(list[Any]):
         def __len__(self) -> int:
-            return said
+            return reported_length
 
         def __iter__(self) -> Iterator[Any]:
             return count()
 
     request = FetchRequest(topics=[FetchTopic()])
     request.forgotten_topics_data = Counting()
-    for version in (4, 12):  # the field is none of version 4
+    for version in (4, 12):  # version 4 does not have the field
         with pytest.raises(EncodeError, match=r"field forgotten_topics_data"):
             request.encode(version)
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyError, TypeError, RuntimeError, OddError])
-def test_what_a_list_raised_is_the_cause_whatever_it_is(kind: type[Exception]) -> None:
+def test_any_error_of_a_list_is_the_cause(kind: type[Exception]) -> None:
     class Raising(list[Any]):
         def __len__(self) -> int:
             raise kind
@@ -334,8 +336,8 @@ def test_what_a_list_raised_is_the_cause_whatever_it_is(kind: type[Exception]) -
 
 
 @pytest.mark.parametrize("value", [2, 255, -1, 256, None, "yes", 0.5])
-def test_a_bool_field_takes_nothing_but_true_and_false(value: Any) -> None:
-    """In fields that are written straight on, in others and in tagged ones."""
+def test_a_bool_field_accepts_only_true_and_false(value: Any) -> None:
+    """Checks fields of the fast path, of the slow path, and tagged fields."""
     metadata = MetadataResponse(topics=[MetadataResponseTopic(name="a")])
     metadata.topics[0].is_internal = value
     creation = CreateTopicsRequest(validate_only=value)
@@ -344,16 +346,16 @@ def test_a_bool_field_takes_nothing_but_true_and_false(value: Any) -> None:
     where = [(metadata, 12, "topics[0].is_internal"), (metadata, 1, "topics[0].is_internal")]
     where += [(creation, 7, "validate_only"), (features, 3, "zk_migration_ready")]
     for message, version, field in where:
-        with pytest.raises(EncodeError, match=f"{_told(value)} is no bool") as caught:
+        with pytest.raises(EncodeError, match=f"{_shown(value)} is no bool") as caught:
             message.encode(version)
         assert caught.value.field == field
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     return f"str of length {len(value)}" if isinstance(value, str) else repr(value)
 
 
-def test_a_uuid_of_16_items_that_are_more_than_16_bytes() -> None:
+def test_a_uuid_of_16_items_but_more_bytes_is_refused() -> None:
     response = MetadataResponse(topics=[MetadataResponseTopic(name="a")])
     response.topics[0].topic_id = array("i", range(16))  # type: ignore[assignment]
     with pytest.raises(EncodeError, match="a Uuid of 16 bytes is wanted, not array") as caught:
@@ -365,13 +367,13 @@ def test_a_uuid_of_16_items_that_are_more_than_16_bytes() -> None:
     )
 
 
-@pytest.mark.parametrize("said", [0, 1, 3, 200])
-def test_a_list_that_lies_about_its_length(said: int) -> None:
+@pytest.mark.parametrize("reported_length", [0, 1, 3, 200])
+def test_a_list_with_a_wrong_length_is_refused(reported_length: int) -> None:
     elements = [1, 2]
 
     class One(list[Any]):
         def __len__(self) -> int:
-            return said
+            return reported_length
 
     def refuse(message: Message, version: int, field: str) -> None:
         with pytest.raises(EncodeError, match="which says it has") as caught:
@@ -408,7 +410,7 @@ def test_a_set_and_a_range_are_arrays() -> None:
 
 @pytest.mark.parametrize("wrap", [dict, OrderedDict, MappingProxyType])
 def test_a_mapping_is_no_array_of_its_keys(wrap: Callable[[Any], Any]) -> None:
-    """In fields that are written straight on, in others and in tagged ones."""
+    """Checks fields of the fast path, of the slow path, and tagged fields."""
 
     def refuse(message: Message, version: int, field: str) -> None:
         with pytest.raises(EncodeError, match="a list is wanted, not ") as caught:
@@ -438,7 +440,7 @@ def test_a_mapping_is_no_array_of_its_keys(wrap: Callable[[Any], Any]) -> None:
 
 
 def test_a_lone_str_is_no_array_of_its_letters() -> None:
-    # No checker finds it: a str is an Iterable[str].
+    # No type checker finds this: a str is an Iterable[str].
     with pytest.raises(EncodeError, match="a list of str is wanted, not one str"):
         DescribeGroupsRequest(groups="group")
     assert DescribeGroupsRequest(groups=("a", "b")).groups == ["a", "b"]

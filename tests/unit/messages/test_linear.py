@@ -1,4 +1,4 @@
-"""Reading takes memory and work in proportion to the bytes read, whatever the bytes are."""
+"""Decoding takes memory and work in proportion to the bytes read, for any bytes."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from tests.support.selection import rest_slow
 from .catalogue import SOME_EVERYDAY, class_of, shape_of
 from .worst_shapes import shapes, tagged
 
-#: docs/how-to/messages.md promises it: no message takes more memory than this for each byte read.
+#: docs/how-to/messages.md promises that no message takes more memory than this per byte read.
 PROMISED = 100
 
-#: What a message takes before its first element: a few objects, and room that lists keep.
+#: The memory of a message before its first element: a few objects, and spare capacity of lists.
 FIXED = 6_000
 
 ELEMENTS = 400
 
 
 def peak(cls: type[Message], version: int, data: bytes) -> int:
-    """The most memory in bytes that was in use while the message was read."""
-    cls.decode(data, version)  # fills caches that live on
+    """Returns the peak memory in bytes while the message is decoded."""
+    cls.decode(data, version)  # fills the caches, which stay
     tracemalloc.start()
     try:
         cls.decode(data, version)
@@ -45,18 +45,18 @@ def peak(cls: type[Message], version: int, data: bytes) -> int:
 
 
 @pytest.mark.parametrize("name", SOME_EVERYDAY)
-def test_memory_for_the_worst_elements_of_each_array(name: str) -> None:
+def test_the_worst_elements_of_each_array_keep_the_memory_bound(name: str) -> None:
     cls = class_of(name)
     version = cls.VALID_VERSIONS[-1]
     for shape in shapes(shape_of(name, version), ELEMENTS):
-        taken = peak(cls, version, shape.data)
-        assert taken - FIXED <= PROMISED * len(shape.data), (
-            f"{taken / len(shape.data):.0f} bytes for each byte: {shape.path}, {shape.variant}"
+        used = peak(cls, version, shape.data)
+        assert used - FIXED <= PROMISED * len(shape.data), (
+            f"{used / len(shape.data):.0f} bytes for each byte: {shape.path}, {shape.variant}"
         )
 
 
 def test_the_worst_elements_are_as_bad_as_documented() -> None:
-    """A bound that nothing comes near would hold whatever happened."""
+    """Without this test, a bound far above every message would never fail."""
     cls = class_of("StreamsGroupCurrentMemberAssignmentValue")
     found = {
         shape.variant: peak(cls, 0, shape.data) / len(shape.data)
@@ -68,23 +68,23 @@ def test_the_worst_elements_are_as_bad_as_documented() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 127, 128, 5000, MAX_TAGGED_FIELDS])
-def test_memory_for_tags(count: int) -> None:
+def test_tags_keep_the_memory_bound(count: int) -> None:
     cls = class_of("HeartbeatRequest")
     data = tagged(shape_of("HeartbeatRequest", 4), count)
     assert peak(cls, 4, data) - FIXED <= PROMISED * len(data)
 
 
-#: Lines elsewhere do not count: what a test runner does at a garbage collection, for one.
-OURS = str(Path(wire.__file__).parents[1])
+#: Only lines of kproto are counted, not those of a test runner during garbage collection.
+KPROTO = str(Path(wire.__file__).parents[1])
 
 
 def steps(act: Callable[[], object]) -> int:
-    """The lines of kproto that run."""
+    """Returns the number of executed lines of kproto."""
     count = 0
 
     def line(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal count
-        if not frame.f_code.co_filename.startswith(OURS):
+        if not frame.f_code.co_filename.startswith(KPROTO):
             return None
         count += event == "line"
         return line
@@ -98,7 +98,7 @@ def steps(act: Callable[[], object]) -> int:
     return count
 
 
-#: Small structs, nested ones, ones with a key, strings and numbers.
+#: Small structs, nested structs, structs with a key, strings and numbers.
 MEASURED = {
     "StreamsGroupCurrentMemberAssignmentValue": 0,
     "MetadataRequest": 12,
@@ -112,7 +112,7 @@ MEASURED = {
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_work_for_twice_the_elements_is_at_most_twice(name: str) -> None:
+def test_twice_the_elements_take_at_most_twice_the_work(name: str) -> None:
     cls, version = class_of(name), MEASURED[name]
     layout = shape_of(name, version)
     for once, twice in zip(shapes(layout, 200), shapes(layout, 400), strict=True):
@@ -124,7 +124,9 @@ def test_work_for_twice_the_elements_is_at_most_twice(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MEASURED)
-def test_work_to_explain_a_fault_behind_twice_the_elements_is_at_most_twice(name: str) -> None:
+def test_explaining_a_fault_after_twice_the_elements_takes_at_most_twice_the_work(
+    name: str,
+) -> None:
     cls, version = class_of(name), MEASURED[name]
     layout = shape_of(name, version)
 
@@ -132,7 +134,7 @@ def test_work_to_explain_a_fault_behind_twice_the_elements_is_at_most_twice(name
         with pytest.raises(DecodeError):
             cls.decode(data[:-1], version)
 
-    fail(next(shapes(layout, 10)).data)  # loads what an explanation needs
+    fail(next(shapes(layout, 10)).data)  # loads the modules that explain an error
     for once, twice in zip(shapes(layout, 200), shapes(layout, 400), strict=True):
         first = steps(lambda data=once.data: fail(data))  # type: ignore[misc]
         second = steps(lambda data=twice.data: fail(data))  # type: ignore[misc]
@@ -144,14 +146,15 @@ def fails(cls: type[Message], version: int, data: bytes) -> None:
         cls.decode(data, version)
 
 
-#: Lines to explain for each line that reads: an array of numbers is read by one, and walked by ten.
+#: Lines that explain an error, per line that decodes: one line decodes an array of numbers, ten
+#: walk through it.
 LINES = 12
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_work_to_explain_is_in_proportion_to_that_of_reading(name: str) -> None:
+def test_explaining_takes_work_in_proportion_to_decoding(name: str) -> None:
     cls, version = class_of(name), MEASURED[name]
-    fails(cls, version, b"")  # loads what an explanation needs
+    fails(cls, version, b"")  # loads the modules that explain an error
     for shape in shapes(shape_of(name, version), 400):
         reading = steps(lambda data=shape.data: cls.decode(data, version))  # type: ignore[misc]
         failing = steps(lambda data=shape.data + b"x": fails(cls, version, data))  # type: ignore[misc]
@@ -159,27 +162,29 @@ def test_work_to_explain_is_in_proportion_to_that_of_reading(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", rest_slow(sorted(MEASURED), 2, 4))
-def test_to_explain_takes_no_more_memory_than_to_read(name: str) -> None:
+def test_explaining_takes_no_more_memory_than_decoding(name: str) -> None:
     cls, version = class_of(name), MEASURED[name]
     fails(cls, version, b"")
     for shape in shapes(shape_of(name, version), 2000):
-        taken = peak(cls, version, shape.data)
-        behind = shape.data + b"x"
+        used = peak(cls, version, shape.data)
+        broken = shape.data + b"x"
         tracemalloc.start()
         try:
-            fails(cls, version, behind)
-            assert tracemalloc.get_traced_memory()[1] <= taken + 40_000, shape.path
+            fails(cls, version, broken)
+            assert tracemalloc.get_traced_memory()[1] <= used + 40_000, shape.path
         finally:
             tracemalloc.stop()
 
 
-def test_what_was_read_is_let_go_before_it_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    held: list[int] = []
+def test_decoded_elements_are_released_before_the_error_is_explained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    in_use: list[int] = []
 
-    def look(*_: object, **__: object) -> None:
-        held.append(tracemalloc.get_traced_memory()[0])
+    def measure(*_: object, **__: object) -> None:
+        in_use.append(tracemalloc.get_traced_memory()[0])
 
-    monkeypatch.setattr(explain, "explain_decode", look)
+    monkeypatch.setattr(explain, "explain_decode", measure)
     cls = class_of("MetadataRequest")
     data = next(shapes(shape_of("MetadataRequest", 12), 5000)).data
     both = data + b"x", data[:-1]
@@ -189,8 +194,8 @@ def test_what_was_read_is_let_go_before_it_is_explained(monkeypatch: pytest.Monk
             fails(cls, 12, broken)
     finally:
         tracemalloc.stop()
-    assert len(held) == 2
-    assert max(held) < 100_000  # 5,000 topics take some 400 kB
+    assert len(in_use) == 2
+    assert max(in_use) < 100_000  # 5,000 topics would take some 400 kB
 
 
 def steps_for_tags(count: int) -> int:
@@ -198,13 +203,13 @@ def steps_for_tags(count: int) -> int:
     return steps(lambda: class_of("HeartbeatRequest").decode(data, 4))
 
 
-def test_work_for_tags_is_in_proportion() -> None:
-    """From 128 on all tags are equally long, so that each takes exactly as many steps."""
+def test_tags_take_linear_work() -> None:
+    """All tags from 128 on have the same length, so that each takes the same number of steps."""
     first, second, third = (steps_for_tags(count) for count in (1000, 2000, 3000))
     assert third - second == second - first
 
 
-def test_work_out_of_proportion_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nonlinear_work_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     read = reading.read_tags
     linear = steps_for_tags(1000)
 
@@ -221,7 +226,7 @@ def test_work_out_of_proportion_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
     assert third - second > second - first
 
 
-def test_the_bound_is_the_one_that_the_documentation_promises() -> None:
+def test_the_memory_bound_is_the_documented_bound() -> None:
     text = page_text("docs/how-to/messages.md")
     promised = re.search(r"at most (\d+) bytes of memory for each byte", " ".join(text.split()))
     assert promised is not None

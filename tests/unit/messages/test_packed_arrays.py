@@ -1,4 +1,4 @@
-"""Arrays that stay bytes until somebody asks for them: nobody can tell, whatever the bytes."""
+"""Packed arrays: integer arrays stay bytes until their first read, with no visible difference."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ARRAYS = ("replica_nodes", "isr_nodes", "offline_replicas")
 
 
 def response(partitions: list[MetadataResponsePartition]) -> MetadataResponse:
-    """One topic with these partitions."""
+    """Returns a response with one topic of these partitions."""
     return MetadataResponse(topics=[MetadataResponseTopic(name="a", partitions=partitions)])
 
 
 def partitions(count: int = 5) -> list[MetadataResponsePartition]:
-    """Partitions that are alike."""
+    """Returns partitions of the same shape."""
     return [
         MetadataResponsePartition(
             partition_index=index, leader_id=index, replica_nodes=[index, -1, 2**31 - 1]
@@ -37,17 +37,17 @@ def partitions(count: int = 5) -> list[MetadataResponsePartition]:
 
 
 def read(version: int = 12, count: int = 5) -> list[MetadataResponsePartition]:
-    """The same as they are read, nobody having asked for an array."""
+    """Returns the same partitions decoded; none of their arrays has been read."""
     made = MetadataResponse.decode(response(partitions(count)).encode(version), version)
     return made.topics[0].partitions
 
 
 def slots(partition: MetadataResponsePartition) -> list[type]:
-    """What the slots of the arrays hold."""
+    """Returns the type of each array's slot: bytes while packed, else list."""
     return [type(getattr(partition, f"_{name}")) for name in ARRAYS]
 
 
-def test_arrays_stay_bytes_until_somebody_asks() -> None:
+def test_arrays_stay_bytes_until_they_are_read() -> None:
     first, *others = read()
     assert slots(first) == [bytes] * 3
     nodes = first.replica_nodes
@@ -63,11 +63,11 @@ def test_arrays_stay_bytes_until_somebody_asks() -> None:
 
 
 @pytest.mark.parametrize(("version", "count"), [(8, 5), (12, 4), (12, 0)])
-def test_where_few_or_old_ones_are_read_there_are_lists(version: int, count: int) -> None:
+def test_few_partitions_and_old_versions_are_read_as_lists(version: int, count: int) -> None:
     assert all(slots(each) == [list] * 3 for each in read(version, count))
 
 
-def test_what_was_read_equals_what_was_made() -> None:
+def test_decoded_partitions_equal_constructed_partitions() -> None:
     assert read() == partitions()
     assert partitions() == read()
     assert read() == read()
@@ -77,7 +77,7 @@ def test_what_was_read_equals_what_was_made() -> None:
     assert other != partitions()
 
 
-def test_it_is_written_as_it_was_read_asked_for_or_not() -> None:
+def test_packed_and_unpacked_arrays_are_encoded_alike() -> None:
     wanted = response(partitions())
     for version in MetadataResponse.VALID_VERSIONS:
         message = MetadataResponse.decode(wanted.encode(12), 12)
@@ -87,10 +87,10 @@ def test_it_is_written_as_it_was_read_asked_for_or_not() -> None:
         assert message.to_json(version) == wanted.to_json(version)
 
 
-@pytest.mark.parametrize("asked", [False, True])
-def test_copies_are_of_their_own(asked: bool) -> None:
+@pytest.mark.parametrize("read_first", [False, True])
+def test_copies_do_not_share_arrays(read_first: bool) -> None:
     (first, *_) = read()
-    if asked:
+    if read_first:
         assert first.replica_nodes
     for copied in (first.copy(), pickle.loads(pickle.dumps(first))):
         assert copied == first == partitions()[0]
@@ -98,7 +98,7 @@ def test_copies_are_of_their_own(asked: bool) -> None:
         assert first.replica_nodes == partitions()[0].replica_nodes
 
 
-def test_an_array_that_was_set_stays_when_another_is_asked_for() -> None:
+def test_reading_an_array_keeps_another_that_was_set() -> None:
     partition, *_ = read()
     given = [1]
     partition.isr_nodes = given
@@ -106,12 +106,12 @@ def test_an_array_that_was_set_stays_when_another_is_asked_for() -> None:
     assert partition.isr_nodes is given
 
 
-def test_an_array_is_set_as_any_attribute() -> None:
+def test_an_array_can_be_set_like_any_attribute() -> None:
     given = [1, 2]
     for partition in (read()[0], partitions()[0]):
         partition.replica_nodes = given
         assert partition.replica_nodes is given
-        partition.isr_nodes = b"\1\2"  # type: ignore[assignment]  # numbers, one a byte
+        partition.isr_nodes = b"\1\2"  # type: ignore[assignment]  # bytes are a sequence of numbers
         assert partition.isr_nodes == given
         in_turn: Any = (1, 2)
         partition.offline_replicas = in_turn
@@ -134,7 +134,7 @@ FEW_NODES = st.lists(st.sampled_from([-(2**31), -1, 0, 1, 2**31 - 1]), min_size=
 
 @st.composite
 def mostly_alike(draw: st.DrawFn) -> list[MetadataResponsePartition]:
-    """Partitions that have as many replicas each, or all but one."""
+    """Draws partitions with equal numbers of replicas; one partition may differ."""
     counts = [draw(st.sampled_from([0, 1, 3, 126, 127])) for _ in ARRAYS]
     made = []
     for index in range(draw(st.integers(0, 9))):
@@ -157,7 +157,9 @@ def mostly_alike(draw: st.DrawFn) -> list[MetadataResponsePartition]:
 
 
 @given(mostly_alike())
-def test_partitions_are_read_alike_or_not(made: list[MetadataResponsePartition]) -> None:
+def test_partitions_round_trip_with_equal_and_unequal_shapes(
+    made: list[MetadataResponsePartition],
+) -> None:
     data = response(made).encode(12)
     decoded = MetadataResponse.decode(data, 12)
     assert decoded.encode(12) == data
@@ -166,7 +168,7 @@ def test_partitions_are_read_alike_or_not(made: list[MetadataResponsePartition])
 
 
 def outcome(data: bytes) -> Any:
-    """What is read, or the error to the word."""
+    """Returns the decoded message, or the error's exact text and offset."""
     try:
         return MetadataResponse.decode(data, 12)
     except DecodeError as error:
@@ -174,7 +176,7 @@ def outcome(data: bytes) -> Any:
 
 
 @given(st.data())
-def test_broken_bytes_are_refused_as_one_by_one(data: st.DataObject) -> None:
+def test_broken_bytes_raise_the_error_of_the_one_by_one_decoder(data: st.DataObject) -> None:
     whole = response(partitions(6)).encode(12)
     at = data.draw(st.integers(0, len(whole) - 1))
     byte = bytes([data.draw(st.sampled_from([0, 1, 2, 4, 5, 127, 128, 255]))])
@@ -194,7 +196,7 @@ def test_broken_bytes_are_refused_as_one_by_one(data: st.DataObject) -> None:
         assert outcome(broken) == found
 
 
-def test_every_end_before_the_last_byte_is_refused() -> None:
+def test_every_truncation_is_refused() -> None:
     data = response(partitions()).encode(12)
     for end in range(len(data)):
         with pytest.raises(DecodeError):

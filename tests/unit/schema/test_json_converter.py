@@ -35,7 +35,7 @@ from kproto.wire.uuid import Uuid
 
 
 class IsolationLevel(IntEnum):
-    """A number that prints as something else."""
+    """An integer whose `str` is not its number."""
 
     COMMITTED = 1
 
@@ -43,8 +43,8 @@ class IsolationLevel(IntEnum):
 TOPIC_ID = Uuid(bytes(15) + b"\5")
 
 
-def test_a_message_as_kafkas_converter_writes_it() -> None:
-    # {"topics":[...]} was read and written by MetadataRequestDataJsonConverter of 4.4.0.
+def test_a_message_is_written_as_kafkas_converter_writes_it() -> None:
+    # MetadataRequestDataJsonConverter of Kafka 4.4.0 read and wrote {"topics":[...]}.
     request = MetadataRequest(topics=[MetadataRequestTopic(topic_id=TOPIC_ID, name=None)])
     node = request.to_json(12)
     assert json.dumps(node, separators=(",", ":")) == (
@@ -55,7 +55,7 @@ def test_a_message_as_kafkas_converter_writes_it() -> None:
 
 
 def test_records_are_written_as_base64() -> None:
-    # Kafka writes an empty string, which would lose them, and reads base64.
+    # Kafka writes an empty string, which would lose the records, but reads base64.
     part = PartitionProduceData(index=1, records=b"\xde\xad")
     request = ProduceRequest(topic_data=[TopicProduceData(name="a", partition_data=[part])])
     node = request.to_json(9)
@@ -70,13 +70,13 @@ def test_every_buffer_that_is_encoded_is_written() -> None:
 
 
 class Other(bytes):
-    """Bytes that say that they are others."""
+    """Bytes whose `bytes()` returns other bytes."""
 
     def __bytes__(self) -> bytes:
         return b"others"
 
 
-def test_bytes_are_what_a_buffer_holds_and_not_what_it_says() -> None:
+def test_bytes_are_taken_from_the_buffer_itself() -> None:
     number: Any = np.int32(3)
     for value in (number, Other(b"abc")):
         message = SaslAuthenticateRequest(auth_bytes=value)
@@ -91,7 +91,7 @@ def test_a_tagged_field_at_its_default_is_left_out() -> None:
     assert node["replicaState"] == {"replicaId": 1, "replicaEpoch": -1}
 
 
-def test_unknown_tagged_fields_have_no_form_in_json() -> None:
+def test_unknown_tagged_fields_are_not_written_to_json() -> None:
     request = FetchRequest()
     request.unknown_tagged_fields = [RawTaggedField(99, b"x")]
     assert FetchRequest.from_json(request.to_json(15), 15) == FetchRequest()
@@ -100,7 +100,7 @@ def test_unknown_tagged_fields_have_no_form_in_json() -> None:
 @pytest.mark.parametrize(
     ("value", "form"), [(1.5, 1.5), (2.0, 2.0), (float("inf"), "Infinity"), (1e300, 1e300)]
 )
-def test_floats(value: float, form: object) -> None:
+def test_floats_are_numbers_in_json(value: float, form: object) -> None:
     node = AlterClientQuotasRequest.from_json(
         {
             "entries": [
@@ -113,12 +113,12 @@ def test_floats(value: float, form: object) -> None:
     assert node["entries"][0]["ops"][0]["value"] == form
 
 
-def test_what_kafka_writes_for_infinity_is_refused_when_read() -> None:
+def test_kafkas_text_for_infinity_is_refused_when_read() -> None:
     node = {"entries": [{"entity": [], "ops": [{"key": "k", "value": "NaN", "remove": False}]}]}
     refused(AlterClientQuotasRequest, 1, node | {"validateOnly": False}, "entries[0].ops[0].value")
 
 
-def test_what_cannot_be_encoded_is_not_written() -> None:
+def test_an_invalid_message_is_not_written() -> None:
     request = MetadataRequest(topics=None)
     with pytest.raises(EncodeError, match="MetadataRequest v0, field topics: null"):
         request.to_json(0)
@@ -161,26 +161,26 @@ def refused(message: type[Message], version: int, node: Any, field: str) -> Deco
         ({"replicaId": 3}, "replicaId", "this version does not have the field"),
     ],
 )
-def test_what_is_refused(change: dict[str, Any], field: str, reason: str) -> None:
+def test_wrong_values_are_refused(change: dict[str, Any], field: str, reason: str) -> None:
     error = refused(FetchRequest, 15, FetchRequest().to_json(15) | change, field)
     assert error.reason.startswith(reason)
 
 
-def test_a_field_of_one_other_version() -> None:
+def test_a_field_of_another_version_is_refused() -> None:
     node = QuorumStateData().to_json(1) | {"clusterId": "c"}
     assert refused(QuorumStateData, 1, node, "clusterId").reason == (
         "this version does not have the field (version 0 does); leave it out, or at its default"
     )
 
 
-def test_a_missing_field() -> None:
+def test_a_missing_field_is_refused() -> None:
     node = FetchRequest().to_json(15)
     del node["maxWaitMs"]
     assert refused(FetchRequest, 15, node, "maxWaitMs").reason == "the field is missing"
 
 
 @pytest.mark.parametrize("node", [None, [], "text", 5])
-def test_what_is_no_object(node: Any) -> None:
+def test_json_without_an_object_is_refused(node: Any) -> None:
     with pytest.raises(DecodeError, match="FetchRequest v15: "):
         FetchRequest.from_json(node, 15)
 
@@ -202,7 +202,7 @@ def test_a_padded_uuid_is_read_as_kafka_reads_it() -> None:
     assert request.topics[0].topic_id == TOPIC_ID
 
 
-#: As Kafka's converter reads them (Jackson's MIME_NO_LINEFEEDS), four characters at a time.
+#: Kafka's converter (Jackson's MIME_NO_LINEFEEDS) reads these, four characters at a time.
 READ_AS = {
     "": b"",
     " ": b"",
@@ -215,7 +215,7 @@ READ_AS = {
 
 
 @pytest.mark.parametrize("text", READ_AS)
-def test_base64_is_read_by_fours(text: str) -> None:
+def test_base64_is_read_in_groups_of_four(text: str) -> None:
     node = SaslAuthenticateRequest().to_json(2) | {"authBytes": text}
     assert SaslAuthenticateRequest.from_json(node, 2).auth_bytes == READ_AS[text]
 
@@ -229,26 +229,26 @@ def test_bytes_are_base64(text: str) -> None:
     assert error.reason == "a string that is no base64"
 
 
-def test_a_field_of_another_version_may_stand_at_its_default() -> None:
+def test_a_field_of_another_version_may_have_its_default() -> None:
     node = FetchRequest().to_json(14)
     for extra in ({"rackId": ""}, {"replicaId": -1}):
         assert FetchRequest.from_json(node | extra, 14).encode(14) == FetchRequest().encode(14)
 
 
-# What FetchRequestDataJsonConverter and MetadataRequestDataJsonConverter of Kafka 4.4.0 say to a
-# field that the version does not have, with what the writer says to what they have read.
+# FetchRequestDataJsonConverter and MetadataRequestDataJsonConverter of Kafka 4.4.0 accept or refuse
+# a field that the version does not have; the result includes writing the message again.
 @pytest.mark.parametrize(
-    ("message", "version", "extra", "taken"),
+    ("message", "version", "extra", "accepted"),
     [
         (FetchRequest, 15, {"replicaId": -1}, True),
         (FetchRequest, 15, {"replicaId": 3}, False),  # not ignorable
         (FetchRequest, 15, {"replicaId": "x"}, False),
-        (FetchRequest, 4, {"rackId": "r"}, True),  # ignorable, and so dropped
-        (FetchRequest, 4, {"rackId": 5}, False),  # but it must be well-formed
+        (FetchRequest, 4, {"rackId": "r"}, True),  # ignorable, and so it is dropped
+        (FetchRequest, 4, {"rackId": 5}, False),  # it must be well-formed nevertheless
         (FetchRequest, 4, {"rackId": None}, False),
         (FetchRequest, 4, {"clusterId": None}, True),
         (FetchRequest, 4, {"clusterId": 5}, False),
-        # The version has not even the struct, which therefore cannot be read.
+        # The version has no such struct either, so it cannot be read.
         (FetchRequest, 14, {"replicaState": {}}, False),
         (FetchRequest, 14, {"replicaState": {"replicaId": -1, "replicaEpoch": -1}}, False),
         (FetchRequest, 14, {"replicaState": None}, False),
@@ -261,11 +261,11 @@ def test_a_field_of_another_version_may_stand_at_its_default() -> None:
         (MetadataRequest, 12, {"neverHeardOf": "x"}, True),
     ],
 )
-def test_fields_of_other_versions_as_kafka_takes_them(
-    message: type[Message], version: int, extra: dict[str, Any], taken: bool
+def test_fields_of_other_versions_are_read_as_kafka_reads_them(
+    message: type[Message], version: int, extra: dict[str, Any], accepted: bool
 ) -> None:
     node = message().to_json(version)
-    if taken:
+    if accepted:
         assert message.from_json(node | extra, version) == message.from_json(node, version)
     else:
         with pytest.raises(DecodeError) as caught:
@@ -274,7 +274,7 @@ def test_fields_of_other_versions_as_kafka_takes_them(
 
 
 def test_numbers_are_written_as_the_type_of_their_field() -> None:
-    # Python takes True for 1 and 1 for 1.0; Kafka's converter does not.
+    # Python treats True as 1 and 1 as 1.0; Kafka's converter does not.
     request = FetchRequest(session_id=True, max_bytes=IsolationLevel.COMMITTED)
     node = request.to_json(15)
     assert json.dumps(node["sessionId"]) == json.dumps(node["maxBytes"]) == "1"
@@ -291,14 +291,14 @@ def test_an_ignorable_field_of_another_version_is_dropped() -> None:
     assert FetchRequest.from_json(node, 4) == FetchRequest()
 
 
-def test_a_null_struct() -> None:
+def test_a_null_struct_round_trips() -> None:
     response = DescribeTopicPartitionsResponse(next_cursor=None)
     node = response.to_json(0)
     assert node == {"throttleTimeMs": 0, "topics": [], "nextCursor": None}
     assert DescribeTopicPartitionsResponse.from_json(node, 0) == response
 
 
-def test_a_version_that_is_not_valid() -> None:
+def test_an_invalid_version_is_refused() -> None:
     with pytest.raises(DecodeError, match="version 99 is not one of"):
         FetchRequest.from_json({}, 99)
     with pytest.raises(EncodeError, match="version 99 is not one of"):
@@ -306,7 +306,7 @@ def test_a_version_that_is_not_valid() -> None:
 
 
 def test_a_former_name_is_read() -> None:
-    # 3.9.2 called the resources so, and the names of those.
+    # Kafka 3.9.2 used these names for the resources and for their names.
     old = {"throttleTimeMs": 3, "errorCode": 0, "clientMetricsResources": [{"name": "a"}]}
     read = ListConfigResourcesResponse.from_json(old, 0)
     assert [resource.resource_name for resource in read.config_resources] == ["a"]
@@ -315,7 +315,7 @@ def test_a_former_name_is_read() -> None:
     assert ListConfigResourcesResponse.from_json(node, 0) == read
 
 
-def test_a_former_name_inside_structs_of_any_version() -> None:
+def test_a_former_name_inside_a_struct_is_read() -> None:
     partition = {"partitionIndex": 1, "lastOffsetEpoch": 2, "lastOffset": 3}
     node = VoteRequest().to_json(1)
     former = {"candidateEpoch": 7, "candidateId": 5, "candidateDirectoryId": str(TOPIC_ID)}
@@ -325,7 +325,7 @@ def test_a_former_name_inside_structs_of_any_version() -> None:
     assert (read.replica_epoch, read.replica_id, read.replica_directory_id) == (7, 5, TOPIC_ID)
 
 
-def test_an_error_names_the_field_as_it_stands_there() -> None:
+def test_an_error_names_the_field_as_the_json_does() -> None:
     node = TxnOffsetCommitRequest().to_json(3)
     node["generationId"] = node.pop("generationIdOrMemberEpoch")
     assert TxnOffsetCommitRequest.from_json(node, 3) == TxnOffsetCommitRequest()
@@ -335,14 +335,14 @@ def test_an_error_names_the_field_as_it_stands_there() -> None:
         TxnOffsetCommitRequest.from_json(node, 3)
 
 
-def test_a_former_name_of_a_field_of_another_version() -> None:
+def test_a_former_name_of_a_field_of_another_version_is_read() -> None:
     node = TxnOffsetCommitRequest().to_json(2)
     assert TxnOffsetCommitRequest.from_json(node | {"generationId": -1}, 2)
     refused(TxnOffsetCommitRequest, 2, node | {"generationId": 4}, "generationId")
 
 
-def stated(request: FetchRequest) -> FetchRequest:
-    """The request as JSON has it, read again."""
+def written_and_read(request: FetchRequest) -> FetchRequest:
+    """Returns the request after writing it to JSON and reading it."""
     return FetchRequest.from_json(request.to_json(15), 15)
 
 
@@ -351,10 +351,10 @@ def test_a_tagged_struct_of_unknown_tags_alone_stays_in_json() -> None:
     request.replica_state.unknown_tagged_fields = [RawTaggedField(9, b"x")]
     node = request.to_json(15)
     assert node["replicaState"] == {"replicaId": -1, "replicaEpoch": -1}
-    read = stated(stated(request))
+    read = written_and_read(written_and_read(request))
     assert read.to_json(15) == node
     assert read.copy().to_json(15) == node
-    # Its bytes, and what it equals, are those of a struct at its default.
+    # It is encoded as a struct at its default, and is equal to one.
     assert (read, read.encode(15), repr(read)) == (
         FetchRequest(),
         FetchRequest().encode(15),
@@ -374,7 +374,7 @@ def test_tagged_structs_of_unknown_tags_alone_stay_inside_others(name: str) -> N
     assert FetchResponse.from_json(node, 16).to_json(16) == node
 
 
-def test_to_look_at_the_unknown_tags_of_a_default_puts_nothing_into_json() -> None:
+def test_reading_the_unknown_tags_of_a_default_adds_nothing_to_json() -> None:
     request = FetchRequest()
     assert request.replica_state.unknown_tagged_fields == []
     assert "replicaState" not in request.to_json(15)

@@ -1,4 +1,4 @@
-"""What each release speaks: the shipped table against the definitions, and what is asked of it."""
+"""The table of versions in each Kafka release: against the definitions, and its queries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_package_has_the_table_of_the_schemas() -> None:
 
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
-def test_it_says_what_the_definitions_say(release: str) -> None:
+def test_the_table_agrees_with_the_definitions(release: str) -> None:
     spoken = ranges(release)
     requests = {
         message.api_key: message
@@ -45,7 +45,7 @@ def test_it_says_what_the_definitions_say(release: str) -> None:
         assert api.stable.highest == message.latest_stable or not api.stable
 
 
-def test_every_version_of_a_request_came_with_a_release_and_no_other_did() -> None:
+def test_exactly_the_valid_versions_have_a_release() -> None:
     for key, name in api_names().items():
         had = {version for release in releases() for version in _versions(release, key)}
         assert had == set(union()[f"{name}Request"].valid_versions), name
@@ -58,7 +58,7 @@ def _versions(release: str, key: int) -> Versions:
     return NO_VERSIONS if api is None else api.versions
 
 
-def test_what_it_is_asked() -> None:
+def test_versions_have_first_and_last_releases() -> None:
     assert releases()[0] == "0.8.2.0"
     assert releases()[-1] == "4.4.0"
     assert brought_by("Fetch", 13) == brought_by(1, 13) == "3.1.0"
@@ -73,13 +73,13 @@ def test_what_it_is_asked() -> None:
     assert dropped_by("LeaderAndIsr", 0) == "4.0.0"
 
 
-def test_a_version_that_came_back_stands() -> None:
+def test_a_version_that_was_restored_is_not_dropped() -> None:
     assert _versions("3.9.2", 11).lowest == _versions("4.0.1", 11).lowest == 0
     assert _versions("4.0.0", 11).lowest == 2
     assert dropped_by("JoinGroup", 0) is None
 
 
-def test_what_is_dropped_is_in_no_later_release() -> None:
+def test_a_dropped_version_is_in_no_later_release() -> None:
     newest = releases()[-1]
     for key, name in api_names().items():
         known = {version for release in releases() for version in _versions(release, key)}
@@ -88,7 +88,7 @@ def test_what_is_dropped_is_in_no_later_release() -> None:
         assert dropped == gone, name
 
 
-def test_placeholders_do_not_count() -> None:
+def test_placeholders_are_ignored() -> None:
     assert 11 not in ranges("0.8.2.2")
     assert ranges("0.9.0.0")[11].versions == Versions(0, 0)
     assert brought_by("JoinGroup", 0) == brought_by("Heartbeat", 0) == "0.9.0.0"
@@ -108,7 +108,7 @@ def test_unstable_versions_are_not_stable() -> None:
     assert not heartbeat.stable
 
 
-def test_an_api_has_every_name_that_it_ever_had() -> None:
+def test_an_api_is_found_by_each_former_name() -> None:
     assert api_name("ConsumerMetadata") == api_name("GroupCoordinator") == (10, "FindCoordinator")
     assert api_name(10) == (10, "FindCoordinator")
     assert ranges("0.9.0.0")[10].called == "GroupCoordinator"
@@ -129,7 +129,7 @@ def test_an_api_has_every_name_that_it_ever_had() -> None:
         (lambda: brought_by(999, 1), "no API has the key 999; keys are 0 to "),
     ],
 )
-def test_what_there_is_none_of(ask: object, said: str) -> None:
+def test_unknown_names_raise_an_error(ask: object, said: str) -> None:
     assert callable(ask)
     with pytest.raises(UnknownNameError) as caught:
         ask()

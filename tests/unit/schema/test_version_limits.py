@@ -1,4 +1,4 @@
-"""Which fields that are set bound the version of a message, from above and from below."""
+"""Fields with a value limit the versions of a message, upwards and downwards."""
 
 from __future__ import annotations
 
@@ -91,7 +91,9 @@ ID = Uuid(bytes(15) + b"\x01")
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Message) else str(value),
 )
-def test_what_is_set_and_ends(message: Message, path: str, last: int) -> None:
+def test_a_set_field_that_ends_limits_the_highest_version(
+    message: Message, path: str, last: int
+) -> None:
     found = highest_version_limit(versioned_fields(message._definition()), message)
     assert found is not None
     assert (found.path, found.versions.highest) == (path, last)
@@ -111,7 +113,7 @@ def test_what_is_set_and_ends(message: Message, path: str, last: int) -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_goes_on(message: Message) -> None:
+def test_other_fields_do_not_limit_the_highest_version(message: Message) -> None:
     assert highest_version_limit(versioned_fields(message._definition()), message) is None
 
 
@@ -147,7 +149,9 @@ def test_what_goes_on(message: Message) -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Message) else str(value),
 )
-def test_what_is_set_and_begins(message: Message, path: str, first: int) -> None:
+def test_a_set_field_that_begins_later_limits_the_lowest_version(
+    message: Message, path: str, first: int
+) -> None:
     found = lowest_version_limit(versioned_fields(message._definition()), message)
     assert found is not None
     assert (found.path, found.versions.lowest) == (path, first)
@@ -166,5 +170,5 @@ def test_what_is_set_and_begins(message: Message, path: str, first: int) -> None
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_what_may_fall_away(message: Message) -> None:
+def test_ignorable_fields_do_not_limit_the_lowest_version(message: Message) -> None:
     assert lowest_version_limit(versioned_fields(message._definition()), message) is None

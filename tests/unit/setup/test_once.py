@@ -1,4 +1,4 @@
-"""What a cache holds is made once, and is there whole or not at all."""
+"""Cache entries are made once, and are complete or missing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tools.setup.once import finished_at_once, locked, made_from
 
 
-def test_one_at_a_time_is_in_the_block(tmp_path: Path) -> None:
+def test_one_thread_at_a_time_has_the_lock(tmp_path: Path) -> None:
     lock = tmp_path / "cache" / "lock"
     inside = 0
     most = 0
@@ -32,14 +32,14 @@ def test_one_at_a_time_is_in_the_block(tmp_path: Path) -> None:
     assert most == 1
 
 
-def test_the_lock_is_free_after_an_error(tmp_path: Path) -> None:
+def test_the_lock_is_released_after_an_error(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="broken"), locked(tmp_path / "lock"):
         raise OSError("broken")
     with locked(tmp_path / "lock"):
         pass
 
 
-def test_a_folder_has_its_name_when_it_is_finished(tmp_path: Path) -> None:
+def test_a_folder_gets_its_name_when_it_is_complete(tmp_path: Path) -> None:
     folder = tmp_path / "4.4.0-abc"
     with finished_at_once(folder) as unfinished:
         assert not unfinished.exists()
@@ -50,7 +50,7 @@ def test_a_folder_has_its_name_when_it_is_finished(tmp_path: Path) -> None:
     assert (folder / "file").exists()
 
 
-def test_a_folder_that_failed_is_begun_anew(tmp_path: Path) -> None:
+def test_a_failed_folder_is_started_again(tmp_path: Path) -> None:
     folder = tmp_path / "jars"
 
     def fail() -> None:
@@ -68,7 +68,7 @@ def test_a_folder_that_failed_is_begun_anew(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_what_was_made_from_the_same_is_kept(tmp_path: Path) -> None:
+def test_a_folder_made_from_the_same_source_is_kept(tmp_path: Path) -> None:
     folder, stamp = tmp_path / "made", tmp_path / "stamp"
     made = []
 
@@ -86,7 +86,7 @@ def test_what_was_made_from_the_same_is_kept(tmp_path: Path) -> None:
     assert stamp.read_text() == "second"
 
 
-def test_what_was_not_finished_is_made_anew(tmp_path: Path) -> None:
+def test_an_incomplete_folder_is_made_again(tmp_path: Path) -> None:
     folder, stamp = tmp_path / "made", tmp_path / "stamp"
 
     def fail() -> None:

@@ -148,9 +148,9 @@ def test_higher_versions_are_read_as_the_highest_known_and_kept() -> None:
         (b"\x00\x00\x00\x01", b"\x00", "its value has 1 bytes; that of type COMMIT"),
         (b"\x00\x00\x00\x01", b"\xff\xff\0\0\0\0", "the value of type COMMIT has version -1"),
         (b"\x00\x00\x00\x01", b"\x00\x00\0\0", "EndTxnMarker v0, field coordinator_epoch"),
-        (b"\x00\x00\x00\x01", b"\x00\x00\0\0\0\0!", "EndTxnMarker v0.* behind the end"),
+        (b"\x00\x00\x00\x01", b"\x00\x00\0\0\0\0!", "EndTxnMarker v0.* follow the end"),
         (b"\x00\x00\x00\x05", b"\x00\x00\x00\x01", "KRaftVersionRecord v0"),
-        (b"\x00\x00\x00\x05", b"\x00\x00\x00\x01\x00!", "KRaftVersionRecord v0.* behind the end"),
+        (b"\x00\x00\x00\x05", b"\x00\x00\x00\x01\x00!", "KRaftVersionRecord v0.* follow the end"),
     ],
 )
 def test_a_broken_control_record_is_a_decode_error(

@@ -1,4 +1,4 @@
-"""What coordinators store, against bytes that Kafka's classes wrote.
+"""Records of coordinators, compared with bytes that Kafka's classes wrote.
 
 The bytes come from Kafka 4.4.0: GroupCoordinatorRecordSerde, ShareCoordinatorRecordSerde, and
 MessageUtil.toCoordinatorTypePrefixedBytes and toVersionPrefixedBytes (for the transaction log).
@@ -145,7 +145,7 @@ COORDINATOR_RECORDS = [
 
 
 @pytest.mark.parametrize(("topic", "record", "key", "value"), COORDINATOR_RECORDS)
-def test_coordinator_records_are_framed_as_kafka_does(
+def test_coordinator_records_have_kafkas_framing(
     topic: str, record: CoordinatorRecord, key: str, value: str | None
 ) -> None:
     stored = (bytes.fromhex(key), None if value is None else bytes.fromhex(value))
@@ -154,19 +154,19 @@ def test_coordinator_records_are_framed_as_kafka_does(
     assert decode_coordinator_record(Record(0, 0, *stored), topic=topic) == record
 
 
-def test_the_table_holds_every_record_of_the_definitions() -> None:
+def test_the_table_has_every_record_of_the_definitions() -> None:
     wanted = {
         GROUPS: "group-coordinator",
         TRANSACTIONS: "transaction-coordinator",
         SHARES: "share-coordinator",
     }
-    given_up: dict[int | None, str] = {
+    removed: dict[int | None, str] = {
         9: "ShareGroupPartitionMetadata"
-    }  # a `data` message of 3.9 alone
+    }  # a `data` message that only 3.9 has
     for topic, module in wanted.items():
         found = record_types_of("coordinator-key", module, "Key")
         if topic == GROUPS:
-            found |= given_up
+            found |= removed
         assert COORDINATOR_TOPICS[topic] == found
         values = record_types_of("coordinator-value", module, "Value")
         assert values == {number: name for number, name in found.items() if number != 9}
@@ -174,7 +174,7 @@ def test_the_table_holds_every_record_of_the_definitions() -> None:
 
 @given(st.data())
 @settings(max_examples=100)
-def test_every_coordinator_record_comes_back(data: st.DataObject) -> None:
+def test_every_coordinator_record_round_trips(data: st.DataObject) -> None:
     topic = data.draw(st.sampled_from(sorted(COORDINATOR_TOPICS)))
     number, name = data.draw(st.sampled_from(sorted(COORDINATOR_TOPICS[topic].items())))
     key = data.draw(messages(class_of(f"{name}Key")))
@@ -196,14 +196,14 @@ def test_a_coordinator_record_of_an_unknown_type_keeps_its_bytes(value: bytes | 
         assert encode_coordinator_record(record) == (key, value)
 
 
-def test_the_latest_stable_version_is_written_unless_another_is_asked_for() -> None:
+def test_the_latest_stable_version_is_written_by_default() -> None:
     _, value = encode_coordinator_record(CoordinatorRecord(KEY, commit()))
     assert value is not None
     assert value[:2] == b"\x00\x04"
 
 
-def test_a_type_of_kafka_3_9_alone() -> None:
-    # ShareGroupPartitionMetadataKey has version 9 there; the framing is that of api key 9.
+def test_a_type_that_only_kafka_3_9_has_round_trips() -> None:
+    # ShareGroupPartitionMetadataKey has version 9 in 3.9; its framing is that of api key 9.
     record = CoordinatorRecord(
         ShareGroupPartitionMetadataKey(group_id="g"), ShareGroupPartitionMetadataValue(), 0
     )
@@ -219,7 +219,7 @@ def test_a_type_of_kafka_3_9_alone() -> None:
         (b"\x00", b"", "the key of the coordinator record at offset 5 has 1 bytes"),
         (b"\x00\x02\x00\x01g", b"\x00", "the value of the coordinator record .* has 1 bytes"),
         (b"\x00\x02\x00\x05g", None, "GroupMetadataKey v0, field group"),
-        (b"\x00\x02\x00\x01g!", None, "GroupMetadataKey v0.*1 bytes stand behind the end"),
+        (b"\x00\x02\x00\x01g!", None, "GroupMetadataKey v0.*1 bytes follow the end"),
         (bytes.fromhex(KEY_HEX), b"\x00\x05", "OffsetCommitValue: version 5 is not one of 0 to 4"),
         (bytes.fromhex(KEY_HEX), b"\xff\xff", "OffsetCommitValue: version -1"),
         (bytes.fromhex(KEY_HEX), b"\x00\x03\x00", "OffsetCommitValue v3, field offset"),
@@ -242,7 +242,7 @@ def test_a_broken_coordinator_record_is_a_decode_error(
         (bytes.fromhex(KEY_HEX), b"\x00\x05", "OffsetCommitValue", None),
     ],
 )
-def test_where_a_coordinator_record_is_broken(
+def test_a_decode_error_has_the_position_in_the_coordinator_record(
     key: bytes, value: bytes | None, message: str, offset: int | None
 ) -> None:
     with pytest.raises(DecodeError) as caught:
@@ -283,7 +283,7 @@ def test_a_topic_without_such_records_is_a_configuration_error() -> None:
         (CoordinatorRecord("no message"), "a message is wanted, not str"),  # type: ignore[arg-type]  # on purpose
     ],
 )
-def test_what_is_no_coordinator_record_is_an_encode_error(
+def test_an_invalid_coordinator_record_is_an_encode_error(
     record: CoordinatorRecord, reason: str
 ) -> None:
     with pytest.raises(EncodeError, match=reason):

@@ -1,4 +1,4 @@
-"""What controllers store, against bytes that MetadataRecordSerde of Kafka 4.4.0 wrote."""
+"""Records of controllers, compared with bytes that MetadataRecordSerde of Kafka 4.4.0 wrote."""
 
 from __future__ import annotations
 
@@ -60,22 +60,20 @@ METADATA_RECORDS = [
 
 
 @pytest.mark.parametrize(("message", "version", "value"), METADATA_RECORDS)
-def test_metadata_records_are_framed_as_kafka_does(
-    message: Message, version: int, value: str
-) -> None:
+def test_metadata_records_have_kafkas_framing(message: Message, version: int, value: str) -> None:
     record = MetadataRecord(message, version)
     assert encode_metadata_record(record) == bytes.fromhex(value)
     assert decode_metadata_record(Record(value=bytes.fromhex(value))) == record
 
 
-def test_the_table_holds_every_record_of_the_definitions() -> None:
+def test_the_table_has_every_record_of_the_definitions() -> None:
     assert METADATA_TOPICS["__cluster_metadata"] == record_types_of("metadata", "metadata")
     assert METADATA_TOPICS["__remote_log_metadata"] == record_types_of("metadata", "storage")
 
 
 @given(st.data())
 @settings(max_examples=100)
-def test_every_metadata_record_comes_back(data: st.DataObject) -> None:
+def test_every_metadata_record_round_trips(data: st.DataObject) -> None:
     topic = data.draw(st.sampled_from(sorted(METADATA_TOPICS)))
     cls = class_of(data.draw(st.sampled_from(sorted(METADATA_TOPICS[topic].values()))))
     version = data.draw(st.sampled_from(cls.VALID_VERSIONS))
@@ -92,7 +90,7 @@ def test_a_metadata_record_of_an_unknown_type_keeps_its_bytes() -> None:
     assert record == UnknownMetadataRecord(32767, 3, value)
 
 
-def test_the_latest_stable_version_is_written_unless_another_is_asked_for() -> None:
+def test_the_latest_stable_version_is_written_by_default() -> None:
     assert encode_metadata_record(MetadataRecord(PartitionRecord()))[:3] == b"\x01\x03\x02"
 
 
@@ -108,7 +106,7 @@ def test_the_latest_stable_version_is_written_unless_another_is_asked_for() -> N
         (b"\x01\x80\x80\x02\x00", "at byte 1: a type of 32768; at most 32767"),
         (b"\x01\x02", "at byte 2: the version"),
         (b"\x01\x02\x09", "TopicRecord: version 9 is not one of 0 to 0"),
-        (b"\x01\x14\x00\x00!", "NoOpRecord v0.*1 bytes stand behind the end"),
+        (b"\x01\x14\x00\x00!", "NoOpRecord v0.*1 bytes follow the end"),
         (b"\x01\x02\x00\x05a", "TopicRecord v0, field name"),
     ],
 )
@@ -121,12 +119,14 @@ def test_a_broken_metadata_record_is_a_decode_error(value: bytes | None, reason:
     ("value", "offset"),
     [
         (b"\x01\x14\x00\x00!", 4),
-        (b"\x01\x02\x00\x05a", 4),  # the string, which would end beyond the data
-        (b"\x01\x82\x00\x80\x00\x05a", 6),  # type and version in two bytes each
+        (b"\x01\x02\x00\x05a", 4),  # the string would end beyond the data
+        (b"\x01\x82\x00\x80\x00\x05a", 6),  # type and version take two bytes each
         (b"\x01\x02\x09", None),
     ],
 )
-def test_where_a_metadata_record_is_broken(value: bytes, offset: int | None) -> None:
+def test_a_decode_error_has_the_position_in_the_metadata_record(
+    value: bytes, offset: int | None
+) -> None:
     with pytest.raises(DecodeError) as caught:
         decode_metadata_record(Record(5, value=value))
     assert caught.value.offset == offset
@@ -134,18 +134,18 @@ def test_where_a_metadata_record_is_broken(value: bytes, offset: int | None) -> 
 
 @given(st.integers(0, 100), st.sampled_from([PartitionRecord, TopicRecord]), st.data())
 @settings(max_examples=20)
-def test_a_record_that_is_cut_is_broken_inside_of_what_is_left(
-    kept: int, cls: type[Message], data: st.DataObject
+def test_a_truncated_record_has_its_error_within_the_rest(
+    size: int, cls: type[Message], data: st.DataObject
 ) -> None:
-    """And where a reader of the message alone sees it, less the frame of three bytes."""
+    """The position is the one in the message, plus the frame of three bytes."""
     value = encode_metadata_record(MetadataRecord(data.draw(messages(cls, 0)), 0))
-    kept = 3 + kept % (len(value) - 3)
+    size = 3 + size % (len(value) - 3)
     with pytest.raises(DecodeError) as alone:
-        cls.decode(value[3:kept], 0)
+        cls.decode(value[3:size], 0)
     with pytest.raises(DecodeError) as caught:
-        decode_metadata_record(Record(value=value[:kept]))
+        decode_metadata_record(Record(value=value[:size]))
     assert alone.value.offset is not None
-    assert caught.value.offset == alone.value.offset + 3 <= kept
+    assert caught.value.offset == alone.value.offset + 3 <= size
     assert (caught.value.field, caught.value.reason) == (alone.value.field, alone.value.reason)
 
 
@@ -173,6 +173,6 @@ def test_a_topic_without_such_records_is_a_configuration_error() -> None:
         (MetadataRecord(b"bytes"), "bytes is not a message"),  # type: ignore[arg-type]  # on purpose
     ],
 )
-def test_what_is_no_metadata_record_is_an_encode_error(record: MetadataRecord, reason: str) -> None:
+def test_an_invalid_metadata_record_is_an_encode_error(record: MetadataRecord, reason: str) -> None:
     with pytest.raises(EncodeError, match=reason):
         encode_metadata_record(record)

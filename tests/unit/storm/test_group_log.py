@@ -1,4 +1,4 @@
-"""What the broker wrote down of a group says what was committed, and when it was converted."""
+"""The log of a group: its commits, its conversions between protocols, and members left behind."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ def written(*records: CoordinatorRecord) -> list[Written]:
         ),
     ],
 )
-def test_conversions_are_told_from_groups_that_begin_anew(
+def test_conversions_differ_from_groups_that_are_created_again(
     records: tuple[CoordinatorRecord, ...], found: Conversions
 ) -> None:
     assert conversions_of(written(*records)) == found
 
 
-def test_what_comes_after_the_storm_does_not_count() -> None:
+def test_conversions_after_the_storm_are_ignored() -> None:
     log = written(classic("a"), NO_CLASSIC, CONSUMER, NO_CONSUMER, classic("a"))
     assert conversions_of(log, until=3.0) == Conversions(to_consumer=1)
 
 
-def test_commits_of_one_topic_in_their_order() -> None:
+def test_commits_of_one_topic_are_returned_in_order() -> None:
     def committed(topic: str, partition: int, offset: int) -> CoordinatorRecord:
         key = OffsetCommitKey(group="g", topic=topic, partition=partition)
         return CoordinatorRecord(key, OffsetCommitValue(offset=offset, commit_timestamp=2_500))
@@ -85,7 +85,7 @@ def test_commits_of_one_topic_in_their_order() -> None:
     assert list(commits_of(log, "t")) == [Commit(1, 7, 2.5), Commit(0, 3, 2.5)]
 
 
-async def test_the_log_of_one_group_of_a_broker() -> None:
+async def test_the_log_of_one_group_is_read_from_a_broker() -> None:
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
         await client.create_topics(kproto.NewTopic("t", partitions=1))
         for group in ("one", "two"):
@@ -109,7 +109,7 @@ def generation(number: int, *members: str) -> CoordinatorRecord:
     return CoordinatorRecord(GroupMetadataKey(group="g"), value)
 
 
-def test_who_had_not_followed_to_the_epoch_that_became_the_generation_is_left_behind() -> None:
+def test_members_below_the_epoch_of_the_new_generation_are_left_behind() -> None:
     before = (generation(16, "a", "b"), NO_CLASSIC, CONSUMER, epoch("a", 16), epoch("b", 16))
     after = (epoch("a", None), epoch("b", None), NO_CONSUMER, generation(18, "a", "b"))
     assert left_behind(written(*before, *after)) == {"client-a": [8.0], "client-b": [8.0]}
@@ -118,7 +118,7 @@ def test_who_had_not_followed_to_the_epoch_that_became_the_generation_is_left_be
     assert left_behind(written(*before, *both, *after)) == {}
 
 
-def test_generations_of_a_classic_group_leave_nobody_behind() -> None:
+def test_generations_of_a_classic_group_leave_no_member_behind() -> None:
     assert left_behind(written(generation(1, "a"), generation(2, "a", "b"))) == {}
     again = (CONSUMER, epoch("a", 3), NO_CONSUMER, generation(3, "a"), generation(4, "a"))
     assert left_behind(written(*again)) == {}

@@ -7,15 +7,15 @@ import pytest
 from tests.support.selection import rest_slow
 from tools.storm.schedules import play
 
-#: Each was wrong once: who reads on while he joins, a session that no answer begins anew, hands
-#: that were waited for too long, two clocks of the same ms.
+#: Each schedule failed once: a member kept fetching while it joined, a session started again without
+#: a response, a member waited too long for in-flight records, two clocks had the same ms.
 ONCE_WRONG = [(1060, "cooperative-sticky"), (1045, "sticky"), (5121, "range")]
 ONCE_WRONG += [(7032, "cooperative-sticky"), (1080, "cooperative-sticky")]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", rest_slow(ONCE_WRONG, 2, 2), ids=lambda it: f"{it[0]}-{it[1]}")
-def test_what_was_wrong_once(schedule: tuple[int, str]) -> None:
+def test_schedules_that_failed_once_have_no_faults(schedule: tuple[int, str]) -> None:
     seed, assignor = schedule
     outcome = play(seed, assignor)
     assert outcome.wrong == []
@@ -38,6 +38,6 @@ SOME, MANY = range(8), range(8, 100)
 @pytest.mark.parametrize(
     "seeds", [SOME, pytest.param(MANY, marks=pytest.mark.thorough)], ids=["some", "many"]
 )
-def test_schedules_of_chance(assignor: str, seeds: range) -> None:
+def test_random_schedules_have_no_faults(assignor: str, seeds: range) -> None:
     wrong = {seed: outcome.wrong for seed in seeds if (outcome := play(seed, assignor)).wrong}
     assert not wrong

@@ -1,4 +1,4 @@
-"""The strategies: what they draw can be written, reaches every corner, and shrinks to defaults."""
+"""The strategies draw encodable messages, reach every corner case, and shrink to defaults."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ from kproto.wire.errors import ConfigurationError, EncodeError
 from kproto.wire.uuid import ZERO_UUID
 from tests.unit.messages.catalogue import SOME_EVERYDAY
 
-#: What a caller without a type checker may pass.
+#: An argument that only a caller without a type checker can pass.
 NO_STRATEGY: Any = None
 
 
-#: Wrong values in messages that have fields of most types; in any message takes ten times longer.
+#: Wrong values in messages with fields of most types; every message would take ten times longer.
 WRONG_IN_SOME: SearchStrategy[InvalidMessage[Any]] = st.sampled_from(
     [FetchRequest, MetadataRequest, OffsetCommitRequest]
 ).flatmap(invalid)
 
-#: What it takes seconds to find among these.
+#: Faults that take seconds to find in these messages.
 RARE = ("an element: ", "too long", "a lone surrogate")
 
 
@@ -71,14 +71,14 @@ def find(
     simplest: bool = False,
     examples: int = 3000,
 ) -> Any:
-    """The simplest value that satisfies `wanted`, or, if not `simplest`, the first drawn."""
+    """Returns the simplest value that satisfies `wanted`, or the first one drawn."""
     phases = [Phase.generate, Phase.shrink] if simplest else [Phase.generate]
     bounded = settings(max_examples=examples, derandomize=True, database=None, phases=phases)
     return hypothesis.find(values, lambda value: bool(wanted(value)), settings=bounded)
 
 
 @pytest.mark.parametrize("name", SOME_EVERYDAY)
-def test_every_message_comes_back_as_it_was_drawn(name: str) -> None:
+def test_every_drawn_message_round_trips(name: str) -> None:
     cls = class_of(name)
 
     @given(encodable(cls))
@@ -122,7 +122,7 @@ def test_an_invalid_message_names_the_field_at_fault(drawn: InvalidMessage[Messa
 
 @given(message_classes(), st.data())
 @settings(max_examples=100)
-def test_what_is_drawn_for_several_versions_comes_back_from_each(
+def test_a_message_for_several_versions_round_trips_in_each(
     cls: type[Message], data: st.DataObject
 ) -> None:
     versions = data.draw(st.lists(versions_of(cls), min_size=1, max_size=3))
@@ -133,7 +133,7 @@ def test_what_is_drawn_for_several_versions_comes_back_from_each(
 
 @given(any_message())
 @settings(max_examples=30)
-def test_any_message_is_a_message_with_a_version_of_its_own(drawn: tuple[Message, int]) -> None:
+def test_any_message_has_a_valid_version(drawn: tuple[Message, int]) -> None:
     message, version = drawn
     assert version in message.VALID_VERSIONS
     assert type(message).__name__ in generated.MODULES
@@ -271,7 +271,7 @@ def test_the_simplest_pair_has_the_lowest_version() -> None:
     ],
 )
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-def test_every_corner_is_reached(
+def test_every_corner_case_is_drawn(
     values: SearchStrategy[Any], wanted: Callable[[Any], object]
 ) -> None:
     try:
@@ -281,7 +281,7 @@ def test_every_corner_is_reached(
     assert wanted(found)
 
 
-def test_find_fails_on_what_is_never_drawn() -> None:
+def test_find_fails_for_values_that_are_never_drawn() -> None:
     with pytest.raises(NoSuchExample):
         find(messages(MetadataRequest, 0), lambda it: it.topics is None, examples=200)
 
@@ -306,7 +306,7 @@ def test_a_field_of_a_struct_can_be_replaced(message: MetadataRequest) -> None:
 
 @given(encodable(MetadataRequest, allow_auto_topic_creation=st.just(False)))
 @settings(max_examples=30)
-def test_a_replaced_field_keeps_its_default_where_a_version_lacks_it(
+def test_a_replaced_field_keeps_its_default_in_versions_without_it(
     drawn: tuple[MetadataRequest, int],
 ) -> None:
     message, version = drawn
@@ -316,15 +316,15 @@ def test_a_replaced_field_keeps_its_default_where_a_version_lacks_it(
 
 @given(messages(ListClientMetricsResourcesRequest))
 @settings(max_examples=10)
-def test_a_former_name_will_do(message: Message) -> None:
+def test_a_former_class_name_is_accepted(message: Message) -> None:
     assert type(message).__name__ == "ListConfigResourcesRequest"
 
 
 @given(st.data())
 @settings(max_examples=10)
-def test_a_class_of_a_users_own_is_drawn(data: st.DataObject) -> None:
+def test_a_user_subclass_is_drawn(data: st.DataObject) -> None:
     class Mine(MetadataRequest):
-        """Derived from a message."""
+        """A subclass of a message."""
 
     message = data.draw(messages(Mine, 9))
     assert isinstance(message, Mine)
@@ -333,15 +333,16 @@ def test_a_class_of_a_users_own_is_drawn(data: st.DataObject) -> None:
 
 @given(across_versions(FetchResponse, [4, 17]))
 @settings(max_examples=30)
-def test_a_field_that_one_version_lacks_stays_at_its_default(message: FetchResponse) -> None:
+def test_a_field_missing_in_a_version_stays_at_its_default(message: FetchResponse) -> None:
     assert message.node_endpoints == []
     assert message.unknown_tagged_fields == []
-    assert all(response.topic == "" for response in message.responses)  # gone in 13
+    # version 13 has no such field
+    assert all(response.topic == "" for response in message.responses)
 
 
 @given(record_batches())
 @settings(max_examples=20)
-def test_a_record_batch_is_whole(data: bytes) -> None:
+def test_record_batches_are_complete(data: bytes) -> None:
     (batch,) = read_batches(data)
     assert len(batch.records()) in {1, 2, 3}
     assert batch.raw == data
@@ -372,7 +373,7 @@ def test_a_record_batch_is_whole(data: bytes) -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn_is_a_clear_error(draw: Callable[[], Any], reason: str) -> None:
+def test_an_impossible_strategy_raises_a_clear_error(draw: Callable[[], Any], reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         draw()
 
@@ -393,7 +394,7 @@ def test_without_hypothesis_the_extra_is_named() -> None:
     )
 
 
-def test_a_type_checker_knows_what_is_drawn() -> None:
+def test_a_type_checker_infers_the_drawn_types() -> None:
     assert_type(messages(MetadataRequest, 12), SearchStrategy[MetadataRequest])
     assert_type(encodable(MetadataRequest), SearchStrategy[tuple[MetadataRequest, int]])
     assert_type(across_versions(MetadataRequest, [4]), SearchStrategy[MetadataRequest])
@@ -412,7 +413,7 @@ def test_a_type_checker_knows_what_is_drawn() -> None:
         (None, "an object of type NoneType"),
     ],
 )
-def test_what_is_no_class_of_a_message(wrong: Any, named: str) -> None:
+def test_other_objects_than_message_classes_are_refused(wrong: Any, named: str) -> None:
     functions: list[Callable[[], object]] = [
         lambda: versions_of(wrong),
         lambda: messages(wrong),
@@ -432,6 +433,6 @@ def test_what_is_no_class_of_a_message(wrong: Any, named: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "named"), [(int, "the class int"), ("a", "an object of type str")]
 )
-def test_what_is_no_class_of_a_struct(wrong: Any, named: str) -> None:
+def test_other_objects_than_struct_classes_are_refused(wrong: Any, named: str) -> None:
     with pytest.raises(TypeError, match=f"a class of a struct is wanted, not {named}"):
         structs(wrong, 1)

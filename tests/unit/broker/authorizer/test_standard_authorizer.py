@@ -1,4 +1,4 @@
-"""Who may do what: the rules one by one, and against a model that is plain and slow."""
+"""The rules of the authorizer one by one, and against a simple, slow model."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ HERE = "10.0.0.1"
         (("allow User:alice read topic tt*",), "read", "t", False),
         (("allow User:alice read topic t 10.0.0.1",), "read", "t", True),
         (("allow User:alice read topic t 10.0.0.2",), "read", "t", False),
-        # One that denies counts more than any that allow.
+        # A deny ACL overrides every allow ACL.
         (("allow User:alice all topic t", "deny User:* read topic *"), "read", "t", False),
         (("deny User:alice all topic t*", "allow User:alice all topic t"), "read", "t", False),
         (("allow User:alice all topic t", "deny User:* read topic *"), "write", "t", True),
         (("allow User:alice read topic t", "deny User:alice read topic t 1.1.1.1"), "read", "t", 1),
-        # What is implied, by those that allow alone.
+        # Implied operations; only allow ACLs imply others.
         (("allow User:alice read topic t",), "describe", "t", True),
         (("allow User:alice write topic t",), "describe", "t", True),
         (("allow User:alice delete topic t",), "describe", "t", True),
@@ -52,10 +52,12 @@ HERE = "10.0.0.1"
         ),
     ],
 )
-def test_the_rules(acls: tuple[str, ...], operation: str, name: str, expected: bool) -> None:
+def test_each_rule_allows_or_denies(
+    acls: tuple[str, ...], operation: str, name: str, expected: bool
+) -> None:
     authorizer = Authorizer((), map(Acl.parse, acls))
-    asked = Operation[operation.upper().replace("-", "_")]
-    assert authorizer.allows("User:alice", HERE, asked, TOPIC, name) == bool(expected)
+    requested = Operation[operation.upper().replace("-", "_")]
+    assert authorizer.allows("User:alice", HERE, requested, TOPIC, name) == bool(expected)
 
 
 def test_super_users_may_do_all() -> None:
@@ -106,7 +108,9 @@ def test_acls_are_added_and_removed() -> None:
         (("allow User:alice write topic some 1.1.1.1",), False),
     ],
 )
-def test_the_right_to_any_resource(acls: tuple[str, ...], expected: bool) -> None:
+def test_allows_any_needs_a_resource_that_is_not_denied(
+    acls: tuple[str, ...], expected: bool
+) -> None:
     authorizer = Authorizer((), map(Acl.parse, acls))
     assert authorizer.allows_any("User:alice", HERE, Operation.WRITE, TOPIC) == expected
 
@@ -124,8 +128,8 @@ acls = st.builds(
 )
 
 
-def plainly(acls: list[Acl], operation: Operation, name: str, default: bool) -> bool:
-    """Whether User:a may, said as the rules are told."""
+def model_allows(acls: list[Acl], operation: Operation, name: str, default: bool) -> bool:
+    """Returns whether User:a is allowed, in the order of the rules in Kafka's documentation."""
     about = [
         acl
         for acl in acls
@@ -159,12 +163,12 @@ def plainly(acls: list[Acl], operation: Operation, name: str, default: bool) -> 
     names,
     st.booleans(),
 )
-def test_against_a_plain_model(
+def test_random_acls_agree_with_the_model(
     given_acls: list[Acl], operation: Operation, name: str, default: bool
 ) -> None:
     authorizer = Authorizer((), given_acls, allow_if_no_acl=default)
     found = authorizer.allows("User:a", HERE, operation, TOPIC, name)
-    assert found == plainly(given_acls, operation, name, default)
+    assert found == model_allows(given_acls, operation, name, default)
 
 
 @given(st.lists(acls, max_size=8), st.lists(acls, max_size=8))

@@ -1,4 +1,4 @@
-"""Each row of the table of states, in each state, as it is seen from outside."""
+"""Each event in each state of a classic group: its response and the next state."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ STATES: Final = (EMPTY, PREPARING, COMPLETING, STABLE)
 
 
 def in_state(state: ClassicGroupState) -> Play:
-    """Of two members that have been there, `lead` and static `follow`; `id` was given away."""
+    """Returns a group of two members, `lead` and the static `follow`; member id `id` is pending."""
     play = Play()
     play.join(new_id="lead")
     play.join(new_id="follow", instance_id="i")
-    play.join("lead")  # both are in generation 2 now, and nobody has its assignment
+    play.join("lead")  # both are in generation 2 now, and neither has its assignment
     play.join(new_id="id", requires_known_member_id=True)
     if state is COMPLETING:
         return play
@@ -47,13 +47,13 @@ Answer = PendingResult[JoinResult] | PendingResult[SyncResult] | str
 
 
 def shown(answer: Answer) -> str:
-    """An error, `waits`, or NONE."""
+    """Returns the error of the answer, or `waits` if it is pending."""
     if isinstance(answer, str):
         return answer
     return "waits" if answer.answer is None else answer.answer.error
 
 
-#: What makes each event happen; the other static member that is there is instance `i`.
+#: The request for each event; the static member `follow` is instance `i`.
 ACTS: Final[dict[Event, Callable[[Play], Answer]]] = {
     Event.MEMBER_JOINED: lambda it: it.join("id"),
     Event.LEADER_REJOINED: lambda it: it.join("lead"),
@@ -74,7 +74,7 @@ ACTS: Final[dict[Event, Callable[[Play], Answer]]] = {
 
 
 def _with_two_protocols(play: Play) -> Play:
-    """Both support sticky too, and range is what they go by."""
+    """Lets both members support sticky too; the group still uses range."""
     for member in play.group.members.values():
         member.protocols = protocols("range", "sticky")
     if "lead" in play.members:
@@ -83,9 +83,9 @@ def _with_two_protocols(play: Play) -> Play:
 
 
 _UNKNOWN = ("UNKNOWN_MEMBER_ID", EMPTY)
-#: Answer and state after it, from Empty, PreparingRebalance, CompletingRebalance, Stable.
+#: The response and the next state, from Empty, PreparingRebalance, CompletingRebalance, Stable.
 SEEN: Final = {
-    # A first rebalance waits for its delay, of 0 here; another for those who have not joined.
+    # The first rebalance waits for its delay of 0; another one waits for members to rejoin.
     Event.MEMBER_JOINED: (
         ("NONE", COMPLETING),
         ("waits", PREPARING),
@@ -100,7 +100,7 @@ SEEN: Final = {
     ),
     Event.FOLLOWER_REJOINED_UNCHANGED: (
         _UNKNOWN,
-        ("waits", PREPARING),  # for `id`, which was given to somebody
+        ("waits", PREPARING),  # the pending member `id` has not joined yet
         ("NONE", COMPLETING),
         ("NONE", STABLE),
     ),
@@ -111,7 +111,7 @@ SEEN: Final = {
         ("waits", PREPARING),
     ),
     Event.STATIC_MEMBER_REPLACED: (
-        ("NONE", COMPLETING),  # it is a new member
+        ("NONE", COMPLETING),  # it joins as a new member
         ("waits", PREPARING),
         ("waits", PREPARING),
         ("NONE", STABLE),
@@ -170,7 +170,7 @@ def test_every_event_is_covered() -> None:
 
 
 @pytest.mark.parametrize(
-    # Where the leader has joined again already, it goes on alone.
+    # If the leader has joined again already, the rebalance completes without the member.
     ("state", "after"),
     [(PREPARING, COMPLETING), (COMPLETING, PREPARING), (STABLE, PREPARING)],
 )

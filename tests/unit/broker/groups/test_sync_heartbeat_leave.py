@@ -1,4 +1,4 @@
-"""What members of a generation do: assignments, heartbeats, leaving, and what time does to them."""
+"""Sync, heartbeat and leave requests of a generation's members, and their timeouts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_every_member_gets_its_assignment_of_the_leader() -> None:
     assert [it and (it.error, it.assignment) for it in answers] == [
         ("NONE", b"A"),
         ("NONE", b"B"),
-        ("NONE", b""),  # whom the leader does not name
+        ("NONE", b""),  # the leader assigns nothing to it
     ]
     assert [it and (it.protocol_type, it.protocol) for it in answers] == [("consumer", "range")] * 3
     assert play.state is STABLE

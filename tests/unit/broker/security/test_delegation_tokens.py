@@ -1,4 +1,4 @@
-"""Delegation tokens over sockets, in each version: made, used, renewed, described, ended."""
+"""Delegation tokens over sockets, in each version: created, used, renewed, described, expired."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def broker(clock: ManualClock) -> Iterator[ThreadedBroker]:
         users=PASSWORDS,
         delegation_token_secret_key=KEY,
         idle_timeout_ms=30 * DAY_MS,
-        # Where nobody is asked for rights, everybody sees every token.
+        # Without an authorizer every client sees every token.
         authorizer=True,
         acls=("allow User:alice create-tokens user *", "allow User:* all topic *"),
     )
@@ -117,7 +117,7 @@ def test_created_token_authenticates_its_owner(
         assert sign_in(connection, token_authenticated(made, mechanism)).error_code == 58
 
 
-def test_token_for_another_owner(broker: ThreadedBroker) -> None:
+def test_a_token_for_another_owner_needs_the_right(broker: ThreadedBroker) -> None:
     with as_user(broker, "alice") as connection:
         made = connection.exchange(
             CreateDelegationTokenRequest(owner_principal_type="User", owner_principal_name="carol"),

@@ -1,4 +1,4 @@
-"""SASL of one connection as decisions: which request each phase takes, and what ends a session."""
+"""The SASL session of a connection: requests allowed in each state, and ends of sessions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PASSWORD_MECHANISMS = ALL_MECHANISMS[:3]
 
 
 class Side:
-    """A broker's side, with the time of a test."""
+    """The broker's side of a session, with a manual clock."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Side:
         return self.it.choose(mechanism, version, self.now_ms())
 
     def authenticate(self, exchange: ClientExchange) -> int | str:
-        """How long the session is, or what the client is told."""
+        """Returns the session lifetime in ms, or the error message for the client."""
         token = exchange.first()
         while True:
             assert self.admits(AUTHENTICATE)
@@ -92,7 +92,7 @@ def open_side(mechanism: str = "PLAIN", lifetime_ms: int = 0) -> Side:
     return side
 
 
-# What is taken when
+# Requests allowed in each state
 
 
 def first(side: Side) -> None:
@@ -156,7 +156,7 @@ def test_authenticated_client_may_send_any_request() -> None:
     assert side.it.phase is SaslState.OPEN, "a handshake that is not due is for the handler"
 
 
-# Who comes in
+# Mechanisms and principals
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
@@ -245,11 +245,11 @@ def misbehaving(token: BearerToken) -> BearerIdentity:
     raise ValueError(f"could not read {token.value}")
 
 
-def giving_text(token: BearerToken) -> BearerIdentity:
+def returning_text(token: BearerToken) -> BearerIdentity:
     return token.value  # type: ignore[return-value]
 
 
-def giving(principal: object, expires_at_ms: object = None) -> BearerValidator:
+def returning(principal: object, expires_at_ms: object = None) -> BearerValidator:
     def validate(token: BearerToken) -> BearerIdentity:
         return BearerIdentity(principal, expires_at_ms)  # type: ignore[arg-type]
 
@@ -260,12 +260,12 @@ def giving(principal: object, expires_at_ms: object = None) -> BearerValidator:
     "validate",
     [
         misbehaving,
-        giving_text,
-        pytest.param(giving("alice\ud800"), id="half a character"),
-        pytest.param(giving(""), id="nobody"),
-        pytest.param(giving(b"alice"), id="bytes"),
-        pytest.param(giving("alice", 1e15), id="a float"),
-        pytest.param(giving("alice", "9"), id="a time as text"),
+        returning_text,
+        pytest.param(returning("alice\ud800"), id="half a character"),
+        pytest.param(returning(""), id="an empty name"),
+        pytest.param(returning(b"alice"), id="bytes"),
+        pytest.param(returning("alice", 1e15), id="a float"),
+        pytest.param(returning("alice", "9"), id="a time as text"),
     ],
 )
 def test_failing_validator_rejects_without_its_message(
@@ -274,7 +274,7 @@ def test_failing_validator_rejects_without_its_message(
     side = Side(validate=validate)
     exchange = bearer(NOW_MS)
     assert side.sign_in(exchange) == '{"status":"invalid_token"}'
-    secret = "eyJ"  # what every such token begins with
+    secret = "eyJ"  # every such token begins with it
     assert secret not in caplog.text
     assert "the function that validates bearer tokens" in caplog.text
 

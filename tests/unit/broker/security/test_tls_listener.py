@@ -1,4 +1,4 @@
-"""TLS over sockets: who comes in, and what becomes of those who do not."""
+"""TLS over sockets: principals of accepted clients, and the end of refused connections."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LISTENERS = (
 def who_am_i(
     context: Context, request: DescribeClusterRequest, version: int
 ) -> DescribeClusterResponse:
-    """Tells its caller whom it takes it for."""
+    """Returns the principal of the connection as the cluster id."""
     return DescribeClusterResponse(cluster_id=str(context.principal))
 
 
@@ -106,7 +106,7 @@ def test_sasl_principal_overrides_certificate(broker: ThreadedBroker) -> None:
 
 
 def api_error(broker: ThreadedBroker, caplog: pytest.LogCaptureFixture) -> str:
-    """What the broker says of a handshake that failed: one line, and no traceback."""
+    """Returns the broker's only warning about a failed handshake, which has no traceback."""
     broker.until(lambda _: any(it.levelno == logging.WARNING for it in caplog.records))
     (line,) = (it for it in caplog.records if it.levelno == logging.WARNING)
     assert line.name == "kproto.broker"
@@ -157,7 +157,7 @@ def test_non_tls_bytes_end_their_connection_alone(
 
 
 def handshakes(broker: Broker) -> int:
-    """How many are under way."""
+    """Returns the number of handshakes in progress."""
     acceptor = broker._node._first_listener.acceptor
     return 0 if acceptor is None else len(acceptor._accepting)
 
@@ -170,7 +170,7 @@ def test_stalled_handshake_times_out(
             several.enter_context(socket.create_connection(address(broker, "SSL"), 20))
             for _ in range(3)
         ]
-        assert serves(broker), "nobody waits for them"
+        assert serves(broker), "a stalled handshake blocks another"
         for other in silent:
             assert other.recv(1) == b""
         broker.until(lambda it: not handshakes(it))
@@ -186,7 +186,7 @@ def test_distrusting_client_is_logged(
     assert "no TLS: the client " in api_error(broker, caplog)
 
 
-def test_large_messages_pass_both_ways(broker: ThreadedBroker) -> None:
+def test_large_messages_are_sent_both_ways(broker: ThreadedBroker) -> None:
     broker.call(lambda it: it.create_topic("much", configs={"max.message.bytes": "9000000"}))
     records = batch_bytes(value=bytes(8_000_000))
     with connect(broker, "SSL") as connection:
@@ -230,7 +230,7 @@ async def test_close_does_not_wait_for_close_notify() -> None:
     async with Broker(BrokerSettings(listeners=(listener,))) as broker:
         host, _, port = broker.bootstrap.rpartition(":")
         plain = socket.create_connection((host, int(port)), 20)
-        plain.setblocking(False)  # a client that stops in the middle of it all
+        plain.setblocking(False)  # a client that stops reading in the middle of the connection
         into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
         side = client_tls().wrap_bio(into, out, server_hostname=host)
         loop = asyncio.get_running_loop()
@@ -241,7 +241,8 @@ async def test_close_does_not_wait_for_close_notify() -> None:
             except ssl.SSLWantReadError:
                 await loop.sock_sendall(plain, out.read())
                 into.write(await loop.sock_recv(plain, 10_000))
-        side.write(frame(b"\0\3\0\0\0\0\0\1\xff\xff"))  # Metadata, which is refused
+        # a Metadata request, which the broker refuses before authentication
+        side.write(frame(b"\0\3\0\0\0\0\0\1\xff\xff"))
         await loop.sock_sendall(plain, out.read())
         async with asyncio.timeout(60):
             while not broker.connections:  # noqa: ASYNC110

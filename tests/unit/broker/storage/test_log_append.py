@@ -1,6 +1,6 @@
-"""What a Produce may hold.
+"""Checks of the records in a Produce request.
 
-The errors are those that a 4.4.0 broker gave to the same bytes; for message sets a 3.9.2 broker.
+A 4.4.0 broker returned these errors for the same bytes; a 3.9.2 broker for message sets.
 """
 
 from __future__ import annotations
@@ -100,8 +100,9 @@ FIRST = message_set(1)
 SECOND = message_set(1, magic=0)
 PACKED = message_set(2, compression="gzip")
 
-#: What 3.9.2 answered to the same bytes in Produce v0, v1 and v2; the offset is -1 where it stored
-#: nothing. Ours differs in the last ones, as is said there.
+#: The error and base offset that Kafka 3.9.2 returned for the same bytes in Produce v0, v1 and v2;
+#: the offset is -1 if it stored nothing. The embedded broker differs in the last cases, as their
+#: comments say.
 MESSAGE_SETS: dict[str, tuple[bytes | None, str, int]] = {
     "nothing": (b"", "NONE", -1),
     "a few bytes": (b"xx", "NONE", -1),
@@ -136,25 +137,25 @@ MESSAGE_SETS: dict[str, tuple[bytes | None, str, int]] = {
         "MESSAGE_TOO_LARGE",
         -1,
     ),
-    # There the rest is stored, and what does not fit is left out.
+    # Kafka drops the cut message and stores the rest.
     "a cut message in a wrapper": (wrapped(FIRST + FIRST[:-1]), "INVALID_RECORD", -1),
     "bytes behind the value": (message(more=b"xyz"), "INVALID_RECORD", -1),
     "a length of -2": (message(key_length=-2), "INVALID_RECORD", -1),
-    # CORRUPT_MESSAGE there, which makes a producer send the same bytes again.
+    # Kafka returns CORRUPT_MESSAGE, which makes a producer send the same bytes again.
     "a wrong checksum in a wrapper": (wrapped(FIRST[:-1] + b"?"), "INVALID_RECORD", -1),
-    # UNKNOWN_SERVER_ERROR there.
+    # Kafka returns UNKNOWN_SERVER_ERROR.
     "an unknown codec": (message(codec=7), "CORRUPT_MESSAGE", -1),
     "a negative time": (message(timestamp=-5), "INVALID_TIMESTAMP", -1),
     "no gzip": (message(codec=1, value=b"xx"), "INVALID_RECORD", -1),
     "a length beyond the message": (message(key_length=100), "INVALID_RECORD", -1),
-    # 3.9 takes any time by default, 4.x what is at most an hour ahead.
+    # Kafka 3.9 accepts any timestamp by default, 4.x at most an hour ahead.
     "the future": (message_set(1, timestamp=NOW + HOUR_MS + 1), "INVALID_TIMESTAMP", -1),
 }
 
 
 @pytest.mark.parametrize("version", range(3))
 @pytest.mark.parametrize("what", MESSAGE_SETS)
-def test_message_sets(what: str, version: int) -> None:
+def test_message_sets_get_the_response_of_kafka(what: str, version: int) -> None:
     records, name, offset = MESSAGE_SETS[what]
     if name == "NONE":
         assert append(records, version=version) == (offset, -1, 0)
@@ -182,7 +183,7 @@ def test_a_message_set_is_stored_as_one_batch_with_its_codec(magic: int, codec: 
     assert [record.timestamp for record in stored] == times + times
 
 
-def test_message_sets_and_log_append_time() -> None:
+def test_message_sets_get_the_log_append_time() -> None:
     config = TopicConfig({"message.timestamp.type": "LogAppendTime"}, LARGEST)
     for magic in (0, 1):
         assert append(message_set(2, magic=magic), version=2, config=config) == (0, NOW, 0)
@@ -209,7 +210,7 @@ def test_duplicate_gets_result_of_first_append() -> None:
     for records in batches:
         append_records(partition, config, records, 9, NOW)
     again = append_records(partition, config, batches[1], 9, NOW + 5)
-    # The timestamp is what 4.4.0 and 3.9.2 give for a duplicate: the batch's largest.
+    # 4.4.0 and 3.9.2 return the largest timestamp of the batch for a duplicate.
     assert again == (2, TIMESTAMP + 1, 0)
     assert partition.log.end_offset == 6
     with pytest.raises(BrokerResponseError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
@@ -235,7 +236,7 @@ def test_producer_expires_a_day_after_its_last_batch() -> None:
 
 
 def test_unchanged_batches_are_not_decompressed() -> None:
-    """Noise in place of the records: whoever looked at them would raise."""
+    """The records are replaced by zeros, which cannot be decompressed."""
     noise = bytearray(batch_bytes(3, compression="gzip", producer_id=7, producer_epoch=0))
     noise[61:] = bytes(len(noise) - 61)
     sent = patched(bytes(noise), 53, b"\0\0\0\0")  # the base sequence
@@ -255,7 +256,7 @@ def test_topic_codec_recompresses_batches(codec: str, wanted: str) -> None:
     partition = Partition(0)
     config = TopicConfig({"compression.type": wanted}, LARGEST)
     expected = "none" if wanted == "uncompressed" else wanted
-    for sequence in (0, 3, 3):  # the last is a duplicate
+    for sequence in (0, 3, 3):  # the third batch is a duplicate
         sent = batch_bytes(
             3, compression=codec, producer_id=7, producer_epoch=2, base_sequence=sequence
         )

@@ -1,4 +1,4 @@
-"""Shapes of JSON events: with and without one a document is the same event, or refused alike."""
+"""Learned shapes of JSON events: a document yields the same event or error with and without one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::kproto_cloudevents.CloudEventWa
 
 BASE = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
 OLD = {"cloudEventsVersion": "0.1", "eventID": "1", "source": "/s", "eventType": "t"}
-#: More attributes, right in one version or another.
+#: More attributes, each valid in some versions.
 MORE: dict[str, list[Any]] = {
     "time": ["2020-01-01T00:00:00Z", "2020-02-29T00:00:00Z"],
     "datacontenttype": ["application/json", "text/plain", "a/b", "text/plain; charset=latin-1"],
@@ -51,13 +51,15 @@ DATA: list[Any] = [
     *({}, {"data": 1}, {"a": {"data": [1, {"id": "2"}]}}, [], [[1.5, -0.0]], None, True),
     *("x", "", "eA==", '"', "\\", 12345678901234567890, 1e400, "}", '{"data":'),
 ]
-#: What a text is written with between its parts.
+#: The separators between items and after keys.
 SEPARATORS = [(",", ":"), (", ", ": "), (",\n", ":"), (" , ", " : ")]
 
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
-    """The members of an event, usually all that are required, usually right but for one."""
+    """Draws the members of an event: usually all that are required, usually with one wrong value at
+    most.
+    """
     base = draw(st.sampled_from([BASE, BASE, {**BASE, "specversion": "0.3"}, OLD]))
     names = draw(st.permutations([*base, *draw(st.lists(st.sampled_from([*MORE]), max_size=3))]))
     known: dict[str, list[Any]] = {**MORE, **{name: [value] for name, value in base.items()}}
@@ -79,7 +81,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def forget() -> None:
-    """Leave no shape, and no plan that one is made of."""
+    """Clears all shapes, and the plans from which shapes are made."""
     json_shapes._SHAPES.clear()
     json_shapes._latest[0] = None
     json_shapes._missed[0] = 0
@@ -95,12 +97,12 @@ def _without_shapes() -> Iterator[None]:
 
 
 def shapes() -> list[json_shapes._Shape]:
-    """All that have been learnt."""
+    """Returns all learned shapes."""
     return [shape for each in json_shapes._SHAPES.values() for shape in each]
 
 
 def outcome(document: bytes | str) -> object:
-    """All that can be seen of an event, or the error to the word."""
+    """Returns everything that an event shows, or the error with its exact text."""
     try:
         event = from_json(document)
     except CloudEventError as error:
@@ -108,13 +110,13 @@ def outcome(document: bytes | str) -> object:
     held = event._data
     text = held.text if isinstance(held, JsonText) else None
     shown = [(name, type(value), value) for name, value in event.items()]
-    # Its repr, because 1 and True and 1.0 are equal.
+    # The repr of the data, because 1, True and 1.0 are equal.
     data = type(held), text, type(event.data), repr(event.data)
     return event.specversion, shown, data, to_json(event)
 
 
 def alike(documents: list[bytes]) -> None:
-    """Each comes to the same whatever was read before it, again and again."""
+    """Checks that each document has the same outcome after any others, and repeatedly."""
     expected = []
     for each in documents:
         forget()
@@ -128,10 +130,10 @@ def alike(documents: list[bytes]) -> None:
 
 
 @given(documents(), documents(), st.sampled_from(SEPARATORS), st.booleans())
-def test_a_document_is_read_alike_by_a_shape_and_without(
+def test_a_document_is_read_alike_with_and_without_a_shape(
     one: dict[str, Any], other: dict[str, Any], separators: tuple[str, str], ascii_only: bool
 ) -> None:
-    # The values of the other under the names of the one: its shape meets what it was not made of.
+    # The values of `other` under the names of `one` meet a shape that was not learned from them.
     mixed = {name: other.get(name, value) for name, value in one.items()}
     texts = [
         json.dumps(each, separators=separators, ensure_ascii=ascii_only)
@@ -140,13 +142,13 @@ def test_a_document_is_read_alike_by_a_shape_and_without(
     alike([text.encode() for text in texts])
 
 
-#: Bytes that mean something to JSON, and some that mean nothing.
+#: Bytes with a meaning in JSON, and some without.
 BYTES = st.sampled_from(b'"\\{}[]:, \n\t\x00\x1f\x7f1-e.ntd\xef\xbb\xbf\xc3\xff')
 
 
 @st.composite
 def nearly(draw: st.DrawFn, document: bytes) -> bytes:
-    """The document with a byte or a piece of it changed, removed, doubled or put in."""
+    """Draws the document with some bytes changed, removed, doubled or inserted."""
     at = draw(st.integers(0, len(document) - 1))
     to = draw(st.integers(at, min(at + 12, len(document))))
     match draw(st.integers(0, 4)):
@@ -189,7 +191,7 @@ WRITTEN = [
 @example((WRITTEN[5], WRITTEN[5] + b"}"))
 @example((WRITTEN[5], WRITTEN[5] + b"\n"))
 @example((WRITTEN[4], WRITTEN[4].replace(b"}", b'}{"id":"2"}')))
-def test_what_is_nearly_a_known_document_is_read_alike(pair: tuple[bytes, bytes]) -> None:
+def test_a_document_close_to_a_known_shape_is_read_alike(pair: tuple[bytes, bytes]) -> None:
     known, broken = pair
     forget()
     wanted = outcome(broken)
@@ -201,7 +203,7 @@ def test_what_is_nearly_a_known_document_is_read_alike(pair: tuple[bytes, bytes]
 
 
 @pytest.mark.parametrize("document", WRITTEN)
-def test_a_shape_serves_the_documents_behind_the_first(document: bytes) -> None:
+def test_a_shape_serves_every_later_document(document: bytes) -> None:
     first = outcome(document)
     (shape,) = shapes()
     other = document.replace(b'"/s"', b'"https://a/b?c"')
@@ -213,7 +215,7 @@ def test_a_shape_serves_the_documents_behind_the_first(document: bytes) -> None:
     assert shapes() == [shape]
 
 
-def test_a_value_that_is_not_quickly_right_is_looked_at_closely() -> None:
+def test_a_value_that_fails_the_quick_check_is_fully_validated() -> None:
     right, wrong = ({**BASE, "dataschema": f"{each}://a"} for each in ("https", "%"))
     from_json(json.dumps({**BASE, "dataschema": "x:a"}))
     assert from_json(json.dumps(right))["dataschema"] == "https://a"
@@ -234,11 +236,11 @@ def test_data_is_refused_alike_by_its_type(version: str, kind: str | None) -> No
         if kind is not None:
             typed = [{**each, name: kind} for each in (known, *others)]
             alike([json.dumps(each).encode() for each in typed])
-            # What the type allows first, what it refuses behind it.
+            # Data that the type allows first, then data that it refuses.
             alike([json.dumps(each).encode() for each in (*typed, *others)])
 
 
-def test_data_of_a_known_document_is_the_text_that_it_was() -> None:
+def test_data_of_a_known_document_keeps_its_text() -> None:
     for number in ("1", "1.0", "1e0", "1E+0", "[1 ,2]"):
         document = f'{{"specversion":"1.0","id":"1","source":"/s","type":"t","data": {number} \n}}'
         event = from_json(document)
@@ -269,20 +271,20 @@ def test_data_is_a_new_object_each_time() -> None:
         '{"specversion":"0.3","id":"1","source":"/s","type":"t","m":{"a":"b"}}',
     ],
 )
-def test_nothing_is_learnt_of_other_documents(document: str) -> None:
+def test_other_documents_teach_no_shape(document: str) -> None:
     for _ in range(2):
         from_json(document)
     assert not shapes()
 
 
-def test_a_shape_says_its_version() -> None:
+def test_each_version_has_its_own_shape() -> None:
     for _ in range(2):
         for label in ("1.0", "0.3", "0.2"):
             assert from_json(json.dumps({**BASE, "specversion": label})).specversion == label
     assert len(shapes()) == 3
 
 
-def test_where_no_shape_is_known_for_long_few_documents_are_looked_at() -> None:
+def test_few_documents_are_examined_after_many_without_a_shape() -> None:
     others = [json.dumps({**BASE, "x": number}) for number in range(PATIENCE)]
     for document in others * 3:
         from_json(document)
@@ -292,14 +294,14 @@ def test_where_no_shape_is_known_for_long_few_documents_are_looked_at() -> None:
         assert len(shapes()) <= 1, count
     (shape,) = shapes()
     from_json(known)
-    # From then on each is looked at again.
+    # From then on every document is examined again.
     for document in (*others, known):
         from_json(document)
     assert json_shapes._missed == [0]
     assert json_shapes._latest == [shape]
 
 
-def test_shapes_are_few_and_short() -> None:
+def test_shapes_are_limited_in_number_and_length() -> None:
     for index in range(MAX_SHAPES + 2):
         from_json(json.dumps({**BASE, f"x{index}": ""}))
         from_json(json.dumps({**BASE, "y": "", f"x{index}": ""}))
@@ -308,12 +310,12 @@ def test_shapes_are_few_and_short() -> None:
     from_json(json.dumps({**BASE, **{f"z{index}": "" for index in range(MAX_NAMES)}}))
     from_json(json.dumps(BASE, separators=("," + " " * MAX_LENGTH, ":")))
     assert not shapes()
-    # So long as values may be.
+    # Long values are allowed.
     from_json(json.dumps({**BASE, "id": "x" * MAX_LENGTH}))
     assert len(shapes()) == 1
 
 
-def test_an_expression_takes_linear_time_by_what_it_is_made_of() -> None:
+def test_shape_patterns_match_in_linear_time() -> None:
     for separators in SEPARATORS:
         for each in (BASE, OLD, {**BASE, "a0": ".*", "data": 1}):
             from_json(json.dumps(each, separators=separators))
@@ -326,7 +328,7 @@ def test_an_expression_takes_linear_time_by_what_it_is_made_of() -> None:
                 *_, inside = argument
                 match list(inside):
                     case [(_constants.POSSESSIVE_REPEAT, (0, _constants.MAXREPEAT, repeated))]:
-                        # What may repeat ends where the literal behind it begins.
+                        # The repetition ends at the quote that follows it.
                         assert list(repeated) == [(_constants.NOT_LITERAL, quote)]
                     case literals:  # the version
                         assert all(kind is _constants.LITERAL for kind, _ in literals)

@@ -1,4 +1,4 @@
-"""Events of a stream of records, whoever yields them."""
+"""Events from a stream of records of any consumer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ..samples import BINARY, EVENT, STRUCTURED
 
 
 class Consumed(NamedTuple):
-    """A record as some client gives it."""
+    """A record of some client."""
 
     key: bytes | None
     value: bytes | None
@@ -48,7 +48,7 @@ RECORDS = [
     Consumed(None, b"x", UNKNOWN, offset=7),
     Consumed(b"k", None, None, offset=8),
     Consumed(None, b"x", BROKEN, offset=9),
-    Consumed(None, b"x", 7, offset=10),  # type: ignore[arg-type]  # headers that are none
+    Consumed(None, b"x", 7, offset=10),  # type: ignore[arg-type]  # no sequence of headers
     Consumed(*BINARY, offset=11),
 ]
 
@@ -61,7 +61,7 @@ async def stream(records: Sequence[Consumed], closed: list[bool]) -> AsyncGenera
         closed.append(True)
 
 
-async def test_each_record_comes_with_what_it_is() -> None:
+async def test_each_record_has_its_outcome() -> None:
     found = [received async for received in events(stream(RECORDS, []))]
     assert [received.record for received in found] == RECORDS
     assert [type(received.outcome) for received in found] == [
@@ -79,7 +79,7 @@ async def test_each_record_comes_with_what_it_is() -> None:
     assert broken.record == (None, b"x", BROKEN)
 
 
-async def test_an_iterator_that_is_no_generator() -> None:
+async def test_an_iterator_need_not_be_a_generator() -> None:
     class Once:
         left = RECORDS[:1]
 
@@ -104,7 +104,7 @@ async def test_closing_closes_the_source() -> None:
     assert closed == [True]
 
 
-async def test_an_error_of_the_source_passes_through() -> None:
+async def test_an_error_of_the_source_is_raised() -> None:
     async def failing() -> AsyncGenerator[Consumed, None]:
         yield RECORDS[0]
         raise OSError("the broker is gone")
@@ -115,17 +115,17 @@ async def test_an_error_of_the_source_passes_through() -> None:
         await anext(found)
 
 
-async def test_the_profile_and_the_mode_are_passed_on() -> None:
+async def test_the_profile_and_the_mode_are_used() -> None:
     (opaque,) = [each async for each in events(stream(RECORDS[2:3], []), profile=STRICT)]
     assert isinstance(opaque.outcome, InvalidEvent)
     headless = Consumed(None, STRUCTURED.value)
     (guessed,) = [each async for each in events(stream([headless], []))]
     assert isinstance(guessed.outcome, NotAnEvent)
-    (told,) = [each async for each in events(stream([headless], []), mode="structured")]
-    assert isinstance(told.outcome, CloudEvent)
+    (forced,) = [each async for each in events(stream([headless], []), mode="structured")]
+    assert isinstance(forced.outcome, CloudEvent)
 
 
-def test_outcomes_say_what_record_they_are() -> None:
+def test_outcomes_return_their_record() -> None:
     for record in RECORDS[:4]:
         outcome = from_kafka(record.key, record.value, record.headers)
         assert outcome.to_kafka_record() == to_kafka(outcome)
@@ -135,7 +135,7 @@ def test_outcomes_say_what_record_they_are() -> None:
         from_kafka(*RECORDS[2][:3]).to_kafka_record("binary")
 
 
-def test_which_outcomes_say_what_record_they_are() -> None:
+def test_invalid_events_return_no_record() -> None:
     (invalid,) = from_kafka_many([RECORDS[4][:3]])
     lazy = lazy_from_kafka(*BINARY)
     outcomes = [from_kafka(*record[:3]) for record in RECORDS[:4]]
@@ -148,13 +148,13 @@ def test_which_outcomes_say_what_record_they_are() -> None:
         "LazyEvent": True,
         "InvalidEvent": False,
     }
-    said = page_text("docs/how-to/cloudevents.md")
+    page = page_text("docs/how-to/cloudevents.md")
     having = ", ".join(f"`{name}`" for name in ("CloudEvent", "LazyEvent", "OpaqueEvent"))
-    assert f"{having} and `NotAnEvent` have `to_kafka_record`" in said
-    assert "`InvalidEvent` has none" in said
+    assert f"{having} and `NotAnEvent` have `to_kafka_record`" in page
+    assert "`InvalidEvent` has none" in page
 
 
-def test_what_was_received_shows_no_content() -> None:
+def test_repr_of_a_received_record_hides_its_content() -> None:
     received = Received(
         NotAnEvent(KafkaRecord(b"s3cr3t", b"s3cr3t"), "r"), Consumed(b"s3cr3t", b"")
     )
@@ -162,7 +162,7 @@ def test_what_was_received_shows_no_content() -> None:
     assert repr(received).endswith("record=<Consumed>)")
 
 
-def test_the_event_of_a_record_or_an_error_that_says_why_there_is_none() -> None:
+def test_event_of_returns_the_event_or_raises_with_the_reason() -> None:
     assert event_of(RECORDS[0]) == from_kafka(*BINARY)
     assert event_of(RECORDS[1]) == from_kafka(*STRUCTURED)
     for record, why in (

@@ -57,7 +57,7 @@ def test_an_old_release_passes_and_each_exception_is_reported(
     assert behind == ([place + reason] if release == "2.8.2" else [])
     assert main(["import", "--out", str(tmp_path), str(clients_jar(release))]) == 0
     printed = capsys.readouterr().out.splitlines()
-    taken = [line for line in printed if line.startswith("  taken, though odd: ")]
+    taken = [line for line in printed if line.startswith("  imported, though odd: ")]
     assert len(taken) == len(entry.notes)
     loaded = load_release(tmp_path / release)  # the facts keep every rule, without a profile
     assert len(loaded.messages) == definitions

@@ -312,11 +312,11 @@ REFUSED: list[tuple[Source, str]] = [
             field("A", "S"),
             commonStructs=[struct("S", field("X", "[]T", fields=[field("Y")]))],
         ),
-        "field commonStructs.S.X: the struct T stands inside a common one; define it in common",
+        "field commonStructs.S.X: the struct T is inside a common one; define it in common",
     ),
     (
         message(commonStructs=[struct("S", field("X", "T", fields=[field("Y", "string")]))]),
-        "field commonStructs.S.X: the struct T stands inside a common one",
+        "field commonStructs.S.X: the struct T is inside a common one",
     ),
     # nullable_type
     *(

@@ -1,4 +1,4 @@
-"""Incompatible changes: the rules of Kafka's guide, and what they find between its releases."""
+"""Incompatible changes: the rules of Kafka's guide, and their findings between its releases."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..samples import SCHEMAS, field, spec
 
 
 def changes(older: MessageSpec, newer: MessageSpec | None, *others: MessageSpec) -> list[Change]:
-    """What changes between two releases of one message."""
+    """Returns the changes between two releases of one message."""
     now = () if newer is None else (newer,)
     return release_changes(Release("1.0", (older, *others)), Release("2.0", now))
 
 
-def told(older: MessageSpec, newer: MessageSpec | None) -> set[tuple[str, str, str, bool]]:
-    """The changes as (kind, versions, field, breaking)."""
+def change_keys(older: MessageSpec, newer: MessageSpec | None) -> set[tuple[str, str, str, bool]]:
+    """Returns the changes as (kind, versions, field, breaking)."""
     return {
         (change.kind, ",".join(map(str, change.versions)), change.field, change.breaking)
         for change in changes(older, newer)
@@ -34,12 +34,12 @@ BASE = (field("A"), field("B", "string"), field("C", "[]int32"))
 
 
 def test_the_same_release_has_no_changes() -> None:
-    assert told(spec(*BASE), spec(*BASE)) == set()
+    assert change_keys(spec(*BASE), spec(*BASE)) == set()
 
 
-def test_what_is_new_is_no_change() -> None:
+def test_new_fields_and_versions_are_no_change() -> None:
     newer = spec(*BASE, field("D", versions="3+"), validVersions="0-3")
-    assert told(spec(*BASE), newer) == set()
+    assert change_keys(spec(*BASE), newer) == set()
 
 
 @pytest.mark.parametrize(
@@ -108,17 +108,19 @@ def test_what_is_new_is_no_change() -> None:
         ),
     ],
 )
-def test_changes(newer: MessageSpec | None, found: set[tuple[str, str, str, bool]]) -> None:
-    assert told(spec(*BASE), newer) == found
+def test_each_change_is_found(
+    newer: MessageSpec | None, found: set[tuple[str, str, str, bool]]
+) -> None:
+    assert change_keys(spec(*BASE), newer) == found
 
 
-def test_what_was_never_released_may_become_anything() -> None:
+def test_a_message_without_versions_may_become_anything() -> None:
     never = spec(*BASE, validVersions="none")
-    assert told(never, spec(*BASE, type="data")) == set()
+    assert change_keys(never, spec(*BASE, type="data")) == set()
 
 
-def test_data_becomes_keys_of_coordinators_by_their_numbers() -> None:
-    """Or it has become something else, which is told and no error."""
+def test_data_becomes_coordinator_keys_by_number() -> None:
+    """If no key with its number exists, a type change is reported, which is no error."""
     older = spec(*BASE, name="SampleKey", type="data", apiKey=None, flexibleVersions="none")
     same = {"type": "coordinator-key", "validVersions": "0", "flexibleVersions": "none"}
     keys = [
@@ -136,14 +138,14 @@ def test_an_array_of_primitives_may_become_one_of_single_field_structs() -> None
         return spec(field("A", "[]S", fields=[field("X", kind)]), **keys)
 
     plain = spec(field("A", "[]int32"), flexibleVersions="none")
-    assert told(plain, boxed("int32", flexibleVersions="none")) == {
+    assert change_keys(plain, boxed("int32", flexibleVersions="none")) == {
         ("array of single-field structs", "0,1,2", "A", False)
     }
-    assert told(plain, boxed("int64", flexibleVersions="none")) == {
+    assert change_keys(plain, boxed("int64", flexibleVersions="none")) == {
         ("type changed", "0,1,2", "A", True)
     }
-    # A flexible struct ends with its tagged fields: other bytes.
-    assert told(spec(field("A", "[]int32")), boxed("int32")) == {
+    # A flexible struct ends with its tagged fields, so its bytes differ.
+    assert change_keys(spec(field("A", "[]int32")), boxed("int32")) == {
         ("array of single-field structs", "0", "A", False),
         ("type changed", "1,2", "A", True),
     }
@@ -151,40 +153,40 @@ def test_an_array_of_primitives_may_become_one_of_single_field_structs() -> None
 
 def test_a_tag_may_go_and_may_not_be_used_again() -> None:
     older = spec(field("T", "string", None, taggedVersions="1+", tag=0))
-    assert told(older, spec()) == {("tagged field dropped", "1,2", "T", False)}
+    assert change_keys(older, spec()) == {("tagged field dropped", "1,2", "T", False)}
     reused = spec(field("U", "int8", None, taggedVersions="1+", tag=0))
-    assert told(older, reused) == {("type changed", "1,2", "U", True)}
+    assert change_keys(older, reused) == {("type changed", "1,2", "U", True)}
 
 
-def test_two_tags_of_one_type_may_not_change_places() -> None:
+def test_two_tags_of_one_type_may_not_be_swapped() -> None:
     def tags(first: str, second: str) -> MessageSpec:
         return spec(
             field(first, versions=None, taggedVersions="2+", tag=0),
             field(second, versions=None, taggedVersions="2+", tag=1),
         )
 
-    assert told(tags("A", "B"), tags("B", "A")) == {
+    assert change_keys(tags("A", "B"), tags("B", "A")) == {
         ("tag changed", "2", "A", True),
         ("tag changed", "2", "B", True),
     }
-    assert told(tags("A", "B"), tags("B", "C")) == {
+    assert change_keys(tags("A", "B"), tags("B", "C")) == {
         ("tag changed", "2", "B", True),
         ("tagged field added", "2", "C", False),
         ("tagged field dropped", "2", "A", False),
     }
 
 
-def test_fields_that_change_places_are_seen_though_one_is_renamed_too() -> None:
+def test_reordered_fields_are_found_beside_a_renamed_field() -> None:
     found = {("fields re-ordered", "0,1,2", "", True), ("fields changed", "0,1,2", "", True)}
     older = spec(field("A"), field("B"), field("C"))
-    assert told(older, spec(field("C"), field("A"), field("D"))) == found
-    assert told(older, spec(field("B"), field("C"), field("D"))) == found
+    assert change_keys(older, spec(field("C"), field("A"), field("D"))) == found
+    assert change_keys(older, spec(field("B"), field("C"), field("D"))) == found
 
 
-def test_inside_structs() -> None:
+def test_changes_inside_structs_are_found() -> None:
     older = spec(field("A", "[]S", fields=[field("X"), field("Y")]))
     newer = spec(field("A", "[]S", fields=[field("Y"), field("X"), field("Z", versions="1+")]))
-    assert told(older, newer) == {
+    assert change_keys(older, newer) == {
         ("fields re-ordered", "0", "A", True),
         ("fields changed", "1,2", "A", True),
     }
@@ -212,7 +214,7 @@ def test_a_response_is_unstable_with_its_request() -> None:
     assert {change.versions for change in found if "unstable" in change.detail} == {(2,)}
 
 
-def test_breaking_changes_stand_first_and_versions_in_ranges() -> None:
+def test_breaking_changes_come_first_and_versions_are_ranges() -> None:
     older = spec(field("A"), *BASE[1:], validVersions="0-5")
     newer = spec(field("Z"), *BASE[1:], validVersions="3-5")
     table = format_changes(changes(older, newer)).splitlines()
@@ -224,7 +226,7 @@ def test_breaking_changes_stand_first_and_versions_in_ranges() -> None:
     assert len({line.index("SampleRequest") for line in table[1:]}) == 1
 
 
-def test_kafka_between_its_releases() -> None:
+def test_changes_between_kafka_releases_are_found() -> None:
     found = release_changes(load_release(SCHEMAS / "3.9.2"), load_release(SCHEMAS / "4.4.0"))
     by_kind: dict[tuple[str, bool], set[str]] = {}
     for change in found:
@@ -258,7 +260,7 @@ def test_kafka_between_its_releases() -> None:
 
 
 def raw_versions(release: str) -> dict[tuple[str, int], set[int]]:
-    """The valid versions by name and api key, from the files themselves and nothing of ours."""
+    """Returns the valid versions by name and api key, read from the files without kproto."""
     found: dict[tuple[str, int], set[int]] = {}
     for path in (SCHEMAS / release).glob("*/*.json"):
         node = json.loads(path.read_text())
@@ -269,8 +271,8 @@ def raw_versions(release: str) -> dict[tuple[str, int], set[int]]:
 
 
 @pytest.mark.slow
-def test_every_version_that_kafka_dropped_is_told_and_no_other() -> None:
-    told = {
+def test_exactly_the_versions_dropped_by_kafka_are_reported() -> None:
+    change_keys = {
         (change.message, version)
         for change in release_changes(
             load_release(SCHEMAS / "3.9.2"), load_release(SCHEMAS / "4.4.0")
@@ -286,16 +288,16 @@ def test_every_version_that_kafka_dropped_is_told_and_no_other() -> None:
         for version in versions
         if (name, version) not in kept
     }
-    # What stayed under another name or number: coordinator keys, whose version became their api
+    # These stayed under another name or number: coordinator keys, whose version became their api
     # key, and the two messages that were renamed.
     keys = {(name, key) for name, key in later if name.endswith("Key") and key >= 0}
     stayed = {pair for pair in gone if pair in keys or pair[0].startswith("ListClientMetrics")}
     assert len(stayed) == 10 + 2
-    assert told == gone - stayed
-    assert len(told) == 121
+    assert change_keys == gone - stayed
+    assert len(change_keys) == 121
 
 
-#: The APIs of which KIP-896 removed versions before 4.0, by their requests.
+#: The requests of which KIP-896 removed versions before 4.0.
 DROPPED = {
     "AlterPartition",
     "AlterReplicaLogDirs",
@@ -411,7 +413,7 @@ def test_check_ends_with_2_when_a_release_cannot_be_read(
     )
 
 
-def test_a_default_is_what_its_bytes_are() -> None:
+def test_defaults_are_compared_by_their_bytes() -> None:
     zero = spec(field("A", "float64", default="0.0"))
     (found,) = changes(zero, spec(field("A", "float64", default="-0.0")))
     assert (found.kind, found.detail) == ("default changed", "was 0.0; is -0.0")
@@ -436,7 +438,7 @@ def test_a_default_is_what_its_bytes_are() -> None:
         ),
     ],
 )
-def test_a_default_is_told_as_a_definition_writes_it(
+def test_a_default_is_reported_as_a_definition_writes_it(
     kind: str, old: str | None, new: str | None, detail: str
 ) -> None:
     keys: dict[str, Any] = {"nullableVersions": "0+"} if "null" in (old, new) else {}
@@ -445,13 +447,13 @@ def test_a_default_is_told_as_a_definition_writes_it(
     assert (found.kind, found.detail) == ("default changed", detail)
 
 
-def test_a_default_of_a_struct_is_null_or_not() -> None:
+def test_a_struct_default_is_null_or_not() -> None:
     keys: dict[str, Any] = {"fields": [field("X")], "nullableVersions": "0+"}
     older, newer = spec(field("A", "S", default="null", **keys)), spec(field("A", "S", **keys))
     (found,) = changes(older, newer)
     assert found.detail == "was null; is not null"
 
 
-def test_a_message_of_another_type_is_told_of() -> None:
+def test_a_changed_message_type_is_reported() -> None:
     (found,) = changes(spec(*BASE, type="data"), spec(*BASE, type="header"))
     assert (found.message, found.detail) == ("SampleRequest", "was data; is header")

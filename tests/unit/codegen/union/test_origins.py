@@ -1,4 +1,4 @@
-"""Which files each message of a union was made of."""
+"""The files from which each message of a union is made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def release(name: str, *messages: MessageSpec, codes: tuple[ErrorCode, ...] = ()
     return Release(name, messages, codes, origins)
 
 
-def test_the_newest_stands_first() -> None:
+def test_the_newest_release_comes_first() -> None:
     none = ErrorCode("NONE", 0, retriable=False)
     releases = [
         release("1.0", spec(field("A")), codes=(none,)),
@@ -32,7 +32,7 @@ def test_the_newest_stands_first() -> None:
     )
 
 
-def test_what_was_called_otherwise_is_a_part() -> None:
+def test_files_of_former_names_are_origins() -> None:
     one = spec(field("A"), name="OneRequest", validVersions="0")
     two = spec(field("A"), name="TwoRequest", validVersions="0-1")
     three = spec(field("A"), name="ThreeRequest", validVersions="0-2")
@@ -42,7 +42,7 @@ def test_what_was_called_otherwise_is_a_part() -> None:
     }
 
 
-def test_data_is_a_part_of_each_key_that_it_became() -> None:
+def test_data_is_an_origin_of_each_key_made_of_it() -> None:
     data = spec(name="SampleKey", type="data", apiKey=None, validVersions="0-1")
     keys = [
         spec(name=name, type="coordinator-key", apiKey=number, validVersions="0")
@@ -54,7 +54,7 @@ def test_data_is_a_part_of_each_key_that_it_became() -> None:
     }
 
 
-def test_a_definition_of_no_version_is_no_part() -> None:
+def test_a_definition_without_versions_is_no_origin() -> None:
     some, none = spec(field("A")), spec(validVersions="none", flexibleVersions=None)
     for releases in ([some, none], [none, some]):
         one, two = releases
@@ -63,7 +63,7 @@ def test_a_definition_of_no_version_is_no_part() -> None:
         assert made.origins.messages == {"SampleRequest": (f"{newest}/SampleRequest.json",)}
 
 
-def test_what_only_one_release_has() -> None:
+def test_a_message_of_one_release_has_one_origin() -> None:
     older, newer = spec(name="OldRequest"), spec(name="NewRequest", apiKey=901)
     assert unite([release("1", older), release("2", newer)]).origins.messages == {
         "NewRequest": ("2/NewRequest.json",),
@@ -71,7 +71,7 @@ def test_what_only_one_release_has() -> None:
     }
 
 
-def test_releases_that_come_from_no_folder_say_nothing() -> None:
+def test_releases_without_a_folder_have_no_origins() -> None:
     made = unite([Release("1.0", (spec(),)), Release("2.0", (spec(),))])
     assert made.origins == Origins(messages={"SampleRequest": ()})
     assert Origins() == NO_ORIGINS

@@ -1,4 +1,4 @@
-"""Codecs: bounded output, framings, levels, and what happens without their packages."""
+"""Codecs: bounded output, framings, levels, and errors if their packages are not installed."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LOOKED_FOR_ONCE = (zlib_library, zstandard_package, zstd_of_standard_library)
 
 @pytest.fixture(autouse=True, params=["the faster packages", "none of them"])
 def packages(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Each test twice, and each time anew what is installed: zlib-ng and zstandard, or neither."""
+    """Runs each test with the faster packages (zlib-ng and zstandard) and without them."""
     for look in LOOKED_FOR_ONCE:
         look.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
@@ -90,10 +90,10 @@ def test_the_bound_is_exact(codec: Codec, size: int) -> None:
 
 @codecs
 @given(st.binary(min_size=1, max_size=3000), st.integers(1, 50), st.integers(-2, 40))
-def test_decompressing_into_room_stays_inside(
+def test_decompress_into_writes_only_inside_the_buffer(
     codec: Codec, data: bytes, times: int, spare: int
 ) -> None:
-    """The whole, or None if there is no room; what stands behind the room stays as it was."""
+    """Writes all data and no byte after the buffer, or returns None if the buffer is too small."""
     whole = data * times
     size = len(whole) + spare
     packed = codec.compress(whole, codec.default_level)
@@ -109,22 +109,22 @@ def test_decompressing_into_room_stays_inside(
 
 @codecs
 @given(st.binary(max_size=300), st.data())
-def test_decompressing_into_room_takes_nothing_that_is_refused_otherwise(
+def test_decompress_into_refuses_the_data_that_decompress_refuses(
     codec: Codec, data: bytes, draws: st.DataObject
 ) -> None:
-    """Of bytes that were changed, cut or doubled: the same result, or None."""
+    """Changed, cut or doubled input has the same result as `decompress`, or None."""
     packed = bytearray(codec.compress(data, codec.default_level) * draws.draw(st.integers(1, 2)))
     if packed and draws.draw(st.booleans()):
         packed[draws.draw(st.integers(0, len(packed) - 1))] = draws.draw(st.integers(0, 255))
-    given = bytes(packed[: draws.draw(st.integers(0, len(packed)))])
-    room = bytearray(2000)
-    written = codec.decompress_into(given, memoryview(room))
+    fed = bytes(packed[: draws.draw(st.integers(0, len(packed)))])
+    buffer = bytearray(2000)
+    written = codec.decompress_into(fed, memoryview(buffer))
     if written is not None:
-        assert codec.decompress(given, 2000) == room[:written]
+        assert codec.decompress(fed, 2000) == buffer[:written]
 
 
 @codecs
-def test_a_batch_that_decompresses_to_too_much_is_an_error(codec: Codec) -> None:
+def test_a_batch_that_exceeds_the_bound_is_an_error(codec: Codec) -> None:
     data = encode_batch([(None, bytes(1 << 20), (), T)], compression=codec.name)
     [batch] = read_batches(data)
     with pytest.raises(CorruptBatchError, match="bound of 1000000 bytes"):
@@ -140,7 +140,7 @@ def test_data_cut_short_is_an_error(codec: Codec) -> None:
             whole = codec.decompress(packed[:size], 1 << 20)
         except ValueError:
             continue
-        # Joined snappy blocks may end anywhere between two of them; the count of records tells.
+        # A cut between two snappy blocks is no error of the codec; the record count finds it.
         assert codec.name == "snappy"
         assert len(whole) < 256 * 20
 
@@ -174,7 +174,7 @@ def test_levels_change_the_size_and_nothing_else(codec: Codec) -> None:
 
 
 def test_levels_are_those_of_kafka() -> None:
-    """From CompressionType of Kafka 4.4: gzip takes 1 to 9 and -1, no codec has others."""
+    """The levels of CompressionType in Kafka 4.4: gzip has 1 to 9 and -1; no other codec has -1."""
     assert {codec.name: codec.levels for codec in CODECS if codec.levels} == {
         "gzip": (1, 9),
         "lz4": (1, 17),
@@ -214,26 +214,26 @@ def test_an_unknown_codec_is_an_error_of_the_batch() -> None:
         RecordBatch(data).records()
 
 
-def test_gzip_of_several_members() -> None:
+def test_gzip_with_several_members_is_read() -> None:
     packed = gzip.compress(b"one, ") + gzip.compress(b"two")
     assert codec_for_name("gzip").decompress(packed, 8) == b"one, two"
     with pytest.raises(ValueError, match="bound of 7"):
         codec_for_name("gzip").decompress(packed, 7)
 
 
-def test_many_small_members_are_not_copied_again_for_each(
+def test_many_small_gzip_members_take_linear_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each with the whole rest, a megabyte of them would take seconds, sixteen many minutes."""
-    given = 0
+    """Copying the rest for each member would take seconds for 1 MB, and minutes for 16 MB."""
+    fed = 0
 
     class Counting:
         def __init__(self, wbits: int) -> None:
             self._inflater = begin(wbits)
 
         def decompress(self, data: bytes, max_length: int) -> bytes:
-            nonlocal given
-            given += len(data)
+            nonlocal fed
+            fed += len(data)
             return bytes(self._inflater.decompress(data, max_length))
 
         def __getattr__(self, name: str) -> Any:
@@ -246,7 +246,7 @@ def test_many_small_members_are_not_copied_again_for_each(
     packed = b"".join(gzip.compress(part) for part in parts)
     whole = b"".join(parts)
     assert codec_for_name("gzip").decompress(packed, len(whole)) == whole
-    assert given < 4 * len(packed)
+    assert fed < 4 * len(packed)
     with pytest.raises(ValueError, match=f"bound of {len(whole) - 1} bytes"):
         codec_for_name("gzip").decompress(packed, len(whole) - 1)
     with pytest.raises(ValueError, match="ends before the stream"):
@@ -274,7 +274,7 @@ def test_snappy_is_read_raw_and_joined_too() -> None:
     assert snappy.decompress(joined, 8) == b"one, two"
 
 
-def test_a_snappy_length_that_lies_is_an_error() -> None:
+def test_a_wrong_snappy_length_is_an_error() -> None:
     header = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
     for bad in (
         b"\x00\x00\x00\x09abc",
@@ -287,7 +287,7 @@ def test_a_snappy_length_that_lies_is_an_error() -> None:
             codec_for_name("snappy").decompress(header + bad, 1000)
 
 
-def test_lz4_frames_are_of_independent_blocks_as_kafka_wants_them() -> None:
+def test_lz4_frames_have_independent_blocks_as_kafka_requires() -> None:
     packed = codec_for_name("lz4").compress(bytes(200_000), 1)
     assert packed[:4] == bytes.fromhex("04224d18")
     version, independent = packed[4] >> 6, packed[4] >> 5 & 1
@@ -312,11 +312,11 @@ def test_a_missing_package_is_named_with_its_extra(
 
 
 class ZstdError(Exception):
-    """What the stand-in below raises."""
+    """The error of the fake `compression.zstd` module."""
 
 
 class ZstdDecompressor:
-    """`compression.zstd.ZstdDecompressor`, as far as it is used, on top of cramjam."""
+    """The part of `compression.zstd.ZstdDecompressor` that the codec uses, built on cramjam."""
 
     def __init__(self) -> None:
         self.eof = False
@@ -339,7 +339,7 @@ class ZstdDecompressor:
 
 @pytest.fixture
 def zstd_in_the_standard_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`compression.zstd` as Python 3.14 has it, and no cramjam, and perhaps no zstandard."""
+    """Installs a fake of Python 3.14's `compression.zstd` and hides cramjam."""
 
     def compress(data: bytes, level: int) -> bytes:
         return bytes(cramjam.zstd.compress(data, level))
@@ -353,7 +353,7 @@ def zstd_in_the_standard_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("zstd_in_the_standard_library")
-def test_the_standard_librarys_zstd_is_taken_where_there_is_one() -> None:
+def test_zstd_of_the_standard_library_is_used_if_available() -> None:
     data = encode_batch(RECORDS, compression="zstd")
     [batch] = read_batches(data)
     assert [record.value for record in batch.records()] == [row[1] for row in RECORDS]
@@ -369,7 +369,7 @@ def test_the_standard_librarys_zstd_is_taken_where_there_is_one() -> None:
         zstd.decompress(b"", 1000)
 
 
-def test_the_faster_packages_are_taken(request: pytest.FixtureRequest) -> None:
+def test_the_faster_packages_are_used_if_installed(request: pytest.FixtureRequest) -> None:
     installed = "the faster packages" in request.node.name
     assert (zlib_library().__name__ == "zlib_ng.zlib_ng") is installed
     assert (zstandard_package() is not None) is installed
@@ -382,10 +382,10 @@ def test_the_faster_packages_are_taken(request: pytest.FixtureRequest) -> None:
     declared=st.booleans(),
     checksum=st.booleans(),
 )
-def test_zstd_of_every_form_is_read(
+def test_zstd_frames_of_every_form_are_read(
     data: bytes, times: int, level: int, declared: bool, checksum: bool
 ) -> None:
-    """With and without the size in front, as Java's streams leave it out, and with a checksum."""
+    """Frames with and without a content size (Java's streams omit it) and a checksum."""
     whole = data * times
     frame = zstd_frame(whole, level=level, declared=declared, checksum=checksum)
     zstd = codec_for_name("zstd")
@@ -393,9 +393,9 @@ def test_zstd_of_every_form_is_read(
     if whole:
         with pytest.raises(ValueError, match=f"bound of {len(whole) - 1} bytes"):
             zstd.decompress(frame, len(whole) - 1)
-    room = bytearray(len(whole) + 10)
-    assert zstd.decompress_into(frame, memoryview(room)) == len(whole)
-    assert room == whole + bytes(10)
+    buffer = bytearray(len(whole) + 10)
+    assert zstd.decompress_into(frame, memoryview(buffer)) == len(whole)
+    assert buffer == whole + bytes(10)
 
 
 def zstd_frame(data: bytes, *, level: int, declared: bool, checksum: bool) -> bytes:
@@ -406,7 +406,7 @@ def zstd_frame(data: bytes, *, level: int, declared: bool, checksum: bool) -> by
 
 
 def test_zstd_frames_may_be_joined_and_skipped() -> None:
-    """RFC 8878, sections 3 and 3.1.2: frames stand one behind the other, skippable ones between."""
+    """Frames may be concatenated, with skippable ones between (RFC 8878, 3 and 3.1.2)."""
     zstd = codec_for_name("zstd")
     skippable = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
     packed = zstd.compress(b"one, ", 3) + skippable + zstd.compress(b"two", 3)
@@ -430,10 +430,8 @@ EMPTY, SKIPPABLE = b"", b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
         pytest.param([b"x" * 300_000, b"y" * 300_000], id="frames of several blocks"),
     ],
 )
-def test_zstd_frames_are_read_to_the_last(
-    parts: list[bytes], declared: bool, checksum: bool
-) -> None:
-    """Whether or not the first says its size, which may be 0; and nothing else may stand there."""
+def test_every_zstd_frame_is_read(parts: list[bytes], declared: bool, checksum: bool) -> None:
+    """Reads every frame, with or without content sizes; any other trailing bytes are an error."""
     frames = b"".join(
         part
         if part is SKIPPABLE
@@ -442,18 +440,18 @@ def test_zstd_frames_are_read_to_the_last(
     )
     whole = b"".join(part for part in parts if part is not SKIPPABLE)
     zstd = codec_for_name("zstd")
-    room = memoryview(bytearray(len(whole) + 10))
+    buffer = memoryview(bytearray(len(whole) + 10))
     assert zstd.decompress(frames, len(whole)) == whole
-    written = zstd.decompress_into(frames, room)
-    assert written is None or room[:written] == whole
+    written = zstd.decompress_into(frames, buffer)
+    assert written is None or buffer[:written] == whole
     for behind in (b"\x00", b"garbage"):
         with pytest.raises(ValueError, match="zstd: "):
             zstd.decompress(frames + behind, len(whole))
-        assert zstd.decompress_into(frames + behind, room) is None
+        assert zstd.decompress_into(frames + behind, buffer) is None
 
 
-def test_a_size_that_a_zstd_frame_cannot_hold_is_not_allocated() -> None:
-    """A frame of a few bytes that declares a size of 2 GiB, within the bound."""
+def test_an_impossible_zstd_size_is_not_allocated() -> None:
+    """A frame of a few bytes declares a size of 2 GiB, which is within the bound."""
     frame = bytes.fromhex("28b52ffd") + b"\xa0" + (2**31).to_bytes(4, "little") + b"\x01\x00\x00"
     tracemalloc.start()
     try:
@@ -465,7 +463,7 @@ def test_a_size_that_a_zstd_frame_cannot_hold_is_not_allocated() -> None:
 
 
 def hostile_zstd(*, declared: int | None, blocks: int = 500) -> bytes:
-    """A frame of whole blocks that claim to be compressed, and hold noise."""
+    """Returns a frame of complete blocks that are marked as compressed but contain noise."""
     noise = random.Random(blocks)
     if declared is None:
         frame = bytes.fromhex("28b52ffd 00 58")
@@ -483,8 +481,8 @@ def text_of(size: int) -> bytes:
 
 
 @codecs
-def test_broken_data_is_refused_before_much_memory_is_taken(codec: Codec) -> None:
-    """Some kilobytes that could stand for the whole of the bound, and do not."""
+def test_broken_data_is_refused_before_much_memory_is_used(codec: Codec) -> None:
+    """Some kilobytes of input could decompress to the whole bound, but are broken."""
     packed = codec.compress(text_of(50_000), codec.default_level)
     assert 3000 < len(packed) < 60_000
     draw = random.Random(codec.id)
@@ -509,8 +507,8 @@ def test_broken_data_is_refused_before_much_memory_is_taken(codec: Codec) -> Non
 
 
 @pytest.mark.parametrize("declared", [True, False])
-def test_zstd_of_sound_data_that_grows_a_lot(declared: bool) -> None:
-    """It is told from broken data, and a fault at its end is still found."""
+def test_valid_zstd_data_that_grows_a_lot_is_read(declared: bool) -> None:
+    """Data that grows a lot is not refused as broken, and a fault at its end is still found."""
     zstd = codec_for_name("zstd")
     whole = bytes(5_000_000) + text_of(100_000)
     frame = zstd_frame(whole, level=3, declared=declared, checksum=True)
@@ -528,7 +526,7 @@ def test_zstd_of_sound_data_that_grows_a_lot(declared: bool) -> None:
             zstd.decompress(frame, bound)
 
 
-def test_a_snappy_block_that_declares_more_than_it_can_hold() -> None:
+def test_a_snappy_block_with_an_impossible_size_is_refused() -> None:
     block = (100_000_000).to_bytes(4, "little")
     declared = bytes([0x80 | 100_000_000 & 0x7F])
     for shift in (7, 14, 21):
@@ -540,10 +538,10 @@ def test_a_snappy_block_that_declares_more_than_it_can_hold() -> None:
     assert codec_for_name("snappy").decompress(bytes(longest), 1 << 27) == bytes(1_000_000)
 
 
-def test_threads_do_not_share_what_zstd_works_with() -> None:
+def test_threads_do_not_share_zstd_contexts() -> None:
     zstd = codec_for_name("zstd")
 
-    def there_and_back(seed: int) -> bool:
+    def round_trips(seed: int) -> bool:
         data = random.Random(seed).randbytes(20_000) * 3
         level = 1 + seed % 5
         return all(
@@ -551,4 +549,4 @@ def test_threads_do_not_share_what_zstd_works_with() -> None:
         )
 
     with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(there_and_back, range(16)))
+        assert all(pool.map(round_trips, range(16)))

@@ -1,6 +1,7 @@
-"""What a batch may take in memory, sound or broken: of Python's memory and of the process's.
+"""Memory used to read a valid or a broken batch: Python's own and that of the process.
 
-Each is read in a process of its own: libraries take memory that Python does not count, and keep it.
+Each batch is read in a separate process: libraries allocate memory that Python does not count, and
+do not return it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ print(json.dumps([said, tracemalloc.get_traced_memory()[1], taken]))
 
 
 class Read(NamedTuple):
-    """What reading a batch came to, and what it took at most, in bytes."""
+    """The result of reading a batch, and the peak memory in bytes."""
 
     said: str
     traced: int
@@ -82,13 +83,13 @@ def read_in_a_process(data: bytes, codec: str, count: int, missing: list[str]) -
 
 
 def header(descriptor: int, declared: int | None) -> bytes:
-    """Of one segment with a size of 8 bytes, or of a window of 2 MiB and no size."""
+    """Returns a header with a size of 8 bytes (single segment), or a 2 MiB window without size."""
     rest = b"\x58" if declared is None else declared.to_bytes(8, "little")
     return b"\x28\xb5\x2f\xfd" + bytes([descriptor]) + rest
 
 
 def zeros(count: int, *, is_last: bool = True) -> bytes:
-    """Blocks of zeros, four bytes each."""
+    """Returns blocks of zeros of four bytes each."""
     block = (BLOCK << 3 | 2).to_bytes(3, "little") + b"\0"
     last = (BLOCK << 3 | 3).to_bytes(3, "little") + b"\0"
     return block * (count - 1) + (last if is_last else block)
@@ -99,7 +100,7 @@ def broken_block() -> bytes:
 
 
 def large_record(size: int) -> bytes:
-    """A record of zeros that comes to `size` bytes, but for a few."""
+    """Returns a record of zeros with a size of about `size` bytes."""
     body = b"\0\0\0\1" + encode_varint(size - 20)
     return encode_varint(len(body) + size - 20 + 1) + body + bytes(size - 20) + b"\0"
 
@@ -112,7 +113,7 @@ def broken_gzip() -> bytes:
     return gzip.compress(bytes(WHOLE))[:-8] + b"abcdefgh"
 
 
-#: The codec, and what makes the data: some takes a second.
+#: The codec and a function that makes the data; some take a second.
 BROKEN: dict[str, tuple[str, Callable[[], bytes]]] = {
     "zstd, the last block": ("zstd", lambda: header(0xE0, WHOLE + BLOCK)
                              + zeros(BLOCKS, is_last=False) + broken_block()),
@@ -130,8 +131,8 @@ FASTER = ["zstandard", "zlib_ng", "zlib_ng.zlib_ng"]
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_data_that_is_broken_at_its_end_takes_little(name: str) -> None:
-    """All of them hold a hundred megabytes in front of the fault, most in 4 KB."""
+def test_data_broken_at_its_end_uses_little_memory(name: str) -> None:
+    """A hundred megabytes precede the fault in each case, most of them compressed to 4 KB."""
     codec, make = BROKEN[name]
     read = read_in_a_process(make(), codec, 1, [])
     assert f"{codec}: " in read.said
@@ -140,7 +141,7 @@ def test_data_that_is_broken_at_its_end_takes_little(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["zstd of a window, the checksum", "gzip, the checksum"])
-def test_broken_data_takes_little_without_the_faster_packages(name: str) -> None:
+def test_broken_data_uses_little_memory_without_the_faster_packages(name: str) -> None:
     codec, make = BROKEN[name]
     read = read_in_a_process(make(), codec, 1, FASTER)
     assert f"{codec}: " in read.said
@@ -150,10 +151,10 @@ def test_broken_data_takes_little_without_the_faster_packages(name: str) -> None
 
 @pytest.mark.parametrize("missing", [[], FASTER], ids=["faster", "plain"])
 @pytest.mark.parametrize("codec", rest_slow(["zstd", "gzip", "lz4"], 1, 2))
-def test_a_bad_record_is_found_before_the_good_ones_are_copied(
+def test_a_bad_record_is_found_before_good_records_are_copied(
     codec: str, missing: list[str]
 ) -> None:
-    """Sound data takes its own size then, and one copy of it at most."""
+    """The memory used is the size of the data; the records are not copied."""
     whole = large_record(WHOLE)
     compress = codec_for_name(codec).compress
     read = read_in_a_process(compress(whole + b"\0", 1), codec, 2, missing)
@@ -164,8 +165,8 @@ def test_a_bad_record_is_found_before_the_good_ones_are_copied(
 
 @pytest.mark.parametrize("missing", [[], FASTER], ids=["faster", "plain"])
 @pytest.mark.parametrize("codec", rest_slow(["zstd", "gzip", "snappy", "lz4"], 1, 2))
-def test_a_sound_batch_takes_its_size_twice(codec: str, missing: list[str]) -> None:
-    """What it decompresses to, and the values of its records."""
+def test_a_valid_batch_uses_twice_its_size(codec: str, missing: list[str]) -> None:
+    """The memory used is the decompressed data and the values of its records."""
     read = read_in_a_process(
         codec_for_name(codec).compress(large_record(WHOLE), 1), codec, 1, missing
     )
@@ -175,7 +176,7 @@ def test_a_sound_batch_takes_its_size_twice(codec: str, missing: list[str]) -> N
 
 
 def far_reference(near: int, far: int) -> tuple[bytes, bytes]:
-    """`near` bytes of noise, `far` zeros, the same noise again; and a frame of it."""
+    """Returns `near` bytes of noise, `far` zeros and the noise again; and a zstd frame of them."""
     noise = random.Random(near).randbytes(near)
     whole = noise + bytes(far) + noise
     parameters = zstandard.ZstdCompressionParameters.from_level(
@@ -184,7 +185,7 @@ def far_reference(near: int, far: int) -> tuple[bytes, bytes]:
     return whole, zstandard.ZstdCompressor(compression_params=parameters).compress(whole)
 
 
-def test_zstd_that_refers_back_beyond_8_mib_is_read_unless_it_grows_a_thousandfold() -> None:
+def test_zstd_references_beyond_8_mib_are_read_unless_data_grows_a_thousandfold() -> None:
     zstd = codec_for_name("zstd")
     whole, frame = far_reference(50_000, 20_000_000)
     assert 64 * len(frame) < len(whole) < 1000 * len(frame)
@@ -202,7 +203,7 @@ def test_zstd_that_refers_back_beyond_8_mib_is_read_unless_it_grows_a_thousandfo
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("checksum", [True, False])
 @pytest.mark.parametrize("window_log", [20, 23, 24])
-def test_a_frame_is_read_with_a_small_window_too(
+def test_frames_with_a_small_window_are_read(
     declared: bool, checksum: bool, window_log: int
 ) -> None:
     whole = b"".join(b"%d, " % number for number in range(1_000)) * 3_000

@@ -1,4 +1,4 @@
-"""Building message sets, from new records and from record batches."""
+"""Building message sets from new records and from record batches."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_record_by_record_gives_the_same_bytes(magic: int, records: list[NewReco
 
 @magics
 @given(new_records, st.integers(35, 30_000))
-def test_a_builder_refuses_what_does_not_fit(
+def test_a_builder_refuses_records_beyond_its_bound(
     magic: int, records: list[NewRecord], max_bytes: int
 ) -> None:
     plain = without_headers(records)
@@ -87,7 +87,7 @@ def test_clear_keeps_the_settings() -> None:
 
 @magics
 @codecs
-def test_values_of_any_bytes_like_kind(magic: int, compression: str) -> None:
+def test_any_bytes_like_value_is_accepted(magic: int, compression: str) -> None:
     views: Any = [(memoryview(b"k"), bytearray(b"v"), (), T), (memoryview(b""), None, None, T)]
     data = encode_message_set(views, magic=magic, compression=compression)
     assert [(r.key, r.value) for r in read_records(data)] == [(b"k", b"v"), (b"", None)]
@@ -135,7 +135,7 @@ def test_append_names_a_bad_value_too(field: str) -> None:
     assert len(builder) == 0
 
 
-def test_settings_that_cannot_work() -> None:
+def test_invalid_settings_are_refused() -> None:
     settings: list[tuple[dict[str, Any], str]] = [
         ({"magic": 2}, "magic 2 is not that of a message set"),
         ({"magic": -1}, "magic -1 is not that of a message set"),
@@ -153,14 +153,14 @@ def test_settings_that_cannot_work() -> None:
 
 
 @pytest.mark.parametrize(("magic", "size"), [(0, 26), (1, 34)])
-def test_the_least_bound_holds_one_message_of_nothing(magic: int, size: int) -> None:
+def test_the_smallest_bound_fits_one_empty_message(magic: int, size: int) -> None:
     builder = MessageSetBuilder(magic=magic, max_bytes=size)
     assert builder.append(None, None, timestamp=T)
     assert not builder.append(None, None, timestamp=T)
     assert len(builder.build()) == size
 
 
-def test_what_cannot_be_built() -> None:
+def test_invalid_message_sets_are_not_built() -> None:
     builder = MessageSetBuilder()
     with pytest.raises(EncodeError, match="at least one record"):
         builder.build()
@@ -176,10 +176,10 @@ def test_what_cannot_be_built() -> None:
 
 
 @pytest.mark.parametrize(("magic", "inside"), [(0, [500, 501, 502]), (1, [0, 1, 2])])
-def test_offsets_inside_a_wrapper_are_written_as_its_magic_has_them(
+def test_inner_offsets_are_absolute_in_magic_0_and_relative_in_magic_1(
     magic: int, inside: list[int]
 ) -> None:
-    """A reader takes absolute offsets in magic 1 too, and so would not notice (KIP-31)."""
+    """A round trip would not find wrong offsets: readers accept both kinds in magic 1 (KIP-31)."""
     data = encode_message_set(
         [(None, b"v", (), T)] * 3, magic=magic, compression="gzip", base_offset=500
     )
@@ -191,7 +191,7 @@ def test_offsets_inside_a_wrapper_are_written_as_its_magic_has_them(
 
 
 def test_an_lz4_frame_has_the_header_checksum_of_its_magic() -> None:
-    """No reader of ours or of Kafka 3.9 looks at it in magic 0; the clients of 0.8 and 0.9 did."""
+    """The clients of Kafka 0.8 and 0.9 checked it in magic 0; kproto and Kafka 3.9 do not."""
     frames = []
     for magic in (0, 1):
         data = encode_message_set([(b"k", b"v" * 50, (), T)], magic=magic, compression="lz4")
@@ -233,7 +233,7 @@ def test_a_batch_is_converted_down(magic: int, compression: str, records: list[N
 
 
 @codecs
-def test_log_append_time_stays_when_converting_down(compression: str) -> None:
+def test_down_conversion_keeps_the_log_append_time(compression: str) -> None:
     sent = RecordBatch(encode_batch([PLAIN, PLAIN], compression=compression))
     batch = RecordBatch(restamp(sent, base_offset=7, log_append_time=T + 5))
     assert [
@@ -243,7 +243,7 @@ def test_log_append_time_stays_when_converting_down(compression: str) -> None:
 
 @magics
 @pytest.mark.parametrize("codec_id", [0, 1])
-def test_gaps_of_compaction_stay_when_converting_down(magic: int, codec_id: int) -> None:
+def test_down_conversion_keeps_gaps_of_compaction(magic: int, codec_id: int) -> None:
     payload = b"".join(record_bytes(offset_delta=delta) for delta in (b"\x06", b"\x08", b"\x28"))
     codec = codec_for_id(codec_id)
     payload = codec.compress(payload, codec.default_level)
@@ -257,7 +257,7 @@ def test_gaps_of_compaction_stay_when_converting_down(magic: int, codec_id: int)
 
 
 @magics
-def test_records_before_the_wanted_offset_are_left_out_where_nothing_is_compressed(
+def test_records_before_the_fetch_offset_are_dropped_unless_compressed(
     magic: int,
 ) -> None:
     for compression, expected in (("none", [2, 3]), ("gzip", [0, 1, 2, 3])):
@@ -268,12 +268,12 @@ def test_records_before_the_wanted_offset_are_left_out_where_nothing_is_compress
 
 
 @pytest.mark.parametrize("magic", [-1, 2])
-def test_a_magic_that_no_message_set_has_is_refused(magic: int) -> None:
+def test_an_unknown_magic_is_refused(magic: int) -> None:
     with pytest.raises(ConfigurationError, match=f"magic {magic} is not that of a message set"):
         down_convert(RecordBatch(encode_batch([(b"k", b"v", (), T)])), magic)
 
 
-def test_what_is_that_old_already_stays_as_it_is() -> None:
+def test_down_conversion_keeps_message_sets_of_the_magic() -> None:
     for data in (message_set(2, magic=0, compression="lz4"), message_set(1)):
         [batch] = read_batches(data)
         assert down_convert(batch, 1) == data
@@ -284,7 +284,7 @@ def test_what_is_that_old_already_stays_as_it_is() -> None:
 
 
 @magics
-def test_what_gives_no_message_set(magic: int) -> None:
+def test_batches_without_a_message_set_are_dropped_or_refused(magic: int) -> None:
     control = RecordBatch(encode_batch([PLAIN], is_control=True))
     assert down_convert(control, magic) == b""
     empty = RecordBatch(batch_bytes(b"", record_count=0, last_offset_delta=5))

@@ -1,4 +1,4 @@
-"""Records that are read by their layout, as with care: one by one, which learns none."""
+"""Records read by a learned layout equal those read one by one, which learns no layout."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Outcome = tuple[str, Any]
 
 
 def fields(record: Record) -> tuple[object, ...]:
-    """All of a record, its header block as it stands."""
+    """Returns all fields of a record, with its header block as bytes."""
     return (record.offset, record.timestamp, record.key, record.value, record._headers)
 
 
 def outcome(read: Callable[[], object]) -> Outcome:
-    """What `read` gives, or what it finds wrong and where."""
+    """Returns the result of `read`, or its error with text and offsets."""
     try:
         return "read", read()
     except CorruptBatchError as error:
@@ -34,7 +34,10 @@ def outcome(read: Callable[[], object]) -> Outcome:
 
 
 def one_by_one(payload: bytes, count: int) -> list[tuple[object, ...]]:
-    """The records, each read from a batch of its own. Raises CorruptBatchError, as `records`."""
+    """Returns the records, each read from a batch of its own.
+
+    Raises CorruptBatchError, as `records` does.
+    """
     found = []
     pos = 0
     try:
@@ -69,7 +72,7 @@ steps = st.sampled_from([1, 1, 1, 1, 1, 1, 2, 60, 8000, -3])
 
 @st.composite
 def payloads(draw: st.DrawFn) -> tuple[bytes, int]:
-    """The bytes of like records, with some that differ; perhaps some bytes are broken."""
+    """Draws the bytes of similar records, some of which differ, and sometimes breaks some bytes."""
     kinds = draw(st.lists(st.tuples(deltas, keys, values, blocks), min_size=1, max_size=4))
     count = draw(st.integers(1, 150))
     chosen = draw(st.lists(st.integers(0, len(kinds) - 1), min_size=1, max_size=9))
@@ -89,19 +92,19 @@ def payloads(draw: st.DrawFn) -> tuple[bytes, int]:
         )
         at += jumps.get(index, 1)
     payload = bytearray(b"".join(parts))
-    for place, byte in draw(
+    for position, byte in draw(
         st.lists(st.tuples(st.integers(0, 1 << 20), st.integers(0, 255)), max_size=2)
     ):
-        payload[place % len(payload)] = byte
+        payload[position % len(payload)] = byte
     return bytes(payload), count
 
 
 @given(payloads())
-def test_records_are_read_by_layout_as_with_care(made: tuple[bytes, int]) -> None:
+def test_records_read_by_layout_equal_records_read_one_by_one(made: tuple[bytes, int]) -> None:
     payload, count = made
     data = batch_bytes(payload, record_count=count, last_offset_delta=1 << 20)
     expected = outcome(lambda: one_by_one(payload, count))
-    for _ in range(2):  # what the first time learns, the second knows
+    for _ in range(2):  # the first read learns layouts, the second uses them
         found = outcome(lambda: [fields(record) for record in RecordBatch(data).records()])
         assert found[0] == expected[0]
         if found[0] == "read":
@@ -113,7 +116,7 @@ def test_records_are_read_by_layout_as_with_care(made: tuple[bytes, int]) -> Non
 
 
 @given(payloads(), st.none() | st.integers(-5, 200), st.sampled_from([0, 7, 1 << 61]))
-def test_values_are_those_of_the_records_and_so_are_faults(
+def test_values_and_errors_equal_those_of_the_records(
     made: tuple[bytes, int], from_offset: int | None, base_offset: int
 ) -> None:
     payload, count = made
@@ -130,7 +133,7 @@ def test_values_are_those_of_the_records_and_so_are_faults(
 
 
 @given(payloads(), st.integers(1, 160), st.none() | st.integers(0, 100))
-def test_records_in_parts_are_those_of_the_whole(
+def test_partial_reads_equal_the_whole_read(
     made: tuple[bytes, int], most: int, from_offset: int | None
 ) -> None:
     payload, count = made
@@ -155,7 +158,7 @@ LIKE = [
     record_bytes(offset_delta=encode_varint(at), key=sized(b"kk"), value=sized(b"vv"))
     for at in range(64)
 ]
-#: What may stand in a run of these, each as long as they are.
+#: Records of the same size as those of a run, but with another layout.
 OTHERS = {
     "a longer key": (b"kkk", b"v", b"\x00"),
     "a shorter key": (b"k", b"vvv", b"\x00"),
@@ -168,8 +171,8 @@ OTHERS = {
 }
 
 
-def check_like(payload: bytes) -> None:
-    """Records, values, and records in parts are what they are one by one."""
+def check_run(payload: bytes) -> None:
+    """Checks records, values and partial reads against reading one by one."""
     count = len(LIKE)
     expected = outcome(lambda: one_by_one(payload, count))
     batch = RecordBatch(batch_bytes(payload, record_count=count, last_offset_delta=1 << 20))
@@ -193,29 +196,39 @@ def test_another_record_of_the_same_size_ends_a_run(at: int, kind: str) -> None:
     other = record_bytes(
         offset_delta=encode_varint(at), key=sized(key), value=sized(value), header_block=block
     )
-    check_like(b"".join([*LIKE[:at], other, *LIKE[at + 1 :]]))
+    check_run(b"".join([*LIKE[:at], other, *LIKE[at + 1 :]]))
 
 
 @pytest.mark.parametrize("at", [1, 17, 40, 63])
-def test_any_byte_of_a_record_in_a_run_may_be_another(at: int) -> None:
+def test_any_byte_of_a_record_in_a_run_may_differ(at: int) -> None:
     size = len(LIKE[at])
-    for place in range(size):
-        for byte in {0, 1, 2, 0x7F, 0x80, 0x81, 0xFF, LIKE[at][place] ^ 1, LIKE[at][place] + 2}:
+    for position in range(size):
+        for byte in {
+            0,
+            1,
+            2,
+            0x7F,
+            0x80,
+            0x81,
+            0xFF,
+            LIKE[at][position] ^ 1,
+            LIKE[at][position] + 2,
+        }:
             other = bytearray(LIKE[at])
-            other[place] = byte
-            check_like(b"".join([*LIKE[:at], other, *LIKE[at + 1 :]]))
+            other[position] = byte
+            check_run(b"".join([*LIKE[:at], other, *LIKE[at + 1 :]]))
 
 
 @pytest.mark.parametrize("cut", [1, 5, 10, 11])
-def test_a_run_that_ends_too_early_or_too_late(cut: int) -> None:
+def test_a_run_that_ends_too_early_or_too_late_is_read_one_by_one(cut: int) -> None:
     payload = b"".join(LIKE)
-    check_like(payload[:-cut])
-    check_like(payload + payload[:cut])
-    check_like(payload + LIKE[-1])
+    check_run(payload[:-cut])
+    check_run(payload + payload[:cut])
+    check_run(payload + LIKE[-1])
 
 
 @given(new_records)
-def test_values_of_any_records(records: list[Any]) -> None:
+def test_values_of_random_records_are_returned(records: list[Any]) -> None:
     many = records * (1 + 40 // len(records))
     for compression in ("none", "gzip"):
         batch = RecordBatch(encode_batch(many, compression=compression))
@@ -224,7 +237,7 @@ def test_values_of_any_records(records: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("count", [8191, 8192, 8193, 65535, 65536, 65537, 70_000])
-def test_a_batch_of_very_many_records(count: int) -> None:
+def test_a_batch_of_very_many_records_is_read(count: int) -> None:
     batch = RecordBatch(encode_batch([(None, b"v", (), T)] * count, base_offset=5))
     records = batch.records()
     assert [record.offset for record in records] == list(range(5, 5 + count))
@@ -233,7 +246,7 @@ def test_a_batch_of_very_many_records(count: int) -> None:
 
 
 @pytest.mark.parametrize("jump", [8100, 8191, 8192, 65_400, 65_535, 65_536, 1_000_000])
-def test_offsets_that_compaction_left_far_apart(jump: int) -> None:
+def test_distant_offsets_after_compaction_are_read(jump: int) -> None:
     offsets = [*range(70), *range(jump, jump + 300)]
     payload = b"".join(record_bytes(offset_delta=encode_varint(offset)) for offset in offsets)
     batch = RecordBatch(batch_bytes(payload, record_count=370, last_offset_delta=offsets[-1]))
@@ -241,13 +254,13 @@ def test_offsets_that_compaction_left_far_apart(jump: int) -> None:
     assert batch.values() == [b"v"] * 370
 
 
-def test_the_timestamp_of_a_like_record_may_differ() -> None:
+def test_timestamps_of_similar_records_may_differ() -> None:
     times = [T, *(T + 70 * number for number in range(1, 100)), T + 9_000_000, T - 5, T + 70]
     batch = RecordBatch(encode_batch([(b"k", b"v", (), time) for time in times]))
     assert [record.timestamp for record in batch.records()] == times
 
 
-def test_a_part_of_a_batch_with_log_append_time() -> None:
+def test_partial_reads_return_the_log_append_time() -> None:
     data = encode_batch([(b"k", b"v", (), T)] * 100, log_append_time=T + 5)
     reader = RecordBatch(data).reader(topic="t", partition=3)
     for record in [*reader.read(60), *reader.read(60)]:
@@ -276,8 +289,8 @@ def test_layouts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find(record_bytes(key=sized(bytes(7)), value=sized(value))[:2]) is not None
 
 
-def test_what_records_learn_is_not_what_values_do() -> None:
-    """Their layouts differ in what they take out of a record."""
+def test_records_and_values_learn_separate_layouts() -> None:
+    """A layout for values takes other fields out of a record than a layout for records."""
     batch = RecordBatch(encode_batch([(b"12345", b"v" * 33, (), T)] * 64))
     records = batch.records()
     assert batch.values() == [b"v" * 33] * 64
@@ -285,8 +298,8 @@ def test_what_records_learn_is_not_what_values_do() -> None:
     assert RECORDS is not VALUES
 
 
-def test_a_part_takes_nothing_of_the_next_batch() -> None:
-    """A batch whose checksum is right and whose 400th record runs beyond its end."""
+def test_a_partial_read_never_reads_the_next_batch() -> None:
+    """The checksum of the batch is right, but its 400th record extends beyond its end."""
     value = sized(b"v" * 30)
     good = [record_bytes(offset_delta=encode_varint(at), value=value) for at in range(400)]
     good[-1] = record_bytes(
@@ -299,7 +312,7 @@ def test_a_part_takes_nothing_of_the_next_batch() -> None:
         reader.read(500)
 
 
-def test_a_reader_that_is_read_out_has_no_more() -> None:
+def test_an_exhausted_reader_returns_no_records() -> None:
     reader = RecordBatch(encode_batch([(b"k", b"v", (), T)] * 5)).reader()
     parts = []
     while part := reader.read(2):
@@ -309,8 +322,8 @@ def test_a_reader_that_is_read_out_has_no_more() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 3, 40, 100])
-def test_offsets_before_that_of_the_batch_are_left_out_in_parts_too(most: int) -> None:
-    """Nobody writes such a delta; from the batch's own offset on they are not asked for."""
+def test_partial_reads_skip_records_before_the_base_offset(most: int) -> None:
+    """No producer writes a negative offset delta, which precedes the base offset."""
     deltas = [*range(50), -7, *range(51, 70)]
     payload = b"".join(record_bytes(offset_delta=encode_varint(delta)) for delta in deltas)
     batch = RecordBatch(

@@ -1,6 +1,7 @@
-"""A group of the consumer protocol whose time a test turns, and what is asked of it in one line.
+"""Drives a group of the consumer protocol with a manual clock, one line per request.
 
-What it stores goes through bytes, so that another coordinator reads it as it would from a log.
+Stored records are encoded to bytes, so that another coordinator can load them as it would from a
+log.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from kproto.broker.groups.coordinator_records import load
 from kproto.broker.topic_configs import TopicConfig
 from kproto.broker.topics import Topic, Topics
 from kproto.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
-from kproto.messages.consumer_protocol_assignment import TopicPartition as Given
+from kproto.messages.consumer_protocol_assignment import TopicPartition as AssignedPartition
 from kproto.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from kproto.records import Record
 from kproto.stored.coordinator_records import CoordinatorRecord, encode_coordinator_record
@@ -47,14 +48,15 @@ REBALANCE_MS: Final = 60_000
 
 
 def metadata(*topics: str) -> bytes:
-    """What a classic member says that reads topics."""
+    """Returns the metadata of a classic member that subscribes to topics."""
     return b"\0\3" + ConsumerProtocolSubscription(topics=sorted(topics)).encode(3)
 
 
 class ConsumerPlay:
-    """Group `g`; topics t, u and v have 6, 3 and 2 partitions. `refuses` is an error of the log.
+    """Drives group `g`; topics t, u and v have 6, 3 and 2 partitions.
 
-    A first rebalance of classic members takes `delay_ms`.
+    `refuses` is the error of every log write, or empty. The first rebalance of classic members is
+    delayed by `delay_ms`.
     """
 
     def __init__(self, *, delay_ms: int = 0, **limits: Any) -> None:
@@ -86,11 +88,11 @@ class ConsumerPlay:
     ) -> None:
         assert (group_id, now.ms <= self.ms) == ("g", True)
         if self.refuses:
-            raise api_error(self.refuses, "there is no room")
+            raise api_error(self.refuses, "the write failed")
         self.log += records
 
     def move(self) -> None:
-        """Another coordinator has read what was stored."""
+        """Moves the group to another coordinator, which loads the stored records."""
         encoded = [encode_coordinator_record(it) for it in self.log]
         read = load(Record(at, key=key, value=value) for at, (key, value) in enumerate(encoded))
         self.groups = self._new()
@@ -124,111 +126,124 @@ class ConsumerPlay:
 
     # Members of the consumer protocol
 
-    def join(self, who: str, *topics: str, **given: Any) -> dict[str, list[int]] | None:
-        fields = {"topics": topics, "owned": {}, "rebalance_ms": REBALANCE_MS, **given}
-        return self.beat(who, 0, **fields)
+    def join(self, member_id: str, *topics: str, **overrides: Any) -> dict[str, list[int]] | None:
+        fields = {"topics": topics, "owned": {}, "rebalance_ms": REBALANCE_MS, **overrides}
+        return self.beat(member_id, 0, **fields)
 
     def beat(
         self,
-        who: str,
+        member_id: str,
         epoch: int | None = None,
         *,
         topics: Iterable[str] | None = None,
         owned: Mapping[str, Iterable[int]] | None = None,
         rebalance_ms: int = -1,
         may_describe: Callable[[str], bool] = lambda topic: True,
-        **given: Any,
+        **overrides: Any,
     ) -> dict[str, list[int]] | None:
-        """What `who` is told to hold, None for nothing that is new. Raises what the group does."""
-        asked = ConsumerHeartbeat(
-            who,
-            self.epochs.get(who, 0) if epoch is None else epoch,
+        """Sends a heartbeat and returns the new assignment, or None if it is unchanged.
+
+        Raises the error of the group.
+        """
+        request = ConsumerHeartbeat(
+            member_id,
+            self.epochs.get(member_id, 0) if epoch is None else epoch,
             rebalance_timeout_ms=rebalance_ms,
             topics=None if topics is None else frozenset(topics),
             owned=None
             if owned is None
             else {self.topics.named(name).topic_id: frozenset(its) for name, its in owned.items()},
-            **given,
+            **overrides,
         )
         group = (
             self.groups.get_or_create_consumer_group("g", self.now)
-            if asked.epoch == 0
+            if request.epoch == 0
             else self.group
         )
         answer = (
-            group.leave(asked, self.now)
-            if asked.epoch < 0
-            else group.heartbeat(asked, "new", self.now, may_describe)
+            group.leave(request, self.now)
+            if request.epoch < 0
+            else group.heartbeat(request, "new", self.now, may_describe)
         )
-        return self._told(who, answer)
+        return self._record_answer(member_id, answer)
 
-    def own(self, who: str, **given: Any) -> dict[str, list[int]] | None:
-        """`who` tells that it holds what it was told to."""
-        return self.beat(who, owned=self.owned.get(who, {}), **given)
+    def own(self, member_id: str, **overrides: Any) -> dict[str, list[int]] | None:
+        """Reports that the member owns its whole assignment."""
+        return self.beat(member_id, owned=self.owned.get(member_id, {}), **overrides)
 
-    def _told(self, who: str, answer: ConsumerHeartbeatResult) -> dict[str, list[int]] | None:
-        self.epochs[who] = answer.epoch
+    def _record_answer(
+        self, member_id: str, answer: ConsumerHeartbeatResult
+    ) -> dict[str, list[int]] | None:
+        self.epochs[member_id] = answer.epoch
         if answer.assigned is None:
             return None
-        told = {self.topics.name_of(it): sorted(its) for it, its in answer.assigned.items()}
-        self.owned[who] = told
-        return told
+        assignment = {self.topics.name_of(it): sorted(its) for it, its in answer.assigned.items()}
+        self.owned[member_id] = assignment
+        return assignment
 
-    def leave(self, who: str, epoch: int = -1, **given: Any) -> None:
-        self.beat(who, epoch, **given)
-        del self.epochs[who]
+    def leave(self, member_id: str, epoch: int = -1, **overrides: Any) -> None:
+        self.beat(member_id, epoch, **overrides)
+        del self.epochs[member_id]
 
     def share(self, *members: str) -> None:
-        """Let members go on until nobody hears anything that is new."""
-        while sum(self.own(who) is not None for who in members):
+        """Sends heartbeats until no member receives a new assignment."""
+        while sum(self.own(member_id) is not None for member_id in members):
             pass
 
     # Members of the classic protocol
 
-    def join_classic(self, who: str, *topics: str, **given: Any) -> JoinResult:
-        """What it hears at once."""
-        answer = self.ask_to_join(who, *topics, **given).answer
+    def join_classic(self, member_id: str, *topics: str, **overrides: Any) -> JoinResult:
+        """Joins and returns the response, which must be immediate."""
+        answer = self.ask_to_join(member_id, *topics, **overrides).answer
         assert answer is not None
         return answer
 
-    def ask_to_join(self, who: str, *topics: str, **given: Any) -> PendingResult[JoinResult]:
-        names = given.pop("names", ("range",))
-        asked = JoinRequest(
-            who,
+    def ask_to_join(
+        self, member_id: str, *topics: str, **overrides: Any
+    ) -> PendingResult[JoinResult]:
+        names = overrides.pop("names", ("range",))
+        request = JoinRequest(
+            member_id,
             "consumer",
             tuple(MemberProtocol(name, metadata(*topics)) for name in names),
             SESSION_MS,
             REBALANCE_MS,
-            **given,
+            **overrides,
         )
-        group = self.any_group if who else self.groups.get_or_create_classic_group("g", self.now)
+        group = (
+            self.any_group if member_id else self.groups.get_or_create_classic_group("g", self.now)
+        )
         if isinstance(group, ConsumerGroup):
             return PendingResult(
-                classic_protocol.join(group, asked, f"m{len(group.members) + 1}", self.now)
+                classic_protocol.join(group, request, f"m{len(group.members) + 1}", self.now)
             )
-        return group.join(asked, f"m{len(group.members) + 1}", self.now)
+        return group.join(request, f"m{len(group.members) + 1}", self.now)
 
     def sync_classic(
-        self, who: str, generation: int, assigned: Mapping[str, list[int]] | None = None
+        self, member_id: str, generation: int, assigned: Mapping[str, list[int]] | None = None
     ) -> SyncResult:
-        """What it hears at once."""
-        answer = self.ask_to_sync(who, generation, assigned).answer
+        """Syncs and returns the response, which must be immediate."""
+        answer = self.ask_to_sync(member_id, generation, assigned).answer
         assert answer is not None
         return answer
 
     def ask_to_sync(
-        self, who: str, generation: int, assigned: Mapping[str, list[int]] | None = None
+        self, member_id: str, generation: int, assigned: Mapping[str, list[int]] | None = None
     ) -> PendingResult[SyncResult]:
-        given = [Given(topic=name, partitions=its) for name, its in (assigned or {}).items()]
-        told = b"\0\1" + ConsumerProtocolAssignment(assigned_partitions=given).encode(1)
-        asked = SyncRequest(who, generation, assignments={} if assigned is None else {who: told})
+        partitions = [
+            AssignedPartition(topic=name, partitions=its) for name, its in (assigned or {}).items()
+        ]
+        assignment = b"\0\1" + ConsumerProtocolAssignment(assigned_partitions=partitions).encode(1)
+        request = SyncRequest(
+            member_id, generation, assignments={} if assigned is None else {member_id: assignment}
+        )
         group = self.any_group
         if isinstance(group, ConsumerGroup):
-            return PendingResult(classic_protocol.sync(group, asked, self.now))
-        return group.sync(asked, self.now)
+            return PendingResult(classic_protocol.sync(group, request, self.now))
+        return group.sync(request, self.now)
 
-    def beat_classic(self, who: str, generation: int) -> None:
-        classic_protocol.heartbeat(self.group, who, None, generation, self.now)
+    def beat_classic(self, member_id: str, generation: int) -> None:
+        classic_protocol.heartbeat(self.group, member_id, None, generation, self.now)
 
     def leave_classic(self, *members: str) -> list[str]:
         return classic_protocol.leave(self.group, [LeaveRequest(it) for it in members], self.now)
