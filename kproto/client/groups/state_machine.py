@@ -1,7 +1,8 @@
-"""Holds what the membership state machines of both group protocols share. Knows no loop.
+"""Defines the common part of the membership state machines of both protocols. Knows no loop.
 
-A phase and its transition table; the subscription; log lines. Each protocol defines its phases and
-what follows from a response: `classic.membership` and `consumer.membership` (KIP-848).
+It has the phase, the subscription and the log lines. Each protocol defines its phases, its
+transition table and the effect of responses: `classic.membership` and `consumer.membership`
+(KIP-848).
 """
 
 from __future__ import annotations
@@ -28,22 +29,23 @@ _Event = TypeVar("_Event", bound=Enum)
 
 
 class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
-    """The state of one member. Times are in seconds, and passed in."""
+    """The state of one member. Callers pass in the times, in seconds."""
 
-    #: Phase and event -> the next phase. What is not there changes nothing.
+    #: Phase and event -> the next phase. Any other event changes nothing.
     transitions: ClassVar[Mapping[Any, Any]]
 
     def __init__(self, settings: GroupSettings, phase: _Phase) -> None:
         self.settings = settings
         self.phase: _Phase = phase
-        #: Another one with each phase: a step that was begun in an earlier turn is pointless.
+        #: Counts the transitions: the result of an effect that started before the last one is
+        #: ignored.
         self.turn = 0
         self.member_id = ""
         self.subscription: Subscription | None = None
-        self.error: KprotoError | None = None  # why it is over
-        #: Lines for the log: level, text and values. Whoever says them takes them out.
+        self.error: KprotoError | None = None  # the error that ended the member
+        #: Log lines as level, text and values. The driver logs and removes them.
         self.news: list[tuple[int, str, tuple[object, ...]]] = []
-        self._is_stale = False  # the user was too slow, and has not asked since
+        self._is_stale = False  # max_poll_interval_ms was exceeded, and no poll came since
 
     def _transition(self, event: _Event) -> bool:
         """Moves to the next phase of the table; returns False if the table has none."""
@@ -57,15 +59,21 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
     def _say(self, text: str, *values: object, level: int = logging.INFO) -> None:
         self.news.append((level, "group %s: " + text, (self.settings.group_id, *values)))
 
-    # What its user wants
+    # Subscription and polls
+
+    @property
+    def _may_join(self) -> bool:
+        return self.subscription is not None and not self._is_stale
 
     @property
     def awaits_poll(self) -> bool:
-        """True if the member left, or is about to leave, because its consumer was too slow."""
+        """Returns True if the member left, or is about to leave, because its consumer was too
+        slow.
+        """
         return self._is_stale
 
     def on_poll(self, now: float) -> None:
-        """Rejoins after a poll, if the consumer was too slow before."""
+        """Rejoins after a poll if the member left because its consumer was too slow."""
         if self._is_stale:
             self._is_stale = False
             self._join_if_wanted(now)
@@ -88,52 +96,54 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         if self._is_leaving:
             return False
         self._is_stale = True
-        reason = f"a record or batch was in hand for longer than {limit_ms} ms"
-        self._say("leaving, as %s (max_poll_interval_ms)", reason, level=logging.WARNING)
+        reason = f"a record or batch was processed for longer than {limit_ms} ms"
+        self._say("leaving, because %s (max_poll_interval_ms)", reason, level=logging.WARNING)
         leaves = not self.settings.is_static
         self.begin_leave(reason, now, leaves=leaves, ends=False, lost=True)
         return True
 
     def _note_failure(self, error: KprotoError) -> None:
-        """Stores the error that ended the member; the first one counts."""
+        """Stores the error that ended the member; ignores later ones."""
         if self.error is not None:
             return
         if isinstance(error, GroupProtocolMismatchError):
             self.error = error
-            self._say("not by this protocol: %s", error)
+            self._say("the member ends, because it must use the other protocol: %s", error)
         else:
             self.error = with_explanation(error, self.settings, self.subscription)
-            self._say("the member is at its end: %s", self.error, level=logging.WARNING)
+            self._say("the member has failed: %s", self.error, level=logging.WARNING)
 
-    # What each kind does
+    # Defined by each protocol
 
     @property
     @abstractmethod
     def is_out(self) -> bool:
-        """True if the member is in no group, and about to join none."""
+        """Returns True if the member is in no group, and is not about to join."""
 
     @property
     @abstractmethod
     def is_over(self) -> bool:
-        """True if the member has ended."""
+        """Returns True if the member has ended."""
 
     @property
     @abstractmethod
     def is_reading(self) -> bool:
-        """True if the member has an assignment, which changes of topics may affect."""
+        """Returns True if the member has an assignment, which changes of topics may affect."""
 
     @property
     @abstractmethod
     def _is_leaving(self) -> bool:
-        """True if the member is in no group, or about to leave."""
+        """Returns True if the member is in no group, or about to leave."""
 
     @property
     @abstractmethod
     def assignment_valid_until(self) -> float:
-        """Returns when the session may end, unless a heartbeat is answered before."""
+        """Returns when the session may time out, unless a heartbeat is answered before."""
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
-        """True if a partition is assigned by that topic id; False for assignments by name."""
+        """Returns True if a partition is assigned with that topic id; False if the protocol assigns
+        by topic name.
+        """
         return False
 
     @abstractmethod
@@ -142,11 +152,11 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def request_rejoin(self, reason: str, now: float) -> None:
-        """Requests a rebalance, in the protocol whose members assign."""
+        """Requests a rebalance; the consumer protocol ignores it, because its broker assigns."""
 
     @abstractmethod
     def _on_subscription_changed(self, subscription: Subscription, now: float) -> None:
-        """Applies another subscription."""
+        """Applies a changed subscription."""
 
     @abstractmethod
     def _join_if_wanted(self, now: float) -> None:
@@ -163,24 +173,23 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         lost: bool = False,
         until: float | None = None,
     ) -> None:
-        """Revokes all and leaves, for good if it `ends`; the coordinator is told if it `leaves`.
+        """Revokes all partitions and leaves; `ends` if the member will not rejoin.
 
-        Records in flight are waited for `until` then; not at all if the partitions are `lost`.
+        The member sends a leave request if it `leaves`. It waits for records in flight `until`
+        then, and not at all if the partitions are `lost`.
         """
 
     @abstractmethod
     def step(self, now: float, owned: Collection[TopicPartition]) -> Step | None:
-        """Returns the next effect, when none is running; `owned` are the partitions that
-        are read.
-        """
+        """Returns the next effect; the caller runs no other. `owned` are the owned partitions."""
 
     @abstractmethod
     def next_at(self, now: float) -> float:
-        """Returns when to look again; work due `now` has been started."""
+        """Returns when the next work is due; the caller has started the work that is due `now`."""
 
     @abstractmethod
     def tick(self, now: float) -> None:
-        """Notes the time: the session may have ended without a word of the broker."""
+        """Processes the time: the session may have timed out without a response of the broker."""
 
     @abstractmethod
     def on_revoked(self, now: float) -> None:
@@ -192,7 +201,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def left(self, now: float) -> None:
-        """Notes that the coordinator was told of the leave, or that its time is over."""
+        """Notes that the leave request was answered, or that its timeout expired."""
 
     @abstractmethod
     def failed(self, error: KprotoError, now: float) -> Meaning:
@@ -200,10 +209,10 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def fail(self, error: KprotoError, now: float, *, leaves: bool) -> None:
-        """Ends the member with an error, after it has left."""
+        """Ends the member with an error; it leaves the group first."""
 
     @abstractmethod
     def on_commit_refused(
         self, error: BrokerResponseError, identity: MemberIdentity, now: float
     ) -> None:
-        """Processes the error of an OffsetCommit; ignores that of an earlier generation."""
+        """Processes the error of an OffsetCommit; ignores one of an earlier generation."""

@@ -1,6 +1,6 @@
 """Sends the requests of a classic member: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
 
-`MemberDriver` runs it, `membership` decides what follows.
+`MemberDriver` runs the member, `membership` decides its next effect.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from .membership import ClassicMembership
 
 __all__ = ["AssignmentListener", "ClassicMember", "MemberIdentity"]
 
-#: Metadata of less than this age is not asked for again: a member that is alone begins earlier.
+#: Metadata of less than this age is not requested again, so that a group of one member starts
+#: faster.
 _YOUNG_MS: Final = 100
 
 
@@ -52,7 +53,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
     def _on_topics_differ(self, change: str, now: float) -> None:
         self._membership.request_rejoin(change, now)
 
-    # Steps
+    # Effects
 
     async def _ask(self, step: Join | Lead | Sync) -> Tell:
         match step:
@@ -64,9 +65,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
                 return await self._sync(step)
 
     async def _check_kind(self) -> None:
-        """Checks the protocol of the group, if it may be the other. Raises
-        GroupProtocolMismatchError.
-        """
+        """Raises GroupProtocolMismatchError if the group does not use the classic protocol."""
         node = await self._view.group_coordinator(self.settings.group_id)
         connection = self._view.connection_at_hand(node)
         if connection is None:
@@ -74,7 +73,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         if not has_consumer_groups(connection.ranges):
             return
         if not await self._has_live_classic_members(connection):
-            raise GroupProtocolMismatchError("the group has no members of the classic one")
+            raise GroupProtocolMismatchError("the group has no members of the classic protocol")
 
     async def _join(self, step: Join) -> Tell:
         if self.checks_group_first and self._membership.generation < 0:
@@ -93,27 +92,27 @@ class ClassicMember(MemberDriver[ClassicMembership]):
             self._watch.joined(step.subscription, wanted)
             self._act_on(self._membership.on_join_response(response, sent_at, now))
             wants = self._membership.subscription
-            if wants is not None and wants != step.subscription:  # told while it was on its way
+            if wants is not None and wants != step.subscription:  # it changed during the join
                 self._membership.request_rejoin(f"the subscription is now {wants}", now)
 
         return tell
 
     async def _lead(self, step: Lead) -> Tell:
-        told = members_in(step.members)
-        for member_id, error in told.unreadable.items():
-            text = "member %s says what cannot be read, and gets nothing: %s"
+        subscriptions = members_in(step.members)
+        for member_id, error in subscriptions.unreadable.items():
+            text = "the subscription of member %s is malformed, it gets no partitions: %s"
             self._say(text, member_id, error, level=logging.WARNING)
-        topics = await self._topics(told.topics)
+        topics = await self._topics(subscriptions.topics)
         subscription = self._membership.subscription
         if subscription is not None:
             refused = refused_topic(topics, subscription.topics)
             if refused is not None:
                 raise refused
         there = racks_of(topics, self._view.cluster)
-        assignment = {} if step.skip else assigned(step.assignor, there, told.members)
+        assignment = {} if step.skip else assigned(step.assignor, there, subscriptions.members)
 
         def tell(now: float) -> None:
-            self._watch.lead(told.topics, there)
+            self._watch.lead(subscriptions.topics, there)
             self._schedule_refresh()
             self._membership.on_assignment_computed(assignment)
 
@@ -135,7 +134,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         return lambda now: self._act_on(self._membership.on_sync_response(response, sent_at, now))
 
     async def _send_leave_once(self, step: Leave) -> None:
-        """Tells the coordinator. Raises errors that a retry may solve."""
+        """Sends LeaveGroup. Raises errors that a retry may solve."""
         group_id = self.settings.group_id
         try:
             connection = await self._coordinator.connection()

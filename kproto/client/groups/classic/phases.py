@@ -37,11 +37,11 @@ class Event(Enum):
     ASSIGNMENT_COMPUTED = "the assignment is computed"
     SYNCED = "SyncGroup brought the assignment"
     ASSIGNMENT_APPLIED = "the assignment is applied"
-    LOST = "the generation or the member id is not valid any more, or may not be"
+    LOST = "the generation or the member id is invalid, or may be"
     COORDINATOR_MOVED = "another broker coordinates"
-    LEAVE_REQUESTED = "the member shall leave, for a time or for good"
-    LEFT = "the coordinator was told, or its time is over"
-    CLOSED = "it has left for good"
+    LEAVE_REQUESTED = "the member must leave, and may rejoin later"
+    LEFT = "LeaveGroup was answered, or its timeout expired"
+    CLOSED = "the member has left and will not rejoin"
 
 
 _P: TypeAlias = Phase
@@ -52,12 +52,13 @@ _E: TypeAlias = Event
 TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
     (_P.UNSUBSCRIBED, _E.SUBSCRIBED): _P.REVOKING,
     (_P.UNSUBSCRIBED, _E.CLOSED): _P.FATAL,
-    # Eager members revoke all before they join, cooperative ones unwanted partitions (KIP-429).
+    # Before they join, eager members revoke all partitions, cooperative members only those of
+    # topics that they do not subscribe to any more (KIP-429).
     (_P.REVOKING, _E.REVOKED): _P.JOINING,
     (_P.REVOKING, _E.LOST): _P.REVOKING,  # partitions in revocation are lost
     (_P.REVOKING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
-    # The broker holds JoinGroup until all members have joined (KIP-62). A rebalance that begins
-    # meanwhile is this one.
+    # The broker holds JoinGroup until all members have joined (KIP-62). A rebalance that starts in
+    # the meantime is the same one.
     (_P.JOINING, _E.JOINED): _P.SYNCING,
     (_P.JOINING, _E.ELECTED_LEADER): _P.LEADING,
     (_P.JOINING, _E.LOST): _P.REVOKING,
@@ -71,8 +72,8 @@ TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
     (_P.SYNCING, _E.LOST): _P.REVOKING,
     (_P.SYNCING, _E.COORDINATOR_MOVED): _P.SYNCING,
     (_P.SYNCING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
-    # A rebalance waits until the assignment is applied; so does the one by which a cooperative
-    # member hands over revoked partitions (KIP-429).
+    # A rebalance waits until the assignment is applied; so does the second rebalance, in which
+    # other members get the partitions that a cooperative member revoked (KIP-429).
     (_P.ASSIGNING, _E.ASSIGNMENT_APPLIED): _P.STABLE,
     (_P.ASSIGNING, _E.LOST): _P.REVOKING,
     (_P.ASSIGNING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
@@ -85,8 +86,8 @@ TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
     (_P.LEAVING, _E.CLOSED): _P.FATAL,
 }
 
-#: Phases in which a member with a generation sends heartbeats. While it joins, too: the response
-#: shows that the broker is alive and knows the member.
+#: Phases in which a member with a generation sends heartbeats. It sends them while it joins, too:
+#: the response shows that the broker is alive and knows the member.
 HEARTBEATING: Final = frozenset(
     (
         _P.REVOKING,
@@ -99,7 +100,7 @@ HEARTBEATING: Final = frozenset(
     )
 )
 
-#: Phases in which offsets can be committed: brokers take none between JoinGroup and SyncGroup.
+#: Phases in which a member can commit: brokers refuse commits between JoinGroup and SyncGroup.
 ACCEPTING_COMMITS: Final = frozenset(
     (_P.REVOKING, _P.JOINING, _P.ASSIGNING, _P.STABLE, _P.PREPARE_LEAVING)
 )

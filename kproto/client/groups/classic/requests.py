@@ -34,9 +34,10 @@ def join_request(
     last: Mapping[str, Last],
     reason: str,
 ) -> JoinGroupRequest:
-    """Returns the JoinGroup of a member with the subscription `told`; `last` is by assignor.
+    """Returns the JoinGroup of a member with the subscription `told`.
 
-    Raises ConfigurationError for a fault of a user's own assignor.
+    `last` has its last assignment by each assignor. Raises ConfigurationError for a fault of a
+    user's own assignor.
     """
     return JoinGroupRequest(
         group_id=settings.group_id,
@@ -65,7 +66,7 @@ def sync_request(
     protocol: str,
     assignments: Mapping[str, bytes],
 ) -> SyncGroupRequest:
-    """Returns the SyncGroup of a member; with the `assignments` of all if it leads."""
+    """Returns the SyncGroup of a member; the leader sends the `assignments` of all members."""
     return SyncGroupRequest(
         group_id=settings.group_id,
         generation_id=generation,
