@@ -1,7 +1,7 @@
-"""A scripted broker behind TLS and SASL: the server exchanges of kproto.protocol, and no more.
+"""A scripted broker behind TLS and SASL, with the server exchanges of kproto.protocol.
 
-As Kafka does, it answers ApiVersions to anybody, nothing else to who has not authenticated, error
-58 to who failed, and then closes. `lifetime_ms` bounds sessions (KIP-368).
+Like Kafka, it answers only ApiVersions to an unauthenticated connection, answers error 58 after a
+failed authentication, and then closes. `lifetime_ms` bounds sessions (KIP-368).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["SECRET", "USER", "SecuredBroker", "client_ca", "sasl_of", "server_tl
 USER = "alice"
 SECRET = "open-sesame-4711"
 
-#: Salted once: 4096 rounds for each test would take longer than the tests.
+#: Salted once, because 4096 rounds in each test would take longer than the tests.
 SALTED = {
     name: SaltedCredential.derive(
         SECRET, hash_name=name, salt=b"salt of alice", prepare_strings=False
@@ -49,14 +49,15 @@ SALTED = {
 
 
 def client_ca(ca: trustme.CA) -> str:
-    """The certificate of a CA, as PEM."""
+    """Returns the certificate of a CA as PEM."""
     return ca.cert_pem.bytes().decode()
 
 
 def server_tls(
     ca: trustme.CA, *names: str, client_ca: trustme.CA | None = None, issued: Any = None
 ) -> ssl.SSLContext:
-    """A server's context with a certificate for these names; `client_ca`: asks for one, too."""
+    """Returns a server's context with a certificate for `names`; with `client_ca` it requires
+    one of the client."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     (issued or ca.issue_cert(*names)).configure_cert(context)
     if client_ca is not None:
@@ -66,7 +67,7 @@ def server_tls(
 
 
 def sasl_of(mechanism: str, secret: str = SECRET) -> ServerExchange:
-    """The server's side of a mechanism, which knows one user."""
+    """Returns the server's side of a mechanism with one is_authenticated user."""
 
     def lookup(name: str) -> SaltedCredential | None:
         salted = SALTED["sha512" if mechanism.endswith("512") else "sha256"]
@@ -83,17 +84,18 @@ def sasl_of(mechanism: str, secret: str = SECRET) -> ServerExchange:
 
 
 class _Session:
-    """What one connection has shown."""
+    """The authentication state of one connection."""
 
     def __init__(self) -> None:
         self.exchange: ServerExchange | None = None
         self.bare = False
-        self.known = False
+        self.is_authenticated = False
         self.authenticated = 0
 
 
 class SecuredBroker(ScriptedBroker):
-    """`mechanisms` makes the server's side of each; without any nobody is asked who he is."""
+    """Offers `mechanisms`, each with a factory of its server side; without any it requires no
+    authentication."""
 
     def __init__(
         self,
@@ -126,7 +128,7 @@ class SecuredBroker(ScriptedBroker):
 
     @property
     def authentications(self) -> int:
-        """How often somebody has shown who he is."""
+        """Counts the authentications of all connections."""
         return sum(session.authenticated for session in self.sessions.values())
 
     async def __aenter__(self) -> Self:
@@ -142,12 +144,12 @@ class SecuredBroker(ScriptedBroker):
         try:
             while data := await reader.read(65_536):
                 for content in frames.feed(data):
-                    if session.bare and not session.known:
-                        going_on = self._take_bare(session, content, writer)
+                    if session.bare and not session.is_authenticated:
+                        stays_open = self._take_bare(session, content, writer)
                     else:
                         asked = connection.receive(content)
-                        going_on = await self._take(session, connection, asked, writer)
-                    if not going_on:
+                        stays_open = await self._take(session, connection, asked, writer)
+                    if not stays_open:
                         return
         except (ConnectionError, ssl.SSLError):
             pass
@@ -161,7 +163,7 @@ class SecuredBroker(ScriptedBroker):
             writer.write(frame(session.exchange.next(token)))
         except AuthenticationError:
             return False
-        session.known = session.exchange.done
+        session.is_authenticated = session.exchange.done
         return True
 
     async def _take(
@@ -181,7 +183,11 @@ class SecuredBroker(ScriptedBroker):
             answer = self._authenticate(session, message)
             writer.write(connection.send(asked, answer))
             return not answer.error_code
-        if self.mechanisms and not session.known and not isinstance(message, ApiVersionsRequest):
+        if (
+            self.mechanisms
+            and not session.is_authenticated
+            and not isinstance(message, ApiVersionsRequest)
+        ):
             return False
         return await self._answer(connection, asked, writer)
 
@@ -206,6 +212,6 @@ class SecuredBroker(ScriptedBroker):
         except AuthenticationError:
             return SaslAuthenticateResponse(error_code=58, error_message=self.message)
         if session.exchange.done:
-            session.known = True
+            session.is_authenticated = True
             session.authenticated += 1
         return SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=self.lifetime_ms)

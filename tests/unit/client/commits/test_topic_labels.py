@@ -1,4 +1,4 @@
-"""A commit by the name of a topic is not taken for one of another topic of that name."""
+"""Tests labels in commit metadata: a commit by topic name does not apply to a recreated topic."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ A = Uuid.parse("AAAAAAAAAAAAAAAAAAAACg")
 B = Uuid.parse("AAAAAAAAAAAAAAAAAAAACw")
 DONE = "kproto.done/1 AAAAAAAAAAAAAAAAAAAACg 3 0 r AQ=="
 
-#: Knows OffsetCommit up to v9.
+#: The broker has OffsetCommit up to v9.
 BY_NAME = BrokerSettings(release="3.9.2")
 
 
 @pytest.mark.parametrize("text", ["", DONE])
-def test_what_is_ours_is_labelled_and_comes_back(text: str) -> None:
-    told = labelled(text, "c", A)
-    assert told.startswith(f"kproto.topic/1 c {A}")
-    assert unlabelled(told) == (Label("c", str(A)), text)
+def test_metadata_of_kproto_is_labelled_and_restored(text: str) -> None:
+    metadata = labelled(text, "c", A)
+    assert metadata.startswith(f"kproto.topic/1 c {A}")
+    assert unlabelled(metadata) == (Label("c", str(A)), text)
 
 
 @pytest.mark.parametrize(
@@ -48,33 +48,35 @@ def test_what_is_ours_is_labelled_and_comes_back(text: str) -> None:
         (DONE.ljust(MOST_BYTES, "A"), "c", A),
     ],
 )
-def test_what_is_not_labelled(text: str, cluster_id: str | None, topic_id: Uuid) -> None:
+def test_metadata_without_a_label_stays_unchanged(
+    text: str, cluster_id: str | None, topic_id: Uuid
+) -> None:
     assert labelled(text, cluster_id, topic_id) == text
     assert unlabelled(text) == (None, text)
 
 
-def test_another_topic_is_one_of_the_same_cluster() -> None:
+def test_label_of_another_cluster_is_no_other_topic() -> None:
     label = Label("c", str(A))
     assert label.is_of_another("c", B)
     assert not label.is_of_another("c", A)
     assert not label.is_of_another("c", ZERO_UUID)
-    assert not label.is_of_another("d", B), "a copy"
+    assert not label.is_of_another("d", B), "a copy of the topic"
     assert not label.is_of_another(None, B)
 
 
 @dataclass
-class Named:
+class BrokerByName:
     """A broker that keeps commits by names, and topic `t`."""
 
     client: Client
 
-    async def fill(self, what: str, count: int = 10) -> None:
+    async def fill(self, prefix: str, count: int = 10) -> None:
         await self.client.create_topics(NewTopic("t"))
         async with self.client.producer() as producer:
-            await producer.send_many("t", [f"{what} {at}".encode() for at in range(count)])
+            await producer.send_many("t", [f"{prefix} {at}".encode() for at in range(count)])
 
     async def raw(self) -> tuple[int, str]:
-        """What the broker keeps: the offset, and the metadata."""
+        """Returns the committed offset and its metadata, as the broker stores them."""
         topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
         group = OffsetFetchRequestGroup(group_id="g", topics=topics)
         answer = await self.client.request(OffsetFetchRequest(groups=[group]), version=8)
@@ -82,7 +84,7 @@ class Named:
         return found.committed_offset, found.metadata or ""
 
     async def commit(self, offset: int, metadata: str) -> None:
-        """As one who is late."""
+        """Commits the way a late member does."""
         part = OffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_metadata=metadata
         )
@@ -93,20 +95,20 @@ class Named:
 
 
 @asynccontextmanager
-async def named(settings: BrokerSettings = BY_NAME) -> AsyncIterator[Named]:
+async def named(settings: BrokerSettings = BY_NAME) -> AsyncIterator[BrokerByName]:
     async with Broker(settings) as broker, Client(broker.bootstrap) as client:
-        it = Named(client)
+        it = BrokerByName(client)
         await it.fill("old")
         yield it
 
 
-async def read(it: Named, count: int, start: Any = "earliest") -> list[bytes | None]:
+async def read(it: BrokerByName, count: int, start: Any = "earliest") -> list[bytes | None]:
     async with it.client.consumer("t", group="g", start=start) as consumer:
         return [(await anext(aiter(consumer))).value for _ in range(count)]
 
 
 @pytest.mark.parametrize("start", ["earliest", "latest", "none"])
-async def test_a_late_commit_of_a_topic_that_was_counts_for_nothing(
+async def test_late_commit_of_a_deleted_topic_is_ignored(
     start: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with named() as it:
@@ -122,7 +124,7 @@ async def test_a_late_commit_of_a_topic_that_was_counts_for_nothing(
         assert await read(it, 2, start) == [b"new 3", b"new 4"]
 
 
-async def test_who_asks_is_told_of_no_commit_and_sees_no_label() -> None:
+async def test_committed_hides_labels_and_commits_of_a_deleted_topic() -> None:
     async with named() as it:
         await read(it, 5)
         offset, metadata = await it.raw()
@@ -136,13 +138,13 @@ async def test_who_asks_is_told_of_no_commit_and_sees_no_label() -> None:
             assert await consumer.committed(("t", 0)) == {("t", 0): None}
 
 
-async def test_a_copy_in_another_cluster_counts() -> None:
+async def test_commit_copied_from_another_cluster_is_used() -> None:
     async with named() as it:
         await it.commit(4, labelled("", "another", A))
         assert await read(it, 1) == [b"old 4"]
 
 
-async def test_what_is_done_ahead_is_told_too() -> None:
+async def test_offsets_processed_ahead_are_committed_with_the_label() -> None:
     async with named() as it:
         handled = []
         others = asyncio.Event()
@@ -165,13 +167,13 @@ async def test_what_is_done_ahead_is_told_too() -> None:
         assert (await it.raw())[0] == 10
 
 
-async def test_a_broker_without_room_for_a_label_is_given_none() -> None:
+async def test_label_beyond_the_metadata_limit_is_left_out() -> None:
     async with named(BrokerSettings(release="3.9.2", offset_metadata_max_bytes=3)) as it:
         await read(it, 5)
         assert await it.raw() == (5, "")
 
 
-async def test_brokers_that_keep_commits_by_ids_are_given_none() -> None:
+async def test_commit_by_topic_id_has_no_label() -> None:
     async with named(BrokerSettings()) as it:
         await read(it, 5)
         assert await it.raw() == (5, "")

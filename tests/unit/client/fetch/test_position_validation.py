@@ -1,4 +1,5 @@
-"""Logs that have lost their end (KIP-320): what readers are told, and where they go on."""
+"""Tests log truncation (KIP-320): the errors of consumers, and the positions that they continue
+from."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=1000)
 
 
 class Cluster:
-    """One broker, whose leader epoch a test raises."""
+    """One broker; a test raises its leader epoch."""
 
     def __init__(self, broker: ScriptedBroker, log: ScriptedLog, client: Client) -> None:
         self.broker = broker
@@ -53,19 +54,20 @@ class Cluster:
         return answer
 
     async def elect(self) -> None:
-        """A leader of a new epoch, which the client hears of."""
+        """Elects a leader with a new epoch, and refreshes the client's metadata."""
         self.epoch += 1
         await self.client.refresh(["t"])
 
     def truncate(self, epoch: int, offset: int) -> None:
-        """The log ends the epoch at that offset, and has nothing behind it."""
+        """Ends the epoch at `offset` and deletes all records from there on."""
         self.log.epochs["t", 0] = (epoch, offset)
         following = self.log.following["t", 0]
         keep = sum(end <= offset for end in following)
         del self.log.batches["t", 0][keep:], following[keep:]
 
     def fetched(self) -> list[tuple[int, int, int]]:
-        """Offset, leader epoch and last epoch of each partition that was asked for, in order."""
+        """Returns offset, leader epoch and last fetched epoch of each partition fetched, in
+        order."""
         return [
             (part.fetch_offset, part.current_leader_epoch, part.last_fetched_epoch)
             for fetch in self.log.fetches
@@ -76,7 +78,7 @@ class Cluster:
 
 @asynccontextmanager
 async def cluster(*values: bytes, partitions: int = 1) -> AsyncIterator[Cluster]:
-    """A log with a batch of epoch 3 for each value."""
+    """Yields a log with a batch of epoch 3 for each value."""
     async with (
         ScriptedBroker({"t": partitions}) as broker,
         Client(broker.bootstrap, QUICK) as client,
@@ -94,7 +96,7 @@ async def take(consumer: Consumer, count: int) -> list[bytes | None]:
     return [(await anext(records)).value for _ in range(count)]
 
 
-async def test_fetches_say_the_epochs_of_leader_and_last_record() -> None:
+async def test_fetch_has_the_leader_epoch_and_the_last_fetched_epoch() -> None:
     async with cluster(b"a", b"b") as it:
         async with it.client.consumer("t", max_wait_ms=5) as consumer:
             await take(consumer, 2)
@@ -111,7 +113,7 @@ async def test_fetches_say_the_epochs_of_leader_and_last_record() -> None:
         assert listed.topics[0].partitions[0].current_leader_epoch == 3
 
 
-async def test_a_new_leader_is_asked_whether_it_has_what_was_read() -> None:
+async def test_position_is_validated_at_a_new_leader() -> None:
     async with (
         cluster(b"a", b"b") as it,
         it.client.consumer("t", max_wait_ms=5) as consumer,
@@ -127,7 +129,7 @@ async def test_a_new_leader_is_asked_whether_it_has_what_was_read() -> None:
 
 
 @pytest.mark.parametrize("by_fetch", [False, True])
-async def test_a_reader_goes_back_to_where_the_log_was_cut(
+async def test_consumer_continues_from_the_truncation_offset(
     caplog: pytest.LogCaptureFixture, by_fetch: bool
 ) -> None:
     async with (
@@ -141,11 +143,11 @@ async def test_a_reader_goes_back_to_where_the_log_was_cut(
             it.truncate(3, 1)
             it.log.append(batch(1, [b"B"], partition_leader_epoch=4))
             assert await take(consumer, 1) == [b"B"]
-        assert "t[0]: the log was truncated: offsets 1 to 2, which were handed out" in caplog.text
+        assert "t[0]: the log was truncated: offsets 1 to 2, which were returned" in caplog.text
         assert bool(it.log.asked_for_epochs) != by_fetch
 
 
-async def test_what_was_not_handed_out_yet_is_dropped_without_a_word(
+async def test_truncated_records_not_yet_returned_are_dropped_silently(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with (
@@ -157,7 +159,8 @@ async def test_what_was_not_handed_out_yet_is_dropped_without_a_word(
             assert (await anext(records)).batch.base_offset == 0
             await it.elect()
             it.truncate(3, 2)
-            # The loop turns while two batches wait, until the new leader was asked.
+            # Two batches are buffered while the loop runs until the client has asked the new
+            # leader.
             consumer._fetcher.start_due()
             await it.broker.until(lambda: bool(it.log.asked_for_epochs))
             await asyncio.sleep(0.05)
@@ -168,7 +171,7 @@ async def test_what_was_not_handed_out_yet_is_dropped_without_a_word(
 
 
 @pytest.mark.parametrize("by_fetch", [False, True])
-async def test_who_gave_the_offsets_is_told_by_an_error_each_time(by_fetch: bool) -> None:
+async def test_truncation_raises_on_each_poll_with_explicit_start_offsets(by_fetch: bool) -> None:
     async with (
         cluster(b"a", b"b", b"c") as it,
         it.client.consumer("t", max_wait_ms=5, start={("t", 0): 0}) as consumer,
@@ -180,13 +183,13 @@ async def test_who_gave_the_offsets_is_told_by_an_error_each_time(by_fetch: bool
         for _ in range(2):
             with pytest.raises(
                 LogTruncatedError, match=r"t\[0\]: .* offsets 1 to 2, which"
-            ) as told:
+            ) as raised:
                 await take(consumer, 1)
-            assert (told.value.position, told.value.diverging_offset) == (3, 1)
+            assert (raised.value.position, raised.value.diverging_offset) == (3, 1)
         assert consumer.positions == {("t", 0): 3}
 
 
-async def test_a_leader_that_knows_nothing_of_the_epoch(caplog: pytest.LogCaptureFixture) -> None:
+async def test_leader_without_the_epoch_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     async with (
         cluster(b"a", b"b", b"c") as it,
         it.client.consumer("t", max_wait_ms=5, start={("t", 0): 0}) as consumer,
@@ -196,9 +199,9 @@ async def test_a_leader_that_knows_nothing_of_the_epoch(caplog: pytest.LogCaptur
         await take(other, 3)
         await it.elect()
         it.truncate(-1, -1)
-        with pytest.raises(LogTruncatedError, match="cannot tell") as told:
+        with pytest.raises(LogTruncatedError, match="cannot tell") as raised:
             await take(consumer, 1)
-        assert told.value.diverging_offset is None
+        assert raised.value.diverging_offset is None
         del it.log.epochs["t", 0]
         it.epoch += 1
         it.log.append(batch(0, [b"A"], partition_leader_epoch=5))
@@ -208,7 +211,7 @@ async def test_a_leader_that_knows_nothing_of_the_epoch(caplog: pytest.LogCaptur
         assert "may be gone" in caplog.text
 
 
-async def test_who_reads_up_to_the_end_ends_where_the_log_does_now() -> None:
+async def test_stop_at_end_ends_at_the_new_end_of_a_truncated_log() -> None:
     async with (
         cluster(b"a", b"b", b"c") as it,
         it.client.consumer("t", stop_at_end=True, max_partition_fetch_bytes=1) as consumer,
@@ -220,7 +223,7 @@ async def test_who_reads_up_to_the_end_ends_where_the_log_does_now() -> None:
         assert [record.value async for record in consumer] in ([], [b"c"])
 
 
-async def test_an_end_that_the_log_has_lost_before_it_was_read_is_not_waited_for(
+async def test_stop_at_end_does_not_wait_for_a_truncated_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with (
@@ -235,7 +238,7 @@ async def test_an_end_that_the_log_has_lost_before_it_was_read_is_not_waited_for
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-async def test_brokers_that_clients_may_not_ask_are_believed(is_known: bool) -> None:
+async def test_position_is_not_validated_at_old_brokers(is_known: bool) -> None:
     async with cluster(b"a", b"b") as it:
 
         def versions(asked: ReceivedRequest) -> Any:
@@ -266,7 +269,7 @@ async def test_brokers_that_clients_may_not_ask_are_believed(is_known: bool) -> 
 
 
 @pytest.mark.parametrize("code", [6, 74, 75, 3])
-async def test_errors_of_the_leader_are_waited_out(code: int) -> None:
+async def test_retriable_error_of_the_validation_is_retried(code: int) -> None:
     async with (
         cluster(b"a", b"b") as it,
         it.client.consumer("t", max_wait_ms=5) as consumer,
@@ -287,7 +290,7 @@ async def test_errors_of_the_leader_are_waited_out(code: int) -> None:
         assert len(it.log.asked_for_epochs) == 3
 
 
-async def test_who_may_not_ask_is_told() -> None:
+async def test_unauthorized_validation_raises() -> None:
     async with (
         cluster(b"a", b"b") as it,
         it.client.consumer("t", max_wait_ms=5) as consumer,
@@ -305,7 +308,7 @@ async def test_who_may_not_ask_is_told() -> None:
             await take(consumer, 1)
 
 
-def test_requests_and_responses() -> None:
+def test_validation_requests_and_responses_are_converted() -> None:
     request = epochs_request(
         {("t", 0): AskedEpoch(3, 4), ("u", 1): AskedEpoch(5, 5), ("t", 2): AskedEpoch(0, 7)}
     )
@@ -326,28 +329,28 @@ def test_requests_and_responses() -> None:
             )
         ]
     )
-    (_, end), (place, error) = epoch_ends(response)
+    (_, end), (tp, error) = epoch_ends(response)
     assert end == EpochEnd(3, 9)
-    assert place == ("t", 2)
+    assert tp == ("t", 2)
     assert isinstance(error, BrokerResponseError)
 
 
-def test_the_error_can_be_pickled() -> None:
+def test_truncation_error_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(LogTruncatedError("t", 1, 9, 5)))
     assert (error.topic, error.partition, error.position, error.diverging_offset) == ("t", 1, 9, 5)
     assert str(error) == str(LogTruncatedError("t", 1, 9, 5))
 
 
-def test_when_a_position_is_to_be_validated() -> None:
+def test_position_is_validated_when_the_leader_epoch_rises() -> None:
     state = TopicPartitionState(("t", 0), ClientSettings(), position=5)
-    assert state.may_fetch_from(3), "nothing was read yet"
+    assert state.may_fetch_from(3), "no record was fetched yet"
     assert state.leader_epoch == 3
     state.last_epoch = 3
     assert state.may_fetch_from(3)
     assert not state.may_fetch_from(4)
     assert state.fetch_state is FetchState.AWAIT_VALIDATION
     assert state.leader_epoch == 3
-    assert state.may_fetch_from(2), "of a topic made anew, on brokers without topic ids"
+    assert state.may_fetch_from(2), "the topic was recreated, on brokers without topic ids"
     assert state.leader_epoch == 2
     assert state.may_fetch_from(-1)
-    assert state.may_fetch_from(4), "brokers that tell no epochs stand between"
+    assert state.may_fetch_from(4), "brokers without epochs answered in between"

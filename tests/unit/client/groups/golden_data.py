@@ -1,6 +1,6 @@
-"""Bytes that Kafka's own ConsumerProtocol (kafka-clients 4.4.0 and 3.9.2) made of plain data.
+"""Bytes that Kafka's own ConsumerProtocol (kafka-clients 4.4.0 and 3.9.2) wrote for plain data.
 
-`tests/reference/test_protocol_data.py` has Kafka's class make them again.
+`tests/reference/test_protocol_data.py` lets Kafka's class write them again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOTHING: Final = Subscription((), generation=0, user_data=b"")
 _TOPICS: Final = "0000000300016100016200066f7264657273000000020102"
 _OWNED: Final = "0000000200016100000001" + "0000000100066f7264657273000000020000000000000003"
 
-#: Version, what is told, and the bytes in hexadecimal.
+#: Version, subscription, bytes in hexadecimal.
 SUBSCRIPTIONS: Final[list[tuple[int, Subscription, str]]] = [
     (0, _FULL, f"0000{_TOPICS}"),
     (0, _BARE, "000000000001000174ffffffff"),
@@ -37,13 +37,13 @@ SUBSCRIPTIONS: Final[list[tuple[int, Subscription, str]]] = [
     (3, _NOTHING, "000300000000000000000000000000000000ffff"),
 ]
 
-_PLACES: Final = [("orders", 1), ("a", 0), ("orders", 0)]
-_GIVEN: Final = (
+_ASSIGNED: Final = [("orders", 1), ("a", 0), ("orders", 0)]
+_ASSIGNED_HEX: Final = (
     "0000000200066f726465727300000002000000010000000000016100000001" + "00000000ffffffff"
 )
 
-#: Version, what a member gets, and the bytes in hexadecimal.
+#: Version, assignment, bytes in hexadecimal.
 ASSIGNMENTS: Final[list[tuple[int, list[TopicPartition], str]]] = [
-    *((version, _PLACES, f"{version:04x}{_GIVEN}") for version in range(4)),
+    *((version, _ASSIGNED, f"{version:04x}{_ASSIGNED_HEX}") for version in range(4)),
     *((version, [], f"{version:04x}00000000ffffffff") for version in range(4)),
 ]

@@ -1,7 +1,8 @@
-"""A group in a time of its own: memberships without sockets, a model of their coordinator, chance.
+"""`Model`: a simulated group with memberships, a coordinator and random failures on virtual time.
 
-`Model` plays one schedule by its seed: members join, leave, die, are late and lose messages, the
-coordinator moves and forgets what it had not stored. It raises where a partition has two owners.
+A seed determines one schedule: members join, leave, crash, exceed the poll interval and lose
+messages; the coordinator moves and loses state that it had not stored. The model raises an error if
+a partition has two owners.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = ["Model"]
 
 SESSION_S, INTERVAL_S, POLL_S = 10.0, 1.0, 30.0
 
-#: Longer than any schedule needs to come to rest once nothing goes wrong any more.
+#: Longer than any schedule needs to become stable after the last failure.
 REST_S = 4 * POLL_S
 
 Reply = Callable[[Any], None]
@@ -38,10 +39,10 @@ Reply = Callable[[Any], None]
 
 @dataclass
 class Known:
-    """A member as the coordinator has it."""
+    """A member in the coordinator's memory."""
 
     protocols: list[tuple[str, bytes]]
-    ends_at: float  # its session
+    ends_at: float  # end of the session
     joining: Reply | None = None
     syncing: Reply | None = None
     assignment: bytes = b""
@@ -49,7 +50,7 @@ class Known:
 
 @dataclass
 class Stored:
-    """What another coordinator would read from the log."""
+    """The group state that another coordinator would load from the log."""
 
     generation: int = 0
     protocol: str = ""
@@ -57,7 +58,8 @@ class Stored:
 
 
 class Coordinator:
-    """Kafka's rules for a classic group of dynamic members, as far as members can tell."""
+    """The coordinator of a classic group of dynamic members, with Kafka's rules as members see
+    them."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -73,7 +75,8 @@ class Coordinator:
         self.ids = count(1)
 
     def move(self, away_s: float) -> None:
-        """Another broker takes over, after a while, with what was stored."""
+        """Moves the group to another broker, which loads the stored state after `away_s`
+        seconds."""
         for member in self.members.values():
             for reply in (member.joining, member.syncing):
                 if reply is not None:
@@ -97,7 +100,7 @@ class Coordinator:
         return self.model.now < self.away_until
 
     def tick(self) -> None:
-        """Sessions and rebalances that have had their time."""
+        """Ends expired sessions and rebalances."""
         now = self.model.now
         if self.is_away:
             return
@@ -149,7 +152,8 @@ class Coordinator:
                 syncing("REBALANCE_IN_PROGRESS")
 
     def complete(self, *, is_late: bool = False) -> None:
-        """All have joined, or those that have not are put out."""
+        """Completes the rebalance if all members have joined; if it is late, removes the others
+        first."""
         if is_late:
             for member_id, member in list(self.members.items()):
                 if member.joining is None:
@@ -167,7 +171,7 @@ class Coordinator:
         self.protocol = next(iter(self.members.values())).protocols[0][0]
         if self.leader not in self.members:
             self.leader = next(iter(self.members))
-        told = [
+        member_data = [
             JoinGroupResponseMember(
                 member_id=member_id, metadata=dict(member.protocols)[self.protocol]
             )
@@ -184,14 +188,14 @@ class Coordinator:
                     protocol_name=self.protocol,
                     leader=self.leader,
                     member_id=member_id,
-                    members=told if member_id == self.leader else [],
+                    members=member_data if member_id == self.leader else [],
                 )
             )
         generation = self.generation
-        self.model.at(self.model.now + POLL_S, lambda: self.put_out_unsynced(generation))
+        self.model.at(self.model.now + POLL_S, lambda: self.remove_unsynced(generation))
 
-    def put_out_unsynced(self, generation: int) -> None:
-        """Who has not asked for its assignment within the time of a rebalance is put out."""
+    def remove_unsynced(self, generation: int) -> None:
+        """Removes each member that has sent no SyncGroup within the rebalance timeout."""
         if (self.state, self.generation) == ("Completing", generation):
             for member_id, member in list(self.members.items()):
                 if member.syncing is None:
@@ -213,10 +217,10 @@ class Coordinator:
         else:
             member.syncing = reply
             if request.member_id == self.leader:
-                given = {each.member_id: each.assignment for each in request.assignments}
+                shares = {each.member_id: each.assignment for each in request.assignments}
                 self.state = "Stable"
                 for member_id, each in self.members.items():
-                    each.assignment = given.get(member_id, b"")
+                    each.assignment = shares.get(member_id, b"")
                 self.store()
                 for each in self.members.values():
                     syncing, each.syncing = each.syncing, None
@@ -264,7 +268,7 @@ class Coordinator:
 
 
 class Simulated:
-    """A membership, and what would carry it out."""
+    """A membership and the simulated driver that carries out its steps."""
 
     def __init__(self, model: Model, name: str, settings: GroupSettings) -> None:
         self.model, self.name = model, name
@@ -278,20 +282,20 @@ class Simulated:
         self.its.subscribe(Subscription.to("t"), model.now)
         self.pump()
 
-    def take(self, places: Any) -> None:
-        for place in places:
-            owner = self.model.owners.get(place)
-            assert owner is None, f"{place} is {owner.name if owner else ''}'s and {self.name}'s"
-            self.model.owners[place] = self
-            self.owned.add(place)
+    def take(self, tps: Any) -> None:
+        for tp in tps:
+            owner = self.model.owners.get(tp)
+            assert owner is None, f"{tp} is {owner.name if owner else ''}'s and {self.name}'s"
+            self.model.owners[tp] = self
+            self.owned.add(tp)
 
-    def drop(self, places: Any) -> None:
-        for place in list(places):
-            assert self.model.owners.pop(place) is self
-            self.owned.discard(place)
+    def drop(self, tps: Any) -> None:
+        for tp in list(tps):
+            assert self.model.owners.pop(tp) is self
+            self.owned.discard(tp)
 
     def pump(self) -> None:
-        """As the shell does whenever something has happened."""
+        """Does what the driver does after every event."""
         if self.is_dead:
             return
         its, now = self.its, self.model.now
@@ -312,7 +316,7 @@ class Simulated:
             self.model.at(next_at, self.pump)
 
     def done(self, turn: int, tell: Callable[[], object]) -> None:
-        """A step has come to its end, unless it was given up."""
+        """Finishes a step unless it was cancelled."""
         if self.is_dead or self.step is None or (turn, turn) != (self.turn, self.its.turn):
             return
         self.step = None
@@ -326,16 +330,16 @@ class Simulated:
             model.at(model.now + seconds, lambda: self.done(turn, tell))
 
         match step:
-            case Revoke(partitions=places, lost=lost, until=until):
+            case Revoke(partitions=tps, lost=lost, until=until):
 
                 def revoke() -> None:
-                    self.drop(places)
+                    self.drop(tps)
                     its.on_revoked(model.now)
 
-                if lost or not places:
+                if lost or not tps:
                     self.done(turn, revoke)
                 else:
-                    later(self.in_hands(until), revoke)
+                    later(self.processing_s(until), revoke)
             case ApplyAssignment(revoked=revoked, added=added, until=until):
 
                 def apply() -> None:
@@ -343,20 +347,20 @@ class Simulated:
                     self.take(added)
                     its.on_assignment_applied(step, model.now)
 
-                later(self.in_hands(until) if revoked else 0.0, apply)
+                later(self.processing_s(until) if revoked else 0.0, apply)
             case Join(subscription=subscription):
                 request = its.join_request(sorted(subscription.topics), self.owned)
-                self.ask(
+                self.send(
                     turn, lambda reply: model.coordinator.join(request, reply), its.on_join_response
                 )
             case Sync(request=sync):
-                self.ask(
+                self.send(
                     turn, lambda reply: model.coordinator.sync(sync, reply), its.on_sync_response
                 )
             case Lead(members=members, assignor=assignor):
-                told = members_in(members)
+                member_data = members_in(members)
                 topics = {"t": [frozenset[str]()] * model.partitions}
-                found = assigned(assignor, topics, told.members)
+                found = assigned(assignor, topics, member_data.members)
                 later(model.chance.choice((0.0, 0.3)), lambda: its.on_assignment_computed(found))
             case Leave(member_id=member_id, until=until):
                 if model.gets_through(self):
@@ -365,18 +369,18 @@ class Simulated:
                 else:
                     later(until - model.now, lambda: its.left(model.now))
 
-    def in_hands(self, until: float) -> float:
-        """How long something is in hands yet."""
+    def processing_s(self, until: float) -> float:
+        """Returns how many seconds records stay in process."""
         most = max(0.0, until - self.model.now)
         return min(most, self.model.chance.choice((0.0, 0.0, 0.5, 5.0, 60.0)))
 
-    def ask(
+    def send(
         self,
         turn: int,
         request: Callable[[Reply], None],
         answered: Callable[[Any, float, float], object],
     ) -> None:
-        """Send a request; it or its answer may be lost."""
+        """Sends a request; the request or its response may be lost."""
         model, sent_at = self.model, self.model.now
 
         def fail() -> None:
@@ -428,7 +432,7 @@ class Simulated:
 
 
 class Model:
-    """One schedule; `play` has it go wrong for a while and come to rest."""
+    """One schedule; `play` runs it with failures for a while and then until the group is stable."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -465,7 +469,7 @@ class Model:
         return [each for each in self.members if not each.is_dead]
 
     def play(self) -> None:
-        """Let things go wrong for two minutes, and then everything be well."""
+        """Runs two minutes with failures, and then a time without failures."""
         before = random.getstate()
         random.seed(self.seed)  # the jitter of backoffs
         try:
@@ -495,7 +499,7 @@ class Model:
         self.now = end
 
     def happen(self) -> None:
-        """Something, and later more."""
+        """Starts one random event and schedules the next."""
         if self.now > 110.0:
             return
         kinds: Mapping[str, Callable[[], None]] = {
@@ -533,9 +537,9 @@ class Model:
 
     def on_poll_timeout(self, member: Simulated) -> None:
         member.its.on_poll_timeout(self.now)
-        self.at(self.now + self.chance.uniform(0.0, 20.0), lambda: self.ask_again(member))
+        self.at(self.now + self.chance.uniform(0.0, 20.0), lambda: self.poll_again(member))
 
-    def ask_again(self, member: Simulated) -> None:
+    def poll_again(self, member: Simulated) -> None:
         if not member.is_dead:
             member.its.on_poll(self.now)
             member.pump()
@@ -563,7 +567,7 @@ class Model:
                 member.pump()
 
     def check_rest(self) -> None:
-        """All is read by somebody, and nobody waits."""
+        """Checks that all partitions are owned and all members are stable."""
         members = [each for each in self.alive if each.its.phase is not Phase.FATAL]
         if not members:
             return

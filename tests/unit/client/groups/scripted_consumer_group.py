@@ -1,7 +1,7 @@
 """`ScriptedConsumerGroup`: the coordinator of a group of either protocol with one member.
 
-It gives epochs, and assigns what a test puts into `assigned`, by the ids that its topics have. A
-live classic group is one whose `state` says so.
+It counts epochs, and assigns the partitions in `assigned` by topic id. A live classic group is one
+whose `state` says so.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ from tests.unit.client.scripted_broker import ScriptedBroker
 
 __all__ = ["ScriptedConsumerGroup", "id_of"]
 
-#: Said of an assignment that the member has not been told of yet, with each answer.
+#: The member epoch of a member that leaves; a static member may send -2.
 LEAVES = -1
 
 
 def id_of(topic: str) -> Uuid:
-    """The id that a topic has here."""
+    """Returns the scripted id of a topic."""
     return Uuid(topic.encode().ljust(16, b"\x01"))
 
 
 class ScriptedConsumerGroup(ScriptedGroup):
-    """Heartbeats are answered as of a member that is at `epoch`, or joins."""
+    """Answers a heartbeat by its epoch: 0 joins, the current `epoch` stays, -1 or -2 leaves."""
 
     def __init__(self, broker: ScriptedBroker) -> None:
         super().__init__(broker)
         self.epoch = 0
         self.state = "Dead"
         self.interval_ms = 3_000
-        self.session_ms: int | None = 45_000  # None: it may not be described
+        self.session_ms: int | None = 45_000  # None: the client may not describe it
         self.assigned = [(name, at) for name, count in broker.topics.items() for at in range(count)]
-        self._told: list[tuple[str, int]] | None = None
+        self._sent: list[tuple[str, int]] | None = None
         broker.answers[MetadataRequest] = self.metadata
         broker.answers[ConsumerGroupHeartbeatRequest] = self.answering(
             ConsumerGroupHeartbeatRequest, self.consumer_beat
@@ -63,7 +63,7 @@ class ScriptedConsumerGroup(ScriptedGroup):
         broker.answers[DescribeGroupsRequest] = self.answering(DescribeGroupsRequest, self.describe)
 
     def metadata(self, asked: ReceivedRequest) -> MetadataResponse:
-        """Topics by name or by id, or all."""
+        """Returns topics by name or by id, or all topics."""
         request = asked.message
         assert isinstance(request, MetadataRequest)
         topics = self.broker.topics
@@ -90,15 +90,16 @@ class ScriptedConsumerGroup(ScriptedGroup):
         )
 
     def configs(self, asked: ReceivedRequest) -> DescribeConfigsResponse:
-        """The session of the group, for who may know it."""
+        """Returns the session timeout of the group, or an error if the client may not describe
+        it."""
         result = DescribeConfigsResult(resource_type=32, resource_name="g")
         if self.session_ms is None:
             result.error_code = code_of("GROUP_AUTHORIZATION_FAILED")
         else:
-            told = DescribeConfigsResourceResult(
+            config = DescribeConfigsResourceResult(
                 name="consumer.session.timeout.ms", value=str(self.session_ms)
             )
-            result.configs = [told]
+            result.configs = [config]
         return DescribeConfigsResponse(results=[result])
 
     def describe(self, asked: ReceivedRequest, code: int) -> DescribeGroupsResponse:
@@ -122,10 +123,10 @@ class ScriptedConsumerGroup(ScriptedGroup):
             self.ids += 1
             self.member_id = request.member_id or f"member-{self.ids}"
             self.epoch += 1
-            self._told = None
+            self._sent = None
         is_whole = request.rebalance_timeout_ms >= 0
-        tells = is_whole or self._told != self.assigned
-        self._told = list(self.assigned)
+        sends_assignment = is_whole or self._sent != self.assigned
+        self._sent = list(self.assigned)
         by_topic: dict[str, list[int]] = {}
         for topic, partition in self.assigned:
             by_topic.setdefault(topic, []).append(partition)
@@ -136,5 +137,5 @@ class ScriptedConsumerGroup(ScriptedGroup):
             member_id=self.member_id,
             member_epoch=self.epoch,
             heartbeat_interval_ms=self.interval_ms,
-            assignment=Assignment(topic_partitions=its) if tells else None,
+            assignment=Assignment(topic_partitions=its) if sends_assignment else None,
         )

@@ -1,7 +1,7 @@
-"""`ScriptedGroup`: the coordinator of a group of one member, on a `ScriptedBroker`.
+"""`ScriptedGroup`: the coordinator of a group with one member, on a `ScriptedBroker`.
 
-It gives member ids, counts generations and hands the leader's assignment back. A test puts errors
-into `errors`, has answers held with `hold`, or takes a row of `broker.answers` for itself.
+It assigns member ids, counts generations and returns the leader's assignment. A test puts errors
+into `errors`, delays answers with `hold`, or replaces an entry of `broker.answers`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker
 
 __all__ = ["ScriptedGroup"]
 
-#: MEMBER_ID_REQUIRED is answered from this version on (KIP-394).
+#: The version from which JoinGroup answers MEMBER_ID_REQUIRED (KIP-394).
 _GIVES_IDS = 4
 
 
 class ScriptedGroup:
-    """Its `member_id` is the one that it knows; None for none."""
+    """Answers for one member; `member_id` is its id, or None without a member."""
 
     def __init__(self, broker: ScriptedBroker, node: int = 0) -> None:
         self.broker = broker
@@ -45,7 +45,7 @@ class ScriptedGroup:
         self.member_id: str | None = None
         self.ids = 0
         self.generation = 0
-        self.rebalances = False  # what heartbeats are answered
+        self.rebalances = False  # heartbeats are answered with REBALANCE_IN_PROGRESS
         self.protocol = ""
         self.assignments: dict[str, bytes] = {}
         self.errors: dict[type[Request[Any]], list[str]] = defaultdict(list)
@@ -72,7 +72,7 @@ class ScriptedGroup:
         return answered
 
     def hold(self, request: type[Request[Any]]) -> asyncio.Event:
-        """Answer these no more until the event is set."""
+        """Delays answers to `request` until the returned event is set."""
         self.held[request] = asyncio.Event()
         return self.held[request]
 

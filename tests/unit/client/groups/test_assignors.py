@@ -1,4 +1,4 @@
-"""What holds for every assignor, and the small cases that one can follow by hand."""
+"""Tests the properties of every assignor, and small cases with their expected assignments."""
 
 from __future__ import annotations
 
@@ -45,67 +45,67 @@ groups = st.dictionaries(st.text(max_size=4), subscriptions, min_size=1, max_siz
 
 @pytest.mark.parametrize("assign", ALL[:3])
 @given(topics=topics_of_clusters, members=groups)
-def test_each_partition_goes_to_one_that_wants_it(
+def test_each_partition_is_assigned_to_one_subscriber(
     assign: Assign, topics: dict[str, list[frozenset[str]]], members: dict[str, Subscription]
 ) -> None:
     found = assign(topics, members)
     assert found.keys() == members.keys()
-    given_out = [place for places in found.values() for place in places]
+    assigned = [tp for tps in found.values() for tp in tps]
     wanted = {topic for member in members.values() for topic in member.topics}
-    there = {
+    existing = {
         (topic, partition)
         for topic in wanted & topics.keys()
         for partition in range(len(topics[topic]))
     }
-    assert sorted(given_out) == sorted(there)
-    for member_id, places in found.items():
-        assert {topic for topic, _ in places} <= set(members[member_id].topics)
+    assert sorted(assigned) == sorted(existing)
+    for member_id, tps in found.items():
+        assert {topic for topic, _ in tps} <= set(members[member_id].topics)
 
 
 @given(topics=topics_of_clusters, members=groups)
-def test_cooperative_members_get_nothing_that_another_has_to_give_up(
+def test_cooperative_member_gets_no_partition_that_another_must_revoke(
     topics: dict[str, list[frozenset[str]]], members: dict[str, Subscription]
 ) -> None:
     found = assign_cooperatively(topics, members)
-    given_out = [place for places in found.values() for place in places]
-    assert len(set(given_out)) == len(given_out)
-    for member_id, places in found.items():
+    assigned = [tp for tps in found.values() for tp in tps]
+    assert len(set(assigned)) == len(assigned)
+    for member_id, tps in found.items():
         others = {
-            place
+            tp
             for other, member in members.items()
             if other != member_id
-            for place in member.owned
-            if place not in found[other]
+            for tp in member.owned
+            if tp not in found[other]
         }
-        assert not (set(places) - set(members[member_id].owned)) & others
+        assert not (set(tps) - set(members[member_id].owned)) & others
 
 
 @pytest.mark.parametrize("assign", [assign_stickily, assign_cooperatively])
 @given(partitions=st.integers(0, 40), count=st.integers(1, 9), generation=st.integers(0, 2**31 - 1))
-def test_who_wants_the_same_gets_the_same_share_and_keeps_it(
+def test_members_of_one_subscription_get_equal_shares_and_keep_them(
     assign: Assign, partitions: int, count: int, generation: int
 ) -> None:
     topics = {"t": [NO_RACKS] * partitions}
     members = {f"m{number}": Subscription(["t"]) for number in range(count)}
-    first = {member_id: list(places) for member_id, places in assign(topics, members).items()}
-    sizes = [len(places) for places in first.values()]
+    first = {member_id: list(tps) for member_id, tps in assign(topics, members).items()}
+    sizes = [len(tps) for tps in first.values()]
     assert max(sizes) - min(sizes) <= 1
     again = {
         member_id: Subscription(
             ["t"],
-            owned=places,
+            owned=tps,
             generation=generation,
-            user_data=sticky_user_data(places, generation),
+            user_data=sticky_user_data(tps, generation),
         )
-        for member_id, places in first.items()
+        for member_id, tps in first.items()
     }
     second = assign(topics, again)
-    assert {member: set(places) for member, places in second.items()} == {
-        member: set(places) for member, places in first.items()
+    assert {member: set(tps) for member, tps in second.items()} == {
+        member: set(tps) for member, tps in first.items()
     }
 
 
-def test_ranges_are_runs_of_neighbours_and_the_first_get_one_more() -> None:
+def test_ranges_are_consecutive_and_the_first_members_get_one_more() -> None:
     topics = {"a": [NO_RACKS] * 5, "b": [NO_RACKS] * 2}
     members = {"y": Subscription(["a", "b"]), "x": Subscription(["b", "a"])}
     assert assign_ranges(topics, members) == {
@@ -114,7 +114,7 @@ def test_ranges_are_runs_of_neighbours_and_the_first_get_one_more() -> None:
     }
 
 
-def test_static_members_come_first_by_their_instance_ids() -> None:
+def test_static_members_are_ordered_first_by_instance_id() -> None:
     topics = {"t": [NO_RACKS] * 3}
     members = {
         "a": Subscription(["t"]),
@@ -125,7 +125,7 @@ def test_static_members_come_first_by_their_instance_ids() -> None:
         assert assign(topics, members) == {"c": [("t", 0)], "b": [("t", 1)], "a": [("t", 2)]}
 
 
-def test_a_range_is_near_its_consumer_where_racks_count() -> None:
+def test_range_prefers_replicas_in_the_members_rack() -> None:
     topics = {"t": [frozenset({"r2"}), frozenset({"r1"}), frozenset({"r2"}), frozenset({"r1"})]}
     members = {"a": Subscription(["t"], rack="r1"), "b": Subscription(["t"], rack="r2")}
     assert assign_ranges(topics, members) == {
@@ -134,23 +134,23 @@ def test_a_range_is_near_its_consumer_where_racks_count() -> None:
     }
 
 
-def test_of_two_claims_that_of_the_later_generation_counts() -> None:
+def test_ownership_of_the_later_generation_wins() -> None:
     topics = {"t": [NO_RACKS] * 2}
     members = {
         "old": Subscription(["t"], owned=[("t", 0)], generation=1),
         "new": Subscription(["t"], owned=[("t", 0)], generation=2),
     }
-    # What the old one claims he has to give up first, and is told so by what he is given.
+    # The old member must revoke the partition first; its assignment leaves the partition out.
     assert assign_cooperatively(topics, members)["new"] == [("t", 0)]
 
 
-def test_user_data_is_that_of_kafkas_members() -> None:
-    # By StickyAssignor of Kafka: topics, their partitions, and the generation behind them.
+def test_user_data_has_the_bytes_of_kafkas_assignors() -> None:
+    # StickyAssignor of Kafka writes topics with their partitions, then the generation.
     data = bytes.fromhex("0000000100016100000002000000000000000300000007")
     assert sticky_user_data([("a", 0), ("a", 3)], 7) == data
     member = Subscription(["a"], user_data=data)
     assert owned_eagerly(member) == Owned([("a", 0), ("a", 3)], 7)
-    # Version 0 had no generation.
+    # Version 0 has no generation.
     assert owned_eagerly(member._replace(user_data=data[:-4])) == Owned([("a", 0), ("a", 3)], None)
     assert owned_eagerly(member._replace(user_data=data[:7])) == Owned((), -1)
     assert cooperative_user_data(7) == bytes.fromhex("00000007")
@@ -158,5 +158,5 @@ def test_user_data_is_that_of_kafkas_members() -> None:
     assert owned_cooperatively(cooperative) == Owned([("a", 1)], 7)
 
 
-def test_texts_are_in_the_order_of_utf16_code_units() -> None:
+def test_strings_are_sorted_by_utf16_code_units() -> None:
     assert java_sorted(["\uffee", "\U0001f600", "a"]) == ["a", "\U0001f600", "\uffee"]

@@ -1,4 +1,4 @@
-"""Settings of a member, subscriptions and assignors by name: what works, and the words if not."""
+"""Tests group settings, subscriptions and assignors by name, and the messages of their errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MINE = Assignor("mine", nothing)
 
 
 @pytest.mark.parametrize(
-    ("settings", "kind", "changes"),
+    ("settings", "protocol", "changes"),
     [
         ({}, GroupProtocol.CONSUMER, True),
         ({"group_protocol": "consumer"}, GroupProtocol.CONSUMER, False),
@@ -42,14 +42,16 @@ MINE = Assignor("mine", nothing)
         ({"assignors": (MINE,)}, GroupProtocol.CLASSIC, False),
     ],
 )
-def test_which_kind_of_group(settings: dict[str, Any], kind: GroupProtocol, changes: bool) -> None:
-    """Who names assignors has a classic one, also where he names those that there are anyway."""
+def test_settings_select_the_group_protocol(
+    settings: dict[str, Any], protocol: GroupProtocol, changes: bool
+) -> None:
+    """`assignors` selects the classic protocol, even if it names the default assignors."""
     its = GroupSettings("g", **settings)
-    assert first_kind(its) is kind
+    assert first_kind(its) is protocol
     assert may_change(its) is changes
 
 
-def test_the_broker_says_how_often_heartbeats_go_out() -> None:
+def test_heartbeat_interval_is_not_checked_in_the_consumer_protocol() -> None:
     settings = GroupSettings("g", group_protocol="consumer", session_timeout_ms=2_000)
     assert settings.session_timeout_ms < settings.heartbeat_interval_ms
 
@@ -65,7 +67,7 @@ def test_the_broker_says_how_often_heartbeats_go_out() -> None:
         ("", False),
     ],
 )
-def test_which_groups_are_live_classic_ones(state: str, is_live: bool) -> None:
+def test_state_decides_if_a_classic_group_is_live(state: str, is_live: bool) -> None:
     others = DescribedGroup(group_id="other", group_state="Stable")
     answer = DescribeGroupsResponse(
         groups=[others, DescribedGroup(group_id="g", group_state=state)]
@@ -74,8 +76,8 @@ def test_which_groups_are_live_classic_ones(state: str, is_live: bool) -> None:
     assert not is_live_classic(answer, "h")
 
 
-def test_a_group_that_is_not_there_or_not_to_be_seen() -> None:
-    """GROUP_ID_NOT_FOUND is said of groups of another kind, too (DescribeGroups v6)."""
+def test_missing_group_is_not_live_and_unauthorized_group_raises() -> None:
+    """Brokers answer GROUP_ID_NOT_FOUND for groups of another type, too (DescribeGroups v6)."""
     code = code_of("GROUP_ID_NOT_FOUND")
     gone = DescribedGroup(group_id="g", error_code=code, group_state="Dead")
     assert not is_live_classic(DescribeGroupsResponse(groups=[gone]), "g")
@@ -84,7 +86,7 @@ def test_a_group_that_is_not_there_or_not_to_be_seen() -> None:
         is_live_classic(DescribeGroupsResponse(groups=[gone]), "g")
 
 
-def test_the_defaults_are_those_of_java() -> None:
+def test_defaults_equal_those_of_the_java_consumer() -> None:
     settings = GroupSettings("g")
     assert (settings.session_timeout_ms, settings.heartbeat_interval_ms) == (45_000, 3_000)
     assert settings.max_poll_interval_ms == 300_000
@@ -98,7 +100,9 @@ def test_the_defaults_are_those_of_java() -> None:
     ("instance_id", "leave", "leaves"),
     [(None, "auto", True), ("i", "auto", False), (None, False, False), ("i", True, True)],
 )
-def test_who_leaves(instance_id: str | None, leave: Any, leaves: bool) -> None:
+def test_leave_setting_decides_if_a_member_leaves(
+    instance_id: str | None, leave: Any, leaves: bool
+) -> None:
     assert GroupSettings("g", instance_id, leave=leave).leaves is leaves
 
 
@@ -133,18 +137,18 @@ def test_who_leaves(instance_id: str | None, leave: Any, leaves: bool) -> None:
         ({"assignors": (MINE,), "server_assignor": "range"}, "leave out group_protocol"),
         (
             {"group_protocol": "consumer", "session_timeout_ms": 6_000},
-            "the broker decides when a session times out: set group.consumer.session.timeout.ms there",
+            "the broker decides when a session times out: set group.consumer.session",
         ),
         ({"group_protocol": "consumer", "heartbeat_interval_ms": 1}, "consumer.heartbeat.interval"),
         ({"group_protocol": "consumer", "assignors": ("range",)}, "by server_assignor"),
     ],
 )
-def test_what_cannot_work(settings: dict[str, Any], words: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(words)):
         GroupSettings(**({"group_id": "g", "given": frozenset(settings)} | settings))
 
 
-def test_assignors_by_name_and_ones_own() -> None:
+def test_assignors_are_found_by_name_and_custom_ones_are_kept() -> None:
     mine = Assignor("mine", nothing)
     assert assignors_called("sticky") == (ASSIGNORS["sticky"],)
     assert assignors_called(mine) == (mine,)
@@ -156,7 +160,7 @@ def test_assignors_by_name_and_ones_own() -> None:
 @pytest.mark.parametrize(
     "given", [("", nothing), (None, nothing), ("mine", None), ("mine", 3), ("a", nothing, False, 3)]
 )
-def test_no_assignor(given: Any) -> None:
+def test_invalid_assignor_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError):
         Assignor(*given)
 
@@ -168,7 +172,7 @@ def info(name: str, **more: Any) -> TopicInfo:
     return TopicInfo(name, ZERO_UUID, {}, **more)
 
 
-def test_names() -> None:
+def test_subscription_to_names_matches_these_topics() -> None:
     assert Subscription.to("t").topics == {"t"}
     wanted = Subscription.to(["t", "u", "t"])
     assert wanted.among([info("v")]) == {"t", "u"}
@@ -177,7 +181,7 @@ def test_names() -> None:
     assert str(wanted) == "t, u"
 
 
-def test_the_whole_name_matches_a_pattern() -> None:
+def test_pattern_must_match_the_whole_name() -> None:
     wanted = Subscription.to(re.compile("orders-.*|x"))
     topics = [info(name) for name in ("orders-a", "my-orders-a", "x", "xy", "orders-\n")]
     assert wanted.among(topics) == {"orders-a", "x"}
@@ -186,13 +190,13 @@ def test_the_whole_name_matches_a_pattern() -> None:
     assert str(wanted) == "pattern 'orders-.*|x'"
 
 
-def test_internal_topics_and_those_with_errors_match_nothing() -> None:
+def test_pattern_skips_internal_topics_and_topics_with_errors() -> None:
     wanted = Subscription.to(re.compile(".*"))
     topics = [info("__consumer_offsets", internal=True), info("t"), info("u", error_code=29)]
     assert wanted.among(topics) == {"t"}
 
 
-def test_a_pattern_of_the_broker_is_its_own_to_match() -> None:
+def test_topic_pattern_is_not_matched_by_the_client() -> None:
     wanted = Subscription.to(TopicPattern("orders-.*"))
     assert wanted.among([info("orders-a")]) == frozenset()
     assert wanted.wants("anything")
@@ -201,12 +205,12 @@ def test_a_pattern_of_the_broker_is_its_own_to_match() -> None:
 
 
 @pytest.mark.parametrize("text", ["", None, b"t", re.compile("t")])
-def test_no_pattern_of_the_broker(text: Any) -> None:
+def test_invalid_topic_pattern_is_refused(text: Any) -> None:
     with pytest.raises(ConfigurationError, match="TopicPattern"):
         TopicPattern(text)
 
 
 @pytest.mark.parametrize("wanted", [[], "", [""], 3, [3], re.compile(b"t"), None, b"t"])
-def test_no_subscription(wanted: Any) -> None:
+def test_invalid_subscription_is_refused(wanted: Any) -> None:
     with pytest.raises(ConfigurationError):
         Subscription.to(wanted)

@@ -1,4 +1,4 @@
-"""What the leader computes, and when the topics have changed: plain data."""
+"""Tests what the group leader computes, and how it notices changed topics, on plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kproto.client.groups.assignor import ASSIGNORS, Assignor
-from kproto.client.groups.assignors.subscriptions import Subscription as Told
+from kproto.client.groups.assignors.subscriptions import Subscription as MemberSubscription
 from kproto.client.groups.leader import assigned, members_in, racks_of, refused_topic
 from kproto.client.groups.protocol_data import subscription_bytes
 from kproto.client.groups.subscription import Subscription
@@ -29,35 +29,39 @@ def info(name: str, partitions: int | tuple[int, ...] = 1, error: str = "NONE") 
     return TopicInfo(name, ZERO_UUID, parts, error_code=code_of(error))
 
 
-# What members say
+# Subscriptions of members
 
 
-def test_members_as_the_leader_hears_of_them() -> None:
-    told = members_in(
+def test_leader_reads_the_subscriptions_of_members() -> None:
+    parsed = members_in(
         [
             JoinGroupResponseMember(
                 member_id="a",
                 group_instance_id="i",
-                metadata=subscription_bytes(Told(("t", "u"), [("t", 1)], 3, "r")),
+                metadata=subscription_bytes(MemberSubscription(("t", "u"), [("t", 1)], 3, "r")),
             ),
-            JoinGroupResponseMember(member_id="b", metadata=subscription_bytes(Told(("v",)))),
+            JoinGroupResponseMember(
+                member_id="b", metadata=subscription_bytes(MemberSubscription(("v",)))
+            ),
         ]
     )
-    assert told.members["a"] == Told(("t", "u"), [("t", 1)], 3, "r", "i")
-    assert told.topics == {"t", "u", "v"}
-    assert told.unreadable == {}
+    assert parsed.members["a"] == MemberSubscription(("t", "u"), [("t", 1)], 3, "r", "i")
+    assert parsed.topics == {"t", "u", "v"}
+    assert parsed.unreadable == {}
 
 
-def test_who_cannot_be_understood_gets_nothing_and_takes_nobody_down() -> None:
+def test_member_with_malformed_metadata_gets_no_partitions() -> None:
     broken = JoinGroupResponseMember(member_id="b", metadata=b"\0")
-    whole = JoinGroupResponseMember(member_id="a", metadata=subscription_bytes(Told(("t",))))
-    told = members_in([broken, whole])
-    assert list(told.unreadable) == ["b"]
-    found = assigned(ASSIGNORS["range"], {"t": [NO_RACKS]}, told.members)
+    whole = JoinGroupResponseMember(
+        member_id="a", metadata=subscription_bytes(MemberSubscription(("t",)))
+    )
+    parsed = members_in([broken, whole])
+    assert list(parsed.unreadable) == ["b"]
+    found = assigned(ASSIGNORS["range"], {"t": [NO_RACKS]}, parsed.members)
     assert found == {"a": [("t", 0)], "b": []}
 
 
-def test_topics_with_the_racks_of_their_replicas() -> None:
+def test_topics_are_described_with_the_racks_of_their_replicas() -> None:
     cluster = Cluster(racks={1: "x", 2: "y"})
     topics = [info("t", 2), info("u", 0, "UNKNOWN_TOPIC_OR_PARTITION"), info("v", (0, 2))]
     both = frozenset({"x", "y"})
@@ -65,7 +69,7 @@ def test_topics_with_the_racks_of_their_replicas() -> None:
     assert racks_of([info("t")], Cluster(racks={2: "y"})) == {"t": [frozenset({"y"})]}
 
 
-def test_a_topic_that_will_never_be_read_is_an_error_for_who_named_it() -> None:
+def test_unauthorized_topic_is_an_error_for_its_subscriber() -> None:
     topics = [info("t"), info("secret", 0, "TOPIC_AUTHORIZATION_FAILED")]
     assert refused_topic(topics, ["t"]) is None
     error = refused_topic(topics, ["t", "secret"])
@@ -77,14 +81,14 @@ def test_a_topic_that_will_never_be_read_is_an_error_for_who_named_it() -> None:
 # Assigning
 
 
-def test_topics_that_nobody_wants_are_not_shown_to_an_assignor() -> None:
+def test_assignor_gets_only_subscribed_topics() -> None:
     seen: list[Any] = []
 
     def mine(topics: Any, members: Any) -> dict[str, Any]:
         seen.append(dict(topics))
         return {"a": [("t", 0)]}
 
-    members = {"a": Told(("t", "gone")), "b": Told(("t",))}
+    members = {"a": MemberSubscription(("t", "gone")), "b": MemberSubscription(("t",))}
     found = assigned(Assignor("mine", mine), {"t": [NO_RACKS], "u": [NO_RACKS]}, members)
     assert seen == [{"t": [NO_RACKS]}]
     assert found == {"a": [("t", 0)], "b": []}
@@ -95,10 +99,10 @@ WRONG: list[tuple[Callable[[Any, Any], Any], str]] = [
     (lambda topics, members: {"a": ["t"]}, "no partition as (topic, number)"),
     (lambda topics, members: {"a": [("t", "0")]}, "no partition as (topic, number)"),
     (lambda topics, members: {"a": [([], 0)]}, "no partition as (topic, number)"),
-    (lambda topics, members: {"a": [("t", 2)]}, "t[2], which is not there"),
-    (lambda topics, members: {"a": [("t", -1)]}, "t[-1], which is not there"),
-    (lambda topics, members: {"a": [("v", 0)]}, "v[0], which is not there"),
-    (lambda topics, members: {"b": [("u", 0)]}, "'b', which does not want 'u'"),
+    (lambda topics, members: {"a": [("t", 2)]}, "t[2], which does not exist"),
+    (lambda topics, members: {"a": [("t", -1)]}, "t[-1], which does not exist"),
+    (lambda topics, members: {"a": [("v", 0)]}, "v[0], which does not exist"),
+    (lambda topics, members: {"b": [("u", 0)]}, "'b', which does not subscribe to 'u'"),
     (lambda topics, members: {"a": [("t", 0)], "b": [("t", 0)]}, "t[0] to 'a' and to 'b'"),
     (lambda topics, members: {"a": [("t", 0), ("t", 0)]}, "t[0] to 'a' and to 'a'"),
     (lambda topics, members: None, "raised"),
@@ -107,15 +111,15 @@ WRONG: list[tuple[Callable[[Any, Any], Any], str]] = [
 
 
 @pytest.mark.parametrize(("mine", "words"), WRONG)
-def test_an_assignor_of_ones_own_that_is_wrong(mine: Any, words: str) -> None:
-    members = {"a": Told(("t", "u")), "b": Told(("t",))}
+def test_wrong_result_of_a_custom_assignor_is_refused(mine: Any, words: str) -> None:
+    members = {"a": MemberSubscription(("t", "u")), "b": MemberSubscription(("t",))}
     topics = {"t": [NO_RACKS] * 2, "u": [NO_RACKS]}
     with pytest.raises(ConfigurationError, match=re.escape(words)):
         assigned(Assignor("mine", mine), topics, members)
 
 
-def test_a_cooperative_assignor_of_ones_own_may_not_move_what_is_read() -> None:
-    members = {"a": Told(("t",), [("t", 0)]), "b": Told(("t",))}
+def test_custom_cooperative_assignor_may_not_move_an_owned_partition() -> None:
+    members = {"a": MemberSubscription(("t",), [("t", 0)]), "b": MemberSubscription(("t",))}
     topics = {"t": [NO_RACKS] * 2}
 
     def moves(topics: Any, members: Any) -> dict[str, Any]:
@@ -132,7 +136,7 @@ def test_a_cooperative_assignor_of_ones_own_may_not_move_what_is_read() -> None:
     assert found == {"a": [("t", 0)], "b": [("t", 1)]}
 
 
-# Watching
+# Watching topics
 
 
 def led(*topics: TopicInfo, wanted: tuple[str, ...] = ()) -> Watch:
@@ -143,18 +147,18 @@ def led(*topics: TopicInfo, wanted: tuple[str, ...] = ()) -> Watch:
     return watch
 
 
-def test_a_leader_watches_the_topics_of_its_group() -> None:
+def test_leader_notices_new_partitions_of_the_groups_topics() -> None:
     watch = led(info("t", 2), info("u", 1))
     assert watch.topics == frozenset({"t", "u"})
     same = {"t": info("t", 2), "u": info("u", 1), "v": info("v", 9)}
     assert watch.differs(same) is None
-    assert watch.differs({"u": info("u", 1)}) is None  # not known is not gone
+    assert watch.differs({"u": info("u", 1)}) is None  # a topic missing in metadata may still exist
     more = watch.differs(same | {"t": info("t", 3)})
     assert more == "topic t has 3 partitions, and had 2"
     assert watch.told([info("t", 3)], whole=False) == more
 
 
-def test_a_topic_that_is_not_there_yet() -> None:
+def test_leader_notices_a_created_topic() -> None:
     watch = led(info("t", 2), wanted=("t", "u"))
     assert watch.missing == {"u"}
     missing = info("u", 0, "UNKNOWN_TOPIC_OR_PARTITION")
@@ -163,7 +167,7 @@ def test_a_topic_that_is_not_there_yet() -> None:
     assert watch.told([info("u", 1)], whole=False) == "topic u has 1 partitions, and had 0"
 
 
-def test_a_topic_that_is_gone() -> None:
+def test_leader_notices_a_deleted_topic() -> None:
     watch = led(info("t", 2))
     gone = info("t", 0, "UNKNOWN_TOPIC_OR_PARTITION")
     assert watch.told([gone], whole=False) == "topic t has 0 partitions, and had 2"
@@ -172,25 +176,27 @@ def test_a_topic_that_is_gone() -> None:
     assert watch.told([info("t", 0, "LEADER_NOT_AVAILABLE")], whole=False) is None
 
 
-def test_partitions_behind_a_gap_wait() -> None:
+def test_partitions_after_a_gap_are_not_counted() -> None:
     assert partition_count(info("t", (0, 1, 3))) == 2
     watch = led(info("t", (0, 1, 3)))
     assert watch.differs({"t": info("t", (0, 1, 3))}) is None
     assert watch.differs({"t": info("t", 4)}) is not None
 
 
-def test_who_does_not_lead_watches_nothing_by_name() -> None:
+def test_follower_does_not_watch_topics_by_name() -> None:
     watch = led(info("t", 2))
     watch.joined(Subscription.to("t"), frozenset({"t"}))
     assert watch.topics == frozenset()
     assert watch.differs({"t": info("t", 3)}) is None
 
 
-def test_a_pattern_is_watched_by_everybody() -> None:
+def test_every_member_watches_its_pattern() -> None:
     watch = Watch()
     watch.joined(Subscription.to(re.compile("o-.*")), frozenset({"o-a", "o-b"}))
     assert watch.topics is None
-    assert watch.differs({"x": info("x")}) is None  # others may be forgotten just now
+    assert (
+        watch.differs({"x": info("x")}) is None
+    )  # metadata may lack the other topics for a moment
     assert watch.differs({"o-c": info("o-c")}) == (
         "the topics of the pattern have changed: o-c matches"
     )
@@ -202,10 +208,10 @@ def test_a_pattern_is_watched_by_everybody() -> None:
     assert watch.told(unsure, whole=True) is None
 
 
-# Topics that are not there
+# Missing topics
 
 
-def test_a_topic_that_is_not_there_is_told_once_until_it_is() -> None:
+def test_missing_topic_is_reported_once_until_it_exists() -> None:
     absent = Absent(5)
     wanted = {"typo", "t"}
     gone = info("typo", 0, "UNKNOWN_TOPIC_OR_PARTITION")
@@ -214,7 +220,7 @@ def test_a_topic_that_is_not_there_is_told_once_until_it_is() -> None:
     assert absent.heard(wanted, [gone, info("t"), other], {"t"}, 1.0) == []
     assert absent.looks_at == 6.0
     assert absent.heard(wanted, [gone], {"t"}, 5.9) == []
-    assert absent.heard(wanted, [], {"t"}, 7.0) == [], "nobody has answered"
+    assert absent.heard(wanted, [], {"t"}, 7.0) == [], "no broker has answered"
     assert absent.looks_at == 6.0
     assert absent.heard(wanted, [gone, other], {"t"}, 8.0) == ["typo"]
     assert absent.looks_at == float("inf")
@@ -224,7 +230,7 @@ def test_a_topic_that_is_not_there_is_told_once_until_it_is() -> None:
     assert absent.heard(wanted, [gone], {"t"}, 205.0) == ["typo"]
 
 
-def test_what_is_not_wanted_any_more_is_forgotten() -> None:
+def test_unsubscribed_topic_is_forgotten() -> None:
     absent = Absent(5)
     gone = info("typo", 0, "UNKNOWN_TOPIC_OR_PARTITION")
     assert absent.heard({"typo"}, [gone], (), 0.0) == []

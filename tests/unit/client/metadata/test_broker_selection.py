@@ -1,4 +1,5 @@
-"""Which broker is asked where any will do, and when the client begins anew."""
+"""Tests which broker gets a request that any broker can answer, and when the client
+rebootstraps."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from kproto.client.settings import Address
 A, B, C, VIP = (Address(name, 9092) for name in ("a", "b", "c", "vip"))
 
 
-def choosing(*bootstrap: Address, goes_back: bool = True, start: float = 0.0) -> BrokerSelection:
+def selection(*bootstrap: Address, goes_back: bool = True, start: float = 0.0) -> BrokerSelection:
     made = BrokerSelection(bootstrap or (VIP,), goes_back=goes_back)
     made._start = start
     return made
@@ -20,18 +21,18 @@ def closed(_: Address) -> None:
     return None
 
 
-def test_before_the_first_metadata_the_bootstrap_list_in_its_order() -> None:
-    assert choosing(B, A, B).order([], closed) == [B, A]
-    assert choosing(B, A, goes_back=False).order([], closed) == [B, A]
+def test_bootstrap_list_is_used_in_order_before_the_first_metadata() -> None:
+    assert selection(B, A, B).order([], closed) == [B, A]
+    assert selection(B, A, goes_back=False).order([], closed) == [B, A]
 
 
-def test_the_least_loaded_of_those_that_are_open() -> None:
+def test_least_loaded_open_connection_comes_first() -> None:
     load = {A: 3, B: 1, C: None, VIP: None}
-    assert choosing().order([C, A, B], load.get) == [B, A, C, VIP]
+    assert selection().order([C, A, B], load.get) == [B, A, C, VIP]
 
 
-def test_addresses_that_no_broker_has_any_more_are_forgotten() -> None:
-    chosen = choosing()
+def test_addresses_of_former_brokers_are_forgotten() -> None:
+    chosen = selection()
     for number in range(100):
         moving = Address(f"moving-{number}", 9092)
         chosen.order([A, moving], closed)
@@ -42,29 +43,29 @@ def test_addresses_that_no_broker_has_any_more_are_forgotten() -> None:
     assert chosen._asked.keys() == chosen._failed.keys() == {A, VIP}
 
 
-def test_of_those_that_are_as_good_the_one_that_was_asked_longest_ago() -> None:
-    chosen = choosing()
-    asked = []
+def test_equal_brokers_are_used_in_turn() -> None:
+    chosen = selection()
+    selected = []
     for _ in range(6):
-        asked.append(chosen.order([A, B, C], lambda _: 0)[0])
-        chosen.asked(asked[-1])
-    assert asked == [A, B, C, A, B, C]
+        selected.append(chosen.order([A, B, C], lambda _: 0)[0])
+        chosen.asked(selected[-1])
+    assert selected == [A, B, C, A, B, C]
 
 
-def test_the_brokers_themselves_before_what_may_be_a_load_balancer() -> None:
+def test_brokers_precede_a_bootstrap_address() -> None:
     load = {A: None, B: 5, VIP: 0}
-    assert choosing().order([A, B], load.get) == [B, VIP, A]
+    assert selection().order([A, B], load.get) == [B, VIP, A]
 
 
 @pytest.mark.parametrize(
     ("start", "order"), [(0.0, [A, B, C]), (0.4, [B, C, A]), (0.99, [C, A, B])]
 )
-def test_clients_begin_with_different_brokers(start: float, order: list[Address]) -> None:
-    assert choosing(start=start).order([A, B, C], closed) == [*order, VIP]
+def test_clients_start_with_different_brokers(start: float, order: list[Address]) -> None:
+    assert selection(start=start).order([A, B, C], closed) == [*order, VIP]
 
 
-def test_one_that_just_failed_comes_behind_the_others() -> None:
-    chosen = choosing()
+def test_failed_broker_comes_last() -> None:
+    chosen = selection()
     chosen.failed(A)
     assert chosen.order([A, B, C], closed) == [B, C, A, VIP]
     chosen.failed(B)
@@ -73,8 +74,8 @@ def test_one_that_just_failed_comes_behind_the_others() -> None:
     assert chosen.order([A, B, C], closed) == [A, C, B, VIP]
 
 
-def test_the_bootstrap_list_comes_first_once_all_have_failed() -> None:
-    chosen = choosing()
+def test_bootstrap_list_comes_first_once_all_brokers_failed() -> None:
+    chosen = selection()
     for address in (A, B):
         chosen.failed(address)
     assert chosen.order([A, B], closed) == [VIP, A, B]
@@ -84,15 +85,15 @@ def test_the_bootstrap_list_comes_first_once_all_have_failed() -> None:
     assert chosen.order([A, B], closed) == [A, B, VIP]
 
 
-def test_of_a_large_cluster_that_is_silent_not_every_broker_is_tried_first() -> None:
+def test_bootstrap_list_follows_the_third_broker_of_a_large_cluster() -> None:
     many = [Address(f"broker-{at}", 9092) for at in range(100)]
-    order = choosing().order(many, closed)
+    order = selection().order(many, closed)
     assert order.index(VIP) == 3
     assert sorted(order) == sorted([*many, VIP])
 
 
-def test_who_does_not_go_back_tries_the_known_ones_alone() -> None:
-    chosen = choosing(goes_back=False)
+def test_selection_without_rebootstrap_uses_known_brokers_only() -> None:
+    chosen = selection(goes_back=False)
     chosen.failed(A)
     assert chosen.order([A], closed) == [A]
 
@@ -100,18 +101,18 @@ def test_who_does_not_go_back_tries_the_known_ones_alone() -> None:
 # --- The time without metadata ---
 
 
-def test_the_time_runs_from_the_first_request_without_an_answer() -> None:
+def test_rebootstrap_time_starts_with_the_first_unanswered_request() -> None:
     recovery = Recovery(300_000, goes_back=True)
     assert not recovery.asked(1_000)
     assert not recovery.asked(1_299)
     assert recovery.asked(1_300)
-    assert not recovery.asked(1_301)  # it begins to run anew
+    assert not recovery.asked(1_301)  # the time starts again
     recovery.answered()
     assert not recovery.asked(9_000)
     assert recovery.asked(9_300)
 
 
-def test_time_in_which_nobody_asked_does_not_count() -> None:
+def test_time_without_requests_is_not_counted() -> None:
     recovery = Recovery(300_000, goes_back=True)
     assert not recovery.asked(0)
     assert not recovery.asked(5_000)
@@ -119,10 +120,10 @@ def test_time_in_which_nobody_asked_does_not_count() -> None:
     assert recovery.asked(5_300)
 
 
-def test_without_a_time_the_first_failure_is_enough() -> None:
+def test_first_failure_triggers_the_rebootstrap_if_the_time_is_0() -> None:
     recovery = Recovery(0, goes_back=True)
     assert not recovery.asked(0)
-    assert not recovery.asked(1), "the answer to the first may be under way"
+    assert not recovery.asked(1), "the first request may still be in flight"
     recovery.failed()
     assert recovery.asked(2)
     assert not recovery.asked(3)
@@ -131,7 +132,7 @@ def test_without_a_time_the_first_failure_is_enough() -> None:
     assert not recovery.asked(4)
 
 
-def test_who_does_not_go_back_waits_for_ever() -> None:
+def test_recovery_without_rebootstrap_waits_for_ever() -> None:
     recovery = Recovery(1_000, goes_back=False)
     assert not recovery.asked(0)
     assert not recovery.asked(1_000_000)

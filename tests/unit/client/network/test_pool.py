@@ -1,4 +1,4 @@
-"""Connections of a client: shared, tried again after a while, closed when idle, opened again."""
+"""Tests the connection pool: shared connections, backoff, idle connections and reconnects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kproto.testing.clock import ManualClock
 from kproto.wire.errors import BrokerConnectionError, ConfigurationError
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions
 
-NOBODY = Address("127.0.0.1", 1)
+UNREACHABLE = Address("127.0.0.1", 1)
 
 
 @asynccontextmanager
@@ -53,50 +53,50 @@ def address(broker: ScriptedBroker) -> Address:
     return Address("127.0.0.1", broker.port)
 
 
-async def test_who_asks_while_one_is_opened_gets_that_one() -> None:
+async def test_concurrent_callers_share_one_opening_connection() -> None:
     async with ScriptedBroker() as broker, pool_of() as pool:
         opened = await asyncio.gather(*(pool.to(address(broker)) for _ in range(10)))
         assert len(set(opened)) == 1
         assert broker.connections == 1
-        own = await pool.to(address(broker), "somebody")
+        own = await pool.to(address(broker), "owner")
         assert own is not opened[0]
 
 
-async def test_who_waits_for_one_attempt_has_its_error_each_his_own() -> None:
+async def test_each_caller_of_a_failed_attempt_gets_its_own_error() -> None:
     async with pool_of() as pool:
-        asking = [pool.to(NOBODY) for _ in range(5)]
-        errors = await asyncio.gather(*asking, return_exceptions=True)
+        calls = [pool.to(UNREACHABLE) for _ in range(5)]
+        errors = await asyncio.gather(*calls, return_exceptions=True)
         assert {str(error) for error in errors} == {
             "127.0.0.1:1: cannot connect: Connection refused"
         }
         assert len(set(map(id, errors))) == 5
-        assert pool._node_state_of(NOBODY).failures == 1
+        assert pool._node_state_of(UNREACHABLE).failures == 1
 
 
-async def test_the_next_attempt_waits_and_others_join_it() -> None:
+async def test_next_attempt_waits_for_the_backoff_and_is_shared() -> None:
     clock = ManualClock()
     async with pool_of(clock=clock) as pool:
         with pytest.raises(BrokerConnectionError):
-            await pool.to(NOBODY)
-        asking = [asyncio.create_task(pool.to(NOBODY)) for _ in range(3)]
+            await pool.to(UNREACHABLE)
+        calls = [asyncio.create_task(pool.to(UNREACHABLE)) for _ in range(3)]
         await clock.advance(39)
-        assert not any(task.done() for task in asking)
+        assert not any(task.done() for task in calls)
         await clock.advance(22)
-        await asyncio.wait(asking)
-        assert pool._node_state_of(NOBODY).failures == 2
-        assert all(isinstance(task.exception(), BrokerConnectionError) for task in asking)
+        await asyncio.wait(calls)
+        assert pool._node_state_of(UNREACHABLE).failures == 2
+        assert all(isinstance(task.exception(), BrokerConnectionError) for task in calls)
 
 
-async def test_any_broker_is_first_one_that_need_not_be_waited_for() -> None:
+async def test_broker_without_backoff_is_chosen_first() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker, pool_of(clock=clock) as pool:
-        choosing = BrokerSelection([NOBODY, address(broker)], goes_back=True)
+        choosing = BrokerSelection([UNREACHABLE, address(broker)], goes_back=True)
         with pytest.raises(BrokerConnectionError):
-            await reach(pool, choosing, NOBODY)
+            await reach(pool, choosing, UNREACHABLE)
         assert (await reach_any(pool, choosing, [])).address == address(broker)
 
 
-async def test_a_cancelled_call_takes_no_other_along() -> None:
+async def test_cancelled_call_does_not_cancel_others() -> None:
     async with ScriptedBroker() as broker, pool_of() as pool:
         first, second = (asyncio.create_task(pool.to(address(broker))) for _ in range(2))
         await asyncio.sleep(0)
@@ -105,22 +105,22 @@ async def test_a_cancelled_call_takes_no_other_along() -> None:
         assert first.cancelled()
 
 
-async def test_what_nobody_waits_for_is_not_opened() -> None:
+async def test_attempt_without_callers_is_cancelled() -> None:
     clock = ManualClock()
     async with pool_of(clock=clock) as pool:
         with pytest.raises(BrokerConnectionError):
-            await pool.to(NOBODY)
-        only = asyncio.create_task(pool.to(NOBODY))
+            await pool.to(UNREACHABLE)
+        only = asyncio.create_task(pool.to(UNREACHABLE))
         await asyncio.sleep(0)
         only.cancel()
         await asyncio.wait([only])
         await asyncio.gather(*pool._ending, return_exceptions=True)
         assert not pool._opening
         await clock.advance(1_000)
-        assert pool._node_state_of(NOBODY).failures == 1
+        assert pool._node_state_of(UNREACHABLE).failures == 1
 
 
-async def test_who_is_cancelled_while_it_is_given_up_takes_no_other_along() -> None:
+async def test_cancellation_during_release_does_not_cancel_other_callers() -> None:
     answering = asyncio.Event()
 
     async def answer(asked: ReceivedRequest) -> ApiVersionsResponse:
@@ -129,11 +129,11 @@ async def test_who_is_cancelled_while_it_is_given_up_takes_no_other_along() -> N
 
     async with ScriptedBroker() as broker, pool_of() as pool:
         broker.answers[ApiVersionsRequest] = answer
-        waiting = asyncio.create_task(pool.to(address(broker), "somebody"))
+        waiting = asyncio.create_task(pool.to(address(broker), "owner"))
         await broker.until(lambda: broker.count(ApiVersionsRequest) == 1)
-        releasing = asyncio.create_task(pool.release("somebody"))
+        releasing = asyncio.create_task(pool.release("owner"))
         await asyncio.sleep(0)
-        another = asyncio.create_task(pool.to(address(broker), "somebody"))
+        another = asyncio.create_task(pool.to(address(broker), "owner"))
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -142,11 +142,11 @@ async def test_who_is_cancelled_while_it_is_given_up_takes_no_other_along() -> N
         await releasing
 
 
-async def test_a_pool_that_closes_tells_who_waits() -> None:
+async def test_closing_pool_raises_for_waiting_callers() -> None:
     async with pool_of(clock=ManualClock()) as pool:
         with pytest.raises(BrokerConnectionError):
-            await pool.to(NOBODY)
-        waiting = asyncio.create_task(pool.to(NOBODY))
+            await pool.to(UNREACHABLE)
+        waiting = asyncio.create_task(pool.to(UNREACHABLE))
         await asyncio.sleep(0)
         await pool.close()
         with pytest.raises(ConfigurationError, match="closed"):
@@ -156,7 +156,7 @@ async def test_a_pool_that_closes_tells_who_waits() -> None:
 # Idle connections
 
 
-async def test_an_idle_connection_is_closed_and_opened_again() -> None:
+async def test_idle_connection_is_closed_and_reopened() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker() as broker,
@@ -171,38 +171,38 @@ async def test_an_idle_connection_is_closed_and_opened_again() -> None:
         assert not connection.usable
         assert not pool._open
         await broker.until(lambda: not broker.writers)
-        # Who has kept it goes on with it; and nobody waits for a backoff.
+        # A caller that kept the connection can still use it, and waits for no backoff.
         answer = await connection.request(MetadataRequest(topics=[]))
         assert answer.cluster_id == "scripted"
         assert (await pool.to(address(broker))).usable
         assert broker.connections == 2
 
 
-async def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
+async def test_connection_with_a_request_in_flight_is_not_idle() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker() as broker,
         pool_of(clock=clock, connections_max_idle_ms=1_000, request_timeout_ms=60_000) as pool,
     ):
-        go_on = asyncio.Event()
+        may_answer = asyncio.Event()
 
         async def later(asked: Any) -> Any:
-            await go_on.wait()
+            await may_answer.wait()
             return ListGroupsResponse()
 
         broker.answers[ListGroupsRequest] = later
         connection = await pool.to(address(broker))
-        asking = asyncio.create_task(connection.request(ListGroupsRequest()))
+        calls = asyncio.create_task(connection.request(ListGroupsRequest()))
         await broker.until(lambda: broker.count(ListGroupsRequest) == 1)
         await clock.advance(20_000)
         assert len(pool._open) == 1
-        go_on.set()
-        await asking
+        may_answer.set()
+        await calls
         await clock.advance(2_000)
         assert not connection.usable
 
 
-async def test_none_is_idle_where_that_is_turned_off() -> None:
+async def test_idle_connections_stay_open_if_the_limit_is_0() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker, pool_of(clock=clock, connections_max_idle_ms=0) as pool:
         connection = await pool.to(address(broker))
@@ -210,14 +210,14 @@ async def test_none_is_idle_where_that_is_turned_off() -> None:
         assert connection.usable
 
 
-# The broker closes, while something is asked
+# The broker closes the connection during a request
 
 
 @asynccontextmanager
 async def quiet_connection(
     broker: ScriptedBroker,
 ) -> AsyncIterator[tuple[BrokerConnection, ManualClock]]:
-    """One on which nothing has passed for a minute."""
+    """Yields a connection that was idle for a minute."""
     clock = ManualClock()
     async with pool_of(clock=clock) as pool:
         connection = await pool.to(address(broker))
@@ -225,8 +225,8 @@ async def quiet_connection(
         yield connection, clock
 
 
-async def test_what_the_broker_closed_while_the_loop_stood_still_is_not_used() -> None:
-    """The request comes before the loop has looked at the socket: nothing is written to it."""
+async def test_connection_closed_while_the_loop_was_blocked_is_not_used() -> None:
+    """The request starts before the loop has polled the socket: nothing is written to it."""
     async with ScriptedBroker() as broker, quiet_connection(broker) as (connection, _):
         broker.answers[CreateTopicsRequest] = lambda asked: CreateTopicsResponse()
         for writer in broker.writers:
@@ -236,54 +236,55 @@ async def test_what_the_broker_closed_while_the_loop_stood_still_is_not_used() -
         assert broker.connections == 2
 
 
-async def test_nobody_overtakes_who_waits_to_see_whether_the_broker_has_closed() -> None:
-    came = []
+async def test_requests_that_wait_for_the_closed_check_keep_their_order() -> None:
+    received = []
 
     def answer(asked: ReceivedRequest) -> CreateTopicsResponse:
         assert isinstance(asked.message, CreateTopicsRequest)
-        came.append(asked.message.timeout_ms)
+        received.append(asked.message.timeout_ms)
         return CreateTopicsResponse()
 
     async with ScriptedBroker() as broker, quiet_connection(broker) as (connection, _):
         broker.answers[CreateTopicsRequest] = answer
-        asking = []
+        calls = []
         for number in range(10):
             request = CreateTopicsRequest(topics=[], timeout_ms=number)
-            asking.append(asyncio.create_task(connection.request(request)))
+            calls.append(asyncio.create_task(connection.request(request)))
             await asyncio.sleep(0)
-        await asyncio.gather(*asking)
-    assert came == list(range(10))
+        await asyncio.gather(*calls)
+    assert received == list(range(10))
 
 
 def hanging_up_once(answer: Any) -> Any:
-    """Hang up instead of the first answer."""
-    asked_before: list[object] = []
+    """Closes the connection instead of the first answer."""
+    requests: list[object] = []
 
     def answered(asked: Any) -> Any:
-        asked_before.append(asked)
-        return HANG_UP if len(asked_before) == 1 else answer
+        requests.append(asked)
+        return HANG_UP if len(requests) == 1 else answer
 
     return answered
 
 
-async def test_a_question_is_asked_again_when_the_broker_closed_at_that_moment() -> None:
+async def test_read_request_is_repeated_when_the_broker_closed_the_idle_connection() -> None:
     async with ScriptedBroker() as broker, quiet_connection(broker) as (connection, _):
         broker.answers[ListGroupsRequest] = hanging_up_once(ListGroupsResponse())
         await connection.request(ListGroupsRequest())
         assert broker.count(ListGroupsRequest) == 2
 
 
-async def test_what_may_have_been_done_is_not_done_again() -> None:
+async def test_write_request_is_not_repeated() -> None:
     async with ScriptedBroker() as broker, quiet_connection(broker) as (connection, _):
         broker.answers[CreateTopicsRequest] = hanging_up_once(CreateTopicsResponse())
-        with pytest.raises(BrokerConnectionError) as told:
+        with pytest.raises(BrokerConnectionError) as raised:
             await connection.request(CreateTopicsRequest(topics=[]))
-        assert not told.value.never_written
+        assert not raised.value.never_written
         assert broker.count(CreateTopicsRequest) == 1
 
 
-async def test_a_question_that_ends_no_silence_is_not_asked_again() -> None:
-    """A broker that closes at each question is not asked for ever: its caller decides."""
+async def test_read_request_on_a_busy_connection_is_not_repeated() -> None:
+    """A broker that closes the connection at each request is not asked for ever: the caller
+    decides about retries."""
     async with ScriptedBroker() as broker, pool_of() as pool:
         broker.answers[ListGroupsRequest] = hanging_up_once(ListGroupsResponse())
         connection = await pool.to(address(broker))
@@ -292,7 +293,7 @@ async def test_a_question_that_ends_no_silence_is_not_asked_again() -> None:
         assert broker.count(ListGroupsRequest) == 1
 
 
-async def test_who_waits_for_his_turn_goes_on_with_the_next_connection() -> None:
+async def test_queued_request_moves_to_the_next_connection() -> None:
     async with ScriptedBroker() as broker, pool_of(max_in_flight=1) as pool:
         broker.answers[ListGroupsRequest] = hanging_up_once(ListGroupsResponse())
         broker.answers[CreateTopicsRequest] = lambda asked: CreateTopicsResponse()
@@ -305,24 +306,24 @@ async def test_who_waits_for_his_turn_goes_on_with_the_next_connection() -> None
         assert broker.count(CreateTopicsRequest) == 1
 
 
-async def test_a_lost_connection_is_a_failure_of_its_broker_and_an_idle_one_is_not() -> None:
+async def test_lost_connection_counts_as_a_failure_unless_it_was_idle() -> None:
     async with ScriptedBroker() as broker, pool_of() as pool:
         broker.answers[ListGroupsRequest] = hanging_up_once(ListGroupsResponse())
         connection = await pool.to(address(broker))
         with pytest.raises(BrokerConnectionError):
             await connection.request(ListGroupsRequest())
         assert pool._usable((address(broker), None)) is None
-        reach = pool._node_state_of(address(broker))
-        assert reach.failures == 1
+        node_state = pool._node_state_of(address(broker))
+        assert node_state.failures == 1
         connection = await pool.to(address(broker))
-        assert reach.failures == 0
+        assert node_state.failures == 0
         broker.hang_up()
         await broker.until(lambda: not connection.usable)
         assert pool._usable((address(broker), None)) is None
-        assert reach.failures == 0
+        assert node_state.failures == 0
 
 
-def test_what_only_asks_is_a_request_and_changes_nothing() -> None:
+def test_repeatable_requests_only_read() -> None:
     for name in REPEATABLE:
         assert getattr(messages, name).API_KEY >= 0
         assert name.startswith(("List", "Find", "Metadata", "ApiVersions", "Offset")) or (
@@ -332,7 +333,7 @@ def test_what_only_asks_is_a_request_and_changes_nothing() -> None:
     assert may_resend(CreateTopicsRequest, error)
 
 
-async def test_addresses_that_are_met_do_not_fill_the_memory() -> None:
+async def test_number_of_remembered_addresses_is_limited() -> None:
     async with pool_of() as pool:
         waiting = Address("waits", 1)
         pool._node_state_of(waiting).failed(
@@ -342,4 +343,4 @@ async def test_addresses_that_are_met_do_not_fill_the_memory() -> None:
         for number in range(2 * MOST_ADDRESSES):
             pool._node_state_of(Address(f"moving-{number}", 1))
         assert len(pool._node_states) == MOST_ADDRESSES
-        assert pool.wait_s(waiting) > 0, "its backoff is not over"
+        assert pool.wait_s(waiting) > 0, "its backoff still runs"

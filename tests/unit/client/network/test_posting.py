@@ -1,4 +1,4 @@
-"""Requests that are posted, and the one timer that keeps the time of all: no task, no wait."""
+"""Tests `BrokerConnection.post`, and the one timer of all requests of a connection."""
 
 from __future__ import annotations
 
@@ -55,126 +55,126 @@ def silent(asked: Any) -> None:
     return None
 
 
-async def test_the_answer_is_told_in_the_order_of_the_requests() -> None:
+async def test_responses_are_passed_in_the_order_of_the_requests() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = name_of
-        told: list[Any] = []
+        outcomes: list[Any] = []
         for number in range(5):
-            assert connection.post(named(number), version=VERSION, tell=told.append)
+            assert connection.post(named(number), version=VERSION, tell=outcomes.append)
         asked = connection.request(named(5), version=VERSION)
         assert (await asked).cluster_id == "t5"
-        assert [answer.cluster_id for answer in told] == [f"t{number}" for number in range(5)]
+        assert [answer.cluster_id for answer in outcomes] == [f"t{number}" for number in range(5)]
 
 
-async def test_what_was_asked_before_in_this_turn_is_written_before() -> None:
+async def test_posted_request_follows_earlier_requests_of_the_same_loop_turn() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = name_of
-        told: list[Any] = []
+        outcomes: list[Any] = []
         first = asyncio.create_task(connection.request(named(1), version=VERSION))
         await asyncio.sleep(0)
-        assert connection.post(named(2), version=VERSION, tell=told.append)
+        assert connection.post(named(2), version=VERSION, tell=outcomes.append)
         assert (await first).cluster_id == "t1"
-        await broker.until(lambda: bool(told))
-        assert told[0].cluster_id == "t2"
+        await broker.until(lambda: bool(outcomes))
+        assert outcomes[0].cluster_id == "t2"
 
 
-async def test_it_takes_a_turn_as_any_other_request() -> None:
+async def test_posted_request_counts_as_in_flight() -> None:
     async with ScriptedBroker() as broker, connected(broker, max_in_flight=2) as connection:
         broker.answers[MetadataRequest] = silent
-        told: list[Any] = []
-        assert connection.post(named(1), version=VERSION, tell=told.append)
-        assert connection.post(named(2), version=VERSION, tell=told.append)
-        assert not connection.post(named(3), version=VERSION, tell=told.append)
+        outcomes: list[Any] = []
+        assert connection.post(named(1), version=VERSION, tell=outcomes.append)
+        assert connection.post(named(2), version=VERSION, tell=outcomes.append)
+        assert not connection.post(named(3), version=VERSION, tell=outcomes.append)
         third = asyncio.create_task(connection.request(named(3), version=VERSION))
         await broker.until(lambda: broker.count(MetadataRequest) == 2)
         assert not third.done()
         broker.hang_up()
         with pytest.raises(BrokerConnectionError):
             await third
-        assert [type(outcome) for outcome in told] == [BrokerConnectionError] * 2
+        assert [type(outcome) for outcome in outcomes] == [BrokerConnectionError] * 2
 
 
-async def test_answers_give_the_turns_back() -> None:
+async def test_response_frees_its_in_flight_slot() -> None:
     async with ScriptedBroker() as broker, connected(broker, max_in_flight=1) as connection:
         broker.answers[MetadataRequest] = name_of
-        told: list[Any] = []
+        outcomes: list[Any] = []
         for number in range(3):
-            assert connection.post(named(number), version=VERSION, tell=told.append)
-            assert not connection.post(named(9), version=VERSION, tell=told.append)
-            await broker.until(lambda: len(told) == number + 1)  # noqa: B023 - awaited at once
-        assert [answer.cluster_id for answer in told] == ["t0", "t1", "t2"]
+            assert connection.post(named(number), version=VERSION, tell=outcomes.append)
+            assert not connection.post(named(9), version=VERSION, tell=outcomes.append)
+            await broker.until(lambda: len(outcomes) == number + 1)  # noqa: B023 - awaited at once
+        assert [answer.cluster_id for answer in outcomes] == ["t0", "t1", "t2"]
 
 
-async def test_what_cannot_be_written_is_refused_and_takes_no_turn() -> None:
+async def test_invalid_request_is_refused_and_takes_no_slot() -> None:
     async with ScriptedBroker() as broker, connected(broker, max_in_flight=1) as connection:
-        told: list[Any] = []
+        outcomes: list[Any] = []
         wrong: Any = MetadataRequest(topics=[MetadataRequestTopic(name=7)])  # type: ignore[arg-type]
         with pytest.raises(EncodeError):
-            connection.post(wrong, version=VERSION, tell=told.append)
+            connection.post(wrong, version=VERSION, tell=outcomes.append)
         with pytest.raises(ConfigurationError, match="no broker answers"):
-            connection.post(ProduceRequest(acks=0), version=VERSION, tell=told.append)
+            connection.post(ProduceRequest(acks=0), version=VERSION, tell=outcomes.append)
         broker.answers[MetadataRequest] = name_of
         assert (await connection.request(named(1), version=VERSION)).cluster_id == "t1"
-        assert told == []
+        assert outcomes == []
 
 
-async def test_a_lost_connection_takes_no_more() -> None:
+async def test_lost_connection_refuses_requests() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = silent
-        told: list[Any] = []
-        assert connection.post(named(1), version=VERSION, tell=told.append)
+        outcomes: list[Any] = []
+        assert connection.post(named(1), version=VERSION, tell=outcomes.append)
         await broker.until(lambda: broker.count(MetadataRequest) == 1)
         connection.abort()
         with pytest.raises(BrokerConnectionError):
-            connection.post(named(2), version=VERSION, tell=told.append)
-        assert [str(outcome) for outcome in told] == [
+            connection.post(named(2), version=VERSION, tell=outcomes.append)
+        assert [str(outcome) for outcome in outcomes] == [
             f"{connection.address}: the connection was closed"
         ]
 
 
-async def test_who_is_told_may_post_again() -> None:
+async def test_callback_may_post_the_next_request() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = name_of
-        told: list[Any] = []
+        outcomes: list[Any] = []
 
         def again(outcome: Any) -> None:
-            told.append(outcome.cluster_id)
-            if len(told) < 50:
-                assert connection.post(named(len(told)), version=VERSION, tell=again)
+            outcomes.append(outcome.cluster_id)
+            if len(outcomes) < 50:
+                assert connection.post(named(len(outcomes)), version=VERSION, tell=again)
 
         assert connection.post(named(0), version=VERSION, tell=again)
-        await broker.until(lambda: len(told) == 50)
-        assert told == [f"t{number}" for number in range(50)]
+        await broker.until(lambda: len(outcomes) == 50)
+        assert outcomes == [f"t{number}" for number in range(50)]
 
 
-# --- Time ---
+# --- Timeouts ---
 
 
-async def test_a_silent_broker_is_given_up_when_the_first_has_had_its_time() -> None:
+async def test_first_timeout_closes_the_connection() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker() as broker,
         connected(broker, clock=clock, request_timeout_ms=5_000) as connection,
     ):
         broker.answers[MetadataRequest] = silent
-        told: list[Any] = []
-        assert connection.post(named(0), version=VERSION, tell=told.append)
+        outcomes: list[Any] = []
+        assert connection.post(named(0), version=VERSION, tell=outcomes.append)
         first = asyncio.create_task(connection.request(named(1), timeout_ms=3_000))
         await broker.until(lambda: broker.count(MetadataRequest) == 2)
-        assert connection.post(named(2), version=VERSION, tell=told.append)
+        assert connection.post(named(2), version=VERSION, tell=outcomes.append)
         await clock.advance(2_900)
-        assert (told, first.done(), connection.usable) == ([], False, True)
+        assert (outcomes, first.done(), connection.usable) == ([], False, True)
         await clock.advance(200)
         assert not connection.usable
         with pytest.raises(RequestTimeoutError, match=r"MetadataRequest v13 .* in 3000 ms"):
             await first
-        assert len(told) == 2
-        for outcome in told:
+        assert len(outcomes) == 2
+        for outcome in outcomes:
             assert isinstance(outcome, BrokerConnectionError)
             assert "because another request timed out" in str(outcome)
 
 
-async def test_time_runs_for_what_is_not_answered_alone() -> None:
+async def test_answered_requests_do_not_time_out() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker, connected(broker, clock=clock) as connection:
         broker.answers[MetadataRequest] = name_of
@@ -191,7 +191,7 @@ async def test_time_runs_for_what_is_not_answered_alone() -> None:
             await last
 
 
-async def test_a_cancelled_request_has_no_time_any_more() -> None:
+async def test_cancelled_request_does_not_time_out() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker, connected(broker, clock=clock) as connection:
         broker.answers[MetadataRequest] = silent
@@ -208,7 +208,7 @@ async def test_a_cancelled_request_has_no_time_any_more() -> None:
             await second
 
 
-async def test_what_came_while_the_loop_stood_still_is_read_before_it_is_given_up(
+async def test_response_received_while_the_loop_was_blocked_prevents_the_timeout(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = ManualClock()
@@ -217,38 +217,38 @@ async def test_what_came_while_the_loop_stood_still_is_read_before_it_is_given_u
         connected(broker, clock=clock, request_timeout_ms=1_000) as connection,
     ):
         broker.answers[MetadataRequest] = silent
-        told: list[Any] = []
-        assert connection.post(named(1), version=VERSION, tell=told.append)
+        outcomes: list[Any] = []
+        assert connection.post(named(1), version=VERSION, tell=outcomes.append)
         correlation_id = connection._protocol.pending._waiting[0].correlation_id
         late = clock.monotonic() + 5
         monkeypatch.setattr(clock, "monotonic", lambda: late)
-        connection._waiting._look()  # the timer is due in the turn in which the loop goes on
-        assert told == []
+        connection._waiting._look()  # the timer is due when the loop runs again
+        assert outcomes == []
         body = MetadataResponse(cluster_id="late").encode(VERSION)
         answer = frame(correlation_id.to_bytes(4, "big") + b"\0", body)
         connection.get_buffer(-1)[: len(answer)] = answer
         connection.buffer_updated(len(answer))
         await asyncio.sleep(0.01)
-        assert [outcome.cluster_id for outcome in told] == ["late"]
+        assert [outcome.cluster_id for outcome in outcomes] == ["late"]
         assert connection.usable
 
 
-async def test_a_request_that_waits_for_the_broker_to_read_is_not_overtaken() -> None:
+async def test_post_does_not_overtake_a_request_that_waits_for_the_write_buffer() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = name_of
-        told: list[Any] = []
+        outcomes: list[Any] = []
         connection.pause_writing()
-        assert not connection.post(named(1), version=VERSION, tell=told.append)
+        assert not connection.post(named(1), version=VERSION, tell=outcomes.append)
         first = asyncio.create_task(connection.request(named(1), version=VERSION))
         await asyncio.sleep(0)
         connection.resume_writing()
-        assert not connection.post(named(2), version=VERSION, tell=told.append)
+        assert not connection.post(named(2), version=VERSION, tell=outcomes.append)
         assert (await first).cluster_id == "t1"
-        assert connection.post(named(2), version=VERSION, tell=told.append)
-        await broker.until(lambda: bool(told))
+        assert connection.post(named(2), version=VERSION, tell=outcomes.append)
+        await broker.until(lambda: bool(outcomes))
 
 
-async def test_a_closed_connection_leaves_no_timer() -> None:
+async def test_closed_connection_leaves_no_timer() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker, connected(broker, clock=clock) as connection:
         await connection.request(named(1), version=VERSION)
@@ -258,7 +258,7 @@ async def test_a_closed_connection_leaves_no_timer() -> None:
         assert clock.next_timer_ms is None
 
 
-async def test_who_waited_until_the_broker_reads_is_not_overtaken_then() -> None:
+async def test_requests_that_waited_for_the_write_buffer_keep_their_order() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = name_of
         connection.pause_writing()
@@ -267,21 +267,21 @@ async def test_who_waited_until_the_broker_reads_is_not_overtaken_then() -> None
             for number in range(3)
         ]
         await asyncio.sleep(0)
-        connection.resume_writing()  # it wakes them in the next turn
+        connection.resume_writing()  # wakes the waiting requests in the next loop turn
         last = asyncio.create_task(connection.request(named(3), version=VERSION))
         await asyncio.gather(*waiting, last)
-        asked = [
+        sent = [
             each.message.topics[0].name
             for each in broker.asked
             if isinstance(each.message, MetadataRequest) and each.message.topics
         ]
-        assert asked == ["t0", "t1", "t2", "t3"]
+        assert sent == ["t0", "t1", "t2", "t3"]
 
 
-async def test_a_fault_in_reading_an_answer_is_told_to_who_waits_for_it(
+async def test_error_in_reading_a_response_fails_all_requests_in_flight(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As want of memory for it would be; the loop then drops the connection."""
+    """The read may fail for lack of memory; the event loop then drops the connection."""
     faults: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
     async with ScriptedBroker() as broker, connected(broker) as connection:
@@ -291,10 +291,10 @@ async def test_a_fault_in_reading_an_answer_is_told_to_who_waits_for_it(
             raise MemoryError
 
         monkeypatch.setattr(connection._protocol, "receive_message", no_memory)
-        told: list[Any] = []
-        assert connection.post(named(0), version=VERSION, tell=told.append)
+        outcomes: list[Any] = []
+        assert connection.post(named(0), version=VERSION, tell=outcomes.append)
         with pytest.raises(BrokerConnectionError, match="the connection was lost"):
             await connection.request(named(1), version=VERSION)
-        assert [type(outcome) for outcome in told] == [BrokerConnectionError]
+        assert [type(outcome) for outcome in outcomes] == [BrokerConnectionError]
         assert not connection.usable
     assert [type(fault["exception"]) for fault in faults] == [MemoryError]

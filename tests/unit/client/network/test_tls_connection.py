@@ -1,4 +1,4 @@
-"""TLS over real sockets: each fault is one error that says which it is, at once."""
+"""Tests TLS over real sockets: each fault raises one specific error at once."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ from tests.unit.client.secured_broker import (
 # --- TLS ---
 
 
-async def test_tls() -> None:
+async def test_client_connects_with_tls() -> None:
     async with SecuredBroker(tls=GOOD) as broker, connected(broker, tls=TRUSTING) as connection:
         answer = await connection.request(MetadataRequest(topics=[]))
     assert answer.cluster_id == "scripted"
 
 
-async def test_a_context_of_the_users() -> None:
+async def test_users_own_context_is_used() -> None:
     context = ssl.create_default_context(cadata=client_ca(CA))
     async with SecuredBroker(tls=GOOD) as broker, connected(broker, tls=context) as connection:
         assert connection.usable
 
 
 @pytest.mark.parametrize("size", [1, 65_530, 65_536, 3_000_000, 9_000_001])
-async def test_large_frames_through_tls(size: int) -> None:
+async def test_large_responses_pass_through_tls(size: int) -> None:
     async with SecuredBroker(tls=GOOD) as broker, connected(broker, tls=TRUSTING) as connection:
         broker.answers[MetadataRequest] = lambda asked: MetadataResponse(cluster_id="x" * 9)
         broker.answers[FetchRequest] = lambda asked: large(size)
@@ -81,7 +81,7 @@ def large(size: int) -> FetchResponse:
     return FetchResponse(responses=[FetchableTopicResponse(partitions=[part])])
 
 
-async def test_large_requests_through_tls() -> None:
+async def test_large_requests_pass_through_tls() -> None:
     async with SecuredBroker(tls=GOOD) as broker, connected(broker, tls=TRUSTING) as connection:
         await connection.send_only(ProduceRequest(acks=0, transactional_id="x" * 32_000))
         broker.answers[ProduceRequest] = lambda asked: None
@@ -91,7 +91,7 @@ async def test_large_requests_through_tls() -> None:
         assert broker.count(ProduceRequest) == 201
 
 
-async def test_requests_of_one_turn_are_one_write_of_tls_too() -> None:
+async def test_requests_of_one_loop_turn_are_one_tls_write() -> None:
     async with SecuredBroker(tls=GOOD) as broker, connected(broker, tls=TRUSTING) as connection:
         transport = connection._write_queue._transport
         assert transport is not None
@@ -102,18 +102,18 @@ async def test_requests_of_one_turn_are_one_write_of_tls_too() -> None:
             writes.append(len(data))
             write(data)
 
-        transport.write = note  # type: ignore[method-assign]  # to see what goes out
+        transport.write = note  # type: ignore[method-assign]  # counts the writes
         await asyncio.gather(*(connection.request(MetadataRequest()) for _ in range(10)))
         assert len(writes) == 1
-        told: list[Any] = []
-        assert connection.post(MetadataRequest(), version=9, tell=told.append)
-        assert len(writes) == 2, "what is posted goes out in its own turn"
-        await broker.until(lambda: bool(told))
+        words: list[Any] = []
+        assert connection.post(MetadataRequest(), version=9, tell=words.append)
+        assert len(writes) == 2, "a posted request is written in its own loop turn"
+        await broker.until(lambda: bool(words))
 
 
 @pytest.mark.parametrize("half", [False, True])
-async def test_a_broker_that_closes_tls(half: bool) -> None:
-    """With the answer cut in the middle, and without; both are told, and nothing waits."""
+async def test_broker_that_closes_tls_fails_the_request(half: bool) -> None:
+    """The broker closes before the answer or in the middle of it; both fail the request at once."""
     async with SecuredBroker(tls=GOOD) as broker, connected(broker, tls=TRUSTING) as connection:
 
         async def answer(asked: Any) -> Any:
@@ -124,9 +124,11 @@ async def test_a_broker_that_closes_tls(half: bool) -> None:
             await asyncio.sleep(0)
 
         broker.answers[MetadataRequest] = answer
-        with pytest.raises(BrokerConnectionError, match="the broker closed the connection") as told:
+        with pytest.raises(
+            BrokerConnectionError, match="the broker closed the connection"
+        ) as words:
             await connection.request(MetadataRequest())
-        assert ("24 bytes into a response" in str(told.value)) == half
+        assert ("24 bytes into a response" in str(words.value)) == half
         assert not connection.usable
 
 
@@ -192,7 +194,7 @@ def new_tls_alone() -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize(
-    ("server", "client", "told"),
+    ("server", "client", "words"),
     [
         (expired, TRUSTING, "the broker's certificate has expired"),
         (self_signed, TRUSTING, "certificate is self-signed, and not trusted; .* tls=Tls.ca="),
@@ -211,20 +213,21 @@ def new_tls_alone() -> ssl.SSLContext:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-async def test_faults_of_tls(server: Any, client: Any, told: str) -> None:
+async def test_tls_fault_raises_a_specific_error(server: Any, client: Any, words: str) -> None:
     if server is None:
-        async with talking(b"\x00\x00\x00\x0a" + bytes(10)) as broker:
+        async with answering(b"\x00\x00\x00\x0a" + bytes(10)) as broker:
             error = await refused(broker, tls=client)
     else:
         with sending_alerts(server()) as broker:
             error = await refused(broker, tls=client)
     assert isinstance(error, AuthenticationError), error
-    assert re.search(told, str(error))
+    assert re.search(words, str(error))
 
 
 @contextmanager
 def sending_alerts(context: ssl.SSLContext) -> Iterator[Any]:
-    """A listener in a thread, for one connection: asyncio's does not send its alerts."""
+    """Yields a listener in a thread for one connection, because asyncio's listener sends no
+    alerts."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -237,7 +240,7 @@ def sending_alerts(context: ssl.SSLContext) -> Iterator[Any]:
                 secured.do_handshake()
                 secured.recv(1)
             except OSError:
-                # What is left unread would make the system reset the connection, alert and all.
+                # Unread bytes would make the system reset the connection and drop the alert.
                 with contextlib.suppress(OSError):
                     secured.shutdown(socket.SHUT_WR)
                     while secured.recv(4_096):
@@ -253,8 +256,8 @@ def sending_alerts(context: ssl.SSLContext) -> Iterator[Any]:
 
 
 @asynccontextmanager
-async def talking(answer: bytes) -> AsyncIterator[Any]:
-    """Somebody who answers whatever comes with these bytes, and closes."""
+async def answering(answer: bytes) -> AsyncIterator[Any]:
+    """Yields a listener that answers any bytes with `answer` and closes."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
@@ -267,19 +270,19 @@ async def talking(answer: bytes) -> AsyncIterator[Any]:
         yield server
 
 
-async def test_the_right_name_of_another_address() -> None:
+async def test_server_name_replaces_the_address() -> None:
     tls = Tls(ca=client_ca(CA), server_name="b1.example.com")
     async with SecuredBroker(tls=wrong_host()) as broker, connected(broker, tls=tls) as connection:
         assert connection.usable
 
 
 @pytest.mark.parametrize("tls", [Tls(verify=False), Tls(ca=client_ca(CA), check_hostname=False)])
-async def test_checks_that_are_switched_off(tls: Tls) -> None:
+async def test_disabled_checks_accept_another_host(tls: Tls) -> None:
     async with SecuredBroker(tls=wrong_host()) as broker, connected(broker, tls=tls) as connection:
         assert connection.usable
 
 
-async def test_a_certificate_of_ones_own() -> None:
+async def test_client_certificate_is_sent() -> None:
     async with (
         SecuredBroker(tls=wants_certificate()) as broker,
         connected(broker, tls=shown_by(CA)) as connection,
@@ -287,18 +290,18 @@ async def test_a_certificate_of_ones_own() -> None:
         assert (await connection.request(MetadataRequest())).cluster_id == "scripted"
 
 
-async def test_the_name_of_the_broker_is_asked_for() -> None:
-    asked: list[str | None] = []
+async def test_server_name_indication_is_sent() -> None:
+    requested: list[str | None] = []
     context = server_tls(CA, "localhost")
-    context.sni_callback = lambda _socket, name, _context: asked.append(name)
+    context.sni_callback = lambda _socket, name, _context: requested.append(name)
     async with (
         SecuredBroker(tls=context) as broker,
         connected(broker, host="localhost", tls=TRUSTING),
     ):
-        assert asked == ["localhost"]
+        assert requested == ["localhost"]
 
 
-async def test_a_certificate_that_is_new_at_the_next_connection(tmp_path: Path) -> None:
+async def test_renewed_certificate_is_loaded_for_the_next_connection(tmp_path: Path) -> None:
     path = tmp_path / "ca.pem"
     path.write_text(client_ca(OTHER_CA))
     async with (
@@ -311,48 +314,48 @@ async def test_a_certificate_that_is_new_at_the_next_connection(tmp_path: Path) 
         await client.refresh([])
 
 
-# --- Listeners that are not what was thought ---
+# --- Listeners of another protocol ---
 
 
-async def test_tls_to_a_listener_in_the_clear_that_closes() -> None:
-    async with talking(b"") as broker:
+async def test_tls_to_a_plaintext_listener_is_explained() -> None:
+    async with answering(b"") as broker:
         error = await refused(broker, tls=TRUSTING)
     assert isinstance(error, BrokerConnectionError)
     assert "is this a listener with TLS?" in str(error)
 
 
-#: What Kafka's TLS listener answers to bytes that are no TLS: an alert.
+#: The alert of Kafka's TLS listener when it receives bytes that are no TLS.
 ALERT = bytes.fromhex("15030300020250")
 
 
-async def test_no_tls_to_a_listener_with_tls() -> None:
-    async with talking(ALERT) as broker:
+async def test_plaintext_to_a_tls_listener_is_explained() -> None:
+    async with answering(ALERT) as broker:
         error = await refused(broker)
     assert isinstance(error, AuthenticationError)
     assert "the listener speaks TLS; connect with tls=True" in str(error)
 
 
-async def test_no_tls_to_a_listener_with_tls_that_closes() -> None:
+async def test_plaintext_to_a_tls_listener_that_closes_is_explained() -> None:
     async with SecuredBroker(tls=GOOD) as broker:
         error = await refused(broker)
     assert isinstance(error, BrokerConnectionError)
     assert "does this listener want TLS (tls=True)?" in str(error)
 
 
-async def test_no_sasl_to_a_listener_that_wants_it() -> None:
+async def test_missing_sasl_is_explained() -> None:
     async with SecuredBroker(mechanisms=("PLAIN",)) as broker, connected(broker) as connection:
         with pytest.raises(BrokerConnectionError, match="does this listener want SASL"):
             await connection.request(MetadataRequest())
 
 
-async def test_sasl_to_a_listener_that_takes_none() -> None:
+async def test_sasl_to_a_listener_without_sasl_is_explained() -> None:
     async with SecuredBroker() as broker:
         error = await refused(broker, sasl=who("SCRAM-SHA-256"))
     assert isinstance(error, AuthenticationError)
     assert "has no SASL; connect without sasl" in str(error)
 
 
-async def test_a_lost_connection_that_worked_is_no_riddle() -> None:
+async def test_loss_of_a_working_connection_has_no_further_explanation() -> None:
     async with SecuredBroker() as broker, connected(broker) as connection:
         await connection.request(MetadataRequest())
         broker.answers[MetadataRequest] = lambda asked: "hang up"

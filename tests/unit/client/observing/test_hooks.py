@@ -1,4 +1,5 @@
-"""Hooks: what is told when, what interceptors may change, and that nothing they raise harms."""
+"""Tests hooks: which events they get, what interceptors may change, and that their errors harm
+nothing."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ MARK = ("mark", b"1")
 
 
 class Recorder(Hooks):
-    """Keeps all that it is told."""
+    """Records all events that it receives."""
 
     def __init__(self) -> None:
         self.requests: list[kproto.RequestEvent] = []
         self.retries: list[kproto.RetryEvent] = []
         self.connections: list[kproto.ConnectionEvent] = []
-        self.given: list[kproto.ProducerRecord] = []
+        self.sent: list[kproto.ProducerRecord] = []
         self.acks: list[kproto.AckEvent] = []
 
     def on_request(self, event: kproto.RequestEvent) -> None:
@@ -41,7 +42,7 @@ class Recorder(Hooks):
 
     def on_send(self, topic: str, record: kproto.ProducerRecord) -> kproto.ProducerRecord:
         changed = record._replace(headers=(*record.headers, MARK))
-        self.given.append(changed)
+        self.sent.append(changed)
         return changed
 
     def on_ack(self, event: kproto.AckEvent) -> None:
@@ -52,7 +53,7 @@ def client_of(broker: Broker, hooks: Hooks, **settings: Any) -> kproto.Client:
     return kproto.Client(broker.bootstrap, kproto.ClientSettings(hooks=hooks, **settings))
 
 
-async def test_requests_and_connections() -> None:
+async def test_requests_and_connections_are_observed() -> None:
     hooks = Recorder()
     async with Broker() as broker:
         address = broker.bootstrap
@@ -72,7 +73,7 @@ async def test_requests_and_connections() -> None:
     ]
 
 
-async def test_a_lost_connection_and_the_retry() -> None:
+async def test_lost_connection_and_its_retry_are_observed() -> None:
     hooks = Recorder()
     async with Broker() as broker, client_of(broker, hooks, retry_backoff_ms=100) as client:
         broker.create_topic("t")
@@ -89,7 +90,7 @@ async def test_a_lost_connection_and_the_retry() -> None:
     assert len(hooks.acks) == 1
 
 
-async def test_a_connection_that_fails() -> None:
+async def test_failed_connection_is_observed() -> None:
     hooks = Recorder()
     async with Broker() as broker:
         client = client_of(broker, hooks)
@@ -102,7 +103,7 @@ async def test_a_connection_that_fails() -> None:
     assert isinstance(failed.error, kproto.BrokerConnectionError)
 
 
-async def test_what_is_sent_is_what_on_send_returned() -> None:
+async def test_record_returned_by_on_send_is_sent() -> None:
     hooks = Recorder()
     async with Broker() as broker, client_of(broker, hooks) as client:
         broker.create_topic("t")
@@ -117,7 +118,7 @@ async def test_what_is_sent_is_what_on_send_returned() -> None:
     assert stored[0].headers == [("own", None), MARK]
     assert all(each.headers == [MARK] for each in stored[1:])
     assert [each.offset for each in (*acks, *more)] == [2, 3, 4, 5]
-    assert [each.value for each in hooks.given] == [each.value for each in stored]
+    assert [each.value for each in hooks.sent] == [each.value for each in stored]
     assert [(each.offset, each.error) for each in hooks.acks] == [(at, None) for at in range(6)]
     assert all(
         each.record.headers == tuple(record.headers)
@@ -125,7 +126,7 @@ async def test_what_is_sent_is_what_on_send_returned() -> None:
     )
 
 
-async def test_each_record_is_acknowledged_once_whatever_becomes_of_it() -> None:
+async def test_each_record_is_acknowledged_once_also_when_it_fails() -> None:
     hooks = Recorder()
     async with Broker() as broker, client_of(broker, hooks, metadata_wait_ms=20) as client:
         broker.create_topic("t", configs={"max.message.bytes": "300"})
@@ -146,8 +147,8 @@ async def test_each_record_is_acknowledged_once_whatever_becomes_of_it() -> None
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            assert len(hooks.acks) == len(hooks.given)
-    assert all(given.value != b"not taken" for given in hooks.given)
+            assert len(hooks.acks) == len(hooks.sent)
+    assert all(sent.value != b"not taken" for sent in hooks.sent)
     by_value = [(each.record.value, type(each.error).__name__) for each in hooks.acks]
     assert sorted(by_value, key=str) == sorted(
         [
@@ -164,7 +165,7 @@ async def test_each_record_is_acknowledged_once_whatever_becomes_of_it() -> None
     )
 
 
-async def test_a_closed_producer_tells_what_it_gave_up() -> None:
+async def test_closed_producer_reports_abandoned_records() -> None:
     hooks = Recorder()
     async with Broker() as broker, client_of(broker, hooks) as client:
         broker.create_topic("t")
@@ -179,7 +180,7 @@ async def test_a_closed_producer_tells_what_it_gave_up() -> None:
 
 
 class Raising(Hooks):
-    """Raises wherever it is called."""
+    """Raises an error in each call."""
 
     def on_request(self, event: object) -> None:
         raise RuntimeError("on_request")
@@ -195,8 +196,8 @@ class Raising(Hooks):
         raise RuntimeError("on_records")
 
 
-class Nonsense(Hooks):
-    """Returns what is of no use."""
+class WrongTypes(Hooks):
+    """Returns values of a wrong type."""
 
     def on_send(self, topic: str, record: kproto.ProducerRecord) -> Any:
         return None
@@ -206,7 +207,7 @@ class Nonsense(Hooks):
 
 
 class Cancelled(Hooks):
-    """Raises what the result of a cancelled future raises."""
+    """Raises CancelledError, as the result of a cancelled future does."""
 
     def on_request(self, event: object) -> None:
         raise asyncio.CancelledError
@@ -224,12 +225,10 @@ class Cancelled(Hooks):
 
 @pytest.mark.parametrize(
     "hooks",
-    [Raising(), Cancelled(), Nonsense()],
-    ids=["raises", "raises CancelledError", "returns nonsense"],
+    [Raising(), Cancelled(), WrongTypes()],
+    ids=["raises", "raises CancelledError", "returns wrong types"],
 )
-async def test_hooks_that_fail_change_nothing(
-    hooks: Hooks, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_failing_hooks_change_nothing(hooks: Hooks, caplog: pytest.LogCaptureFixture) -> None:
     async with Broker() as broker, client_of(broker, hooks, retry_backoff_ms=1) as client:
         broker.create_topic("t")
         broker.control(lambda asked: Close(), request=ProduceRequest, times=1)
@@ -237,16 +236,16 @@ async def test_hooks_that_fail_change_nothing(
             await producer.send("t", b"0")
             await producer.send_many("t", [b"1", b"2"])
         read = [record.value async for record in client.consumer("t", stop_at_end=True)]
-        told = client.metrics()["hooks"]["failures"]
+        failures = client.metrics()["hooks"]["failures"]
     assert read == [b"0", b"1", b"2"]
     errors = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert len(errors) == (2 if isinstance(hooks, Nonsense) else 6)
+    assert len(errors) == (2 if isinstance(hooks, WrongTypes) else 6)
     assert all(each.exc_info for each in errors)
-    assert told > len(errors) or isinstance(hooks, Nonsense)
+    assert failures > len(errors) or isinstance(hooks, WrongTypes)
 
 
 class EveryOther(Hooks):
-    """Leaves out odd offsets and changes values."""
+    """Drops records with odd offsets, and changes the values of the others."""
 
     def __init__(self) -> None:
         self.seen: list[int] = []
@@ -255,19 +254,19 @@ class EveryOther(Hooks):
         self, topic: str, partition: int, records: list[kproto.Record]
     ) -> Sequence[kproto.Record]:
         self.seen += [record.offset for record in records]
-        left = [record for record in records if record.offset % 2 == 0 and record.offset < 60]
-        for record in left:
+        kept = [record for record in records if record.offset % 2 == 0 and record.offset < 60]
+        for record in kept:
             record.value = b"changed"
-        return left
+        return kept
 
 
 @pytest.mark.parametrize("kind", ["records", "batches", "values"])
-async def test_what_is_handed_out_is_what_on_records_returned(kind: str) -> None:
+async def test_records_returned_by_on_records_reach_the_user(kind: str) -> None:
     hooks = EveryOther()
     async with Broker() as broker, client_of(broker, hooks) as client:
         broker.create_topic("t")
         async with client.producer() as producer:
-            for _ in range(10):  # some batches are left out whole
+            for _ in range(10):  # some batches are dropped as a whole
                 await producer.send_many("t", [b"v"] * 10)
         consumer = client.consumer("t", stop_at_end=True, max_partition_fetch_bytes=200)
         values: list[bytes | None] = []
@@ -285,7 +284,7 @@ async def test_what_is_handed_out_is_what_on_records_returned(kind: str) -> None
     assert values == [b"changed"] * 30
 
 
-async def test_raw_batches_are_not_opened_for_a_hook() -> None:
+async def test_raw_batches_are_not_decoded_for_a_hook() -> None:
     hooks = EveryOther()
     async with Broker() as broker, client_of(broker, hooks) as client:
         broker.create_topic("t")
@@ -297,14 +296,14 @@ async def test_raw_batches_are_not_opened_for_a_hook() -> None:
     assert hooks.seen == []
 
 
-def test_only_what_is_overridden_is_called() -> None:
+def test_only_overridden_methods_are_called() -> None:
     assert overridden(None, "on_send") is None
     assert overridden(Hooks(), "on_send") is None
     assert overridden(EveryOther(), "on_send") is None
     assert overridden(EveryOther(), "on_records") is not None
-    heard: list[kproto.RequestEvent] = []
+    received: list[kproto.RequestEvent] = []
     by_instance = Hooks()
-    by_instance.on_request = heard.append  # type: ignore[assignment, method-assign]
+    by_instance.on_request = received.append  # type: ignore[assignment, method-assign]
     assert overridden(by_instance, "on_request") is not None
     calls = HookCalls(Hooks())
     assert (calls.on_request, calls.on_retry, calls.on_connection) == (None, None, None)
@@ -312,13 +311,13 @@ def test_only_what_is_overridden_is_called() -> None:
     assert not calls.intercepts
 
 
-def test_what_are_no_hooks() -> None:
+def test_object_without_the_base_class_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"inherits kproto\.Hooks .* on_request, on_retry"):
         kproto.ClientSettings(hooks=object())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["on_request", "on_ack", "on_send", "on_records"])
-def test_hooks_that_would_have_to_be_awaited(name: str) -> None:
+def test_async_hook_is_refused(name: str) -> None:
     async def hook(self: Hooks, *values: object) -> None:
         pass
 

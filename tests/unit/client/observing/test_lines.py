@@ -1,4 +1,4 @@
-"""The log of a client: a line for each change of state, at its level, and no more."""
+"""Tests the log lines of a client: one line for each change of state, at its level."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFUSED = KprotoError("refused")
 
 
 def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
-    """What `kproto.client` said at that level."""
+    """Returns the lines that `kproto.client` logged at `level`."""
     return [
         each.getMessage()
         for each in caplog.records
@@ -33,7 +33,7 @@ def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
     ]
 
 
-async def test_a_quiet_run_says_little(caplog: pytest.LogCaptureFixture) -> None:
+async def test_undisturbed_run_logs_connections_only(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "kproto.client"):
         async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
             broker.create_topic("t")
@@ -42,8 +42,8 @@ async def test_a_quiet_run_says_little(caplog: pytest.LogCaptureFixture) -> None
                     await producer.send("t", b"v")
             read = [record async for record in client.consumer("t", stop_at_end=True)]
     assert len(read) == 20
-    told = lines(caplog, logging.INFO)
-    assert [line.partition("127.0.0.1")[0] for line in told] == [
+    infos = lines(caplog, logging.INFO)
+    assert [line.partition("127.0.0.1")[0] for line in infos] == [
         "connected to ",
         "the producer has id 0, epoch 0",
         "connected to ",
@@ -55,7 +55,9 @@ async def test_a_quiet_run_says_little(caplog: pytest.LogCaptureFixture) -> None
     assert len(lines(caplog, logging.DEBUG)) == requests + len(closed)
 
 
-async def test_a_lost_broker_from_the_first_to_the_last(caplog: pytest.LogCaptureFixture) -> None:
+async def test_lost_connection_is_logged_until_its_recovery(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     settings = kproto.ClientSettings(retry_backoff_ms=5, retry_backoff_max_ms=5)
     with caplog.at_level(logging.INFO, "kproto.client"):
         async with Broker() as broker, kproto.Client(broker.bootstrap, settings) as client:
@@ -75,7 +77,7 @@ async def test_a_lost_broker_from_the_first_to_the_last(caplog: pytest.LogCaptur
     assert any("has an end of its errors" in line for line in lines(caplog, logging.INFO))
 
 
-async def test_nobody_listens_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_refused_connection_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async with Broker() as broker:
         address = broker.bootstrap
     client = kproto.Client(address)
@@ -87,7 +89,7 @@ async def test_nobody_listens_is_said_once(caplog: pytest.LogCaptureFixture) -> 
     assert line.startswith(f"no connection to {address}: cannot connect: ")
 
 
-async def test_throttling_begins_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+async def test_start_and_end_of_throttling_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "kproto.client"):
         async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
             address = broker.bootstrap
@@ -104,7 +106,7 @@ async def test_throttling_begins_and_ends(caplog: pytest.LogCaptureFixture) -> N
     assert lines(caplog, logging.INFO)[-1] == f"{address} throttles this client no more"
 
 
-async def test_a_leader_that_moves(caplog: pytest.LogCaptureFixture) -> None:
+async def test_moved_leader_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     settings = kproto.ClientSettings(retry_backoff_ms=5)
     with caplog.at_level(logging.INFO, "kproto.client"):
         async with (
@@ -122,7 +124,7 @@ async def test_a_leader_that_moves(caplog: pytest.LogCaptureFixture) -> None:
     assert moved == [f"topic t: leaders moved: [0] from {before} to {after} (epoch 1)"]
 
 
-async def test_a_producer_that_was_fenced(caplog: pytest.LogCaptureFixture) -> None:
+async def test_fenced_producer_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "kproto.client"):
         async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
             broker.create_topic("t")
@@ -134,15 +136,15 @@ async def test_a_producer_that_was_fenced(caplog: pytest.LogCaptureFixture) -> N
                 await producer.send("t", b"v")
     (line,) = lines(caplog, logging.WARNING)
     assert line.startswith("the producer was fenced at t[0]: ")
-    told = lines(caplog, logging.INFO)
-    assert any(line.startswith("1 records for t[0] were not stored: ") for line in told)
-    assert sum(line.startswith("the producer has id") for line in told) == 2
+    infos = lines(caplog, logging.INFO)
+    assert any(line.startswith("1 records for t[0] were not stored: ") for line in infos)
+    assert sum(line.startswith("the producer has id") for line in infos) == 2
 
 
 def cluster(
     leaders: tuple[int, ...] = (1,), topic_id: Uuid = FIRST, nodes: tuple[int, ...] = (1, 2)
 ) -> Cluster:
-    """Topic t with these leaders, at brokers of these ids."""
+    """Returns a cluster with topic t, led by these nodes."""
     parts = {
         at: PartitionInfo(at, leader, 5 + leader, (1, 2), (1, 2))
         for at, leader in enumerate(leaders)
@@ -155,12 +157,14 @@ def cluster(
     )
 
 
-def test_changes_of_the_cluster() -> None:
+def test_cluster_changes_are_reported() -> None:
     changes = Changes()
     assert changes.heard(cluster()) == []
     assert changes.heard(cluster()) == []
     assert changes.heard(cluster((2,))) == ["topic t: leaders moved: [0] from 1 to 2 (epoch 7)"]
-    assert changes.heard(Cluster("c", 1, cluster().brokers)) == []  # forgotten, not gone
+    assert (
+        changes.heard(Cluster("c", 1, cluster().brokers)) == []
+    )  # forgotten by the client, not deleted
     assert changes.heard(cluster((1, 1))) == [
         "topic t: leaders moved: [0] from 2 to 1 (epoch 6)",
         "topic t has 2 partitions, before it had 1",
@@ -174,7 +178,7 @@ def test_changes_of_the_cluster() -> None:
     ]
     other = cluster(topic_id=SECOND, nodes=(2, 3))
     other.controller = 3
-    assert changes.heard(other) == [], "a broker of KRaft names any as the controller"
+    assert changes.heard(other) == [], "a KRaft broker names any broker as the controller"
     moved = cluster(topic_id=SECOND, nodes=(2, 3))
     moved.brokers[3] = Address("b", 1)
     assert changes.heard(moved) == [
@@ -182,7 +186,7 @@ def test_changes_of_the_cluster() -> None:
     ]
 
 
-def test_topics_that_are_known_no_more_do_not_fill_the_memory() -> None:
+def test_number_of_remembered_former_topics_is_limited() -> None:
     changes = Changes()
     changes.heard(cluster())
     for number in range(3 * MOST_FORGOTTEN):
@@ -190,17 +194,17 @@ def test_topics_that_are_known_no_more_do_not_fill_the_memory() -> None:
         now.topics = {f"t{number}": TopicInfo(f"t{number}", FIRST, {})}
         changes.heard(now)
         assert len(changes._topics) <= 1 + MOST_FORGOTTEN
-    assert f"t{number - 1}" in changes._topics, "the last ones are remembered"
+    assert f"t{number - 1}" in changes._topics, "the latest topics are remembered"
 
 
-def test_many_leaders_that_moved_are_one_line() -> None:
+def test_many_moved_leaders_are_reported_in_one_line() -> None:
     changes = Changes()
     changes.heard(cluster((1,) * 100))
     (line,) = changes.heard(cluster((2,) * 100))
     assert line.endswith("[4] from 1 to 2 (epoch 7) and 95 more")
 
 
-def test_troubles_are_told_once_and_when_the_last_ends(caplog: pytest.LogCaptureFixture) -> None:
+def test_errors_are_logged_once_and_at_their_end(caplog: pytest.LogCaptureFixture) -> None:
     troubles = Troubles()
     with caplog.at_level(logging.INFO, "kproto.client"):
         troubles.end("fetch", "t", 0, 0.0)
@@ -217,7 +221,9 @@ def test_troubles_are_told_once_and_when_the_last_ends(caplog: pytest.LogCapture
     ]
 
 
-async def test_what_is_given_up_has_not_recovered(caplog: pytest.LogCaptureFixture) -> None:
+async def test_abandoned_produce_is_not_logged_as_recovered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     settings = kproto.ClientSettings(retry_backoff_ms=5, delivery_timeout_ms=50)
     with caplog.at_level(logging.INFO, "kproto.client"):
         async with Broker() as broker, kproto.Client(broker.bootstrap, settings) as client:
@@ -226,12 +232,12 @@ async def test_what_is_given_up_has_not_recovered(caplog: pytest.LogCaptureFixtu
             async with client.producer() as producer:
                 with pytest.raises(kproto.DeliveryError):
                     await producer.send("t", b"v")
-    told = lines(caplog, logging.INFO)
-    assert any("producing to t[0] is given up, the last of 1 " in line for line in told)
-    assert not any("has an end of its errors" in line for line in told)
+    infos = lines(caplog, logging.INFO)
+    assert any("producing to t[0] is given up, the last of 1 " in line for line in infos)
+    assert not any("has an end of its errors" in line for line in infos)
 
 
-async def test_who_closes_tries_nothing_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_closing_client_logs_no_retry(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "kproto.client"):
         async with Broker() as broker:
             broker.create_topic("t")
@@ -247,7 +253,7 @@ async def test_who_closes_tries_nothing_again(caplog: pytest.LogCaptureFixture) 
     assert client.metrics()["retries"] == {}
 
 
-def test_what_was_given_up_is_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+def test_error_that_is_long_past_is_logged_again(caplog: pytest.LogCaptureFixture) -> None:
     troubles = Troubles()
     troubles.begin("fetch", "t", 0, REFUSED, 1.0)
     troubles.begin("fetch", "t", 1, REFUSED, 50.0)
@@ -255,7 +261,7 @@ def test_what_was_given_up_is_forgotten(caplog: pytest.LogCaptureFixture) -> Non
     assert len(caplog.records) == 2
 
 
-async def test_the_id_of_a_cluster_stays_on_its_line(caplog: pytest.LogCaptureFixture) -> None:
+async def test_cluster_id_cannot_forge_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
         broker.control(
             lambda asked: MetadataResponse(cluster_id="c\nERROR forged\x1b[31m"),
@@ -267,7 +273,7 @@ async def test_the_id_of_a_cluster_stays_on_its_line(caplog: pytest.LogCaptureFi
     assert line.startswith("the cluster has id c?ERROR forged?[31m, and had ")
 
 
-def test_what_peers_say_stays_on_its_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_text_of_peers_cannot_forge_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
     say(logging.WARNING, "%s and %d", "a\nb\x1b[31m" + "x" * 1_000, 5)
     (line,) = lines(caplog, logging.WARNING)
     assert line.startswith("a?b?[31mx")

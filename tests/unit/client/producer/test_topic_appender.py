@@ -1,4 +1,4 @@
-"""Many records in one pass: what the careful way makes of them one by one, and where it stops."""
+"""Compares the fast path for many records with appending one by one, and tests where it stops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 class Side:
-    """An accumulator with the way in to a topic, and the acknowledgements of one call."""
+    """An accumulator with a topic appender, and the acknowledgements of one call."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, partitions: int = 1, batch_bytes: int = 500
@@ -45,14 +45,14 @@ class Side:
             new_future=loop.create_future,
         )
         self.now = 0.0
-        self.looks = 0
+        self.clock_reads = 0
         parts = {at: PartitionInfo(at, 0, 0, (0,), (0,)) for at in range(partitions)}
         info = TopicInfo("t", ZERO_UUID, parts)
         self.appender = TopicAppender(info, chooser(info, self.accumulator.sticky_moves))
         self.acks = Acks()
 
     def monotonic(self) -> float:
-        self.looks += 1
+        self.clock_reads += 1
         return self.now
 
     def take(
@@ -61,22 +61,26 @@ class Side:
         timing = Timing(lambda: NOW_MS + round(self.now * 1000), self.monotonic, ends_at, every)
         return take(iter(values), self.appender, self.accumulator, buffer_bytes, timing, self.acks)
 
-    def add(self, given: bytes | ProducerRecord | None) -> None:
-        """The careful way, for what it needs no care for."""
-        record = given if isinstance(given, ProducerRecord) else ProducerRecord(given)
+    def add(self, record_or_value: bytes | ProducerRecord | None) -> None:
+        """Appends one record by the slow path, without its checks."""
+        record = (
+            record_or_value
+            if isinstance(record_or_value, ProducerRecord)
+            else ProducerRecord(record_or_value)
+        )
         value, key, headers, timestamp, partition = record
         at = self.appender.choose(key) if partition is None else partition
         stamp = NOW_MS if timestamp is None else timestamp
         self.acks.add(*self.accumulator.add("t", at, key, value, headers, stamp))
 
     def send_many(self, values: list[Any]) -> None:
-        """As the producer does: what a pass hands back goes the careful way, then it goes on."""
-        left = iter(values)
-        while (met := self.take(left, every=3)) is not AppendOutcome.END:
-            self.add(met)
+        """Sends like the producer: the slow path appends each record that the fast path returns."""
+        remaining = iter(values)
+        while (returned := self.take(remaining, every=3)) is not AppendOutcome.END:
+            self.add(returned)
 
     def contents(self) -> dict[int, list[tuple[int, bytes]]]:
-        """The batches of each partition: how many records, and their bytes."""
+        """Returns for each partition its batches as record counts and bytes."""
         return {
             partition: [(batch.count, batch.content.build()) for batch in queue.pending]
             for (_, partition), queue in self.accumulator.queues.items()
@@ -96,7 +100,9 @@ records = st.builds(
 
 
 @given(st.lists(st.none() | small | records, max_size=60), st.sampled_from([1, 3]))
-def test_as_the_careful_way(values: list[Any], partitions: int) -> None:
+def test_fast_path_builds_the_same_batches_as_the_slow_path(
+    values: list[Any], partitions: int
+) -> None:
     if partitions == 1:
         values = [
             each._replace(partition=None) if isinstance(each, ProducerRecord) else each
@@ -104,27 +110,27 @@ def test_as_the_careful_way(values: list[Any], partitions: int) -> None:
         ]
     loop = asyncio.new_event_loop()
     try:
-        fast, careful = Side(loop, partitions), Side(loop, partitions)
+        fast, slow = Side(loop, partitions), Side(loop, partitions)
         fast.send_many(values)
         for each in values:
-            careful.add(each)
-        assert fast.contents() == careful.contents()
-        assert fast.accumulator.buffered == careful.accumulator.buffered
-        assert fast.accumulator.sticky_moves == careful.accumulator.sticky_moves
-        for side in (fast, careful):
+            slow.add(each)
+        assert fast.contents() == slow.contents()
+        assert fast.accumulator.buffered == slow.accumulator.buffered
+        assert fast.accumulator.sticky_moves == slow.accumulator.sticky_moves
+        for side in (fast, slow):
             for queue in side.accumulator.queues.values():
                 for number, batch in enumerate(queue.pending):
                     batch.base_offset = number * 100
-        assert list(fast.acks) == list(careful.acks)
-        assert [batch.record_at(at) for batch, at in stands(fast)] == [
-            batch.record_at(at) for batch, at in stands(careful)
+        assert list(fast.acks) == list(slow.acks)
+        assert [batch.record_at(at) for batch, at in positions(fast)] == [
+            batch.record_at(at) for batch, at in positions(slow)
         ]
     finally:
         loop.close()
 
 
-def stands(side: Side) -> list[tuple[Any, int]]:
-    """The batch of each record and its position there, by its acknowledgement."""
+def positions(side: Side) -> list[tuple[Any, int]]:
+    """Returns for each acknowledgement the batch of its record and the position in it."""
     found = []
     for ack in side.acks:
         queue = side.accumulator.queues["t", ack.partition]
@@ -133,11 +139,11 @@ def stands(side: Side) -> list[tuple[Any, int]]:
 
 
 class Octets(bytes):
-    """Bytes of another type."""
+    """A subclass of bytes."""
 
 
 class Named(ProducerRecord):
-    """A record of another type."""
+    """A subclass of ProducerRecord."""
 
 
 UNUSUAL: list[Any] = [
@@ -163,19 +169,19 @@ UNUSUAL: list[Any] = [
 
 
 @pytest.mark.parametrize("unusual", UNUSUAL, ids=map(str, range(len(UNUSUAL))))
-def test_what_is_unusual_is_handed_back(loop: asyncio.AbstractEventLoop, unusual: Any) -> None:
+def test_unusual_record_is_returned(loop: asyncio.AbstractEventLoop, unusual: Any) -> None:
     side = Side(loop)
     side.add(b"first")
-    left = iter([b"1", b"2", unusual, b"3"])
-    assert side.take(left) is unusual
+    remaining = iter([b"1", b"2", unusual, b"3"])
+    assert side.take(remaining) is unusual
     assert len(side.acks) == 3
-    assert side.take(left) is AppendOutcome.END
+    assert side.take(remaining) is AppendOutcome.END
     (batch,) = side.accumulator.queues["t", 0].pending
     assert [record.value for record in batch.content.records()] == [b"first", b"1", b"2", b"3"]
     assert side.accumulator.buffered == batch.content.size_in_bytes
 
 
-def test_what_has_no_open_batch_is_handed_back(loop: asyncio.AbstractEventLoop) -> None:
+def test_record_without_an_open_batch_is_returned(loop: asyncio.AbstractEventLoop) -> None:
     side = Side(loop, partitions=2)
     assert side.take([b"first"]) == b"first"
     side.add(b"first")
@@ -184,7 +190,7 @@ def test_what_has_no_open_batch_is_handed_back(loop: asyncio.AbstractEventLoop) 
     assert len(side.acks) == 2
 
 
-def test_what_does_not_fit_is_handed_back(loop: asyncio.AbstractEventLoop) -> None:
+def test_record_that_does_not_fit_is_returned(loop: asyncio.AbstractEventLoop) -> None:
     side = Side(loop, batch_bytes=200)
     side.add(b"first")
     large = b"v" * 150
@@ -192,15 +198,15 @@ def test_what_does_not_fit_is_handed_back(loop: asyncio.AbstractEventLoop) -> No
     assert len(side.acks) == 2
 
 
-def test_a_batch_that_was_sent_takes_no_more(loop: asyncio.AbstractEventLoop) -> None:
+def test_sent_batch_accepts_no_records(loop: asyncio.AbstractEventLoop) -> None:
     side = Side(loop)
     side.add(b"first")
     batch = side.accumulator.queues["t", 0].pending[0]
-    batch.ordinal = 0  # it came back
+    batch.ordinal = 0  # the batch was sent and failed
     assert side.take([b"second"]) == b"second"
 
 
-def test_what_an_iterator_raises_comes_through_and_what_it_gave_stands(
+def test_error_of_an_iterator_is_raised_and_earlier_records_stay(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
     def broken() -> Iterator[bytes]:
@@ -218,50 +224,50 @@ def test_what_an_iterator_raises_comes_through_and_what_it_gave_stands(
     assert side.accumulator.buffered == batch.content.size_in_bytes
 
 
-def test_it_stops_when_there_is_no_more_room(loop: asyncio.AbstractEventLoop) -> None:
+def test_appender_stops_when_the_buffer_is_full(loop: asyncio.AbstractEventLoop) -> None:
     side = Side(loop, batch_bytes=10_000)
     side.add(b"first")
-    left = iter([b"v" * 100] * 10)
-    assert side.take(left, buffer_bytes=380) is AppendOutcome.FULL
+    remaining = iter([b"v" * 100] * 10)
+    assert side.take(remaining, buffer_bytes=380) is AppendOutcome.FULL
     assert side.accumulator.buffered > 380
     assert len(side.acks) == 4
-    assert side.take(left) is AppendOutcome.END
+    assert side.take(remaining) is AppendOutcome.END
     assert len(side.acks) == 11
 
 
-def test_it_stops_when_its_time_is_over_and_takes_what_it_has_in_hand(
+def test_appender_stops_at_the_time_limit_after_the_current_record(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
     side = Side(loop, batch_bytes=10_000)
     side.add(b"first")
 
-    def slow() -> Iterator[bytes]:
+    def delayed() -> Iterator[bytes]:
         for at in range(5):
             side.now += 0.3
             yield b"%d" % at
 
-    left = slow()
-    assert side.take(left, ends_at=1.0) is AppendOutcome.PAUSE
+    remaining = delayed()
+    assert side.take(remaining, ends_at=1.0) is AppendOutcome.PAUSE
     assert len(side.acks) == 5
-    assert side.take(left, ends_at=9.0) is AppendOutcome.END
+    assert side.take(remaining, ends_at=9.0) is AppendOutcome.END
     assert len(side.acks) == 6
     assert [ack.timestamp - NOW_MS for ack in side.acks] == [0, 300, 600, 900, 1200, 1500]
 
 
-def test_the_clock_is_looked_at_once_for_many(loop: asyncio.AbstractEventLoop) -> None:
+def test_clock_is_read_once_for_many_records(loop: asyncio.AbstractEventLoop) -> None:
     side = Side(loop, batch_bytes=100_000)
     side.add(b"first")
     assert side.take([b"v"] * 100, every=32) is AppendOutcome.END
-    assert side.looks == 4
+    assert side.clock_reads == 4
 
 
-def test_an_iterator_may_give_records_itself(loop: asyncio.AbstractEventLoop) -> None:
-    """As one does that starts eager tasks, which run at once."""
+def test_iterator_may_append_records_itself(loop: asyncio.AbstractEventLoop) -> None:
+    """An iterator does so if it starts eager tasks, which run at once."""
     side = Side(loop, batch_bytes=10_000)
     side.add(b"first")
     accumulator = side.accumulator
 
-    def giving() -> Iterator[bytes]:
+    def appending() -> Iterator[bytes]:
         for at in range(6):
             if at % 2:
                 accumulator.add("t", 0, None, b"of another", (), NOW_MS)
@@ -269,9 +275,9 @@ def test_an_iterator_may_give_records_itself(loop: asyncio.AbstractEventLoop) ->
                 accumulator.queues["t", 0].pending[-1].ordinal = 0  # it was sent
             yield b"%d" % at
 
-    left = giving()
-    while (met := side.take(left)) is not AppendOutcome.END:
-        side.add(met)
+    remaining = appending()
+    while (returned := side.take(remaining)) is not AppendOutcome.END:
+        side.add(returned)
     batches = list(accumulator.queues["t", 0].pending)
     values = [record.value for batch in batches for record in batch.content.records()]
     for number, batch in enumerate(batches):

@@ -1,4 +1,5 @@
-"""A member that is ended at any moment, and callers that are cancelled: nothing is left of it."""
+"""Tests that a member can be ended at any moment, also by cancelled callers, and leaves no task
+behind."""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ async def in_a_group(
     play: Callable[[ScriptedGroup, ClassicMember, Reading], Awaitable[None]],
     hold: type[Request[Any]] | None = None,
 ) -> None:
-    """Have a member join and rebalance without an end, and play; then it is closed.
+    """Runs `play` with a member that rebalances without an end, and closes the member.
 
-    With `hold` the coordinator does not answer that, and is waited for no longer than it takes.
+    The coordinator never answers requests of class `hold`, and closing waits only briefly for them.
     """
     async with ScriptedBroker({"t": 2}) as broker:
         group = ScriptedGroup(broker)
@@ -58,7 +59,7 @@ async def in_a_group(
         pytest.param(range(0, 120, 2), id="all", marks=pytest.mark.exhaustive),
     ],
 )
-def test_a_member_may_be_ended_at_any_turn_of_the_loop(ends: str, steps: range) -> None:
+def test_member_may_be_ended_at_any_turn_of_the_loop(ends: str, steps: range) -> None:
     async def scene(turns: int) -> None:
         async def play(group: ScriptedGroup, member: ClassicMember, reading: Reading) -> None:
             await ended_after(turns, ends, group, member, reading)
@@ -71,7 +72,7 @@ def test_a_member_may_be_ended_at_any_turn_of_the_loop(ends: str, steps: range) 
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("hold", [None, JoinGroupRequest, SyncGroupRequest, HeartbeatRequest])
 @pytest.mark.parametrize("call", ["leave", "close"])
-def test_who_ends_a_member_may_be_cancelled(
+def test_ending_a_member_may_be_cancelled(
     call: str, hold: type[Request[Any]] | None, late: bool
 ) -> None:
     async def scene(cancel: CancelAt) -> None:
@@ -86,8 +87,8 @@ def test_who_ends_a_member_may_be_cancelled(
     assert points(scene, late=late) > 0
 
 
-def test_cancelling_who_waits_for_a_callback_ends_the_callback() -> None:
-    """A revoke that waits for what is in hands ends with its member."""
+def test_close_ends_a_callback_that_a_leave_waits_for() -> None:
+    """A revoke callback that waits for records in process ends with its member."""
     ended: list[str] = []
 
     async def scene(cancel: CancelAt) -> None:

@@ -249,7 +249,7 @@ def test_cooperative_member_keeps_its_partitions_through_a_rebalance() -> None:
     subscription = read_subscription(walk.join().protocols[0].metadata)
     assert (subscription.owned, subscription.generation) == ([T0], 2)
     assert walk.join_sent is not None
-    assert "given up" in (walk.join_sent.reason or "")
+    assert "revoked for other members" in (walk.join_sent.reason or "")
     walk.joined(3, protocol="cooperative-sticky")
     walk.synced(T0, protocol="cooperative-sticky")
     assert walk.apply() == ApplyAssignment(frozenset(), (), walk.now + 59.0)

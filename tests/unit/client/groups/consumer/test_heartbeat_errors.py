@@ -1,4 +1,4 @@
-"""What each error means to a member of the consumer protocol: row by row of the table."""
+"""Tests the meaning of each error in the consumer protocol, row by row of the table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JOIN, HEARTBEAT, COMMIT, LEAVE = (
 
 
 @pytest.mark.parametrize(
-    ("asked", "name", "meaning"),
+    ("sent", "name", "meaning"),
     [
         (HEARTBEAT, "UNKNOWN_MEMBER_ID", Meaning.MEMBER_UNKNOWN),
         (HEARTBEAT, "FENCED_MEMBER_EPOCH", Meaning.MEMBER_UNKNOWN),
@@ -43,11 +43,13 @@ JOIN, HEARTBEAT, COMMIT, LEAVE = (
         (LEAVE, "UNKNOWN_MEMBER_ID", Meaning.FAIL),
     ],
 )
-def test_rows_of_one_request(asked: GroupRequest, name: str, meaning: Meaning) -> None:
-    assert meaning_of(asked, error(name)) is meaning
+def test_error_of_a_request_has_its_meaning(
+    sent: GroupRequest, name: str, meaning: Meaning
+) -> None:
+    assert meaning_of(sent, error(name)) is meaning
 
 
-@pytest.mark.parametrize("asked", [JOIN, HEARTBEAT])
+@pytest.mark.parametrize("sent", [JOIN, HEARTBEAT])
 @pytest.mark.parametrize(
     ("name", "meaning"),
     [
@@ -65,8 +67,10 @@ def test_rows_of_one_request(asked: GroupRequest, name: str, meaning: Meaning) -
         ("REQUEST_TIMED_OUT", Meaning.RETRY),
     ],
 )
-def test_rows_of_every_heartbeat(asked: GroupRequest, name: str, meaning: Meaning) -> None:
-    assert meaning_of(asked, error(name)) is meaning
+def test_error_of_any_heartbeat_has_its_meaning(
+    sent: GroupRequest, name: str, meaning: Meaning
+) -> None:
+    assert meaning_of(sent, error(name)) is meaning
 
 
 @pytest.mark.parametrize(
@@ -77,7 +81,7 @@ def test_rows_of_every_heartbeat(asked: GroupRequest, name: str, meaning: Meanin
         (UnsupportedVersionError("old"), Meaning.FAIL),
     ],
 )
-def test_what_is_no_answer(lost: KprotoError, meaning: Meaning) -> None:
+def test_lost_heartbeat_has_its_meaning(lost: KprotoError, meaning: Meaning) -> None:
     assert meaning_of(HEARTBEAT, lost) is meaning
 
 
@@ -89,11 +93,11 @@ def test_what_is_no_answer(lost: KprotoError, meaning: Meaning) -> None:
         ("GROUP_MAX_SIZE_REACHED", "group.consumer.max.size"),
         ("INVALID_REGULAR_EXPRESSION", "RE2"),
         ("INVALID_REQUEST", "why"),
-        ("TOPIC_AUTHORIZATION_FAILED", "READ on all that is subscribed to: t"),
+        ("TOPIC_AUTHORIZATION_FAILED", "READ on all subscribed topics: t"),
         ("UNSUPPORTED_ASSIGNOR", "no assignor 'best' (group.consumer.assignors)"),
     ],
 )
-def test_the_words_for_what_nothing_mends(name: str, words: str) -> None:
+def test_fatal_error_explains_its_cause(name: str, words: str) -> None:
     walk = Walk(instance_id="i", server_assignor="best").to(Phase.STABLE, T0)
     walk.refused(name)
     assert words in str(walk.its.error)

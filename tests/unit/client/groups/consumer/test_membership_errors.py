@@ -1,4 +1,4 @@
-"""What leads a member of the consumer protocol to another one, or to its end."""
+"""Tests errors that make `ConsumerMembership` rejoin, wait or end."""
 
 from __future__ import annotations
 
@@ -18,30 +18,31 @@ JOINING, RECONCILING, STABLE = Phase.JOINING, Phase.RECONCILING, Phase.STABLE
 FENCED, FATAL = Phase.FENCED, Phase.FATAL
 
 
-def test_an_instance_id_that_is_not_released_is_waited_for() -> None:
-    """Who had it was killed, and is a member for a session yet."""
+def test_member_waits_for_an_unreleased_instance_id() -> None:
+    """The former member was killed, and the broker keeps it until its session expires."""
     walk = Walk(instance_id="i").to(JOINING)
     begun = walk.now
-    while walk.now < begun + 8:  # another try may be a second later
+    while walk.now < begun + 8:  # the next attempt may be a second later
         assert walk.refused("UNRELEASED_INSTANCE_ID") is Meaning.UNRELEASED
         assert walk.phase is JOINING
     walk.on_heartbeat_response(1, [])
     assert walk.phase is RECONCILING
 
 
-def test_an_instance_id_that_is_never_released() -> None:
+def test_instance_id_that_stays_unreleased_is_fatal() -> None:
     walk = Walk(instance_id="i").to(JOINING)
     while walk.phase is JOINING:
         walk.refused("UNRELEASED_INSTANCE_ID")
-    assert 113 < walk.now < 115.5  # a session, and what a heartbeat may be late by
+    assert 113 < walk.now < 115.5  # a session and the delay of a heartbeat
     assert walk.revoke().partitions == frozenset()
-    assert walk.step() is None  # who has it is not told to go
+    assert walk.step() is None  # no leave request goes to the member that owns the id
     assert walk.phase is FATAL
-    assert "instance i is a member yet" in str(walk.its.error)
+    assert "instance i is still a member" in str(walk.its.error)
 
 
-def test_an_instance_id_that_is_its_own_is_released_first() -> None:
-    """It gave up by its own clock before its session was over: it need not wait for that."""
+def test_member_releases_its_own_instance_id_before_rejoining() -> None:
+    """The session expired by the member's own clock before it expired at the broker; releasing
+    the id saves the wait."""
     walk = Walk(instance_id="i").to(STABLE, T0)
     walk.now += 11
     walk.its.tick(walk.now)
@@ -56,7 +57,7 @@ def test_an_instance_id_that_is_its_own_is_released_first() -> None:
     assert walk.phase is RECONCILING
 
 
-def test_an_instance_id_is_released_once_where_another_has_it() -> None:
+def test_instance_id_of_another_member_is_released_only_once() -> None:
     walk = Walk(instance_id="i").to(FENCED, T0)
     walk.revoke()
     walk.prepare()
@@ -65,10 +66,10 @@ def test_an_instance_id_is_released_once_where_another_has_it() -> None:
     while walk.phase is JOINING:
         assert walk.beat().request.member_epoch == 0
         walk.refused("UNRELEASED_INSTANCE_ID")
-    assert "instance i is a member yet" in str(walk.its.error)
+    assert "instance i is still a member" in str(walk.its.error)
 
 
-def test_an_instance_id_that_a_lost_answer_gave() -> None:
+def test_instance_id_taken_by_a_lost_join_is_released() -> None:
     walk = Walk(instance_id="i").to(JOINING)
     walk.refused(BrokerConnectionError("a test"))
     walk.refused("UNRELEASED_INSTANCE_ID")
@@ -86,7 +87,7 @@ def test_an_instance_id_that_a_lost_answer_gave() -> None:
         ("UNSUPPORTED_VERSION", True),
     ],
 )
-def test_a_group_of_the_other_kind(name: str, is_certain: bool) -> None:
+def test_group_of_the_other_protocol_ends_the_membership(name: str, is_certain: bool) -> None:
     walk = Walk(may_change=True).to(JOINING)
     assert walk.refused(name) is Meaning.OTHER_PROTOCOL
     walk.revoke()
@@ -104,61 +105,65 @@ def test_a_group_of_the_other_kind(name: str, is_certain: bool) -> None:
         ("UNSUPPORTED_VERSION", 'group_protocol="classic"'),
     ],
 )
-def test_a_group_of_the_other_kind_for_who_wants_this_one(name: str, words: str) -> None:
+def test_group_of_the_other_protocol_is_an_error_with_group_protocol_consumer(
+    name: str, words: str
+) -> None:
     walk = Walk(group_protocol="consumer").to(JOINING)
     walk.refused(name)
     assert isinstance(walk.its.error, BrokerResponseError)
     assert words in str(walk.its.error)
-    assert "why" in str(walk.its.error)  # in the broker's words, too
+    assert "why" in str(walk.its.error)  # the broker's message is included
 
 
-#: As Kafka 3.9.2 and 4.4 say it of a group that may be converted later, and of others.
+#: Messages of Kafka 3.9.2 and 4.4 about a group that may be converted later, and about others.
 MALFORMED = (
     "Cannot upgrade the classic group g to consumer group because the embedded consumer protocol "
     "is malformed."
 )
-NEVER = [
+NOT_CONVERTIBLE = [
     "Group g is not a consumer group.",
     "Cannot upgrade classic group g to consumer group because online upgrade is disabled.",
 ]
 
 
-#: Kafka 3.9, and Kafka 4 in fewer cases, with no words.
+#: Kafka 3.9 answers with an error and no message, and so does Kafka 4 in fewer cases.
 IN_A_REBALANCE = pytest.mark.parametrize(
     ("name", "words"), [("GROUP_ID_NOT_FOUND", MALFORMED), ("UNKNOWN_SERVER_ERROR", "")]
 )
 
 
 @IN_A_REBALANCE
-def test_a_classic_group_in_a_rebalance_is_converted_later(name: str, words: str) -> None:
+def test_join_is_retried_until_a_rebalancing_classic_group_is_converted(
+    name: str, words: str
+) -> None:
     walk = Walk(group_protocol="consumer").to(JOINING)
     begun = walk.now
     for _ in range(5):
         assert walk.refused(name, words) is Meaning.UNCONVERTED
         assert walk.phase is JOINING
-    assert walk.now > begun + 1.5  # with a wait that grows
-    told = [level for level, text, _ in walk.its.news if "can be converted" in text]
-    assert told == [logging.WARNING]
+    assert walk.now > begun + 1.5  # the backoff grows
+    warnings = [level for level, text, _ in walk.its.news if "can be converted" in text]
+    assert warnings == [logging.WARNING]
     walk.on_heartbeat_response(1, [])
     assert walk.phase is RECONCILING
 
 
 @IN_A_REBALANCE
-def test_a_classic_group_that_is_never_converted(name: str, words: str) -> None:
+def test_classic_group_that_is_never_converted_is_fatal(name: str, words: str) -> None:
     walk = Walk(group_protocol="consumer").to(JOINING)
     begun = walk.now
     while walk.phase is JOINING:
         walk.refused(name, words)
-    assert 120 < walk.now - begun < 122.5  # delivery_timeout_ms, and the wait before
+    assert 120 < walk.now - begun < 122.5  # delivery_timeout_ms and the last backoff
     assert walk.revoke().partitions == frozenset()
     assert walk.step() is None
     assert words in str(walk.its.error)
-    explains = {"GROUP_ID_NOT_FOUND": "group.consumer.migration.policy"}.get(name, "log says why")
+    explains = {"GROUP_ID_NOT_FOUND": "group.consumer.migration.policy"}.get(name, "log has the cause")
     assert explains in str(walk.its.error)
 
 
-@pytest.mark.parametrize("words", NEVER)
-def test_a_group_that_may_not_be_converted_is_told_at_once(words: str) -> None:
+@pytest.mark.parametrize("words", NOT_CONVERTIBLE)
+def test_group_that_cannot_be_converted_is_fatal_at_once(words: str) -> None:
     walk = Walk(group_protocol="consumer").to(JOINING)
     assert walk.refused("GROUP_ID_NOT_FOUND", words) is Meaning.OTHER_PROTOCOL
     assert isinstance(walk.its.error, BrokerResponseError)
@@ -166,13 +171,13 @@ def test_a_group_that_may_not_be_converted_is_told_at_once(words: str) -> None:
 
 
 @IN_A_REBALANCE
-def test_who_takes_any_kind_does_not_wait_for_a_conversion(name: str, words: str) -> None:
+def test_member_of_any_protocol_does_not_wait_for_a_conversion(name: str, words: str) -> None:
     walk = Walk(may_change=True).to(JOINING)
     walk.refused(name, words)
     assert isinstance(walk.its.error, GroupProtocolMismatchError)
 
 
-def test_what_was_read_is_lost_when_the_protocol_is_turned_off() -> None:
+def test_partitions_are_lost_when_the_broker_disables_the_protocol() -> None:
     walk = Walk(may_change=True).to(STABLE, T0)
     walk.refused("UNSUPPORTED_VERSION")
     assert walk.revoke() == Revoke(frozenset([T0]), True, walk.now)
@@ -180,7 +185,7 @@ def test_what_was_read_is_lost_when_the_protocol_is_turned_off() -> None:
     assert walk.phase is FATAL
 
 
-def test_a_fault_while_it_gives_up_has_it_lose_that() -> None:
+def test_fatal_error_during_revocation_loses_the_partitions() -> None:
     walk = Walk().to(STABLE, T0, T1)
     walk.on_heartbeat_response(5, [T0])
     walk.step()

@@ -1,4 +1,4 @@
-"""Of which protocol a member is: as its user says, or as its group is."""
+"""Tests which group protocol a member uses: by its settings or by its group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.unit.client.scripted_broker import HANG_UP
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "warning"),
     [
         ({"session_timeout_ms": 50_000}, "session_timeout_ms is ignored in a consumer"),
         (
@@ -39,20 +39,22 @@ from tests.unit.client.scripted_broker import HANG_UP
         ({"server_assignor": "range"}, None),
     ],
 )
-async def test_a_setting_that_counts_for_nothing_is_told_once_the_kind_is_known(
-    settings: dict[str, Any], told: str | None, caplog: pytest.LogCaptureFixture
+async def test_ignored_setting_is_logged_once_when_the_protocol_is_known(
+    settings: dict[str, Any], warning: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with a_setting() as its:
         its.make(group_protocol="auto", given=frozenset(settings), **settings)
         await its.joined()
-        its.group.member_id = "another"  # it loses all, and joins again
+        its.group.member_id = "another"  # the member loses all partitions and rejoins
         await its.pass_until(lambda: its.its.names[-2:] == ["lose", "assign"])
     lines = [it.getMessage() for it in caplog.records if "is ignored" in it.getMessage()]
-    assert len(lines) == (told is not None)
-    assert not lines or str(told) in lines[0]
+    assert len(lines) == (warning is not None)
+    assert not lines or str(warning) in lines[0]
 
 
-async def test_so_is_one_in_a_classic_group(caplog: pytest.LogCaptureFixture) -> None:
+async def test_setting_ignored_in_a_classic_group_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with a_setting() as its:
         its.group.state = "Stable"
         given: dict[str, Any] = {"server_assignor": "range", "session_timeout_ms": 50_000}
@@ -62,14 +64,14 @@ async def test_so_is_one_in_a_classic_group(caplog: pytest.LogCaptureFixture) ->
     assert line.startswith("group g: server_assignor is ignored in a classic group: its")
 
 
-async def test_auto_takes_the_consumer_protocol_where_no_classic_group_lives() -> None:
+async def test_auto_uses_the_consumer_protocol_without_a_live_classic_group() -> None:
     async with a_setting() as its:
         assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
         assert its.requests(JoinGroupRequest) == []
 
 
 @pytest.mark.parametrize("state", ["PreparingRebalance", "CompletingRebalance", "Stable"])
-async def test_auto_joins_a_live_classic_group_as_one_of_it(state: str) -> None:
+async def test_auto_joins_a_live_classic_group_with_the_classic_protocol(state: str) -> None:
     async with a_setting() as its:
         its.group.state = state
         assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
@@ -78,21 +80,23 @@ async def test_auto_joins_a_live_classic_group_as_one_of_it(state: str) -> None:
         assert len(its.requests(LeaveGroupRequest)) == 1
 
 
-async def test_an_empty_classic_group_is_none() -> None:
+async def test_empty_classic_group_is_not_live() -> None:
     async with a_setting() as its:
         its.group.state = "Empty"
         assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
 
 
 @pytest.mark.parametrize("settings", [{"group_protocol": "classic"}, {"assignors": ["range"]}])
-async def test_who_wants_a_classic_group_looks_at_nothing(settings: dict[str, Any]) -> None:
+async def test_member_with_classic_settings_does_not_describe_the_group(
+    settings: dict[str, Any],
+) -> None:
     async with a_setting() as its:
         protocol = await protocol_with(its, **({"group_protocol": "auto"} | settings))
         assert protocol is GroupProtocol.CLASSIC
         assert its.requests(DescribeGroupsRequest) == []
 
 
-async def test_a_coordinator_that_knows_the_classic_protocol_alone() -> None:
+async def test_auto_uses_the_classic_protocol_with_an_old_coordinator() -> None:
     async with a_setting(version=-1) as its:
         assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
         assert its.requests(DescribeGroupsRequest) == []
@@ -104,11 +108,11 @@ async def test_a_coordinator_that_knows_the_classic_protocol_alone() -> None:
         assert 'use "classic"' in str(error)
 
 
-async def test_brokers_that_are_known_to_be_old_are_not_asked() -> None:
+async def test_known_old_brokers_are_not_asked_for_the_group_protocol() -> None:
     async with a_setting(version=-1) as its:
         await its.client.refresh()
         assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
-        assert its.broker.connections == 2  # one that all share, and that of the member
+        assert its.broker.connections == 2  # the shared connection and that of the member
         await its.member.leave(True)
         its.make(Subscription.to(TopicPattern("t.*")), group_protocol="auto")
         its.member.start()
@@ -118,7 +122,7 @@ async def test_brokers_that_are_known_to_be_old_are_not_asked() -> None:
 async def with_an_older_coordinator(
     its: Setting, wanted: str | Subscription = "t", **settings: Any
 ) -> None:
-    """It joins, and then another broker coordinates, which has no heartbeats of this kind."""
+    """Joins, and then moves the group to a coordinator without ConsumerGroupHeartbeat."""
     its.make(wanted, **settings)
     await its.joined()
     answer = versions_up_to(-1)
@@ -126,10 +130,10 @@ async def with_an_older_coordinator(
     its.group.errors[ConsumerGroupHeartbeatRequest] = [HANG_UP]
 
 
-async def test_a_coordinator_that_is_older_than_the_one_before_has_a_classic_member(
+async def test_member_becomes_classic_when_an_older_coordinator_takes_over(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """As while a cluster is taken back to a release of before, broker by broker."""
+    """This happens during a rolling downgrade of a cluster."""
     async with a_setting() as its:
         await with_an_older_coordinator(its, group_protocol="auto")
         await its.pass_until(lambda: its.member.kind is GroupProtocol.CLASSIC)
@@ -137,10 +141,12 @@ async def test_a_coordinator_that_is_older_than_the_one_before_has_a_classic_mem
         assert its.its.names == ["assign", "lose", "assign"]
         assert its.its.error is None
         assert its.requests(JoinGroupRequest)
-        assert "failed to send that it leaves" not in caplog.text  # who knows it not is not told
+        assert (
+            "failed to send that it leaves" not in caplog.text
+        )  # the old coordinator does not know the member
 
 
-async def test_a_coordinator_that_has_the_protocol_turned_off_has_one_too() -> None:
+async def test_member_becomes_classic_when_the_broker_disables_the_protocol() -> None:
     async with a_setting() as its:
         its.make(group_protocol="auto")
         await its.joined()
@@ -156,7 +162,7 @@ async def test_a_coordinator_that_has_the_protocol_turned_off_has_one_too() -> N
         (Subscription.to(TopicPattern("t.*")), "auto", "older than the consumer protocol"),
     ],
 )
-async def test_an_older_coordinator_is_an_error_for_who_wants_no_classic_group(
+async def test_older_coordinator_is_an_error_without_the_classic_protocol(
     wanted: str | Subscription, protocol: str, words: str
 ) -> None:
     async with a_setting() as its:
@@ -167,7 +173,7 @@ async def test_an_older_coordinator_is_an_error_for_who_wants_no_classic_group(
         assert not its.requests(JoinGroupRequest)
 
 
-async def test_a_cluster_that_has_it_turned_off() -> None:
+async def test_auto_uses_the_classic_protocol_if_the_consumer_protocol_is_disabled() -> None:
     async with a_setting() as its:
         its.group.errors[ConsumerGroupHeartbeatRequest] = ["UNSUPPORTED_VERSION"] * 9
         assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CLASSIC
@@ -175,8 +181,9 @@ async def test_a_cluster_that_has_it_turned_off() -> None:
 
 
 @pytest.mark.parametrize("name", ["GROUP_ID_NOT_FOUND", "INCONSISTENT_GROUP_PROTOCOL"])
-async def test_a_group_that_has_become_classic_since_the_look(name: str) -> None:
-    """Between the question and the joining: another look, and no error."""
+async def test_group_that_became_classic_before_the_join_is_described_again(name: str) -> None:
+    """The group changes between DescribeGroups and the join: the member describes it again,
+    without an error."""
     async with a_setting() as its:
 
         async def beat(asked: Any) -> Any:
@@ -188,10 +195,10 @@ async def test_a_group_that_has_become_classic_since_the_look(name: str) -> None
         assert its.its.error is None
 
 
-async def test_a_group_that_is_converted_when_its_rebalance_is_over(
+async def test_member_waits_until_the_group_is_converted_after_its_rebalance(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """As Kafka 3.9.2 refuses one of which a member has no assignment yet."""
+    """Kafka 3.9.2 refuses the conversion while a member of the group has no assignment."""
     words = "Cannot upgrade: the embedded consumer protocol is malformed."
     async with a_setting() as its:
         left = [69] * 3
@@ -208,7 +215,7 @@ async def test_a_group_that_is_converted_when_its_rebalance_is_over(
     assert len([each for each in caplog.records if words in each.getMessage()]) == 1
 
 
-async def test_a_group_that_has_lost_its_classic_members_since_the_look() -> None:
+async def test_member_uses_the_consumer_protocol_once_the_classic_members_left() -> None:
     async with a_setting() as its:
         states = ["Stable", "Empty", "Empty"]
 
@@ -221,8 +228,8 @@ async def test_a_group_that_has_lost_its_classic_members_since_the_look() -> Non
         assert states == []
 
 
-async def test_a_group_of_neither_kind_is_an_error() -> None:
-    """Such as a share group: its broker has no words for that in any state of a classic one."""
+async def test_group_of_neither_protocol_is_an_error() -> None:
+    """For example a share group: its broker reports no state of a classic group."""
     async with a_setting() as its:
         its.group.errors[ConsumerGroupHeartbeatRequest] = ["GROUP_ID_NOT_FOUND"] * 9
         its.group.errors[JoinGroupRequest] = ["INCONSISTENT_GROUP_PROTOCOL"] * 9
@@ -233,7 +240,7 @@ async def test_a_group_of_neither_kind_is_an_error() -> None:
         assert len(its.heartbeats) == 2
 
 
-async def test_the_group_is_looked_at_again_when_the_membership_was_lost() -> None:
+async def test_group_is_described_again_after_the_membership_is_lost() -> None:
     async with a_setting() as its:
         assert await protocol_with(its, group_protocol="auto") is GroupProtocol.CONSUMER
         await its.until(lambda: its.is_in(Phase.STABLE))
@@ -244,7 +251,7 @@ async def test_the_group_is_looked_at_again_when_the_membership_was_lost() -> No
         assert its.its.names == ["assign", "lose", "assign"]
 
 
-async def test_a_right_that_is_missing_is_no_other_kind() -> None:
+async def test_missing_authorization_does_not_change_the_protocol() -> None:
     async with a_setting() as its:
         its.group.errors[DescribeGroupsRequest] = ["GROUP_AUTHORIZATION_FAILED"]
         its.make(group_protocol="auto")
@@ -252,7 +259,7 @@ async def test_a_right_that_is_missing_is_no_other_kind() -> None:
         assert "READ on the group" in str(await its.failed())
 
 
-async def test_a_pattern_of_the_broker_in_a_classic_group() -> None:
+async def test_topic_pattern_is_refused_in_a_classic_group() -> None:
     async with a_setting() as its:
         pattern = Subscription.to(TopicPattern("t.*"))
         with pytest.raises(ConfigurationError, match=r"re\.compile\('t\.\*'\)"):
@@ -269,7 +276,7 @@ async def test_a_pattern_of_the_broker_in_a_classic_group() -> None:
         assert its.its.places == PARTITIONS
 
 
-async def test_ending_while_it_changes_over() -> None:
+async def test_member_ends_while_it_selects_the_protocol() -> None:
     async with a_setting() as its:
         its.group.state = "Stable"
         its.make(group_protocol="auto")
