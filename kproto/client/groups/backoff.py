@@ -11,10 +11,10 @@ __all__ = ["Backoff"]
 
 
 class Backoff:
-    """The failures of one kind of request. `not_before` is in seconds of the client's clock.
+    """The consecutive failures of one request, and the time of its next attempt.
 
-    It has no deadline, unlike `retry.Attempts`: a member retries for as long as its consumer is
-    open.
+    `not_before` is in seconds of the client's clock. Unlike `retry.Attempts` it has no deadline: a
+    member retries as long as its consumer is open.
     """
 
     def __init__(self, settings: ClientSettings) -> None:

@@ -1,8 +1,8 @@
-"""Holds the connections of one member to the coordinator of its group.
+"""Manages the connections of one member to the coordinator of its group.
 
-JoinGroup and SyncGroup, which a broker holds, have a connection of their own. While the broker
-holds one, heartbeats use another connection: they keep the session alive for a member that reads
-while it joins, and detect a coordinator that is gone and will never answer. Knows no membership.
+A broker delays its response to JoinGroup and SyncGroup, so they have a connection of their own. In
+the meantime heartbeats use another connection: they keep the session of a member that reads while
+it joins, and detect a coordinator that has failed. Knows no membership.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ __all__ = ["Coordinator"]
 
 R = TypeVar("R", bound=Response)
 
-#: The coordinator answers JoinGroup when the rebalance is over; it may need a moment for that.
+#: The coordinator answers JoinGroup at the end of the rebalance, and may need this time for it.
 _SLACK_MS: Final = 5_000
 
-#: From this version of JoinGroup on who has no member id yet is given one at once (KIP-394).
-_GIVES_ID: Final = 4
+#: From this version of JoinGroup on, a member without an id gets one at once (KIP-394).
+_ASSIGNS_ID: Final = 4
 
 
 class Coordinator:
-    """Connects to the coordinator; calls `on_coordinator_moved` if it moves while it holds a
-    request.
+    """The connections of a member to its coordinator; calls `moved` if another broker becomes the
+    coordinator while a request is pending.
     """
 
     def __init__(
@@ -39,60 +39,64 @@ class Coordinator:
         self._view = view
         self._settings = settings
         self._moved = moved
-        self._held = object()  # has the connection whose requests the broker may hold
-        self._beside = object()  # that for heartbeats meanwhile
-        self._held_by: int | None = None  # the node that has such a request
-        self._nodes: dict[object, int] = {}  # where these connections go
+        # Owners of connections in the cluster view: one for requests that the broker may hold, one
+        # for heartbeats while it holds one.
+        self._held_connection = object()
+        self._heartbeat_connection = object()
+        self._holding_node: int | None = None  # the node that holds a request
+        self._nodes: dict[object, int] = {}  # owner -> the node of its connection
 
     async def connection(self) -> BrokerConnection:
         """Returns the connection for requests that the broker may hold."""
-        return await self._connection(self._held)
+        return await self._connection(self._held_connection)
 
     async def free_connection(self) -> BrokerConnection:
         """Returns a connection on which the broker holds no request now."""
-        if self._held_by is None:
-            connection = await self._connection(self._held)
-            if self._held_by is None:
+        if self._holding_node is None:
+            connection = await self._connection(self._held_connection)
+            if self._holding_node is None:
                 return connection
-        return await self._connection(self._beside)
+        return await self._connection(self._heartbeat_connection)
 
     async def ask_and_wait(self, request: Callable[[], Request[R]]) -> tuple[R, float]:
-        """Returns the response to a request that the coordinator holds until all members have
-        joined.
+        """Sends a request that the coordinator holds until all members have joined.
 
-        Returns the time of sending too, in seconds of the clock.
+        Returns the response, and the time of sending in seconds of the clock.
         """
-        connection = await self._connection(self._held)
+        connection = await self._connection(self._held_connection)
         asked = request()
         timeout_ms = max(
             self._view.settings.request_timeout_ms,
             self._settings.max_poll_interval_ms + _SLACK_MS,
         )
-        self._held_by = self._nodes[self._held]
+        self._holding_node = self._nodes[self._held_connection]
         sent_at = self._view.clock.monotonic()
         try:
             return await connection.request(asked, timeout_ms=timeout_ms), sent_at
         finally:
-            self._held_by = None
+            self._holding_node = None
 
     async def ask_for_id(self, request: Callable[[], Request[R]]) -> tuple[R, float]:
-        """Does the same for a JoinGroup without a member id, which is answered at once (KIP-394).
+        """Sends a JoinGroup without a member id, which is answered at once (KIP-394).
 
-        Uses the shared connection if there is one, while the connection of the next JoinGroup
-        opens: before the coordinator is known if it can only be one broker.
+        Uses the shared connection if it is open; the connection for the next JoinGroup opens in
+        the meantime. If the cluster has one broker, it opens before the coordinator is known.
+        Returns the response, and the time of sending in seconds of the clock.
         """
         view = self._view
         brokers = list(view.cluster.brokers)
         opening: asyncio.Task[BrokerConnection] | None = None
         if len(brokers) == 1:
-            opening = _begun(view.connection_to(brokers[0], owner=self._held))
+            opening = _open_in_background(
+                view.connection_to(brokers[0], owner=self._held_connection)
+            )
         try:
             node = await view.group_coordinator(self._settings.group_id)
             shared = view.connection_at_hand(node)
-            if shared is None or shared.version_of(JoinGroupRequest) < _GIVES_ID:
+            if shared is None or shared.version_of(JoinGroupRequest) < _ASSIGNS_ID:
                 return await self.ask_and_wait(request)
             if opening is None:
-                opening = _begun(self._connection(self._held))
+                opening = _open_in_background(self._connection(self._held_connection))
             sent_at = view.clock.monotonic()
             answer = await shared.request(request())
             await asyncio.wait([opening])
@@ -104,23 +108,23 @@ class Coordinator:
 
     def give_up(self) -> None:
         """Closes the connection on which the broker holds a request."""
-        if self._held_by is not None:
-            self._view.abort(self._held)
+        if self._holding_node is not None:
+            self._view.abort(self._held_connection)
 
     def forget(self) -> None:
-        """Drops the coordinator; the next request finds it again."""
+        """Forgets the coordinator; the next request looks it up again."""
         self._view.forget_group_coordinator(self._settings.group_id)
 
     async def release(self) -> None:
         """Closes the connections."""
-        for owner in (self._held, self._beside):
+        for owner in (self._held_connection, self._heartbeat_connection):
             self._view.abort(owner)
-        for owner in (self._held, self._beside):
+        for owner in (self._held_connection, self._heartbeat_connection):
             await self._view.release(owner)
 
     async def _connection(self, owner: object) -> BrokerConnection:
         node = await self._view.group_coordinator(self._settings.group_id)
-        if self._held_by not in (None, node):  # who holds a request coordinates no more
+        if self._holding_node not in (None, node):
             self._moved()
         if self._nodes.get(owner, node) != node:
             self._view.abort(owner)
@@ -128,8 +132,10 @@ class Coordinator:
         return await self._view.connection_to(node, owner=owner)
 
 
-def _begun(opening: Coroutine[Any, Any, BrokerConnection]) -> asyncio.Task[BrokerConnection]:
-    """Retrieves an error of opening a connection: the next request raises it."""
+def _open_in_background(
+    opening: Coroutine[Any, Any, BrokerConnection],
+) -> asyncio.Task[BrokerConnection]:
+    """Starts to open a connection; retrieves its error, which the next request raises again."""
     task = asyncio.create_task(opening)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     return task

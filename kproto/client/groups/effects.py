@@ -1,4 +1,4 @@
-"""Defines the effects of a membership: what the driver carries out, as data."""
+"""Defines the effects that a membership returns and the driver carries out, as plain data."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ __all__ = [
     "Sync",
 ]
 
-#: A reason is cut there, as brokers keep no more of it (KIP-800).
+#: The length to which reasons are truncated, as brokers do (KIP-800).
 LONGEST_REASON: Final = 255
 
-#: LeaveGroup names several members from this version on (KIP-345).
+#: LeaveGroup has a list of members from this version on (KIP-345).
 _MEMBERS: Final = 3
 
 
 class MemberIdentity(NamedTuple):
-    """The member that commits offsets, by which a broker checks that it still may.
+    """The identity in a commit, by which the broker fences members of earlier generations.
 
     `generation` is the member epoch if it `has_epoch`, in the consumer protocol (KIP-848).
     """
@@ -53,7 +53,7 @@ class MemberIdentity(NamedTuple):
 
 
 class Revoke(NamedTuple):
-    """Revokes partitions while they can still be committed, by `until`; or drops `lost` ones at
+    """Revokes partitions by `until`, while the member can still commit; or drops `lost` ones at
     once.
     """
 
@@ -69,8 +69,8 @@ class Join(NamedTuple):
 
 
 class Lead(NamedTuple):
-    """Computes the assignment as the leader. With `skip` it stays (KIP-814), and the topics are
-    watched.
+    """Computes the assignment as the leader. With `skip` the leader keeps the previous assignment
+    (KIP-814) and only watches the topics.
     """
 
     members: Sequence[JoinGroupResponseMember]
@@ -93,7 +93,7 @@ class ApplyAssignment(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """Tells the coordinator that the member leaves, and why; by `until`."""
+    """Sends LeaveGroup with a reason; waits for the response `until` then."""
 
     member_id: str
     instance_id: str | None
@@ -101,31 +101,35 @@ class Leave(NamedTuple):
     until: float
 
     def request(self, group_id: str, version: int) -> LeaveGroupRequest:
-        """Returns the request in the shape of `version`."""
+        """Returns the request for this `version`."""
         if version < _MEMBERS:
             return LeaveGroupRequest(group_id=group_id, member_id=self.member_id)
-        one = Leaving(
+        member = Leaving(
             member_id=self.member_id,
             group_instance_id=self.instance_id,
             reason=self.reason[:LONGEST_REASON],
         )
-        return LeaveGroupRequest(group_id=group_id, members=[one])
+        return LeaveGroupRequest(group_id=group_id, members=[member])
 
 
 class Prepare(NamedTuple):
-    """Finds out what a member must know before it joins by the consumer protocol (KIP-848)."""
+    """Finds the coordinator, the session timeout and the topics to subscribe to, before a member
+    joins by the consumer protocol (KIP-848).
+    """
 
     subscription: Subscription
 
 
 class Resolve(NamedTuple):
-    """Requests the names of topics that were assigned by their ids (KIP-848)."""
+    """Requests the names of assigned topics, which the assignment has by id (KIP-848)."""
 
     ids: frozenset[Uuid]
 
 
 class LeaveByHeartbeat(NamedTuple):
-    """Tells the coordinator by the `epoch` that the member leaves (KIP-848); by `until`."""
+    """Sends a heartbeat with the `epoch` of a leaving member (KIP-848); waits for the response
+    `until` then.
+    """
 
     member_id: str
     instance_id: str | None
@@ -144,17 +148,17 @@ class LeaveByHeartbeat(NamedTuple):
 
 
 class LeaveIntent(NamedTuple):
-    """How a member leaves: whether the coordinator is told, and whether it `ends` for good."""
+    """How a member leaves; `ends` if it will not rejoin."""
 
     reason: str
-    leaves: bool
+    leaves: bool  # sends a leave request
     ends: bool
-    lost: bool
-    until: float  # records in hand are waited for
-    leave_s: float
+    lost: bool  # the partitions are lost already
+    until: float  # the end of the wait for records in flight
+    leave_s: float  # the timeout of the leave request
 
 
-#: How a member tells that it leaves.
+#: The leave request of each protocol.
 LeaveRequest: TypeAlias = Leave | LeaveByHeartbeat
 
 Step: TypeAlias = (

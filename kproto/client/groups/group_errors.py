@@ -1,7 +1,7 @@
-"""Maps errors to what a member of a group does next, by the request that failed. Knows no state.
+"""Maps the error of each request to the next action of a member. Knows no state.
 
-Each row names its KIP. An error without a row is retried if the table of `retry` says so, and ends
-the member otherwise.
+Rows name their KIPs. A member retries an error without a row if `core.retry` calls it retriable,
+and ends otherwise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class GroupRequest(Enum):
 
 
 class Meaning(Enum):
-    """What follows from an error."""
+    """The action that follows from an error."""
 
     RETRY = "retry after a backoff"
     FIND_COORDINATOR = "find the coordinator, then retry"
@@ -40,15 +40,15 @@ class Meaning(Enum):
     REBALANCE = "rejoin; still a member, with all its partitions"
     GENERATION_LOST = "the partitions may be lost; rejoin as the same member"
     MEMBER_UNKNOWN = "the partitions are lost; rejoin as a new member"
-    STALE = "the member epoch has changed; commit with the new one, once it is known"
+    STALE = "the member epoch has changed; commit with the new epoch, once it is known"
     UNRELEASED = "another member has the instance id; retry for the length of a session"
     UNCONVERTED = "the classic group is in a rebalance; retry for api_timeout_ms"
-    OTHER_PROTOCOL = "the group has the other protocol, or its cluster supports only that"
-    FENCED = "another member has taken its place for good"
-    FAIL = "raise it to the user"
+    OTHER_PROTOCOL = "the group uses the other protocol, or its cluster supports only the other"
+    FENCED = "another member has the instance id and fenced this one; end the member"
+    FAIL = "raise the error to the user"
 
 
-#: For any request, in groups of both protocols.
+#: Errors of any request, in groups of both protocols.
 EVERYWHERE: Final[dict[str, Meaning]] = {
     "COORDINATOR_LOAD_IN_PROGRESS": Meaning.RETRY,
     "COORDINATOR_NOT_AVAILABLE": Meaning.FIND_COORDINATOR,
@@ -58,7 +58,7 @@ EVERYWHERE: Final[dict[str, Meaning]] = {
     "INVALID_GROUP_ID": Meaning.FAIL,
 }
 
-#: For a member in a generation.
+#: Errors of a member in a generation.
 _IN_GENERATION: Final = {
     "UNKNOWN_MEMBER_ID": Meaning.MEMBER_UNKNOWN,
     "ILLEGAL_GENERATION": Meaning.GENERATION_LOST,  # the member id is still valid
@@ -88,36 +88,36 @@ _TABLE: Final[dict[GroupRequest, dict[str, Meaning]]] = {
 _WORDS: Final[dict[str, str]] = {
     "FENCED_INSTANCE_ID": "another member has joined as instance {instance}; give each its own",
     "GROUP_AUTHORIZATION_FAILED": "the principal needs READ on the group",
-    "GROUP_ID_NOT_FOUND": "there is no such consumer group: a classic one with members becomes "
-    "one where the broker allows that (group.consumer.migration.policy), and other groups never",
+    "GROUP_ID_NOT_FOUND": "there is no such consumer group: the broker converts a classic group "
+    "with members only if group.consumer.migration.policy allows it, and no group of another type",
     "GROUP_MAX_SIZE_REACHED": "the group has as many members as its broker allows (group.max.size, "
     "group.consumer.max.size)",
     "INCONSISTENT_GROUP_PROTOCOL": "the members of the group have no assignor in common with this "
-    "one, which has {assignors}; or it is no group of consumers",
-    "INVALID_REGULAR_EXPRESSION": "a TopicPattern is RE2, which the broker reads; "
-    "re.compile makes a pattern that is matched here",
-    "TOPIC_AUTHORIZATION_FAILED": "the principal needs READ on all that is subscribed to: {wanted}",
-    "UNKNOWN_SERVER_ERROR": "the broker's log says why; Kafka 4 fails so where a classic group "
-    "would have to be converted in the midst of a rebalance",
-    "UNRELEASED_INSTANCE_ID": "instance {instance} is a member yet, and was for longer than a "
+    "member, which has {assignors}; or it is no group of consumers",
+    "INVALID_REGULAR_EXPRESSION": "the broker reads a TopicPattern as RE2; "
+    "the client matches a pattern of re.compile",
+    "TOPIC_AUTHORIZATION_FAILED": "the principal needs READ on all subscribed topics: {wanted}",
+    "UNKNOWN_SERVER_ERROR": "the broker's log has the cause; Kafka 4 returns this error if it must "
+    "convert a classic group during a rebalance",
+    "UNRELEASED_INSTANCE_ID": "instance {instance} is still a member, and was for longer than a "
     "session; give each member an instance id of its own",
     "UNSUPPORTED_ASSIGNOR": "the broker has no assignor {server_assignor!r} "
-    "(group.consumer.assignors); without server_assignor it takes its own",
-    "UNSUPPORTED_VERSION": "the cluster has no consumer groups (KIP-848), or has them turned off "
+    "(group.consumer.assignors); without server_assignor it uses its default",
+    "UNSUPPORTED_VERSION": "the cluster has no consumer groups (KIP-848), or they are disabled "
     '(group.coordinator.rebalance.protocols, group.version): use group_protocol="classic"',
-    "INVALID_GROUP_ID": "the broker does not take that id of a group",
-    "INVALID_SESSION_TIMEOUT": "the broker does not take a session_timeout_ms of {session} "
+    "INVALID_GROUP_ID": "the broker does not accept this group id",
+    "INVALID_SESSION_TIMEOUT": "the broker does not accept a session_timeout_ms of {session} "
     "(group.min.session.timeout.ms, group.max.session.timeout.ms)",
 }
 
 
 def meaning_of(asked: GroupRequest, error: KprotoError) -> Meaning:
-    """Returns what an error means for the member of a classic group."""
+    """Returns the meaning of an error for the member of a classic group."""
     return meaning_in(EVERYWHERE | _TABLE[asked], error)
 
 
 def meaning_in(table: Mapping[str, Meaning], error: KprotoError) -> Meaning:
-    """Returns what an error means by a table, or by the table of all errors."""
+    """Returns the meaning of an error by `table`, or by `core.retry` if the table lacks it."""
     if isinstance(error, BrokerResponseError):
         known = table.get(error.name)
         if known is not None:
@@ -127,13 +127,13 @@ def meaning_in(table: Mapping[str, Meaning], error: KprotoError) -> Meaning:
         return Meaning.FAIL
     if isinstance(error, BrokerResponseError):
         return Meaning.RETRY
-    return Meaning.FIND_COORDINATOR  # a broker that is silent or gone may not coordinate any more
+    return Meaning.FIND_COORDINATOR  # an unreachable broker may not be the coordinator any more
 
 
 def with_explanation(
     error: KprotoError, settings: GroupSettings, wanted: Subscription | None
 ) -> KprotoError:
-    """Returns the error with an explanation for the user, by the settings and the subscription."""
+    """Returns the error with an explanation for the user; it names settings and subscription."""
     if not isinstance(error, BrokerResponseError) or error.name not in _WORDS:
         return error
     words = _WORDS[error.name].format(

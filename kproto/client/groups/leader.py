@@ -1,4 +1,4 @@
-"""Computes the assignment of a group, as its leader: from subscriptions and metadata.
+"""Computes the assignment of a group, as its leader, from subscriptions and metadata.
 
 Plain functions on plain data; the driver requests the metadata.
 """
@@ -19,7 +19,7 @@ from .topic_watch import partition_count
 
 __all__ = ["MemberSubscriptions", "assigned", "members_in", "racks_of", "refused_topic"]
 
-#: Errors of a topic that no time mends: a member that subscribed to it by name is told.
+#: Permanent errors of a topic: a member that subscribed to it by name fails with them.
 _REFUSED: Final = frozenset(map(code_of, ("TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPTION")))
 
 
@@ -36,18 +36,19 @@ class MemberSubscriptions(NamedTuple):
 
 
 def members_in(members: Iterable[JoinGroupResponseMember]) -> MemberSubscriptions:
-    """Returns the subscriptions in a JoinGroup response. A member with a broken one gets nothing.
+    """Returns the subscriptions in a JoinGroup response.
 
-    So one member with broken bytes does not fail each leader in turn, and the group with it.
+    A member with a malformed subscription gets no partitions: if it were an error, one such member
+    would fail each new leader, and so the group.
     """
-    told = MemberSubscriptions({}, {})
+    found = MemberSubscriptions({}, {})
     for each in members:
         try:
-            told.members[each.member_id] = read_subscription(each.metadata, each.group_instance_id)
+            found.members[each.member_id] = read_subscription(each.metadata, each.group_instance_id)
         except DecodeError as error:
-            told.unreadable[each.member_id] = error
-            told.members[each.member_id] = Subscription((), instance_id=each.group_instance_id)
-    return told
+            found.unreadable[each.member_id] = error
+            found.members[each.member_id] = Subscription((), instance_id=each.group_instance_id)
+    return found
 
 
 def racks_of(topics: Iterable[TopicInfo], cluster: Cluster) -> TopicRacks:
@@ -64,7 +65,7 @@ def racks_of(topics: Iterable[TopicInfo], cluster: Cluster) -> TopicRacks:
 
 
 def refused_topic(topics: Iterable[TopicInfo], own: Iterable[str]) -> BrokerResponseError | None:
-    """Returns the error of a subscribed topic that this member can never read, if there is one."""
+    """Returns the permanent error of a topic in `own`, the subscribed names; None without one."""
     names = frozenset(own)
     for info in topics:
         if info.error_code in _REFUSED and info.name in names:
@@ -96,12 +97,15 @@ def _check(
     members: Mapping[str, Subscription],
     found: Mapping[str, list[TopicPartition]],
 ) -> None:
-    """Refuses an assignment of a partition to two members, or to a member without its topic."""
+    """Raises ConfigurationError if an assignment has a partition that does not exist, that two
+    members get, or that a member gets without subscribing to its topic.
+    """
     readers: dict[TopicPartition, str] = {}
-    if assignor.cooperative:
-        held = {tp: each for each, member in members.items() for tp in member.owned}
-    else:
-        held = {}
+    owners = (
+        {tp: each for each, member in members.items() for tp in member.owned}
+        if assignor.cooperative
+        else {}
+    )
 
     def refuse(what: str) -> ConfigurationError:
         return ConfigurationError(f"the assignor {assignor.name!r} {what}")
@@ -109,21 +113,23 @@ def _check(
     for member_id, tps in found.items():
         member = members.get(member_id)
         if member is None:
-            raise refuse(f"gives partitions to {member_id!r}, which is no member of the group")
+            raise refuse(f"assigns partitions to {member_id!r}, which is no member of the group")
         for tp in tps:
             if not isinstance(tp, tuple) or tuple(map(type, tp)) != (str, int):
-                raise refuse(f"gives {tp!r}, which is no partition as (topic, number)")
+                raise refuse(f"assigns {tp!r}, which is no partition as (topic, number)")
             topic, partition = tp
             name = f"{topic}[{partition}]"
             if topic not in topics or not 0 <= partition < len(topics[topic]):
-                raise refuse(f"gives {name}, which is not there")
+                raise refuse(f"assigns {name}, which does not exist")
             if topic not in member.topics:
-                raise refuse(f"gives {name} to {member_id!r}, which does not want {topic!r}")
-            if tp in readers:
-                raise refuse(f"gives {name} to {readers[tp]!r} and to {member_id!r}")
-            readers[tp] = member_id
-            if held.get(tp, member_id) != member_id and tp in members[held[tp]].owned:
                 raise refuse(
-                    f"is cooperative and gives {name} to {member_id!r} while {held[tp]!r} reads "
-                    "it: leave it out once, and it is free in the next rebalance"
+                    f"assigns {name} to {member_id!r}, which does not subscribe to {topic!r}"
+                )
+            if tp in readers:
+                raise refuse(f"assigns {name} to {readers[tp]!r} and to {member_id!r}")
+            readers[tp] = member_id
+            if owners.get(tp, member_id) != member_id and tp in members[owners[tp]].owned:
+                raise refuse(
+                    f"is cooperative and assigns {name} to {member_id!r} while {owners[tp]!r} owns "
+                    "it: leave it out once, its owner then revokes it for the next rebalance"
                 )

@@ -1,6 +1,6 @@
 """Converts subscriptions and assignments of a group between plain data and bytes.
 
-`kproto.protocol.consumer_protocol` has the codec. The highest version is written, as Kafka's client
+`kproto.protocol.consumer_protocol` has the codec. It writes the highest version, as Kafka's client
 does (KIP-429 owned partitions, KIP-792 their generation, KIP-881 the rack).
 """
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def subscription_bytes(subscription: Subscription) -> bytes:
-    """Returns the bytes of a subscription for JoinGroup, which has the instance id beside them."""
+    """Returns the bytes of a subscription, without the instance id, which JoinGroup has itself."""
     owned = _by_topic(subscription.owned)
     return encode_subscription(
         ConsumerProtocolSubscription(
@@ -40,18 +40,18 @@ def subscription_bytes(subscription: Subscription) -> bytes:
                 Owned(topic=topic, partitions=sorted(owned[topic])) for topic in java_sorted(owned)
             ],
             generation_id=subscription.generation,
-            rack_id=subscription.rack or None,  # an empty one is none
+            rack_id=subscription.rack or None,  # an empty string means no rack
         )
     )
 
 
 def read_subscription(data: bytes, instance_id: str | None = None) -> Subscription:
     """Returns the subscription of another member. Raises DecodeError."""
-    told = decode_subscription(data)
-    owned = [(each.topic, number) for each in told.owned_partitions for number in each.partitions]
-    generation = max(told.generation_id, NO_GENERATION)
+    sent = decode_subscription(data)
+    owned = [(each.topic, number) for each in sent.owned_partitions for number in each.partitions]
+    generation = max(sent.generation_id, NO_GENERATION)
     return Subscription(
-        tuple(told.topics), owned, generation, told.rack_id or None, instance_id, told.user_data
+        tuple(sent.topics), owned, generation, sent.rack_id or None, instance_id, sent.user_data
     )
 
 
@@ -68,9 +68,12 @@ def assignment_bytes(tps: Iterable[TopicPartition]) -> bytes:
 
 
 def read_assignment(data: bytes) -> list[TopicPartition]:
-    """Returns the assigned partitions, each once; empty bytes have none. Raises DecodeError."""
-    told = decode_assignment(data)
-    tps = ((each.topic, at) for each in told.assigned_partitions for at in each.partitions)
+    """Returns the assigned partitions without duplicates; none for empty bytes.
+
+    Raises DecodeError.
+    """
+    sent = decode_assignment(data)
+    tps = ((each.topic, at) for each in sent.assigned_partitions for at in each.partitions)
     return list(dict.fromkeys(tps))
 
 

@@ -1,7 +1,8 @@
-"""Computes until when a broker surely counts a member, by its answers. Plain data.
+"""Computes, from responses, until when the session of a member certainly lasts. Plain data.
 
-Knows no phase and no request. Times are in seconds of the client's clock. A broker counts the
-session from the arrival of a request, which the client does not know; the time of sending is safe.
+Knows no phase and no request. Times are in seconds of the client's clock. A broker starts the
+session at the arrival of a request. The client does not know that time, so it uses the earlier time
+of sending.
 """
 
 from __future__ import annotations
@@ -16,82 +17,87 @@ __all__ = ["Session"]
 
 _NEVER: Final = float("inf")
 
-#: What is left for JoinGroup: that part of `max_poll_interval_ms`, a heartbeat interval at most.
+#: The time that is reserved for JoinGroup: `max_poll_interval_ms` divided by this number, but at
+#: most a heartbeat interval.
 _MARGIN: Final = 10
 
 
 class Session:
     """The session of one member; it `reads_on` if it keeps reading while the group rebalances.
 
-    `needs_beat` while only a heartbeat can show that the session is alive; `interval_s` lies
-    between two heartbeats.
+    `needs_beat` while only a heartbeat can show that the session is alive; `interval_s` is the
+    heartbeat interval.
     """
 
     def __init__(self, settings: GroupSettings, *, reads_on: bool) -> None:
         self._reads_on = reads_on
-        #: How long a broker counts a member that says nothing, in ms, as far as that is known.
+        #: The session timeout in ms, as far as it is known.
         self.session_ms = settings.session_timeout_ms
         self.interval_s = settings.beat_interval_s
         self._poll_s = settings.max_poll_interval_ms / 1000
-        self._heard_at = -_NEVER  # the broker counts its session from then on, or from later
-        self._calm_at = -_NEVER  # no rebalance had begun by then
-        self._generation = NO_GENERATION  # the last one, also where it was lost since
+        self._session_start = -_NEVER  # the broker started the session then or later
+        self._last_calm_at = -_NEVER  # no rebalance had started by then
+        self._generation = NO_GENERATION  # the last generation, even if it was lost since
         self.needs_beat = False
 
     @property
     def until(self) -> float:
         """Returns when the session may end, unless a heartbeat is answered before.
 
-        That is a tick before the broker may end it, because timers are no more exact. A member that
-        `reads_on` during a rebalance is removed too if its JoinGroup does not arrive (KIP-429).
+        The result is a timer tick before the broker may end the session, because timers are not
+        more precise. The broker also removes a member that `reads_on` during a rebalance if its
+        JoinGroup does not arrive in time (KIP-429).
         """
         return self.calm_until if self._reads_on else self._silent_until
 
     @property
     def calm_until(self) -> float:
-        """Returns the same for a member that knows of no rebalance: one may have started and ended
-        without it.
+        """Returns when the session of a member that knows of no rebalance may end: a rebalance may
+        have started and ended without it.
         """
-        return min(self._silent_until, self._calm_at + self._poll_s - TICK_S)
+        return min(self._silent_until, self._last_calm_at + self._poll_s - TICK_S)
 
     @property
     def _silent_until(self) -> float:
-        return self._heard_at + self.session_ms / 1000 - TICK_S
+        return self._session_start + self.session_ms / 1000 - TICK_S
 
     def is_silent(self, now: float) -> bool:
-        """True if no heartbeat was answered for too long; otherwise a rebalance may have ended the
-        session.
+        """Returns True if the session timed out without a response to a heartbeat.
+
+        If a session has ended otherwise, a missed rebalance ended it.
         """
         return now >= self._silent_until
 
     def heard(self, sent_at: float, *, calm: bool) -> None:
-        """Notes the answer to a heartbeat sent then, which renews the session; `calm` without a
-        rebalance.
+        """Renews the session after the response to a heartbeat sent at `sent_at`; `calm` if no
+        rebalance had started.
         """
         self.needs_beat = False
-        self._heard_at = max(self._heard_at, sent_at)
+        self._session_start = max(self._session_start, sent_at)
         if calm:
             self.calm(sent_at)
 
     def calm(self, sent_at: float) -> None:
-        """Notes an answer that shows that no rebalance had started when its request was sent."""
-        self._calm_at = max(self._calm_at, sent_at)
+        """Notes a response that shows that no rebalance had started when its request was sent."""
+        self._last_calm_at = max(self._last_calm_at, sent_at)
 
     def given_up_by(self, now: float) -> float:
-        """Returns until when records in flight are waited for, so that JoinGroup arrives in time.
+        """Returns until when a revocation may wait for records in flight, so that JoinGroup arrives
+        in time.
 
         The broker removes members that have not joined `max_poll_interval_ms` after the start of
-        the rebalance. It started no earlier than this member was last calm.
+        the rebalance, which started after the last request whose response announced none.
         """
         margin_s = min(self.interval_s, self._poll_s / _MARGIN)
-        return max(now, self._calm_at + self._poll_s - margin_s)
+        return max(now, self._last_calm_at + self._poll_s - margin_s)
 
     def begin(self, generation: int, sent_at: float, now: float, *, reads_on: bool) -> None:
-        """Notes a generation from a JoinGroup sent then; the member `reads_on` from the one before.
+        """Starts a generation, after the response to a JoinGroup sent at `sent_at`.
 
-        The broker counts the session from the end of the join, which was while this member waited.
-        If it answers with the previous generation, only a heartbeat can tell. If the known rest is
-        too short, no partition is started before a heartbeat is answered.
+        The member `reads_on` if it kept its partitions from the previous generation. The broker
+        starts the session at the end of the join, at an unknown time before the response. If the
+        response has the previous generation, or the member waited longer than a heartbeat interval,
+        no partition is started before a heartbeat is answered.
         """
         is_new = generation != self._generation
         self._generation = generation
@@ -99,5 +105,5 @@ class Session:
         if is_new and (reads_on or now - sent_at <= self.interval_s):
             self.heard(sent_at, calm=True)
         elif not reads_on:
-            self._heard_at = self._calm_at = now
+            self._session_start = self._last_calm_at = now
             self.needs_beat = True
