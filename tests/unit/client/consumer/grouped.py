@@ -44,7 +44,7 @@ class GenerationIdentity(NamedTuple):
 class ScriptedMember:
     """A group member without a protocol.
 
-    It records the calls of the consumer. The test assigns, revokes and loses partitions through `owner`.
+    It records the calls of the consumer. The test assigns and revokes partitions through `owner`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the user is told when partitions come and go, in which order, and what he may do then."""
+"""Rebalance callbacks: their order, their errors, and the calls that they may make."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tests.unit.client.consumer.grouped import FAR, QUICK, group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, quiet, take
 
 
-class Told:
-    """Notes what callbacks are told; each is a coroutine function."""
+class RecordedCalls:
+    """Records the calls of the rebalance callbacks; each callback is a coroutine function."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, Any]] = []
@@ -27,8 +27,8 @@ class Told:
 
     def callbacks(self) -> dict[str, Any]:
         def callback(name: str) -> Any:
-            async def call(places: Any) -> None:
-                self.lines.append((name, places))
+            async def call(partitions: Any) -> None:
+                self.lines.append((name, partitions))
                 if self.do is not None:
                     await self.do(name)
 
@@ -37,25 +37,25 @@ class Told:
         return {name: callback(name) for name in ("on_assigned", "on_revoked", "on_lost")}
 
 
-async def test_each_is_told_once_and_in_order() -> None:
-    told = Told()
+async def test_callbacks_run_once_and_in_order() -> None:
+    calls = RecordedCalls()
     async with group(TEN, THREE) as it:
-        async with it.consumer(**told.callbacks()):
+        async with it.consumer(**calls.callbacks()):
             await it.owner.assign([P1, P0])
             await it.owner.assign([])
             await it.owner.revoke([P1], FAR)
             await it.owner.on_partitions_lost([P0])
             await it.owner.assign([P1])
-        assert told.lines == [
+        assert calls.lines == [
             ("on_assigned", [P0, P1]),
             ("on_revoked", [P1]),
             ("on_lost", [P0]),
             ("on_assigned", [P1]),
-            ("on_revoked", [P1]),  # at the end
+            ("on_revoked", [P1]),  # by closing
         ]
 
 
-async def test_plain_functions_are_as_good_and_on_revoked_stands_in_for_on_lost() -> None:
+async def test_plain_on_revoked_is_called_for_lost_partitions() -> None:
     lines: list[Any] = []
     async with group(TEN) as it, it.consumer(on_revoked=lines.append) as consumer:
         await it.owner.assign([P0])
@@ -64,25 +64,25 @@ async def test_plain_functions_are_as_good_and_on_revoked_stands_in_for_on_lost(
         await quiet(aiter(consumer))
 
 
-async def test_nothing_is_handed_out_before_on_assigned_is_over() -> None:
-    told = Told()
+async def test_records_wait_for_the_end_of_on_assigned() -> None:
+    calls = RecordedCalls()
     over = asyncio.Event()
-    told.do = lambda name: over.wait()
-    async with group(TEN) as it, it.consumer(**told.callbacks()) as consumer:
-        coming = asyncio.create_task(it.owner.assign([P0]))
+    calls.do = lambda name: over.wait()
+    async with group(TEN) as it, it.consumer(**calls.callbacks()) as consumer:
+        assigning = asyncio.create_task(it.owner.assign([P0]))
         records = aiter(consumer)
         await quiet(records)
-        assert told.lines == [("on_assigned", [P0])]
+        assert calls.lines == [("on_assigned", [P0])]
         over.set()
-        await coming
+        await assigning
         assert await take(records, 1) == [(0, 0)]
 
 
-async def test_on_assigned_can_say_where_to_begin() -> None:
+async def test_on_assigned_can_seek_and_pause() -> None:
     async with group(TEN, THREE) as it:
         consumers: list[GroupConsumer] = []
 
-        async def on_assigned(places: list[tuple[str, int]]) -> None:
+        async def on_assigned(partitions: list[tuple[str, int]]) -> None:
             (consumer,) = consumers
             assert await consumer.position(P1) == 0
             assert await consumer.committed(P1) == {P1: None}
@@ -96,13 +96,13 @@ async def test_on_assigned_can_say_where_to_begin() -> None:
             assert consumer.paused == {P1}
 
 
-async def test_offsets_can_still_be_committed_in_on_revoked() -> None:
+async def test_on_revoked_can_commit_offsets() -> None:
     async with group(TEN, THREE) as it:
         consumers: list[GroupConsumer] = []
 
-        async def on_revoked(places: list[tuple[str, int]]) -> None:
+        async def on_revoked(partitions: list[tuple[str, int]]) -> None:
             (consumer,) = consumers
-            assert places == [P0]
+            assert partitions == [P0]
             await consumer.commit({P0: 2}, "flushed")
             assert it.coordinator.offsets[P0] == (2, -1, "flushed")
             await asyncio.create_task(consumer.commit())
@@ -113,18 +113,18 @@ async def test_offsets_can_still_be_committed_in_on_revoked() -> None:
             await it.owner.assign([P0])
             records = aiter(consumer)
             await take(records, 3)
-            going = asyncio.create_task(it.owner.revoke([P0], FAR))
+            revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
             await quiet(records)
-            await going
+            await revoking
             assert it.coordinator.committed == [{P0: 2}, {P0: 3}]
         assert len(it.coordinator.commits) == 2
 
 
-async def test_also_when_it_is_closed() -> None:
+async def test_on_revoked_can_commit_during_close() -> None:
     async with group(TEN) as it:
         consumers: list[GroupConsumer] = []
 
-        async def on_revoked(places: list[tuple[str, int]]) -> None:
+        async def on_revoked(partitions: list[tuple[str, int]]) -> None:
             await consumers[0].commit()
 
         async with it.consumer(on_revoked=on_revoked, auto_commit=False) as consumer:
@@ -134,25 +134,25 @@ async def test_also_when_it_is_closed() -> None:
         assert it.coordinator.committed == [{P0: 3}]
 
 
-async def test_on_revoked_comes_when_the_record_in_hand_is_done() -> None:
-    told = Told()
-    async with group(TEN) as it, it.consumer(**told.callbacks()) as consumer:
+async def test_on_revoked_waits_for_the_record_in_flight() -> None:
+    calls = RecordedCalls()
+    async with group(TEN) as it, it.consumer(**calls.callbacks()) as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
         await take(records, 3)
-        going = asyncio.create_task(it.owner.revoke([P0], FAR))
-        await asyncio.wait([going], timeout=0.03)
-        assert told.lines == [("on_assigned", [P0])]
+        revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
+        await asyncio.wait([revoking], timeout=0.03)
+        assert calls.lines == [("on_assigned", [P0])]
         await quiet(records)
-        await going
-        assert told.lines[1:] == [("on_revoked", [P0])]
+        await revoking
+        assert calls.lines[1:] == [("on_revoked", [P0])]
 
 
-@pytest.mark.parametrize("comes", ["while a record is in hand", "in on_revoked"])
-async def test_a_revocation_that_was_cut_short_is_made_whole(comes: str) -> None:
-    """As where the consumer unsubscribes in a rebalance: what is still ours is given up anew."""
-    told = Told()
-    async with group(TEN) as it, it.consumer(**told.callbacks()) as consumer:
+@pytest.mark.parametrize("cancelled_during", ["a record in flight", "on_revoked"])
+async def test_cancelled_revocation_is_completed_by_the_next(cancelled_during: str) -> None:
+    """Unsubscribing cancels a revocation; partitions that are still owned are revoked again."""
+    calls = RecordedCalls()
+    async with group(TEN) as it, it.consumer(**calls.callbacks()) as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
         await take(records, 3)
@@ -160,61 +160,61 @@ async def test_a_revocation_that_was_cut_short_is_made_whole(comes: str) -> None
 
         async def flush(name: str) -> None:
             begun.set()
-            if len(told.lines) == 2:
+            if len(calls.lines) == 2:
                 await asyncio.Event().wait()
 
-        told.do = flush
-        going = asyncio.create_task(it.owner.revoke([P0], FAR))
-        if comes == "in on_revoked":
-            coming = asyncio.create_task(anext(records))
+        calls.do = flush
+        revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
+        if cancelled_during == "on_revoked":
+            poll = asyncio.create_task(anext(records))
             await begun.wait()
         else:
             await asyncio.sleep(0)
-        going.cancel()
-        await asyncio.wait([going])
+        revoking.cancel()
+        await asyncio.wait([revoking])
         assert it.owner.owned_partitions() == [P0]
-        if comes != "in on_revoked":
-            told.do = None
-            coming = asyncio.create_task(anext(records))
+        if cancelled_during != "on_revoked":
+            calls.do = None
+            poll = asyncio.create_task(anext(records))
         await it.owner.revoke([P0], FAR)
-        assert told.lines[-1] == ("on_revoked", [P0])
+        assert calls.lines[-1] == ("on_revoked", [P0])
         assert it.owner.owned_partitions() == []
         assert it.coordinator.committed == [{P0: 3}]
         await it.owner.assign([P0])
-        assert (await coming).offset == 3
+        assert (await poll).offset == 3
 
 
-async def test_who_has_heard_of_it_to_the_end_is_not_told_again() -> None:
-    """As where the consumer unsubscribes while the last commit is under way."""
-    told = Told()
-    async with group(TEN) as it, it.consumer(**told.callbacks()) as consumer:
+async def test_completed_on_revoked_is_not_called_again() -> None:
+    """Unsubscribing cancels the revocation while its last commit is in flight."""
+    calls = RecordedCalls()
+    async with group(TEN) as it, it.consumer(**calls.callbacks()) as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
         await take(records, 3)
         it.coordinator.answers.clear()
-        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
         await asyncio.sleep(0)
-        coming = asyncio.create_task(anext(records))
+        poll = asyncio.create_task(anext(records))
         await it.broker.until(lambda: bool(it.coordinator.commits))
-        going.cancel()
-        await asyncio.wait([going])
+        revoking.cancel()
+        await asyncio.wait([revoking])
         it.coordinator.answers.set()
         await it.owner.revoke([P0], FAR)
-        assert told.lines[1:] == [("on_revoked", [P0])]
+        assert calls.lines[1:] == [("on_revoked", [P0])]
         await it.owner.assign([P0])
-        assert (await coming).offset == 3
+        assert (await poll).offset == 3
         again = asyncio.create_task(it.owner.revoke([P0], FAR))
         await quiet(records)
         await again
-        assert told.lines[2:] == [("on_assigned", [P0]), ("on_revoked", [P0])]
+        assert calls.lines[2:] == [("on_assigned", [P0]), ("on_revoked", [P0])]
 
 
 @pytest.mark.parametrize("next_is", ["on_assigned", "the end"])
-async def test_who_was_cut_short_at_a_loss_is_told_of_it_again(next_is: str) -> None:
-    """As by unsubscribing in the midst of it; before the partition comes again, or at the end."""
-    told = Told()
+async def test_cancelled_on_lost_is_called_again(next_is: str) -> None:
+    """It is called again before the partition is assigned again, or when the consumer closes."""
+    calls = RecordedCalls()
     async with group(THREE) as it:
-        async with it.consumer(**told.callbacks()):
+        async with it.consumer(**calls.callbacks()):
             await it.owner.assign([P0])
             begun = asyncio.Event()
 
@@ -222,52 +222,52 @@ async def test_who_was_cut_short_at_a_loss_is_told_of_it_again(next_is: str) -> 
                 begun.set()
                 await asyncio.Event().wait()
 
-            told.do = work
+            calls.do = work
             losing = asyncio.create_task(it.owner.on_partitions_lost([P0]))
             await begun.wait()
             losing.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await losing
-            told.do = None
+            calls.do = None
             if next_is == "on_assigned":
                 await it.owner.assign([P0])
         again = [("on_assigned", [P0]), ("on_revoked", [P0])] if next_is == "on_assigned" else []
-        assert told.lines[1:] == [("on_lost", [P0]), ("on_lost", [P0]), *again]
+        assert calls.lines[1:] == [("on_lost", [P0]), ("on_lost", [P0]), *again]
 
 
-async def test_what_a_callback_raises_is_raised_to_who_asks() -> None:
-    def on_assigned(places: object) -> None:
+async def test_poll_raises_the_error_of_a_callback() -> None:
+    def on_assigned(partitions: object) -> None:
         raise ZeroDivisionError("mine")
 
     async with group(TEN) as it, it.consumer(on_assigned=on_assigned) as consumer:
         records = aiter(consumer)
-        asked = asyncio.create_task(anext(records))
+        poll = asyncio.create_task(anext(records))
         await asyncio.sleep(0)
         await it.owner.assign([P0])
-        with pytest.raises(ZeroDivisionError) as told:
-            await asked
-        assert told.value.__notes__ == ["raised by on_assigned for t[0]"]
-        assert await take(records, 2) == [(0, 0), (0, 1)]  # it is assigned all the same
+        with pytest.raises(ZeroDivisionError) as raised:
+            await poll
+        assert raised.value.__notes__ == ["raised by on_assigned for t[0]"]
+        assert await take(records, 2) == [(0, 0), (0, 1)]  # the partition is assigned nevertheless
 
 
-async def test_what_on_revoked_could_not_finish_is_not_committed() -> None:
-    def on_revoked(places: object) -> None:
+async def test_failed_on_revoked_prevents_the_commit() -> None:
+    def on_revoked(partitions: object) -> None:
         raise ZeroDivisionError("mine")
 
     async with group(TEN) as it, it.consumer(on_revoked=on_revoked) as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
         await take(records, 3)
-        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
         await asyncio.sleep(0)
         with pytest.raises(ZeroDivisionError):
             await anext(records)
-        await going
+        await revoking
         assert it.coordinator.commits == []
 
 
-async def test_what_nobody_was_told_is_raised_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    def on_revoked(places: object) -> None:
+async def test_close_raises_an_unreported_callback_error(caplog: pytest.LogCaptureFixture) -> None:
+    def on_revoked(partitions: object) -> None:
         raise ZeroDivisionError("mine")
 
     async with group(TEN) as it:
@@ -284,16 +284,16 @@ async def test_what_nobody_was_told_is_raised_at_the_end(caplog: pytest.LogCaptu
         assert it.member.calls[-2:] == [("leave", True), "close"]
 
 
-async def test_a_callback_cannot_wait_for_its_own_end() -> None:
+async def test_callback_cannot_close_or_poll_its_consumer() -> None:
     async with group(TEN) as it:
         faults: list[str] = []
         consumers: list[GroupConsumer] = []
 
-        async def on_assigned(places: object) -> None:
+        async def on_assigned(partitions: object) -> None:
             for work in (consumers[0].close(), anext(aiter(consumers[0]))):
-                with pytest.raises(ConfigurationError, match="a callback cannot") as told:
+                with pytest.raises(ConfigurationError, match="a callback cannot") as raised:
                     await work
-                faults.append(str(told.value))
+                faults.append(str(raised.value))
 
         async with it.consumer(on_assigned=on_assigned) as consumer:
             consumers.append(consumer)
@@ -302,38 +302,38 @@ async def test_a_callback_cannot_wait_for_its_own_end() -> None:
             assert await take(aiter(consumer), 1) == [(0, 0)]
 
 
-async def test_one_change_after_the_other() -> None:
-    told = Told()
+async def test_revocation_waits_for_the_callback_of_an_assignment() -> None:
+    calls = RecordedCalls()
     over = asyncio.Event()
-    told.do = lambda name: over.wait()
-    async with group(TEN, THREE) as it, it.consumer(**told.callbacks()) as consumer:
-        coming = asyncio.create_task(it.owner.assign([P0]))
+    calls.do = lambda name: over.wait()
+    async with group(TEN, THREE) as it, it.consumer(**calls.callbacks()) as consumer:
+        assigning = asyncio.create_task(it.owner.assign([P0]))
         await asyncio.sleep(0)
-        going = asyncio.create_task(it.owner.revoke([P0], FAR))
-        await asyncio.wait([going], timeout=0.03)
-        assert told.lines == [("on_assigned", [P0])]
+        revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
+        await asyncio.wait([revoking], timeout=0.03)
+        assert calls.lines == [("on_assigned", [P0])]
         assert consumer.assignment == frozenset()
         over.set()
-        await asyncio.gather(coming, going)
-        assert told.lines == [("on_assigned", [P0]), ("on_revoked", [P0])]
+        await asyncio.gather(assigning, revoking)
+        assert calls.lines == [("on_assigned", [P0]), ("on_revoked", [P0])]
         await quiet(aiter(consumer))
 
 
-async def test_closing_waits_for_no_record_in_hand_of_a_rebalance() -> None:
+async def test_close_ends_the_wait_of_a_revocation_for_a_record() -> None:
     async with group(TEN) as it:
         async with it.consumer() as consumer:
             await it.owner.assign([P0])
             records = aiter(consumer)
             await take(records, 3)
-            going = asyncio.create_task(it.owner.revoke([P0], FAR))
+            revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
             await asyncio.sleep(0)
             await consumer.close()
-            await going
+            await revoking
         assert it.coordinator.committed == [{P0: 2}]
 
 
-async def test_a_callback_that_ends_iterations_ends_nothing_in_silence() -> None:
-    async def on_assigned(places: Any) -> None:
+async def test_stop_async_iteration_of_a_callback_becomes_runtime_error() -> None:
+    async def on_assigned(partitions: Any) -> None:
         await anext(aiter(Empty()))
 
     async with group(TEN) as it, it.consumer(on_assigned=on_assigned) as consumer:
@@ -343,7 +343,7 @@ async def test_a_callback_that_ends_iterations_ends_nothing_in_silence() -> None
 
 
 class Empty:
-    """An iteration without anything."""
+    """An async iterator without items."""
 
     def __aiter__(self) -> Empty:
         return self
@@ -352,10 +352,10 @@ class Empty:
         raise StopAsyncIteration
 
 
-async def test_a_callback_that_is_not_to_be_stopped_has_nothing_committed_behind_it() -> None:
-    """It is cancelled when the membership is lost: what it gives up is others' by then."""
+async def test_nothing_is_committed_after_a_callback_that_swallows_its_cancellation() -> None:
+    """It is cancelled when the membership is lost: other members may own the partitions then."""
 
-    async def on_revoked(places: Any) -> None:
+    async def on_revoked(partitions: Any) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(60)
 
@@ -363,19 +363,19 @@ async def test_a_callback_that_is_not_to_be_stopped_has_nothing_committed_behind
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
         consumer._subscriptions.poll.on_poll(0.0)
-        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
         await asyncio.sleep(0.01)
-        going.cancel()
-        await asyncio.wait([going])
-        assert going.cancelled()
+        revoking.cancel()
+        await asyncio.wait([revoking])
+        assert revoking.cancelled()
         await it.owner.on_partitions_lost([P0])
         assert it.coordinator.commits == []
 
 
-async def test_closing_waits_for_a_callback_no_longer_than_it_may(
+async def test_close_after_an_error_waits_for_a_callback_at_most_error_flush_ms(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def on_assigned(places: Any) -> None:
+    async def on_assigned(partitions: Any) -> None:
         await asyncio.Event().wait()
 
     clock = ManualClock()
@@ -396,21 +396,21 @@ async def test_closing_waits_for_a_callback_no_longer_than_it_may(
         await asyncio.wait([assigning])
 
 
-async def test_partitions_by_hand_come_and_go_too() -> None:
-    told: list[tuple[str, Any]] = []
+async def test_callbacks_run_for_manual_assignment() -> None:
+    calls: list[tuple[str, Any]] = []
     async with group(TEN) as it:
         consumer = it.consumer(
             [P0],
-            on_assigned=lambda places: told.append(("came", places)),
-            on_revoked=lambda places: told.append(("goes", places)),
+            on_assigned=lambda partitions: calls.append(("came", partitions)),
+            on_revoked=lambda partitions: calls.append(("goes", partitions)),
         )
         async with consumer:
-            assert told == [("came", [P0])]
-        assert told == [("came", [P0]), ("goes", [P0])]
+            assert calls == [("came", [P0])]
+        assert calls == [("came", [P0]), ("goes", [P0])]
 
 
 @pytest.mark.parametrize("name", ["on_assigned", "on_revoked", "on_lost"])
-async def test_what_cannot_be_called_is_refused_at_once(name: str) -> None:
+async def test_callback_that_is_not_callable_is_refused(name: str) -> None:
     async with group(TEN) as it:
         with pytest.raises(ConfigurationError, match=f"{name} is 'print'"):
             it.consumer(**{name: "print"})

@@ -1,7 +1,7 @@
-"""Every coroutine of a group's consumer, cancelled where it waits: nothing is left, nothing lost.
+"""Cancels every coroutine of a group consumer at each point where it waits.
 
-The member is a played one, and its calls are cancelled, too. Afterwards the same consumer hands out
-each record that is left, once, and commits what is done.
+The member is scripted; its calls to the consumer are cancelled too. Afterwards the same consumer
+returns each remaining record once and commits the processed ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ ALL = {(0, at) for at in range(10)} | {(1, at) for at in range(3)}
 
 @dataclass
 class Scene:
-    """`found` are the records that were handed out, `iteration` is what was asked."""
+    """A consumer under test.
+
+    `found` are the records that it has returned, `iteration` is its last iterator, and `closes` is
+    true if the coroutine under test closes the consumer.
+    """
 
     it: Group
     consumer: GroupConsumer
@@ -44,7 +48,7 @@ class Scene:
             self.found.append((record.partition, record.offset))
 
     def handler(self, count: int, fails: int = 0) -> Callable[[Record], Awaitable[None]]:
-        """Handles so many records, and fails as often."""
+        """Returns a handler that fails `fails` times, and stops after `count` records."""
         left = fails
 
         async def handle(record: Record) -> None:
@@ -86,7 +90,7 @@ async def entering(scene: Scene) -> Awaitable[object]:
 
 
 @row("GroupConsumer.__aenter__")
-async def entering_by_hand(scene: Scene) -> Awaitable[object]:
+async def entering_with_manual_assignment(scene: Scene) -> Awaitable[object]:
     scene.consumer = scene.it.consumer([P0, P1], auto_commit=True)
 
     async def enter() -> None:
@@ -124,12 +128,12 @@ async def closing(scene: Scene) -> Awaitable[object]:
 
 
 @row("GroupConsumer.close")
-async def closing_while_somebody_waits(scene: Scene) -> Awaitable[object]:
+async def closing_during_a_poll(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.it.owner.on_partitions_lost([P0, P1])
-    asked = asyncio.ensure_future(anext(aiter(scene.consumer)))
-    asked.add_done_callback(lambda done: done.cancelled() or done.exception())
-    await asyncio.wait([asked], timeout=0.01)
+    poll = asyncio.ensure_future(anext(aiter(scene.consumer)))
+    poll.add_done_callback(lambda done: done.cancelled() or done.exception())
+    await asyncio.wait([poll], timeout=0.01)
     scene.closes = True
     return scene.consumer.close()
 
@@ -142,7 +146,7 @@ async def committing(scene: Scene) -> Awaitable[object]:
 
 
 @row("GroupConsumer.commit")
-async def committing_in_turn(scene: Scene) -> Awaitable[object]:
+async def committing_behind_a_pending_commit(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.take(3)
     scene.it.coordinator.commit_errors = ["COORDINATOR_LOAD_IN_PROGRESS"]
@@ -153,44 +157,44 @@ async def committing_in_turn(scene: Scene) -> Awaitable[object]:
 
 
 @row("GroupConsumer.committed")
-async def looking_at_commits(scene: Scene) -> Awaitable[object]:
+async def fetching_committed_offsets(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     return scene.consumer.committed(P0, P1)
 
 
 @row("GroupConsumer.position")
-async def looking_for_a_position(scene: Scene) -> Awaitable[object]:
+async def resolving_a_position(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     return scene.consumer.position(P1)
 
 
 @row("GroupConsumer.position")
-async def looking_for_the_start(scene: Scene) -> Awaitable[object]:
+async def seeking_to_the_start(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     scene.consumer.seek(P0, "earliest")
     return scene.consumer.position(P0)
 
 
 @row("GroupConsumer.lag")
-async def looking_for_the_lag(scene: Scene) -> Awaitable[object]:
+async def computing_the_lag(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     return scene.consumer.lag()
 
 
 @row("GroupConsumer.offsets_for_times")
-async def looking_for_times(scene: Scene) -> Awaitable[object]:
+async def listing_offsets_for_times(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     return scene.consumer.offsets_for_times({P0: 5, P1: 7})
 
 
 @row("RecordIteration.__anext__")
-async def asking_for_records(scene: Scene) -> Awaitable[object]:
+async def polling(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     return scene.take(13)
 
 
 @row("RecordIteration.__anext__")
-async def asking_before_anything_is_assigned(scene: Scene) -> Awaitable[object]:
+async def polling_before_the_assignment(scene: Scene) -> Awaitable[object]:
     await scene.consumer.__aenter__()
 
     async def read() -> None:
@@ -210,14 +214,14 @@ async def handling_in_order(scene: Scene) -> Awaitable[object]:
 
 
 @row("GroupConsumer.run")
-async def handling_in_any_order_and_again(scene: Scene) -> Awaitable[object]:
+async def handling_in_any_order_with_retries(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     retries = Retries(9, backoff_ms=1)
     return scene.consumer.run(scene.handler(9, fails=3), order="none", retries=retries)
 
 
 @row("GroupConsumer.run")
-async def handling_what_is_cancelled_at_the_end(scene: Scene) -> Awaitable[object]:
+async def handling_cancelled_at_the_end(scene: Scene) -> Awaitable[object]:
     await scene.enter()
 
     async def handle(record: Record) -> None:
@@ -244,9 +248,9 @@ async def being_assigned(scene: Scene) -> Awaitable[object]:
     return assign()
 
 
-def given_up(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
-    async def give_up() -> None:
-        """As the member does: what is cancelled is lost next, and comes again."""
+def revoked_by_member(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
+    async def revoke() -> None:
+        """Acts like the member: it loses partitions on cancellation, and assigns them again."""
         owner = scene.it.owner
         try:
             await work
@@ -254,7 +258,7 @@ def given_up(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
             await owner.on_partitions_lost(owner.owned_partitions())
             raise
         finally:
-            while scene.consumer._committer._in_flight:  # noqa: ASYNC110 - it goes on by itself
+            while scene.consumer._committer._in_flight:  # noqa: ASYNC110 - a property, and no event
                 await asyncio.sleep(0.001)
             scene.found = [
                 found
@@ -263,18 +267,18 @@ def given_up(scene: Scene, work: Awaitable[object]) -> Awaitable[object]:
             ]
             await owner.assign([P0, P1])
 
-    return give_up()
+    return revoke()
 
 
 @row("RebalanceListenerInvoker.revoke")
-async def giving_up(scene: Scene) -> Awaitable[object]:
+async def revoking(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.take(3)
-    return given_up(scene, scene.it.owner.revoke([P0, P1], 0.0))
+    return revoked_by_member(scene, scene.it.owner.revoke([P0, P1], 0.0))
 
 
 async def ended(task: asyncio.Future[Any]) -> None:
-    """Wait for a task; who is cancelled meanwhile is so at its end."""
+    """Waits for the end of a task; raises a CancelledError that came meanwhile afterwards."""
     cancelled = None
     while not task.done():
         try:
@@ -286,26 +290,26 @@ async def ended(task: asyncio.Future[Any]) -> None:
 
 
 @row("RebalanceListenerInvoker.revoke")
-async def giving_up_what_is_handled(scene: Scene) -> Awaitable[object]:
+async def revoking_during_run(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     running = asyncio.ensure_future(scene.consumer.run(scene.handler(9), order="key"))
     await asyncio.wait([running], timeout=0.01)
 
-    async def give_up() -> None:
+    async def revoke() -> None:
         try:
-            await given_up(scene, scene.it.owner.revoke([P0, P1], FAR))
+            await revoked_by_member(scene, scene.it.owner.revoke([P0, P1], FAR))
         finally:
             running.cancel()
             await ended(running)
 
-    return give_up()
+    return revoke()
 
 
 @row("RebalanceListenerInvoker.on_partitions_lost")
 async def losing(scene: Scene) -> Awaitable[object]:
     await scene.enter()
     await scene.take(3)
-    return given_up(scene, scene.it.owner.on_partitions_lost([P0, P1]))
+    return revoked_by_member(scene, scene.it.owner.on_partitions_lost([P0, P1]))
 
 
 @row("RebalanceListenerInvoker.close")
@@ -316,8 +320,8 @@ async def ending(scene: Scene) -> Awaitable[object]:
     return scene.it.owner.close(FAR)
 
 
-async def callback(places: object) -> None:
-    """Waits, so that it can be cancelled."""
+async def callback(partitions: object) -> None:
+    """Suspends once, so that it can be cancelled."""
     await asyncio.sleep(0)
 
 
@@ -340,7 +344,7 @@ async def play(prepare: Row, cancel: CancelAt) -> None:
 
 
 async def reads_on(scene: Scene) -> None:
-    """All that is left comes, each record once, and is committed."""
+    """Reads the remaining records, each once, and commits them."""
     records = scene.iteration or aiter(scene.consumer)
     while len(scene.found) < len(ALL):
         record = await asyncio.wait_for(anext(records), 5)
@@ -364,7 +368,7 @@ CASES = [
     [pytest.param(False, id="waiting"), pytest.param(True, id="done", marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("prepare", CASES)
-def test_nothing_is_left_and_nothing_lost(prepare: Row, late: bool) -> None:
+def test_cancellation_leaves_no_task_and_loses_no_record(prepare: Row, late: bool) -> None:
     assert points(lambda cancel: play(prepare, cancel), late=late) > 0
 
 

@@ -1,4 +1,4 @@
-"""Commits that wait, for their turn or behind an error, while partitions go, move, or all ends."""
+"""Commits that are queued or retried while partitions are revoked or the consumer closes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from kproto.testing.clock import ManualClock
 from tests.unit.client.consumer.grouped import FAR, QUICK, Group, group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, take
 
-BY_HAND: dict[str, Any] = {"auto_commit": False}
+NO_AUTO_COMMIT: dict[str, Any] = {"auto_commit": False}
 
 
-async def under_way(it: Group, count: int = 1) -> None:
-    """The broker has so many commits, and answers none."""
+async def commit_in_flight(it: Group, count: int = 1) -> None:
+    """Waits until the broker has received `count` commits; it has not responded to the last."""
     await it.broker.until(lambda: len(it.coordinator.commits) == count)
 
 
-async def test_a_commit_that_waited_for_its_turn_is_not_of_what_others_have() -> None:
+async def test_queued_commit_skips_partitions_that_were_lost_meanwhile() -> None:
     """The next owner may have committed more: the broker would take the smaller offset."""
-    async with group(TEN, THREE) as it, it.consumer(**BY_HAND) as consumer:
+    async with group(TEN, THREE) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0, P1])
         it.coordinator.answers.clear()
         first = asyncio.create_task(consumer.commit({P1: 1}))
-        await under_way(it)
+        await commit_in_flight(it)
         second = asyncio.create_task(consumer.commit({P0: 5, P1: 2}))
         await asyncio.sleep(0)
         await it.owner.on_partitions_lost([P0])
@@ -40,44 +40,44 @@ async def test_a_commit_that_waited_for_its_turn_is_not_of_what_others_have() ->
         assert it.coordinator.committed == [{P1: 1}, {P1: 2}]
 
 
-async def test_partitions_go_when_what_the_user_commits_of_them_is_committed() -> None:
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+async def test_revocation_waits_for_a_commit_of_the_user() -> None:
+    async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         record = await anext(aiter(consumer))
         it.coordinator.answers.clear()
-        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
         await asyncio.sleep(0)
         committing = asyncio.create_task(consumer.commit(record))
-        await under_way(it)
-        await asyncio.wait([going], timeout=0.05)
-        assert not going.done()
+        await commit_in_flight(it)
+        await asyncio.wait([revoking], timeout=0.05)
+        assert not revoking.done()
         it.coordinator.answers.set()
         await committing
-        await going
+        await revoking
         assert it.coordinator.committed == [{P0: 1}]
 
 
-async def test_they_do_not_wait_for_it_for_ever() -> None:
+async def test_revocation_stops_waiting_for_a_commit_after_5_s() -> None:
     clock = ManualClock()
     settings = replace(QUICK, api_timeout_ms=100_000)
     async with (
         group(TEN, clock=clock, settings=settings) as it,
-        it.consumer(**BY_HAND) as consumer,
+        it.consumer(**NO_AUTO_COMMIT) as consumer,
     ):
         await it.owner.assign([P0])
         it.coordinator.answers.clear()
         committing = asyncio.create_task(consumer.commit({P0: 1}))
-        await under_way(it)
-        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        await commit_in_flight(it)
+        revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
         await clock.advance(4_999)
-        assert not going.done()
+        assert not revoking.done()
         await clock.advance(2)
-        await going
+        await revoking
         it.coordinator.answers.set()
         await committing
 
 
-async def test_a_commit_waits_for_those_before_it_no_longer_than_for_the_broker(
+async def test_auto_commit_limits_its_wait_for_earlier_commits(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = ManualClock()
@@ -90,7 +90,7 @@ async def test_a_commit_waits_for_those_before_it_no_longer_than_for_the_broker(
         await take(aiter(consumer), 1)
         it.coordinator.answers.clear()
         committing = asyncio.create_task(consumer.commit({P0: 2}))
-        await under_way(it)
+        await commit_in_flight(it)
         with caplog.at_level(logging.WARNING):
             await clock.advance(2_001)
         assert "the commits before it were not over within 1000 ms" in caplog.text
@@ -99,7 +99,7 @@ async def test_a_commit_waits_for_those_before_it_no_longer_than_for_the_broker(
         assert it.coordinator.committed == [{P0: 2}]
 
 
-async def test_an_auto_commit_has_its_time_also_where_it_comes_often(
+async def test_frequent_auto_commit_waits_at_least_1_s_for_its_response(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = ManualClock()
@@ -114,16 +114,16 @@ async def test_an_auto_commit_has_its_time_also_where_it_comes_often(
         it.coordinator.answers.clear()
         with caplog.at_level(logging.WARNING):
             await clock.advance(6)
-            await under_way(it)
+            await commit_in_flight(it)
             await clock.advance(900)
             it.coordinator.answers.set()
             await it.broker.until(lambda: bool(it.coordinator.offsets))
             assert caplog.text == ""
             await take(records, 1)
             it.coordinator.answers.clear()
-            await asyncio.sleep(0.02)  # the answer
+            await asyncio.sleep(0.02)  # for the response
             await clock.advance(6)
-            await under_way(it, 2)
+            await commit_in_flight(it, 2)
             await clock.advance(1_001)
         assert "t[0]: what is done was not committed, and will be later: " in caplog.text
         assert "no broker answered within 1000 ms\n" in caplog.text
@@ -131,7 +131,7 @@ async def test_an_auto_commit_has_its_time_also_where_it_comes_often(
 
 
 @pytest.mark.parametrize("error", [None, asyncio.CancelledError()])
-async def test_an_auto_commit_that_closing_takes_over_is_no_matter_for_the_log(
+async def test_auto_commit_pending_at_close_is_not_logged(
     error: BaseException | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = ManualClock()
@@ -142,7 +142,7 @@ async def test_an_auto_commit_that_closing_takes_over_is_no_matter_for_the_log(
         it.coordinator.answers.clear()
         with caplog.at_level(logging.WARNING):
             await clock.advance(6)
-            await under_way(it)
+            await commit_in_flight(it)
             kind = None if error is None else type(error)
             ending = asyncio.create_task(consumer.__aexit__(kind, error, None))
             await clock.advance(500)
@@ -153,24 +153,24 @@ async def test_an_auto_commit_that_closing_takes_over_is_no_matter_for_the_log(
         assert it.coordinator.offsets[P0][0] == (3 if error is None else 2)
 
 
-async def test_who_waits_for_a_commit_is_told_that_the_consumer_was_closed() -> None:
+async def test_pending_commit_raises_when_the_consumer_closes() -> None:
     settings = replace(QUICK, error_flush_ms=50)
     async with group(TEN, settings=settings) as it:
-        consumer = await it.consumer(**BY_HAND).__aenter__()
+        consumer = await it.consumer(**NO_AUTO_COMMIT).__aenter__()
         await it.owner.assign([P0])
         it.coordinator.answers.clear()
         committing = asyncio.create_task(consumer.commit({P0: 1}))
-        await under_way(it)
+        await commit_in_flight(it)
         await consumer.__aexit__(ValueError, ValueError(), None)
         with pytest.raises(CommitFailedError, match="closed before the broker had answered"):
             await committing
 
 
 @pytest.mark.parametrize("refusal", [None, "REBALANCE_IN_PROGRESS", "STALE_MEMBER_EPOCH"])
-async def test_who_closes_again_waits_for_no_generation(
+async def test_second_close_does_not_wait_for_a_generation(
     refusal: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The first one was cut short, and has ended the member: nobody joins a generation any more."""
+    """The cancelled first close has ended the member: it will not join a generation again."""
     settings = replace(QUICK, api_timeout_ms=30_000)
     async with group(TEN, settings=settings, clock=ManualClock()) as it:
         consumer = await it.consumer().__aenter__()
@@ -192,19 +192,19 @@ async def test_who_closes_again_waits_for_no_generation(
         assert "closing was cut short" in caplog.text
 
 
-async def test_closing_waits_for_what_the_user_commits() -> None:
+async def test_close_waits_for_a_commit_of_the_user() -> None:
     async with group(TEN) as it:
-        async with it.consumer(**BY_HAND) as consumer:
+        async with it.consumer(**NO_AUTO_COMMIT) as consumer:
             await it.owner.assign([P0])
             it.coordinator.answers.clear()
             committing = asyncio.create_task(consumer.commit({P0: 1}))
-            await under_way(it)
+            await commit_in_flight(it)
             asyncio.get_running_loop().call_later(0.05, it.coordinator.answers.set)
         assert committing.done()
         await committing
 
 
-async def test_who_ends_with_an_error_waits_for_the_last_commit_for_error_flush_ms(
+async def test_close_after_an_error_waits_error_flush_ms_for_the_commit(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = ManualClock()
@@ -215,16 +215,16 @@ async def test_who_ends_with_an_error_waits_for_the_last_commit_for_error_flush_
         await take(aiter(consumer), 3)
         it.coordinator.answers.clear()
         ending = asyncio.create_task(consumer.__aexit__(ValueError, ValueError(), None))
-        await under_way(it)
+        await commit_in_flight(it)
         with caplog.at_level(logging.WARNING):
             await clock.advance(201)
             await ending
         assert "t[0]: what is done was not committed" in caplog.text
 
 
-async def test_a_seek_takes_no_claim_away() -> None:
-    """What was to be committed before it still is; what is done behind it comes with the next."""
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+async def test_seek_does_not_drop_a_pending_commit() -> None:
+    """The pending commit still commits its offset; the next commit has the offset of the seek."""
+    async with group(TEN) as it, it.consumer(**NO_AUTO_COMMIT) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
         it.coordinator.refused[P0] = "COORDINATOR_LOAD_IN_PROGRESS"

@@ -1,4 +1,4 @@
-"""What the user does to partitions that he reads, and asks of them: seek, pause, position, lag."""
+"""Seek, pause, position and lag of assigned partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.client.consumer.grouped import FAR, group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, quiet, take
 
 
-async def test_seek_drops_what_waits_and_what_is_under_way() -> None:
+async def test_seek_drops_buffered_records_and_fetches_in_flight() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
@@ -28,7 +28,7 @@ async def test_seek_drops_what_waits_and_what_is_under_way() -> None:
         await quiet(records)
 
 
-async def test_a_seek_is_what_is_done() -> None:
+async def test_seek_sets_the_offset_of_the_next_commit() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 5)
@@ -37,35 +37,35 @@ async def test_a_seek_is_what_is_done() -> None:
         assert it.coordinator.committed == [{P0: 2}]
 
 
-async def test_a_record_stays_in_hand_when_its_partition_is_moved() -> None:
-    """Whoever moves it goes on with the record: nobody else gets it meanwhile."""
+async def test_record_stays_in_flight_after_a_seek() -> None:
+    """The caller still processes the record after its seek: no other member may receive it."""
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
         await take(records, 6)
         consumer.seek(P0, 2)
-        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
         await it.client.refresh(["t"])
-        assert not going.done()
+        assert not revoking.done()
         assert it.coordinator.committed == []
-        asking = asyncio.create_task(anext(records))
-        await going
+        poll = asyncio.create_task(anext(records))
+        await revoking
         assert it.coordinator.committed == [{P0: 2}]
-        asking.cancel()
+        poll.cancel()
 
 
-async def test_a_seek_wins_over_a_position_that_is_looked_for() -> None:
+async def test_seek_overrides_a_pending_position_lookup() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         it.coordinator.offsets[P0] = (3, -1, "")
         await it.owner.assign([P0])
-        looking = asyncio.create_task(consumer.position(P0))
+        lookup = asyncio.create_task(consumer.position(P0))
         await asyncio.sleep(0)
         consumer.seek(P0, 9)
-        assert await looking == 9
+        assert await lookup == 9
         assert await take(aiter(consumer), 1) == [(0, 9)]
 
 
-async def test_what_is_paused_waits_and_is_not_lost() -> None:
+async def test_paused_partition_keeps_its_records() -> None:
     async with group(TEN, THREE) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
@@ -76,14 +76,14 @@ async def test_what_is_paused_waits_and_is_not_lost() -> None:
         assert await take(records, 3) == [(1, 0), (1, 1), (1, 2)]
         await quiet(records)
         assert consumer.positions == {P0: 2, P1: 3}
-        asked = asyncio.create_task(anext(records))
+        poll = asyncio.create_task(anext(records))
         await asyncio.sleep(0.01)
         consumer.resume(P0)
-        assert (await asked).offset == 2
+        assert (await poll).offset == 2
         assert await take(records, 7) == [(0, at) for at in range(3, 10)]
 
 
-async def test_what_is_paused_when_it_goes_is_not_when_it_comes_back() -> None:
+async def test_reassigned_partition_is_not_paused() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 2)
@@ -94,7 +94,7 @@ async def test_what_is_paused_when_it_goes_is_not_when_it_comes_back() -> None:
         assert await take(aiter(consumer), 1) == [(0, 0)]
 
 
-async def test_a_paused_partition_can_be_moved() -> None:
+async def test_paused_partition_accepts_a_seek() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         records = aiter(consumer)
@@ -114,7 +114,7 @@ async def test_a_paused_partition_can_be_moved() -> None:
         (lambda consumer: consumer.resume(P0), "is not assigned"),
     ],
 )
-async def test_only_what_is_assigned_can_be_moved(what: Any, matches: str) -> None:
+async def test_seek_pause_and_position_need_an_assigned_partition(what: Any, matches: str) -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         with pytest.raises(ConfigurationError, match=matches):
             what(consumer)
@@ -122,7 +122,7 @@ async def test_only_what_is_assigned_can_be_moved(what: Any, matches: str) -> No
             await consumer.position(P0)
 
 
-async def test_a_seek_to_no_offset_is_refused() -> None:
+async def test_seek_to_an_invalid_offset_is_refused() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         for where in (-1, "middle", 1.5, True):
@@ -130,10 +130,10 @@ async def test_a_seek_to_no_offset_is_refused() -> None:
                 consumer.seek(P0, where)  # type: ignore[arg-type]  # that is the fault
 
 
-# What is asked of the cluster
+# Requests to the cluster
 
 
-async def test_lag_is_what_was_not_handed_out() -> None:
+async def test_lag_counts_records_after_the_position() -> None:
     async with group(TEN, THREE) as it, it.consumer() as consumer:
         assert await consumer.lag() == {}
         it.coordinator.offsets[P1] = (1, -1, "")
@@ -144,7 +144,7 @@ async def test_lag_is_what_was_not_handed_out() -> None:
         assert await consumer.lag() == {P0: 6, P1: 2}
 
 
-async def test_offsets_for_times_wants_times() -> None:
+async def test_offsets_for_times_refuses_a_negative_time() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         assert await consumer.offsets_for_times({}) == {}
         with pytest.raises(ConfigurationError, match="the time of"):
@@ -159,7 +159,7 @@ async def test_offsets_for_times_wants_times() -> None:
         (lambda consumer: consumer.seek(0, 1), "0 is no partition"),
     ],
 )
-async def test_what_is_no_partition_is_refused(what: Any, matches: str) -> None:
+async def test_invalid_partition_is_refused(what: Any, matches: str) -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         with pytest.raises(ConfigurationError, match=matches):

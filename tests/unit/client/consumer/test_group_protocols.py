@@ -1,4 +1,4 @@
-"""Consumers of groups of both protocols on the embedded broker: what is new in them, end to end."""
+"""Group consumers of the classic and the consumer protocol (KIP-848) on the embedded broker."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ VALUES = [b"%d" % at for at in range(12)]
 
 
 @asynccontextmanager
-async def on_a_broker(topic: str = "t", settings: BrokerSettings = QUICK) -> AsyncIterator[Client]:
+async def client_of_a_broker(
+    topic: str = "t", settings: BrokerSettings = QUICK
+) -> AsyncIterator[Client]:
     async with Broker(settings=settings) as broker, Client(broker.bootstrap) as client:
         await client.create_topics(NewTopic(topic, partitions=4))
         async with client.producer() as producer:
@@ -43,13 +45,13 @@ async def on_a_broker(topic: str = "t", settings: BrokerSettings = QUICK) -> Asy
         yield client
 
 
-def kind_of(consumer: GroupConsumer) -> GroupProtocol:
+def protocol_of(consumer: GroupConsumer) -> GroupProtocol:
     assert isinstance(consumer._member, GroupMember)
     return consumer._member.kind
 
 
 async def until(holds: Callable[[], object]) -> None:
-    while not holds():  # noqa: ASYNC110 - what is waited for is no event of one loop
+    while not holds():  # noqa: ASYNC110 - a condition, and no event
         await asyncio.sleep(0.001)
 
 
@@ -58,20 +60,20 @@ async def read(consumer: GroupConsumer, count: int, **more: Any) -> list[bytes |
     return [(await anext(records)).value for _ in range(count)]
 
 
-async def test_a_new_group_is_one_of_the_consumer_protocol() -> None:
-    async with on_a_broker() as client:
+async def test_new_group_uses_the_consumer_protocol() -> None:
+    async with client_of_a_broker() as client:
         async with client.consumer("t", group="g") as consumer:
             assert sorted(await read(consumer, 12)) == sorted(VALUES)  # type: ignore[type-var]
-            assert kind_of(consumer) is GroupProtocol.CONSUMER
+            assert protocol_of(consumer) is GroupProtocol.CONSUMER
         async with client.consumer("t", group="g", start="none") as consumer:
             assert await consumer.lag() == {}
             await until(lambda: len(consumer.assignment) == 4)
-            assert set((await consumer.lag()).values()) == {0}  # all is committed
+            assert set((await consumer.lag()).values()) == {0}  # every record is committed
 
 
-async def test_a_pattern_of_the_broker() -> None:
+async def test_topic_pattern_is_matched_by_the_broker() -> None:
     async with (
-        on_a_broker("orders-1") as client,
+        client_of_a_broker("orders-1") as client,
         client.consumer(TopicPattern("orders-[0-9]"), group="g") as consumer,
     ):
         assert sorted(await read(consumer, 12)) == sorted(VALUES)  # type: ignore[type-var]
@@ -80,10 +82,10 @@ async def test_a_pattern_of_the_broker() -> None:
             await anext(aiter(consumer))
 
 
-async def test_a_group_that_is_converted_hands_over_in_order() -> None:
-    """A classic member reads on in a group of the other protocol; each record is read once."""
+async def test_converted_group_reads_each_record_once() -> None:
+    """A classic member reads on after the group is converted; each record is read once."""
     async with (
-        on_a_broker() as client,
+        client_of_a_broker() as client,
         client.consumer(
             "t",
             group="g",
@@ -96,7 +98,7 @@ async def test_a_group_that_is_converted_hands_over_in_order() -> None:
         seen = await read(classic, 1)
         records = aiter(classic)
         async with client.consumer("t", group="g", group_protocol="consumer") as newer:
-            assert kind_of(classic) is GroupProtocol.CLASSIC
+            assert protocol_of(classic) is GroupProtocol.CLASSIC
 
             async def go_on(records: Any) -> None:
                 async for record in records:
@@ -111,12 +113,12 @@ async def test_a_group_that_is_converted_hands_over_in_order() -> None:
         assert sorted(seen) == sorted(VALUES)  # type: ignore[type-var]
 
 
-async def test_who_joins_in_the_first_rebalance_of_classic_members_waits_for_its_end(
+async def test_consumer_protocol_member_waits_for_the_first_classic_rebalance(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     delayed = replace(QUICK, group_initial_rebalance_delay_ms=200)
     async with (
-        on_a_broker(settings=delayed) as client,
+        client_of_a_broker(settings=delayed) as client,
         client.consumer(
             "t",
             group="g",
@@ -134,11 +136,13 @@ async def test_who_joins_in_the_first_rebalance_of_classic_members_waits_for_its
 
 
 @asynccontextmanager
-async def left_behind(client: Client) -> AsyncIterator[tuple[GroupConsumer, list[bytes | None]]]:
-    """A classic member that has done two records, of which one is committed, with all it has seen.
+async def stale_classic_member(
+    client: Client,
+) -> AsyncIterator[tuple[GroupConsumer, list[bytes | None]]]:
+    """Yields a classic member with a stale generation, and the values it has seen.
 
-    It has not heard yet that one of the other protocol had joined, and left: its generation is
-    over.
+    The member has processed two records and committed the first. It does not know yet that a member
+    of the consumer protocol has joined and left.
     """
     async with client.consumer(
         "t",
@@ -153,25 +157,25 @@ async def left_behind(client: Client) -> AsyncIterator[tuple[GroupConsumer, list
         await classic.commit()
         seen.append((await anext(records)).value)
         async with client.consumer("t", group="g", group_protocol="consumer"):
-            asked = ConsumerGroupDescribeRequest(group_ids=["g"])
-            while len((await client.request(asked)).groups[0].members) < 2:  # noqa: ASYNC110
+            request = ConsumerGroupDescribeRequest(group_ids=["g"])
+            while len((await client.request(request)).groups[0].members) < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
         yield classic, seen
 
 
-async def test_what_was_done_behind_a_generation_that_is_over_comes_again() -> None:
-    async with on_a_broker() as client, left_behind(client) as (classic, seen):
+async def test_records_processed_in_a_stale_generation_are_redelivered() -> None:
+    async with client_of_a_broker() as client, stale_classic_member(client) as (classic, seen):
         with pytest.raises(CommitFailedError, match="ILLEGAL_GENERATION"):
             await classic.commit({("t", 0): 3})
         again = await read(classic, 11)
         assert sorted([*seen[:1], *again]) == sorted(VALUES)  # type: ignore[type-var]
 
 
-async def test_what_a_closing_member_could_not_commit_is_said_and_comes_again(
+async def test_failed_last_commit_is_logged_and_records_are_redelivered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with on_a_broker() as client:
-        async with left_behind(client) as (_, seen):
+    async with client_of_a_broker() as client:
+        async with stale_classic_member(client) as (_, seen):
             pass
         assert "what is done was not committed" in caplog.text
         assert "ILLEGAL_GENERATION" in caplog.text
@@ -180,9 +184,11 @@ async def test_what_a_closing_member_could_not_commit_is_said_and_comes_again(
         assert sorted([*seen[:1], *again]) == sorted(VALUES)  # type: ignore[type-var]
 
 
-async def test_nothing_is_to_be_rebalanced(caplog: pytest.LogCaptureFixture) -> None:
+async def test_enforce_rebalance_is_ignored_in_the_consumer_protocol(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with (
-        on_a_broker() as client,
+        client_of_a_broker() as client,
         client.consumer("t", group="g", group_protocol="consumer") as consumer,
     ):
         await until(lambda: len(consumer.assignment) == 4)
@@ -192,13 +198,13 @@ async def test_nothing_is_to_be_rebalanced(caplog: pytest.LogCaptureFixture) -> 
         assert len(consumer.assignment) == 4
 
 
-async def test_a_topic_that_is_not_given_to_a_group_alone() -> None:
-    async with on_a_broker() as client:
+async def test_topic_pattern_needs_a_group() -> None:
+    async with client_of_a_broker() as client:
         with pytest.raises(KprotoError, match="TopicPattern"):
             client.consumer(TopicPattern("t"))  # type: ignore[call-overload]
 
 
-async def test_what_is_given_and_counts_for_nothing_is_refused_or_told(
+async def test_settings_without_effect_are_refused_or_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with Broker() as broker, Client(broker.bootstrap) as client:
@@ -221,7 +227,7 @@ async def test_what_is_given_and_counts_for_nothing_is_refused_or_told(
     "name",
     ["session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"],
 )
-async def test_so_are_properties(name: str) -> None:
+async def test_classic_properties_are_refused_with_the_consumer_protocol(name: str) -> None:
     value = "range" if name.startswith("partition") else "1000"
     properties = {"bootstrap.servers": "a:1", "group.protocol": "consumer", "group.id": "g"}
     client = Client.from_properties(properties | {name: value})

@@ -1,4 +1,4 @@
-"""What is asked of a consumer of a group where it cannot be, and is refused at once."""
+"""Calls that a group consumer refuses at once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.unit.client.consumer.grouped import group
 from tests.unit.client.consumer.test_group_reading import P0, TEN
 
 
-async def test_who_was_closed_does_not_begin() -> None:
-    """It would join, and have the group agree anew, to read nothing."""
+async def test_closed_consumer_cannot_start() -> None:
+    """It would join and trigger a rebalance, and read nothing."""
     async with group(TEN) as it:
         consumer = it.consumer()
         await consumer.close()
@@ -25,8 +25,8 @@ async def test_who_was_closed_does_not_begin() -> None:
                 await begun.__aenter__()
 
 
-async def test_what_waits_for_nothing_is_refused_elsewhere_too() -> None:
-    """In another thread or loop it would change what is under way in this one."""
+async def test_plain_methods_are_refused_in_another_thread_or_loop() -> None:
+    """A call from another thread or loop would change state that this loop is using."""
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         calls: list[Callable[[], object]] = [
@@ -38,20 +38,20 @@ async def test_what_waits_for_nothing_is_refused_elsewhere_too() -> None:
             consumer.enforce_rebalance,
         ]
 
-        async def elsewhere(call: Callable[[], object]) -> None:
+        async def call_in_another_loop(call: Callable[[], object]) -> None:
             call()
 
         for call in calls:
             with pytest.raises(ConfigurationError, match="belongs to the event loop"):
                 await asyncio.to_thread(call)
             with pytest.raises(ConfigurationError, match="belongs to the event loop"):
-                await asyncio.to_thread(asyncio.run, elsewhere(call))
+                await asyncio.to_thread(asyncio.run, call_in_another_loop(call))
         assert await consumer.position(P0) == 0
         assert consumer.paused == frozenset()
         assert it.member.calls == ["start"]
 
 
-async def test_what_waits_is_refused_elsewhere_before_it_changes_anything() -> None:
+async def test_coroutines_are_refused_in_another_loop_without_effect() -> None:
     async with group(TEN) as it:
         async with it.consumer() as consumer:
             await it.owner.assign([P0])
@@ -65,16 +65,16 @@ async def test_what_waits_is_refused_elsewhere_before_it_changes_anything() -> N
                 consumer.close,
             ]
 
-            async def elsewhere(call: Callable[[], Awaitable[object]]) -> None:
+            async def call_in_another_loop(call: Callable[[], Awaitable[object]]) -> None:
                 await call()
 
             for call in calls:
                 with pytest.raises(ConfigurationError, match="belongs to the event loop"):
-                    await asyncio.to_thread(asyncio.run, elsewhere(call))
+                    await asyncio.to_thread(asyncio.run, call_in_another_loop(call))
         assert it.coordinator.committed == []
 
 
-async def test_what_is_no_reason_and_no_way_to_leave_is_refused_at_once() -> None:
+async def test_invalid_reason_and_leave_are_refused() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         with pytest.raises(ConfigurationError, match="reason is 7"):
             consumer.enforce_rebalance(7)  # type: ignore[arg-type]  # that is the fault

@@ -1,4 +1,4 @@
-"""Topics that change under who reads them in a group: gone, made anew, or only known better."""
+"""Topics of a group that are deleted, recreated, or only change in metadata."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ A, B = Uuid(bytes(15) + b"a"), Uuid(bytes(15) + b"b")
 
 
 class Ids:
-    """Lets topic `t` have an id, which a test changes."""
+    """Gives topic `t` an id, which the test changes."""
 
     def __init__(self, it: Group, topic_id: Uuid) -> None:
         self.it = it
@@ -34,8 +34,8 @@ class Ids:
         it.log.names = it.coordinator.names = {A: "t", B: "t"}
         it.broker.answers[MetadataRequest] = self.metadata
 
-    def metadata(self, asked: Any) -> Any:
-        answer = self.it.broker.metadata(asked)
+    def metadata(self, request: Any) -> Any:
+        answer = self.it.broker.metadata(request)
         for topic in answer.topics:
             topic.topic_id = self.now
         return answer
@@ -45,8 +45,8 @@ class Ids:
         await self.it.client.refresh(["t"])
 
 
-async def test_a_topic_that_is_deleted_is_no_error_and_others_go_on() -> None:
-    """The leader notices when metadata has grown old; who reads it until then waits."""
+async def test_deleted_topic_raises_no_error_and_others_are_read() -> None:
+    """The leader notices the deletion when metadata expires; until then a poll waits."""
     clock = ManualClock()
     settings = ClientSettings(api_timeout_ms=10_000, metadata_max_age_ms=20_000)
     async with (
@@ -55,24 +55,24 @@ async def test_a_topic_that_is_deleted_is_no_error_and_others_go_on() -> None:
         client.consumer(["stays", "goes"], group="g", group_protocol="classic") as consumer,
     ):
         await client.create_topics(NewTopic("stays"), NewTopic("goes"))
-        asked = asyncio.create_task(anext(aiter(consumer)))
+        poll = asyncio.create_task(anext(aiter(consumer)))
         while len(consumer.assignment) < 2:
             await clock.advance(100)
             await asyncio.sleep(0.001)
         begun = clock.monotonic()
         await client.delete_topics("goes")
         while len(consumer.assignment) > 1:
-            await clock.advance(100)  # little, as bytes move in real time
+            await clock.advance(100)  # small steps, because bytes move in real time
             await asyncio.sleep(0.001)
-            assert not asked.done()
+            assert not poll.done()
         assert clock.monotonic() - begun > settings.api_timeout_ms / 1000
         async with client.producer() as producer:
             await producer.send("stays", b"one")
-        while not asked.done():
+        while not poll.done():
             await clock.advance(100)
             await asyncio.sleep(0.001)
-        assert (await asked).value == b"one"
-        closing = asyncio.create_task(consumer.close())  # tries to commit what is gone
+        assert (await poll).value == b"one"
+        closing = asyncio.create_task(consumer.close())  # tries to commit the deleted topic
         while not closing.done():
             await clock.advance(100)
             await asyncio.sleep(0.001)
@@ -80,12 +80,12 @@ async def test_a_topic_that_is_deleted_is_no_error_and_others_go_on() -> None:
 
 
 @pytest.mark.parametrize("others", [[], ["t"]])
-async def test_a_topic_that_will_never_be_read_is_told_to_who_does_not_lead_too(
+async def test_invalid_topic_raises_for_a_follower_of_the_group(
     others: list[str],
 ) -> None:
     clock = ManualClock()
 
-    async def passes(condition: Any) -> None:
+    async def advance_until(condition: Any) -> None:
         while not condition():
             await clock.advance(100)
             await asyncio.sleep(0.001)
@@ -100,25 +100,25 @@ async def test_a_topic_that_will_never_be_read_is_told_to_who_does_not_lead_too(
         topics = [*others, "no topic!"]
         following = other.consumer(topics, group="g", group_protocol="classic")
         await leading.__aenter__()
-        await passes(lambda: leading.assignment)
+        await advance_until(lambda: leading.assignment)
         await following.__aenter__()
-        asked = asyncio.create_task(anext(aiter(following)))
-        await passes(asked.done)
+        poll = asyncio.create_task(anext(aiter(following)))
+        await advance_until(poll.done)
         with pytest.raises(BrokerResponseError, match="subscribing to topic 'no topic!'"):
-            await asked
+            await poll
         for consumer in (leading, following):
             closing = asyncio.create_task(consumer.close())
-            await passes(closing.done)
+            await advance_until(closing.done)
             await closing
 
 
 @pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
-async def test_a_topic_that_is_not_there_is_told_once_after_a_fresh_one_would_be_known(
+async def test_missing_topic_is_logged_once_after_a_grace_period(
     group_protocol: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = ManualClock()
 
-    async def passes(condition: Any, ms: int = 100) -> None:
+    async def advance_until(condition: Any, ms: int = 100) -> None:
         while not condition():
             await clock.advance(ms)
             await asyncio.sleep(0.001)
@@ -133,28 +133,30 @@ async def test_a_topic_that_is_not_there_is_told_once_after_a_fresh_one_would_be
         given: Any = {"group": "billing", "group_protocol": group_protocol}
         first = client.consumer("t", **given)
         await first.__aenter__()
-        await passes(lambda: first.assignment)
+        await advance_until(lambda: first.assignment)
         begun = clock.monotonic()
         second = other.consumer(["ordres", "t", "late"], **given)
         await second.__aenter__()
-        asked = asyncio.create_task(anext(aiter(second)))
-        await passes(lambda: clock.monotonic() > begun + 4)
+        poll = asyncio.create_task(anext(aiter(second)))
+        await advance_until(lambda: clock.monotonic() > begun + 4)
         await client.create_topics(NewTopic("late"))
         assert "not there" not in caplog.text
-        await passes(lambda: clock.monotonic() > begun + 60, 250)
-        told = [each.getMessage() for each in caplog.records if "not there" in each.getMessage()]
-        assert told == [
+        await advance_until(lambda: clock.monotonic() > begun + 60, 250)
+        warnings = [
+            each.getMessage() for each in caplog.records if "not there" in each.getMessage()
+        ]
+        assert warnings == [
             "group billing: topic ordres, which it subscribes to, is not there: it is waited for"
         ]
-        assert not asked.done()
+        assert not poll.done()
         for consumer in (first, second):
             closing = asyncio.create_task(consumer.close())
-            await passes(closing.done)
+            await advance_until(closing.done)
             await closing
-        asked.cancel()
+        poll.cancel()
 
 
-async def test_who_reads_by_hand_is_told_that_a_topic_is_gone() -> None:
+async def test_manual_assignment_raises_for_a_deleted_topic() -> None:
     async with group(TEN) as it:
         it.log.failing[P0] = 3
         it.broker.answers[MetadataRequest] = it.broker.metadata
@@ -164,7 +166,7 @@ async def test_who_reads_by_hand_is_told_that_a_topic_is_gone() -> None:
                 await anext(aiter(consumer))
 
 
-async def test_a_topic_made_anew_is_read_from_its_start(caplog: pytest.LogCaptureFixture) -> None:
+async def test_recreated_topic_is_read_from_its_start(caplog: pytest.LogCaptureFixture) -> None:
     async with group(TEN) as it:
         ids = Ids(it, A)
         it.coordinator.offsets[P0] = (7, -1, "")
@@ -180,17 +182,17 @@ async def test_a_topic_made_anew_is_read_from_its_start(caplog: pytest.LogCaptur
                 await ids.change(B)
                 while await take(records, 1) != [(0, 0)]:
                     pass
-            assert "topic t was made anew; it is read from its start" in caplog.text
+            assert "topic t was recreated; it is read from its start" in caplog.text
             it.coordinator.refused.clear()
             with pytest.raises(
                 CommitFailedError, match=r"t\[0\]: .* or of a topic that was recreated"
             ):
-                await committing  # it was of the old one
+                await committing  # a commit of the old topic
             await consumer.commit()
             assert it.coordinator.offsets == {P0: (0, -1, "")}
 
 
-async def test_what_was_handed_out_of_the_old_topic_is_not_committed_of_the_new_one() -> None:
+async def test_record_of_a_deleted_topic_cannot_be_committed() -> None:
     async with group(TEN) as it:
         ids = Ids(it, A)
         await it.client.refresh(["t"])
@@ -208,8 +210,8 @@ async def test_what_was_handed_out_of_the_old_topic_is_not_committed_of_the_new_
             assert it.coordinator.committed == [{P0: 2}]
 
 
-async def test_where_the_old_topic_was_begun_with_is_not_committed_of_the_new_one() -> None:
-    """But its start is at once: it would be passed over by who has no commit of it."""
+async def test_start_of_a_deleted_topic_is_not_committed() -> None:
+    """The start of the new topic is committed at once: else the next owner would skip it."""
     async with group(TEN) as it:
         ids = Ids(it, A)
         await it.client.refresh(["t"])
@@ -232,8 +234,8 @@ async def test_where_the_old_topic_was_begun_with_is_not_committed_of_the_new_on
             assert new == {B}
 
 
-async def test_a_commit_of_the_old_topic_is_not_made_again_of_the_new_one() -> None:
-    """Up to v9 a commit names its topic: one that the coordinator did not know was the old one."""
+async def test_commit_of_a_deleted_topic_is_not_retried() -> None:
+    """Up to v9 a commit has the topic's name: an unknown topic may be the old one."""
     async with group(TEN) as it:
         ids = Ids(it, A)
         await it.client.refresh(["t"])
@@ -243,14 +245,14 @@ async def test_a_commit_of_the_old_topic_is_not_made_again_of_the_new_one() -> N
             it.coordinator.commit_errors = ["UNKNOWN_TOPIC_OR_PARTITION"]
             committing = asyncio.create_task(consumer.commit())
             await it.broker.until(lambda: bool(it.coordinator.commits))
-            ids.now = B  # nobody has heard of it yet
+            ids.now = B  # the client has not refreshed its metadata yet
             with pytest.raises(CommitFailedError, match="of a topic that was recreated"):
                 await committing
             assert it.coordinator.offsets == {}
 
 
-async def test_a_topic_made_anew_is_read_once_it_is_assigned() -> None:
-    """KIP-848: brokers assign by ids, and may give the new topic to somebody else."""
+async def test_recreated_topic_is_read_after_its_assignment() -> None:
+    """KIP-848: brokers assign topics by id, and may assign the new topic to another member."""
     async with group(TEN) as it:
         ids = Ids(it, A)
         await it.client.refresh(["t"])
@@ -264,13 +266,13 @@ async def test_a_topic_made_anew_is_read_once_it_is_assigned() -> None:
             await quiet(records)
             commits = len(it.coordinator.commits)
             await it.owner.revoke([P0], until=float("inf"))
-            assert len(it.coordinator.commits) == commits  # nothing is done of the new one
+            assert len(it.coordinator.commits) == commits  # no record of the new topic is processed
             await it.owner.assign([P0])
             assert await take(records, 2) == [(0, 0), (0, 1)]
 
 
-async def test_a_broker_that_lags_behind_a_topic_made_anew_does_not_end_the_reading() -> None:
-    """It tells of the topic that was; that of the assigned id goes on when it is heard of again."""
+async def test_stale_metadata_of_a_recreated_topic_pauses_reading() -> None:
+    """A lagging broker reports the old topic id; reading resumes when the assigned id is back."""
     async with group(TEN) as it:
         ids = Ids(it, B)
         await it.client.refresh(["t"])
@@ -284,11 +286,11 @@ async def test_a_broker_that_lags_behind_a_topic_made_anew_does_not_end_the_read
             await ids.change(A)
             await quiet(records)
             await ids.change(B)
-            assert await take(records, 1) == [(0, len(TEN) - 1)]  # which was in hand then
+            assert await take(records, 1) == [(0, len(TEN) - 1)]  # it was in flight at the change
 
 
-async def test_a_topic_made_anew_is_noticed_before_the_last_commit() -> None:
-    """Metadata that came since nobody asked for records counts, too."""
+async def test_last_commit_skips_a_recreated_topic() -> None:
+    """The commit also uses metadata that was received after the last poll."""
     async with group(TEN) as it:
         ids = Ids(it, A)
         await it.client.refresh(["t"])
@@ -304,22 +306,22 @@ async def test_a_topic_made_anew_is_noticed_before_the_last_commit() -> None:
 
 
 @pytest.mark.parametrize("error", ["STALE_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID"])
-async def test_who_asks_for_commits_at_an_old_epoch_asks_again(error: str) -> None:
+async def test_offset_fetch_at_a_stale_epoch_is_retried(error: str) -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         it.coordinator.offsets[P0] = (7, -1, "")
-        it.member.identity = who = MemberIdentity("g", "m", 7, None, has_epoch=True)
+        it.member.identity = identity = MemberIdentity("g", "m", 7, None, has_epoch=True)
         it.coordinator.fetch_errors = [error]
         await it.owner.assign([P0])
         assert await take(aiter(consumer), 1) == [(0, 7)]
-        assert it.member.refused == [(error, who)]
+        assert it.member.refused == [(error, identity)]
 
 
 @pytest.mark.parametrize(("before", "after"), [(ZERO_UUID, A), (A, ZERO_UUID)])
 @pytest.mark.parametrize("is_in_group", [True, False])
-async def test_a_topic_that_has_got_an_id_is_the_same(
+async def test_topic_that_gets_an_id_keeps_its_position(
     before: Uuid, after: Uuid, is_in_group: bool
 ) -> None:
-    """As brokers that know of ids take over from older ones, in a cluster that runs."""
+    """Topics get ids during the rolling upgrade of a cluster."""
     async with group(TEN) as it:
         ids = Ids(it, before)
         await it.client.refresh(["t"])
@@ -334,37 +336,35 @@ async def test_a_topic_that_has_got_an_id_is_the_same(
             assert await take(records, 1) == [(0, 10)]
 
 
-async def test_what_becomes_of_a_fetch_is_no_matter_of_who_has_come_back() -> None:
+async def test_failed_fetch_does_not_retry_a_partition_that_was_moved() -> None:
     retried = []
 
-    class Told(Hooks):
+    class RetryHooks(Hooks):
         def on_retry(self, event: RetryEvent) -> None:
             retried.append((event.topic, event.partition))
 
-    settings = replace(QUICK, hooks=Told())
+    settings = replace(QUICK, hooks=RetryHooks())
     async with group(TEN, THREE, settings=settings) as it, it.consumer() as consumer:
-        holds = asyncio.Event()
+        released = asyncio.Event()
 
-        async def fetched(asked: Any) -> Any:
-            await holds.wait()
+        async def hang_up(request: Any) -> Any:
+            await released.wait()
             it.broker.answers[FetchRequest] = it.log.fetch
             return HANG_UP
 
-        it.broker.answers[FetchRequest] = fetched
+        it.broker.answers[FetchRequest] = hang_up
         await it.owner.assign([P0, P1])
         reading = asyncio.create_task(take(aiter(consumer), 1))
         await it.broker.until(lambda: it.broker.count(FetchRequest) > 0)
         consumer.seek(P0, 2)
-        holds.set()
+        released.set()
         await reading
         assert retried == [P1]
 
 
 @pytest.mark.parametrize(("partitions", "lag"), [(1, {P0: 0}), (0, {})])
-async def test_the_lag_is_told_of_partitions_that_are_there(
-    partitions: int, lag: dict[Any, int]
-) -> None:
-    """Until the group agrees anew, some are assigned that the topic made anew has no more."""
+async def test_lag_covers_only_partitions_that_exist(partitions: int, lag: dict[Any, int]) -> None:
+    """Until the next rebalance, partitions stay assigned that the recreated topic lacks."""
     settings = ClientSettings(metadata_wait_ms=50, api_timeout_ms=1_000)
     async with (
         Broker() as broker,
@@ -373,7 +373,7 @@ async def test_the_lag_is_told_of_partitions_that_are_there(
     ):
         await admin.create_topics(NewTopic("t", partitions=2))
         async with client.consumer("t", group="g", group_protocol="classic") as consumer:
-            asked = asyncio.create_task(anext(aiter(consumer)))
+            poll = asyncio.create_task(anext(aiter(consumer)))
             while len(consumer.assignment) < 2:  # noqa: ASYNC110 - it is no event of this loop
                 await asyncio.sleep(0.002)
             assert await consumer.lag() == {P0: 0, P1: 0}
@@ -382,4 +382,4 @@ async def test_the_lag_is_told_of_partitions_that_are_there(
                 await admin.create_topics(NewTopic("t", partitions=partitions))
             client._view.cluster.forget(["t"])
             assert await consumer.lag() == lag
-            asked.cancel()
+            poll.cancel()

@@ -1,4 +1,4 @@
-"""A consumer of a group without `async with`: the first poll joins, closing it leaves."""
+"""A group consumer without `async with`: the first poll joins the group, close leaves it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ITERATIONS: dict[str, Callable[[GroupConsumer], Any]] = {
 
 
 async def first(it: Group, iteration: Any) -> Any:
-    """What comes first, once the partition is assigned."""
-    asked = asyncio.create_task(anext(iteration))
+    """Polls once, assigns the partition, and returns the first item."""
+    poll = asyncio.create_task(anext(iteration))
     await it.broker.until(lambda: "start" in it.member.calls)
     await it.owner.assign([P0])
-    return await asked
+    return await poll
 
 
 @pytest.mark.parametrize("kind", ITERATIONS)
@@ -36,7 +36,7 @@ async def test_the_first_poll_joins_and_aclose_leaves(kind: str) -> None:
         consumer = it.consumer()
         assert it.member.calls == []
         iteration = ITERATIONS[kind](consumer)
-        assert it.member.calls == [], "no record was asked for"
+        assert it.member.calls == [], "no record was polled"
         await first(it, iteration)
         await iteration.aclose()
         assert it.member.calls == ["start", ("leave", True), "close"]
@@ -58,7 +58,7 @@ async def test_close_commits_what_is_processed_and_not_what_is_in_flight() -> No
             await anext(records)
 
 
-async def test_an_iteration_that_is_dropped_leaves_in_the_background() -> None:
+async def test_dropped_iteration_leaves_the_group_in_the_background() -> None:
     async with group(TEN) as it:
         with warnings.catch_warnings():
             warnings.simplefilter("error", ResourceWarning)
@@ -73,21 +73,21 @@ async def test_an_iteration_that_is_dropped_leaves_in_the_background() -> None:
         assert consumer._in_flight.fetches == {}
 
 
-async def test_a_poll_that_is_cancelled_is_no_end() -> None:
+async def test_cancelled_poll_does_not_end_the_iteration() -> None:
     async with group(TEN) as it:
         consumer = it.consumer()
         records = aiter(consumer)
-        asked = asyncio.create_task(anext(records))
+        poll = asyncio.create_task(anext(records))
         await it.broker.until(lambda: "start" in it.member.calls)
-        asked.cancel()
-        await asyncio.wait([asked])
+        poll.cancel()
+        await asyncio.wait([poll])
         await it.owner.assign([P0])
         assert (await anext(records)).offset == 0
         assert it.member.calls == ["start"]
         await consumer.close()
 
 
-async def test_commit_wants_a_consumer_that_has_begun() -> None:
+async def test_commit_before_the_start_is_refused() -> None:
     async with group(TEN) as it:
         consumer = it.consumer()
         with pytest.raises(ConfigurationError, match="async with"):
