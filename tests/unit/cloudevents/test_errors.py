@@ -1,4 +1,4 @@
-"""Errors: every one names its clause, its place, and nothing of the data."""
+"""Every error names its clause and its position, and shows nothing of the data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kproto_cloudevents.pulsar import pulsar_message, to_pulsar
 
 PACKAGE = Path(kproto_cloudevents.__file__).parent
 
-#: What no specification speaks of: parts of a record, or settings, of the wrong Python type, and
+#: Errors outside the specifications: parts of a record or settings of a wrong Python type, and
 #: packages that are not installed or lack a version.
 WITHOUT_CLAUSE = {
     ("event/cloud_event.py", "_no_mapping_error"),
@@ -43,7 +43,7 @@ WITHOUT_CLAUSE = {
 
 
 def raised() -> Iterator[tuple[str, str, bool]]:
-    """Every making of an error in the package: file, function, whether it names clauses."""
+    """Yields each construction of an error: its file, its function, and if it names clauses."""
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text())
         for function in ast.walk(tree):
@@ -87,7 +87,7 @@ WRONG: Any = "wrong"
         (lambda: to_pulsar(EVENT, "structured", event_format=WRONG), "an EventFormat is wanted"),
     ],
 )
-def test_a_wrong_type_is_told(attempt: Callable[[], object], reason: str) -> None:
+def test_a_wrong_type_is_named(attempt: Callable[[], object], reason: str) -> None:
     with pytest.raises(CloudEventError, match=reason):
         attempt()
 
@@ -101,11 +101,11 @@ def test_a_wrong_type_is_told(attempt: Callable[[], object], reason: str) -> Non
         ("x" * 100, f'"{"x" * 48}…"'),
     ],
 )
-def test_what_is_shown_of_a_value(text: str, shown: str) -> None:
+def test_a_quoted_value_is_escaped_and_shortened(text: str, shown: str) -> None:
     assert quoted(text) == shown
 
 
-def test_an_error_has_parts() -> None:
+def test_an_error_has_its_parts_as_attributes() -> None:
     with pytest.raises(CloudEventError) as caught:
         CloudEvent(id="1", source="/s", type="t", time="tomorrow")
     error = caught.value

@@ -22,7 +22,7 @@ def test_a_mixed_storm_says_how_often_the_group_was_converted() -> None:
     )
     said = table(result)
     assert "| converted with members in it | 5x to the consumer protocol, 4x back |" in said
-    assert "as a conversion left its member behind | 3 |" in said
+    assert "because a conversion left its member behind | 3 |" in said
     assert "| members of aiokafka that ended by a fault among the findings | 2 |" in said
     assert "members of java" not in said
     assert said.startswith("Right.")

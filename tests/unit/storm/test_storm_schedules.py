@@ -7,8 +7,9 @@ import pytest
 from tests.support.selection import rest_slow
 from tools.storm.schedules import play
 
-#: Each schedule failed once: a member kept fetching while it joined, a session started again without
-#: a response, a member waited too long for in-flight records, two clocks had the same ms.
+#: Each schedule failed once: a member kept fetching while it joined, a session started again
+#: without a response, a member waited too long for in-flight records, or two clocks had the same
+#: ms.
 ONCE_WRONG = [(1060, "cooperative-sticky"), (1045, "sticky"), (5121, "range")]
 ONCE_WRONG += [(7032, "cooperative-sticky"), (1080, "cooperative-sticky")]
 

@@ -1,4 +1,4 @@
-"""What is kept of commits, and which have had their time (KIP-211)."""
+"""Committed offsets of a group, and their expiration (KIP-211)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_offsets_of_deleted_topic_are_found() -> None:
 
 @dataclass
 class FakeGroup:
-    """What expiry asks of one."""
+    """The part of a group that offset expiration reads."""
 
     protocol_type: str | None
     state: str
@@ -80,11 +80,11 @@ class FakeGroup:
     ("group", "over_at"),
     [
         pytest.param(FakeGroup(None, "Empty", 500), 1100, id="simple: from the commit"),
-        pytest.param(FakeGroup("consumer", "Empty", 500), 1500, id="empty: since it is"),
-        pytest.param(FakeGroup("connect", "Empty", 500), 1500, id="empty, of another type"),
         pytest.param(
-            FakeGroup("consumer", "Empty", None), 1100, id="empty, nobody knows since when"
+            FakeGroup("consumer", "Empty", 500), 1500, id="empty: from the time it became empty"
         ),
+        pytest.param(FakeGroup("connect", "Empty", 500), 1500, id="empty, of another type"),
+        pytest.param(FakeGroup("consumer", "Empty", None), 1100, id="empty since an unknown time"),
         pytest.param(FakeGroup("consumer", "Stable"), 1100, id="stable: from the commit"),
         pytest.param(FakeGroup("consumer", "Stable", subscribed=("t",)), None, id="subscribed"),
         pytest.param(

@@ -1,4 +1,4 @@
-"""What has had its time, and does not go easily: in parts, or nobody knows since when."""
+"""Expiration in several batches, after failed writes, or without a known time."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_consumer_group_is_deleted_with_its_last_offset() -> None:
     assert play.state.group_coordinator.find(node % 3 + 1, "g", now) is None
 
 
-async def test_an_empty_group_of_the_consumer_protocol_is_kept_for_a_while() -> None:
+async def test_an_empty_group_of_the_consumer_protocol_is_kept_for_the_retention() -> None:
     play = Play()
     node, now = play.find(), play.context().now
     group = play.state.group_coordinator.get_or_create_consumer_group(node, "g", now)

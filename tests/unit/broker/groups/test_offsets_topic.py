@@ -1,4 +1,4 @@
-"""`__consumer_offsets`: who coordinates, what is written, and what another coordinator finds."""
+"""`__consumer_offsets`: its coordinators, its records, and loading by another coordinator."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ DAY_MS = 24 * 60 * MINUTE_MS
 
 
 class Play:
-    """A cluster of three nodes with topics t and u, and who asks it."""
+    """A cluster of three nodes with topics t and u, and requests to its coordinators."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = BrokerSettings(**settings)
@@ -72,7 +72,7 @@ class Play:
 
     @property
     def partition(self) -> Partition:
-        """That of group g."""
+        """The partition of `__consumer_offsets` that stores group g."""
         found = self.state.group_coordinator.partition("g")
         assert found is not None
         return found
@@ -82,12 +82,12 @@ class Play:
         endpoint = Endpoint(node, "localhost", 9090 + node)
         return Context(self.state, self.settings, endpoint, {}, self.clock)
 
-    def ask(self, request: Request[Any], version: int, node: int | None = None) -> Any:
+    def send(self, request: Request[Any], version: int, node: int | None = None) -> Any:
         return APIS[request.API_KEY].handle(self.context(node), request, version)
 
     def commit(
         self,
-        *places: tuple[str, int, int],
+        *partitions: tuple[str, int, int],
         group: str = "g",
         node: int | None = None,
         metadata: str = "",
@@ -107,10 +107,10 @@ class Play:
                         )
                     ],
                 )
-                for name, index, offset in places
+                for name, index, offset in partitions
             ],
         )
-        answer = self.ask(request, 4, node)
+        answer = self.send(request, 4, node)
         return [
             error_code(partition.error_code).name
             for topic in answer.topics
@@ -118,22 +118,22 @@ class Play:
         ]
 
     def fetch(self, group: str = "g", node: int | None = None) -> dict[tuple[str, int], int] | str:
-        """What a group has committed, or the name of an error."""
+        """Returns the committed offsets of a group, or the name of an error."""
         wanted = OffsetFetchRequestGroup(group_id=group, topics=None)
-        answer = self.ask(OffsetFetchRequest(groups=[wanted]), 9, node)
+        answer = self.send(OffsetFetchRequest(groups=[wanted]), 9, node)
         return committed(answer)
 
-    def delete(self, *places: tuple[str, int], node: int | None = None) -> str | list[str]:
+    def delete(self, *partitions: tuple[str, int], node: int | None = None) -> str | list[str]:
         request = OffsetDeleteRequest(
             group_id="g",
             topics=[
                 OffsetDeleteRequestTopic(
                     name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index)]
                 )
-                for name, index in places
+                for name, index in partitions
             ],
         )
-        answer = self.ask(request, 0, node)
+        answer = self.send(request, 0, node)
         if answer.error_code:
             return error_code(answer.error_code).name
         return [
@@ -143,7 +143,7 @@ class Play:
         ]
 
     def written(self) -> list[tuple[str, int]]:
-        """The records of group g's partition: the key's name, and how many its batch has."""
+        """Returns each stored record of group g: its key as text, its batch's record count."""
         return [
             (shown(decode_coordinator_record(record, topic=OFFSETS_TOPIC)), batch.record_count)
             for batch in self.partition.log
@@ -189,7 +189,7 @@ def test_topic_is_created_by_coordinator_lookup() -> None:
     assert topic.config.given == OFFSETS_TOPIC_CONFIGS
     assert play.find() == topic.partitions[partition_of("g", 50)].leader_and_isr.leader
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)])
-    (told,) = play.ask(wanted, 9).topics
+    (told,) = play.send(wanted, 9).topics
     assert (told.error_code, told.is_internal, len(told.partitions)) == (0, True, 50)
 
 
@@ -222,26 +222,26 @@ def test_other_nodes_answer_not_coordinator() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 4, 13])
-def test_metadata_that_creates_topics_creates_it_as_kafka_does(version: int) -> None:
+def test_metadata_requests_create_the_offsets_topic_as_in_kafka(version: int) -> None:
     play = Play(auto_create_topics=True)
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)])
-    (told,) = play.ask(wanted, version, 1).topics
+    (told,) = play.send(wanted, version, 1).topics
     assert (told.error_code, len(told.partitions)) == (0, 50)
     assert play.state.topics.named(OFFSETS_TOPIC).config.given == OFFSETS_TOPIC_CONFIGS
 
 
-def test_a_client_may_create_and_delete_it() -> None:
+def test_a_client_may_create_and_delete_the_offsets_topic() -> None:
     play = Play()
     wanted = CreatableTopic(name=OFFSETS_TOPIC, num_partitions=1, replication_factor=1)
     for expected in ("NONE", "TOPIC_ALREADY_EXISTS"):
-        (made,) = play.ask(CreateTopicsRequest(topics=[wanted]), 7, 2).topics
+        (made,) = play.send(CreateTopicsRequest(topics=[wanted]), 7, 2).topics
         assert error_code(made.error_code).name == expected
     leader = play.partition.leader_and_isr.leader
     assert {play.find(f"g{number}") for number in range(9)} == {leader}
     assert play.commit(("t", 0, 5)) == ["NONE"]
     moves: list[None] = []
     play.partition.moved.watchers.add(lambda: moves.append(None))
-    (gone,) = play.ask(DeleteTopicsRequest(topic_names=[OFFSETS_TOPIC]), 5, 2).responses
+    (gone,) = play.send(DeleteTopicsRequest(topic_names=[OFFSETS_TOPIC]), 5, 2).responses
     assert (gone.error_code, moves) == (0, [None])
     assert play.fetch(node=leader) == "NOT_COORDINATOR"
     assert play.find() in (1, 2, 3)
@@ -275,7 +275,7 @@ def test_only_admin_client_writes_to_offsets_topic(version: int) -> None:
     assert topic.partitions[0].log.end_offset == 1
 
 
-# What is written
+# Records written
 
 
 def test_each_request_writes_one_batch() -> None:
@@ -304,7 +304,7 @@ def test_metadata_limit_is_a_setting() -> None:
     assert play.commit(("t", 0, 6), metadata="abcd") == ["OFFSET_METADATA_TOO_LARGE"]
 
 
-def test_change_that_cannot_be_stored_does_not_happen() -> None:
+def test_change_is_reverted_if_its_write_fails() -> None:
     play = Play(max_stored_bytes=2000)
     assert play.commit(("t", 0, 5)) == ["NONE"]
     answers = [play.commit(("t", 0, 6 + turn)) for turn in range(9)]
@@ -316,7 +316,7 @@ def test_change_that_cannot_be_stored_does_not_happen() -> None:
     assert len(play.written()) == 1 + kept
 
 
-def test_commit_that_cannot_be_stored_creates_no_group() -> None:
+def test_commit_creates_no_group_if_its_write_fails() -> None:
     play = Play(max_stored_bytes=1)
     assert play.commit(("t", 0, 5)) == ["NOT_COORDINATOR"]
     assert play.delete(("t", 0)) == "GROUP_ID_NOT_FOUND"
@@ -419,7 +419,7 @@ def test_foreign_records_are_skipped(caplog: pytest.LogCaptureFixture) -> None:
     assert said.startswith("__consumer_offsets: offset 1 is skipped")
 
 
-def test_the_groups_of_a_node() -> None:
+def test_a_node_lists_its_groups() -> None:
     play = Play()
     groups = [f"g{number}" for number in range(20)]
     for group in groups:
@@ -437,11 +437,11 @@ def test_the_groups_of_a_node() -> None:
     assert empty.state.group_coordinator.groups_of(1, play.context(1).now) == []
 
 
-# Topics that go
+# Deleted topics
 
 
 def deleted(play: Play, name: str) -> None:
-    (gone,) = play.ask(DeleteTopicsRequest(topic_names=[name]), 5).responses
+    (gone,) = play.send(DeleteTopicsRequest(topic_names=[name]), 5).responses
     assert gone.error_code == 0
 
 
@@ -471,12 +471,12 @@ def test_offsets_without_coordinator_outlive_their_topic() -> None:
     assert play.fetch() == {("t", 0): 5}
     play.state.topics.add(play.state.plan_topic("t", 2))
     wanted = OffsetFetchRequestGroup(group_id="g", topics=None)
-    by_id = play.ask(OffsetFetchRequest(groups=[wanted]), 10).groups[0].topics
+    by_id = play.send(OffsetFetchRequest(groups=[wanted]), 10).groups[0].topics
     assert [each.topic_id for each in by_id] == [play.state.topics.named("t").topic_id]
     assert play.commit(("t", 0, 6)) == ["NONE"]
 
 
-# Time
+# Expiration
 
 
 async def test_offsets_of_simple_consumers_expire_after_commit() -> None:
@@ -540,7 +540,7 @@ async def test_empty_group_keeps_offsets_for_retention() -> None:
     assert play.delete() == "GROUP_ID_NOT_FOUND"
 
 
-async def test_expiration_that_cannot_be_stored_does_not_happen(
+async def test_expiration_is_reverted_if_its_write_fails(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     play = Play(max_stored_bytes=900)

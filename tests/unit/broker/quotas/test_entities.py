@@ -1,4 +1,4 @@
-"""Which quota counts for whom, what may be set, and what finds it."""
+"""Quotas by entity: the one that applies, valid values, and filters."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ KEY = "producer_byte_rate"
 
 
 def entity(**parts: str | None) -> Entity:
-    """`user` and `client`; None is the default."""
+    """Returns an entity of `user`, `client` and `ip`; None is the default."""
     names = {"user": "user", "client": "client-id", "ip": "ip"}
     return tuple(sorted((names[kind], name) for kind, name in parts.items()))
 
 
-#: As Kafka's documentation tells it, the first before the others; for user u and client c.
+#: The order in Kafka's documentation for user u and client c; the first has precedence.
 ORDER = [
     entity(user="u", client="c"),
     entity(user="u", client=None),
@@ -40,17 +40,17 @@ ORDER = [
 
 
 @given(st.sets(st.sampled_from(range(len(ORDER)))))
-def test_most_specific_quota_applies(places: set[int]) -> None:
+def test_most_specific_quota_applies(indexes: set[int]) -> None:
     table = QuotaTable()
-    for place in places:
-        table.set(ORDER[place], KEY, float(place + 1))
-        table.set(ORDER[place], "consumer_byte_rate", 99.0)
+    for index in indexes:
+        table.set(ORDER[index], KEY, float(index + 1))
+        table.set(ORDER[index], "consumer_byte_rate", 99.0)
     limit = table.limit(KEY, "u", "c")
-    if not places:
+    if not indexes:
         assert limit is None
         return
     assert limit is not None
-    first = min(places)
+    first = min(indexes)
     assert limit.value == first + 1
     kinds = dict(ORDER[first])
     assert limit.user == ("u" if "user" in kinds else "")
@@ -103,7 +103,7 @@ def test_invalid_entities_are_rejected(parts: Entity, why: str) -> None:
         ("connection_creation_rate", 1.0, "unknown quota"),
     ],
 )
-def test_values(key: str, value: float, why: str | None) -> None:
+def test_quota_values_are_validated(key: str, value: float, why: str | None) -> None:
     fault = value_error(key, value)
     assert fault is None if why is None else why in (fault or "")
 
@@ -120,7 +120,9 @@ def test_values(key: str, value: float, why: str | None) -> None:
         ({}, ("ip",), []),
     ],
 )
-def test_filters(named: Any, typed: tuple[str, ...], expected: list[Entity]) -> None:
+def test_filters_find_their_entities(
+    named: Any, typed: tuple[str, ...], expected: list[Entity]
+) -> None:
     table = QuotaTable()
     for one in ORDER:
         table.set(one, KEY, 1.0)

@@ -1,4 +1,4 @@
-"""A validator that waits for somebody keeps nobody waiting who comes by another mechanism."""
+"""A slow token validator does not delay clients with another mechanism."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kproto.protocol.sasl import BearerIdentity, BearerToken
 from tests.support.embedded import threaded_broker
 from tests.support.raw_connection import RawConnection
 
-#: More than any pool of threads has.
+#: More than the threads of any pool.
 WAITING = 40
 
 
 def validating() -> list[str]:
-    """The threads that validate tokens."""
+    """Returns the names of the threads that validate tokens."""
     names = [thread.name for thread in threading.enumerate()]
     return [name for name in names if name.startswith("kproto-validate-token")]
 
@@ -42,7 +42,7 @@ def test_plain_authenticates_while_validators_block() -> None:
             waiting.exchange(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
             token = b"n,,\x01auth=Bearer abc\x01\x01"
             waiting.send(SaslAuthenticateRequest(auth_bytes=token), 2)
-        assert validating(), "those of the broker"
+        assert validating(), "the broker runs no validator"
         alice = open_ones.enter_context(RawConnection(broker.bootstrap))
         alice.exchange(SaslHandshakeRequest(mechanism="PLAIN"), 1)
         shown = SaslAuthenticateRequest(auth_bytes=b"\0alice\0secret")

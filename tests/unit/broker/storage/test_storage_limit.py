@@ -1,4 +1,4 @@
-"""What all logs together may hold."""
+"""The storage limit of all logs together."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_half_deleted_batch_keeps_its_storage() -> None:
 
 
 def test_many_small_batches_take_more_than_their_bytes() -> None:
-    """What Python needs for each counts too: 70 bytes of batch take about 500 of memory."""
+    """Python's objects count too: a batch of 70 bytes takes about 500 bytes of memory."""
     storage_limit = StorageLimit(1_000_000)
     log = MemoryLog(storage_limit)
     for _ in range(1_000_000 // SIZE):

@@ -1,4 +1,4 @@
-"""The Avro and the protobuf event format: what both keep, what each refuses, bad bytes."""
+"""The Avro and protobuf event formats: round trips, refused events, and broken bytes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FORMATS = pytest.mark.parametrize(
 )
 MINIMAL: dict[str, Any] = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
 
-#: The schema of the specification, as it stands in its text (Avro format 2.4).
+#: The schema in the text of the specification (Avro format 2.4).
 RECORD = {
     "type": "record",
     "name": "CloudEventData",
@@ -98,7 +98,7 @@ def official_avro(data: Any, **attributes: Any) -> bytes:
 
 # --- both ---------------------------------------------------------------------------------------
 
-#: Times as protobuf has them: moments, in UTC, with none, three, six or nine digits.
+#: Times that protobuf can store: in UTC, with zero, three, six or nine digits of a second.
 TIMES = st.from_regex(
     r"20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
     r"(\.([0-9]{3}){0,2}[0-9]{2}[1-9])?Z",
@@ -138,7 +138,7 @@ def events(draw: st.DrawFn) -> CloudEvent:
 
 @FORMATS
 @given(event=events())
-def test_what_is_written_is_read(chosen: EventFormat, event: CloudEvent) -> None:
+def test_events_round_trip(chosen: EventFormat, event: CloudEvent) -> None:
     document = chosen.write(event)
     read = chosen.read(document)
     assert read == event
@@ -158,7 +158,7 @@ def test_what_is_written_is_read(chosen: EventFormat, event: CloudEvent) -> None
     TEXTS | st.sampled_from(["é", "€", '"€"', "[1]", " 1 "]),
     st.sampled_from([str, lambda text: [text], lambda text: {text: 1}, str.encode]),
 )
-def test_data_in_any_charset_is_read_where_it_is_written(
+def test_data_in_any_charset_round_trips(
     chosen: EventFormat, content_type: str, charset: str, text: str, form: Any
 ) -> None:
     data = form(text)
@@ -170,14 +170,14 @@ def test_data_in_any_charset_is_read_where_it_is_written(
         document = chosen.write(event)
     except CloudEventError:
         if chosen is AVRO_FORMAT:
-            return  # it has JSON as the bytes of its charset
+            return  # Avro stores JSON as the bytes of its charset
         raise
     assert chosen.read(document) == event
 
 
 @FORMATS
 @given(value=JSON_VALUES)
-def test_json_without_a_type_gets_one(chosen: EventFormat, value: Any) -> None:
+def test_json_without_a_content_type_gets_one(chosen: EventFormat, value: Any) -> None:
     event = CloudEvent(MINIMAL, data=JSON_NULL if value is None else value)
     read = chosen.read(chosen.write(event))
     assert read.datacontenttype == "application/json"
@@ -185,14 +185,16 @@ def test_json_without_a_type_gets_one(chosen: EventFormat, value: Any) -> None:
 
 
 @FORMATS
-def test_numbers_stay_as_they_were_written(chosen: EventFormat) -> None:
+def test_numbers_keep_their_text(chosen: EventFormat) -> None:
     document = b'{"specversion":"1.0","id":"1","source":"/s","type":"t","data":[1.10,1e400]}'
     event = JSON_FORMAT.read(document)
     assert chosen.read(chosen.write(event)).data_bytes() == b"[1.10,1e400]"
 
 
 @FORMATS
-def test_structured_mode_on_kafka(chosen: EventFormat, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_structured_mode_round_trips_on_kafka(
+    chosen: EventFormat, monkeypatch: pytest.MonkeyPatch
+) -> None:
     event = CloudEvent(MINIMAL, n=5, data=b"\x00")
     record = to_kafka(event, "structured", event_format=chosen, key=b"k", repeat_attributes=True)
     assert record.headers[0] == ("content-type", chosen.media_type.encode())
@@ -209,8 +211,8 @@ def test_structured_mode_on_kafka(chosen: EventFormat, monkeypatch: pytest.Monke
     assert JSON_FORMAT.read(in_json.value or b"") == event
 
 
-def assert_comes_back(chosen: EventFormat, event: CloudEvent) -> None:
-    """What is written of `event` is read as it; JSON may have its type told then."""
+def assert_round_trips(chosen: EventFormat, event: CloudEvent) -> None:
+    """Checks that `event` round-trips; JSON data may get its content type."""
     read = chosen.read(chosen.write(event))
     added = read.attributes.keys() - event.attributes.keys()
     if added:
@@ -227,7 +229,7 @@ def test_any_bytes_are_read_or_refused(chosen: EventFormat, document: bytes) -> 
         event = chosen.read(document)
     except CloudEventError:
         return
-    assert_comes_back(chosen, event)
+    assert_round_trips(chosen, event)
 
 
 @FORMATS
@@ -242,11 +244,11 @@ def test_damaged_bytes_are_read_or_refused(
         read = chosen.read(damaged)
     except CloudEventError:
         return
-    assert_comes_back(chosen, read)
+    assert_round_trips(chosen, read)
 
 
 @FORMATS
-def test_other_versions_are_forwarded_not_read(chosen: EventFormat) -> None:
+def test_other_versions_are_forwarded_as_opaque_events(chosen: EventFormat) -> None:
     old = CloudEvent({**MINIMAL, "specversion": "0.3"})
     with pytest.raises(
         CloudEventError, match=r'for CloudEvents 1.0, not 0.3: .*to_version\("1.0"\)'
@@ -258,7 +260,7 @@ def test_other_versions_are_forwarded_not_read(chosen: EventFormat) -> None:
 
 
 @FORMATS
-def test_an_attribute_that_is_missing(chosen: EventFormat) -> None:
+def test_a_missing_attribute_is_refused(chosen: EventFormat) -> None:
     document = chosen.write(CloudEvent(MINIMAL)).replace(b"1.0", b"")
     with pytest.raises(CloudEventError):
         chosen.read(document)
@@ -303,8 +305,8 @@ for use in (lambda: chosen.read(b""), lambda: chosen.write(event)):
 # --- Avro ---------------------------------------------------------------------------------------
 
 
-def test_golden_avro() -> None:
-    """The datum of the specification's schema, its bytes put together by hand."""
+def test_golden_avro_bytes_are_read_and_written() -> None:
+    """An encoded datum of the specification's schema, written by hand."""
     event = CloudEvent(MINIMAL, ok=True, n=-3, raw=b"\x01", data=b"\xff")
     pairs = [
         ("specversion", b"\x06\x061.0"),
@@ -351,7 +353,7 @@ def test_json_values_of_the_schema(data: Any, value: Any) -> None:
     assert from_avro(official_avro(data, datacontenttype="application/json")).json() == value
 
 
-def test_data_that_does_not_fit_its_type() -> None:
+def test_data_unlike_its_type_is_refused() -> None:
     assert from_avro(official_avro("text", datacontenttype="text/plain")).data == "text"
     with pytest.raises(CloudEventError, match="bool cannot be data of"):
         from_avro(official_avro(True, datacontenttype="text/plain"))
@@ -361,7 +363,7 @@ def test_data_that_does_not_fit_its_type() -> None:
         from_avro(official_avro(None) + b"\x00")
 
 
-def test_nesting_ends_the_reading_not_the_process() -> None:
+def test_deep_nesting_raises_an_error() -> None:
     def nested(levels: int) -> bytes:
         document = official_avro([{"value": {}}])
         assert document.endswith(b"\x08\x02\x00\x00")
@@ -381,8 +383,8 @@ def test_nesting_ends_the_reading_not_the_process() -> None:
 # --- protobuf -----------------------------------------------------------------------------------
 
 
-def test_golden_protobuf() -> None:
-    """The field numbers of the official cloudevents.proto, put together by hand."""
+def test_golden_protobuf_bytes_are_read_and_written() -> None:
+    """A handwritten encoding with the field numbers of the official cloudevents.proto."""
 
     def field(number: int, content: bytes) -> bytes:
         return bytes([number << 3 | 2, len(content)]) + content
@@ -426,7 +428,7 @@ def test_golden_protobuf() -> None:
     assert from_protobuf(to_protobuf(CloudEvent(MINIMAL))).data is None
 
 
-def test_a_protobuf_message_as_data() -> None:
+def test_a_protobuf_message_is_stored_as_any() -> None:
     url = "https://type.googleapis.com/shop.Order"
     event = CloudEvent(
         MINIMAL, datacontenttype="application/protobuf", dataschema=url, data=b"\x08\x01"
@@ -436,7 +438,7 @@ def test_a_protobuf_message_as_data() -> None:
     message = url_field + b"\x12\x02\x08\x01"
     assert document.endswith(b"\x42" + bytes([len(message)]) + message)
     assert from_protobuf(document) == event
-    # As the specification's example has it: the type URL without a scheme, and no content type.
+    # The example of the specification has a type URL without a scheme, and no content type.
     bare = to_protobuf(CloudEvent(MINIMAL)) + document[-len(message) - 2 :]
     assert from_protobuf(bare) == event
     other = event.replace(dataschema="https://registry.example/7")
@@ -452,7 +454,7 @@ def test_a_protobuf_message_as_data() -> None:
         ("text/plain; charset=x-unknown", "5"),
     ],
 )
-def test_text_is_utf_8_whatever_its_type_names(content_type: str, data: Any) -> None:
+def test_text_is_utf_8_despite_another_charset(content_type: str, data: Any) -> None:
     event = CloudEvent(MINIMAL, datacontenttype=content_type, data=data)
     read = from_protobuf(to_protobuf(event))
     assert read == event
@@ -460,7 +462,7 @@ def test_text_is_utf_8_whatever_its_type_names(content_type: str, data: Any) -> 
     assert to_protobuf(read) == to_protobuf(event)
 
 
-def test_text_of_a_json_type() -> None:
+def test_text_of_a_json_type_is_read_as_json() -> None:
     document = to_protobuf(CloudEvent(MINIMAL, datacontenttype="application/json", data=[1]))
     assert document.endswith(b"\x3a\x03[1]")
     assert from_protobuf(document).data == [1]
@@ -490,12 +492,12 @@ def test_a_time_with_an_offset_is_the_same_moment(text: str, minutes: int) -> No
         "0000-01-01T00:00:00Z",
     ],
 )
-def test_times_that_protobuf_has_not(time: str) -> None:
+def test_times_beyond_protobuf_are_refused(time: str) -> None:
     with pytest.raises(CloudEventError, match=r"protobuf|datetime cannot hold"):
         to_protobuf(CloudEvent(MINIMAL, time=time))
 
 
-def test_a_timestamp_beyond_its_bounds() -> None:
+def test_a_timestamp_beyond_its_bounds_is_refused() -> None:
     inner = b"\x08\x01\x10" + b"\xff" * 9 + b"\x01"  # one second, -1 nanoseconds
     value = b"\x3a" + bytes([len(inner)]) + inner
     entry = b"\x0a\x04time\x12" + bytes([len(value)]) + value

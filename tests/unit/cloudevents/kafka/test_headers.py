@@ -1,4 +1,4 @@
-"""The headers of binary mode: nulls, duplicates, names, values, what is wrong with them."""
+"""The headers of binary mode: nulls, duplicates, names, values and errors."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_null_headers_are_unset() -> None:
     assert to_kafka(event_of(twice)) == twice
 
 
-def test_headers_that_are_not_the_events() -> None:
+def test_other_headers_are_kept() -> None:
     record = record_with(("trace", b"1"), ("trace", b"2"), ("blob", b"\xff"), ("none", None))
     event = event_of(record)
     assert "trace" not in event
     assert to_kafka(event) == record
 
 
-def test_headers_none_is_no_headers() -> None:
+def test_none_means_no_headers() -> None:
     assert isinstance(from_kafka(None, b"x", None), NotAnEvent)
 
 
@@ -47,7 +47,7 @@ def test_extensions_are_strings_and_may_be_empty() -> None:
     assert event.extensions == {"n": "5", "empty": "", "u": "ü\u00a0"}
 
 
-def test_header_names_in_any_case_only_in_the_lenient_profile() -> None:
+def test_only_the_lenient_profile_accepts_names_in_any_case() -> None:
     record = KafkaRecord(
         None,
         b"v",
@@ -65,14 +65,14 @@ def test_header_names_in_any_case_only_in_the_lenient_profile() -> None:
     assert event_of(mixed, profile=LENIENT)["zone"] == "x"
 
 
-def test_headers_that_look_like_the_events_in_any_case_stay_in_their_mode() -> None:
+def test_headers_in_another_case_are_not_copied_to_another_mode() -> None:
     headers = (("CONTENT-TYPE", b"application/cloudevents+json"), ("CE_ID", b"1"), ("x", b""))
     record = KafkaRecord(b"k", b'{"specversion":"1.0","id":"1","source":"/s","type":"t"}', headers)
     lenient = to_kafka(event_of(record, profile=LENIENT), "binary")
     assert lenient.headers[4:] == (("x", b""),)
     assert event_of(lenient, profile=LENIENT).attributes == event_of(lenient).attributes
-    # To a reader that keeps to the binding, a header of another case is somebody else's. In the
-    # other mode a lenient one would take it for the event's.
+    # A reader that follows the binding ignores a header of another case. In the other mode a
+    # lenient reader would take it as a header of the event.
     theirs = event_of(record, mode="structured")
     assert to_kafka(theirs) == record
     assert to_kafka(theirs, "binary") == lenient
@@ -166,15 +166,15 @@ def test_headers_that_look_like_the_events_in_any_case_stay_in_their_mode() -> N
         ),
     ],
 )
-def test_broken_records(headers: list[tuple[str, bytes]], message: str) -> None:
-    for _ in range(2):  # what is remembered must not hide it
+def test_broken_records_are_refused(headers: list[tuple[str, bytes]], message: str) -> None:
+    for _ in range(2):  # the cache of headers must not hide the error
         with pytest.raises(CloudEventError) as caught:
             from_kafka(None, b"v", [*REQUIRED, *headers])
         assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("missing", ["specversion", "type", "source", "id"])
-def test_missing_attributes(missing: str) -> None:
+def test_missing_attributes_are_refused(missing: str) -> None:
     headers = [header for header in REQUIRED if header[0] != f"ce_{missing}"]
     with pytest.raises(CloudEventError) as caught:
         from_kafka(None, b"v", headers)
@@ -199,9 +199,11 @@ def test_missing_attributes(missing: str) -> None:
         (None, b"", [*REQUIRED, ([], b"")], "header 4 is not a pair"),
     ],
 )
-def test_parts_of_the_wrong_python_type(key: Any, value: Any, headers: Any, message: str) -> None:
+def test_parts_of_a_wrong_python_type_are_refused(
+    key: Any, value: Any, headers: Any, message: str
+) -> None:
     with pytest.raises(CloudEventError, match=message):
         from_kafka(key, value, headers)
     with pytest.raises(CloudEventError, match=message):
-        # A lazy event looks at its record's parts when they are asked for.
+        # A lazy event checks the parts of its record when they are read.
         cast(LazyEvent, lazy_from_kafka(key, value, headers)).event()

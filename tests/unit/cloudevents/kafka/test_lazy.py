@@ -1,4 +1,4 @@
-"""Lazy reading: as far as asked for, by the same rules."""
+"""Lazy reading: only the requested parts are read, by the same rules."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from kproto_cloudevents import (
 from ..samples import BINARY, REQUIRED, STRUCTURED, Parts, event_of, record_with
 
 
-def test_lazy_reading_gives_what_full_reading_gives() -> None:
+def test_lazy_reading_agrees_with_full_reading() -> None:
     full = event_of(BINARY)
     lazy = lazy_from_kafka(*BINARY)
-    lazy = lazy_from_kafka(*BINARY)  # now the content type is known
+    lazy = lazy_from_kafka(*BINARY)  # the content type is cached now
     assert isinstance(lazy, LazyEvent)
     assert (lazy.specversion, lazy.id, lazy.source, lazy.type, lazy.subject) == (
         "1.0",
@@ -54,7 +54,7 @@ def lazy_of(record: Parts, profile: Profile = DEFAULT) -> LazyEvent:
     return lazy
 
 
-#: Records in binary mode, and the profile they are read by.
+#: Records in binary mode, and the profile to read each.
 RECORDS = [
     (BINARY, DEFAULT),
     (record_with(("x", b"1"), ("ce_unset", None), ("ce_ext", b""), value=None), DEFAULT),
@@ -66,7 +66,7 @@ RECORDS = [
 ]
 
 
-#: What `to_kafka` may be told.
+#: Options of `to_kafka`.
 OPTIONS: list[dict[str, Any]] = [
     {"mode": "binary", "key": None},
     {"mode": "structured", "event_format": JSON_FORMAT, "repeat_attributes": True},
@@ -75,9 +75,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize(("record", "profile"), RECORDS)
-def test_a_lazy_event_is_as_a_mapping_of_its_attributes(
-    record: KafkaRecord, profile: Profile
-) -> None:
+def test_a_lazy_event_is_a_mapping_of_its_attributes(record: KafkaRecord, profile: Profile) -> None:
     lazy, full = lazy_of(record, profile), event_of(record, profile=profile)
     assert list(lazy) == list(full)
     assert len(lazy) == len(full.attributes)
@@ -99,7 +97,7 @@ def test_a_lazy_event_is_as_a_mapping_of_its_attributes(
         assert to_kafka(lazy, **options) == to_kafka(full, **options)
 
 
-def test_names_are_checked_when_all_are_asked_for() -> None:
+def test_names_are_checked_when_all_attributes_are_read() -> None:
     odd = lazy_of(record_with(("ce_Odd", b"1"), ("ce_time", b"tomorrow")))
     assert "Odd" in odd
     assert "time" in odd
@@ -132,7 +130,7 @@ def test_names_are_checked_when_all_are_asked_for() -> None:
         (b"k", b"x", [*REQUIRED, *REQUIRED]),
     ],
 )
-def test_lazy_reading_refuses_what_full_reading_refuses(key: Any, value: Any, headers: Any) -> None:
+def test_lazy_and_full_reading_refuse_the_same_records(key: Any, value: Any, headers: Any) -> None:
     for read in (from_kafka, lazy_from_kafka):
         with pytest.raises(CloudEventError):
             read(key, value, headers)
@@ -140,7 +138,7 @@ def test_lazy_reading_refuses_what_full_reading_refuses(key: Any, value: Any, he
 
 @pytest.mark.parametrize("wrong", ["1", 5, [], bytearray(b"1"), ("ce_id", b"1")])
 @pytest.mark.parametrize("name", ["id", "type", "ext"])
-def test_headers_that_are_no_bytes_are_refused_when_they_are_read(name: str, wrong: Any) -> None:
+def test_header_values_other_than_bytes_are_refused_when_read(name: str, wrong: Any) -> None:
     headers: list[Any] = [header for header in REQUIRED if header[0] != f"ce_{name}"]
     record = (None, b"x", [*headers, (f"ce_{name}", wrong)])
     try:
@@ -154,7 +152,7 @@ def test_headers_that_are_no_bytes_are_refused_when_they_are_read(name: str, wro
             _ = (lazy.id, lazy.type, lazy["ext"])
 
 
-def test_names_of_headers_that_are_no_text_are_refused_when_they_are_read() -> None:
+def test_header_names_other_than_str_are_refused_when_read() -> None:
     wrong: Any = (b"ce_x", b"1")
     lazy = lazy_of((None, b"x", [*REQUIRED, wrong]))
     assert lazy.id == "1234-1234-1234"
@@ -173,7 +171,7 @@ def test_a_subclass_of_bytes_is_read_lazily() -> None:
     assert lazy_of((Octets(b"k"), Octets(b"x"), REQUIRED)).data == b"x"
 
 
-def test_lazy_reading_checks_what_is_asked_for() -> None:
+def test_lazy_reading_checks_only_the_parts_that_are_read() -> None:
     lazy = lazy_from_kafka(*record_with(("ce_time", b"tomorrow"), ("ce_x", b"\xff")))
     assert isinstance(lazy, LazyEvent)
     assert lazy.id == "1234-1234-1234"
@@ -187,7 +185,7 @@ def test_lazy_reading_checks_what_is_asked_for() -> None:
         _ = cast(LazyEvent, lazy_from_kafka(None, None, REQUIRED[:3])).id
 
 
-def test_lazy_reading_of_what_is_not_binary() -> None:
+def test_records_of_other_modes_are_read_at_once() -> None:
     assert isinstance(lazy_from_kafka(*STRUCTURED), CloudEvent)
     assert isinstance(lazy_from_kafka(None, b"x"), NotAnEvent)
     assert isinstance(lazy_from_kafka(None, b"x", [("ce_specversion", b"7")]), OpaqueEvent)
@@ -198,7 +196,7 @@ def test_lazy_reading_of_what_is_not_binary() -> None:
         lazy_from_kafka(None, b"", [*REQUIRED, *REQUIRED])
 
 
-def test_a_content_type_that_is_met_for_the_first_time() -> None:
+def test_a_new_content_type_is_read() -> None:
     for content_type in (b"text/x-first", b"text/x-first", b"text/x-" + b"long" * 99):
         record = record_with(("content-type", content_type), ("ce_time", b"tomorrow"))
         lazy = lazy_from_kafka(*record)
@@ -206,7 +204,7 @@ def test_a_content_type_that_is_met_for_the_first_time() -> None:
         assert lazy.datacontenttype == content_type.decode()
 
 
-def test_two_content_types_that_differ() -> None:
+def test_two_different_content_types_are_refused() -> None:
     lazy = lazy_from_kafka(*record_with(("content-type", b"a/b"), ("ce_datacontenttype", b"a/c")))
     assert isinstance(lazy, LazyEvent)
     assert lazy.id

@@ -1,4 +1,4 @@
-"""What reading a record comes to: an event, an opaque event, no event, an error."""
+"""Outcomes of reading a record: an event, an opaque event, no event, or an error."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from ..samples import BINARY, STRUCTURED, record_with
         (KafkaRecord(b"k", b"", (("id", b"1"), ("CE_id", b"1"))), "no ce_ header and no content-"),
     ],
 )
-def test_not_an_event(record: KafkaRecord, reason: str) -> None:
+def test_records_without_event_headers_are_no_events(record: KafkaRecord, reason: str) -> None:
     outcome = from_kafka(*record)
     assert isinstance(outcome, NotAnEvent)
     assert outcome.reason.startswith(reason)
@@ -51,7 +51,7 @@ def test_not_an_event(record: KafkaRecord, reason: str) -> None:
     assert to_kafka(outcome) == record
 
 
-def test_a_tombstone_is_no_event_without_data() -> None:
+def test_a_tombstone_is_not_an_event_without_data() -> None:
     tombstone = from_kafka(b"k", None, [("x", b"y"), ("ce_id", None)])
     assert isinstance(tombstone, NotAnEvent)
     assert tombstone.tombstone
@@ -59,8 +59,8 @@ def test_a_tombstone_is_no_event_without_data() -> None:
 
 
 @pytest.mark.parametrize("mode", ["structured", "binary"])
-def test_a_tombstone_is_one_in_every_mode(mode: Mode) -> None:
-    """As in a compacted topic of a message format without headers."""
+def test_a_tombstone_is_recognized_in_every_mode(mode: Mode) -> None:
+    """A compacted topic of a message format without headers has such tombstones."""
     tombstone = from_kafka(b"k", None, mode=mode)
     assert isinstance(tombstone, NotAnEvent)
     assert tombstone.tombstone
@@ -94,7 +94,7 @@ def test_unknown_versions_pass_through() -> None:
             from_kafka(*record, profile=STRICT)
 
 
-def test_many_records() -> None:
+def test_each_of_many_records_has_an_outcome() -> None:
     broken = record_with(("ce_time", b"tomorrow"))
     opaque = KafkaRecord(None, b"", (("content-type", b"application/cloudevents+avro"),))
     plain = KafkaRecord(None, b"x")
@@ -139,12 +139,12 @@ def test_records_and_outcomes_show_no_content() -> None:
     ],
 )
 @pytest.mark.parametrize("label", ["1.0", "0.3", "0.2", "9.9"])
-def test_nothing_that_is_said_of_a_record_shows_its_data(label: str, rest: str) -> None:
+def test_no_repr_or_error_shows_the_data(label: str, rest: str) -> None:
     document = f'{{"specversion":"{label}","id":"1","source":"/s","type":"t",{rest}}}'
     (outcome,) = from_kafka_many([(b"s3cr3t", document.encode(), STRUCTURED.headers)])
-    said = [repr(outcome)]
+    texts = [repr(outcome)]
     if isinstance(outcome, InvalidEvent):
-        said += traceback.format_exception(outcome.error)
+        texts += traceback.format_exception(outcome.error)
     if isinstance(outcome, CloudEvent):
         attempts: list[Callable[[], object]] = [
             lambda: to_kafka(outcome, "binary"),
@@ -158,11 +158,11 @@ def test_nothing_that_is_said_of_a_record_shows_its_data(label: str, rest: str) 
             try:
                 attempt()
             except CloudEventError as error:
-                said.append(str(error))
-    assert "s3cr3t" not in "".join(said)
+                texts.append(str(error))
+    assert "s3cr3t" not in "".join(texts)
 
 
-def test_an_empty_version_is_no_version() -> None:
+def test_an_empty_version_is_refused() -> None:
     with pytest.raises(CloudEventError, match='ce_specversion: "" must not be empty') as caught:
         from_kafka(None, b"x", [("ce_specversion", b"")])
     assert not isinstance(caught.value, UnknownVersionError)
@@ -171,7 +171,7 @@ def test_an_empty_version_is_no_version() -> None:
 
 
 @pytest.mark.parametrize("second", [b"text/plain", b"text/xml", b"\xff", None])
-def test_a_content_type_twice_is_none_of_our_business_where_nothing_is_an_event(
+def test_a_second_content_type_is_ignored_if_the_record_is_no_event(
     second: bytes | None,
 ) -> None:
     record = KafkaRecord(None, b"x", (("content-type", b"text/plain"), ("content-type", second)))
@@ -189,7 +189,7 @@ def test_a_content_type_twice_is_none_of_our_business_where_nothing_is_an_event(
         [("content-type", b"a/b"), ("content-type", b"application/cloudevents-batch+json")],
     ],
 )
-def test_a_content_type_twice_in_an_event_is_an_error(headers: list[tuple[str, bytes]]) -> None:
+def test_a_second_content_type_of_an_event_is_an_error(headers: list[tuple[str, bytes]]) -> None:
     with pytest.raises(CloudEventError, match="content-type: the header appears twice"):
         from_kafka(None, STRUCTURED.value, headers)
 
@@ -210,7 +210,7 @@ def test_a_content_type_twice_in_an_event_is_an_error(headers: list[tuple[str, b
         ([], b'{"specversion":"2"}', "structured", "version"),
     ],
 )
-def test_what_is_unknown_is_said_by_a_field(
+def test_an_opaque_event_names_its_unknown_part(
     headers: list[tuple[str, bytes]], value: bytes | None, mode: Mode | None, unknown: str
 ) -> None:
     for read in (from_kafka(None, value, headers, mode=mode), OPAQUE):
@@ -229,7 +229,7 @@ NO_EVENT = NotAnEvent(KafkaRecord(b"k", b"x"), "no event")
 
 
 @pytest.mark.parametrize("outcome", [OPAQUE, NO_EVENT], ids=["opaque", "not an event"])
-def test_an_outcome_is_a_plain_value(outcome: OpaqueEvent | NotAnEvent) -> None:
+def test_an_outcome_can_be_pickled_copied_and_unpacked(outcome: OpaqueEvent | NotAnEvent) -> None:
     for same in (pickle.loads(pickle.dumps(outcome)), copy.copy(outcome), copy.deepcopy(outcome)):
         assert type(same) is type(outcome)
         assert same == outcome
@@ -243,7 +243,7 @@ def test_an_outcome_is_a_plain_value(outcome: OpaqueEvent | NotAnEvent) -> None:
     assert not hasattr(outcome, "__dict__")
 
 
-def test_the_outcomes_are_told_apart() -> None:
+def test_outcomes_have_distinct_types() -> None:
     match OPAQUE:
         case OpaqueEvent(record, reason):
             assert (record, reason) == tuple(OPAQUE)

@@ -1,4 +1,4 @@
-"""Plans: with and without one an event is the same, and so is what is refused."""
+"""Plans for attributes: an event or error is the same with and without a plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kproto_cloudevents.versions.version_tables import ALL_VERSIONS, V1_0
 
 BASE = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "order.placed"}
 
-#: Attributes of all versions that are right in one of them, by name.
+#: Attributes of all versions by name, with values that are valid in one of them.
 RIGHT: dict[str, list[Any]] = {
     "specversion": ["1.0", "0.3", "0.2", "0.1"],
     "cloudEventsVersion": ["0.1"],
@@ -32,7 +32,7 @@ RIGHT: dict[str, list[Any]] = {
     "extensions": [JsonMap('{"a":1}'), '{"a": 2}'],
     "zone": ["x", 5, True, b"\x00", JsonMap('{"b":1}')],
 }
-#: What is wrong for some or all of them.
+#: Values that are invalid for some or all attributes.
 WRONG: list[Any] = [
     None,
     "",
@@ -49,7 +49,7 @@ WRONG: list[Any] = [
 
 @st.composite
 def attributes(draw: st.DrawFn) -> dict[Any, Any]:
-    """Attributes, usually all that are required, usually right but for one."""
+    """Draws attributes: usually all that are required, usually with one invalid value at most."""
     names = draw(
         st.permutations([*BASE, *draw(st.lists(st.sampled_from(list(RIGHT)), max_size=3))])
     )
@@ -70,7 +70,7 @@ DATA = st.sampled_from([None, b"x", "x", "eA==", {"a": 1}, [1.5], JsonMap("{}"),
 
 
 def forget() -> None:
-    """Leave no plan, and no name that stands for one: only so many are remembered as right."""
+    """Clears all plans and the names known to be valid, which are limited in number."""
     for version in ALL_VERSIONS:
         version.plans.clear()
         version._names_found_right.clear()
@@ -84,7 +84,7 @@ def _without_plans() -> Iterator[None]:
 
 
 def outcome(attributes: dict[Any, Any], data: Any) -> object:
-    """All that can be seen of an event, or the error to the word."""
+    """Returns everything that an event shows, or the error with its exact text."""
     try:
         event = CloudEvent(attributes, data=data)
     except CloudEventError as error:
@@ -94,10 +94,10 @@ def outcome(attributes: dict[Any, Any], data: Any) -> object:
 
 
 @given(attributes(), attributes(), DATA)
-def test_an_event_is_made_alike_by_a_plan_and_without(
+def test_an_event_is_the_same_with_and_without_a_plan(
     one: dict[Any, Any], other: dict[Any, Any], data: Any
 ) -> None:
-    # The values of the other under the names of the one: its plan meets what it was not made of.
+    # The values of `other` under the names of `one` meet a plan that was not learned from them.
     mixed = {name: other.get(name, value) for name, value in one.items()}
     forget()
     expected = []
@@ -109,7 +109,7 @@ def test_an_event_is_made_alike_by_a_plan_and_without(
             assert outcome(each, data) == wanted
 
 
-def test_the_given_mapping_stays_as_it_is() -> None:
+def test_the_mapping_of_the_caller_is_not_changed() -> None:
     moment = datetime(2020, 1, 1, tzinfo=UTC)
     for _ in range(2):
         attributes: dict[str, Any] = {
@@ -124,7 +124,7 @@ def test_the_given_mapping_stays_as_it_is() -> None:
         assert list(attributes) == ["id", "source", "type", "time", "subject"]
 
 
-def test_a_plan_is_learnt_once_and_only_of_what_is_right() -> None:
+def test_a_plan_is_learned_once_from_valid_events_only() -> None:
     with pytest.raises(CloudEventError):
         CloudEvent(BASE, time="tomorrow")
     with pytest.raises(CloudEventError):
@@ -135,7 +135,7 @@ def test_a_plan_is_learnt_once_and_only_of_what_is_right() -> None:
     assert list(V1_0.plans) == [(*BASE, "zone")]
 
 
-def test_plans_are_few_and_short() -> None:
+def test_plans_are_limited_in_number_and_length() -> None:
     for index in range(MAX_PLANS + 1):
         CloudEvent(BASE, **{f"x{index % 40}": "", f"y{index // 40}": ""})
     assert len(V1_0.plans) == MAX_PLANS

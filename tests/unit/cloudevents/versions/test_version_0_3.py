@@ -1,4 +1,4 @@
-"""CloudEvents 0.3: its names, its maps, and its mark for Base64."""
+"""CloudEvents 0.3: its names, its maps, and its attribute for Base64 data."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_views_of_an_old_event() -> None:
     assert OLD.extensions == {"zone": "x"}
 
 
-def test_kafka_both_modes() -> None:
+def test_an_event_round_trips_in_both_kafka_modes() -> None:
     for mode in ("binary", "structured"):
         record = to_kafka(OLD, mode)
         back = from_kafka(*record)
@@ -54,7 +54,9 @@ def test_kafka_both_modes() -> None:
         ({"id": None}, "id: the required attribute is missing"),
     ],
 )
-def test_rules_of_its_own(attributes: Mapping[str, str | bool | None], message: str) -> None:
+def test_rules_of_0_3_are_checked(
+    attributes: Mapping[str, str | bool | None], message: str
+) -> None:
     with pytest.raises(CloudEventError, match=message):
         OLD.replace(attributes)
 
@@ -65,7 +67,7 @@ def test_an_empty_source_was_allowed() -> None:
         OLD.replace(source="").to_version("1.0")
 
 
-# --- binary data, which 0.3 marks by an attribute -----------------------------------------------
+# --- binary data, marked by an attribute in 0.3 -------------------------------------------------
 
 
 def test_base64_data_in_json() -> None:
@@ -79,19 +81,19 @@ def test_base64_data_in_json() -> None:
         from_json(text.replace(b'"AAE="', b"5"))
 
 
-def test_data_base64_is_no_member_of_0_3() -> None:
+def test_data_base64_is_refused_in_0_3() -> None:
     with pytest.raises(CloudEventError, match="data_base64: an attribute name starts with a lett"):
         from_json(f'{{{BASE},"data_base64":"AAE="}}')
 
 
-def test_writing_binary_data_says_so() -> None:
+def test_binary_data_is_marked_when_written() -> None:
     event = OLD.replace(datacontenttype="image/png", data=b"\x00\x01")
     written = to_json(event)
     assert written.endswith(b'"datacontentencoding":"base64","data":"AAE="}')
     assert from_json(written).data == b"\x00\x01"
 
 
-def test_how_a_document_encodes_the_data_makes_no_other_event() -> None:
+def test_the_encoding_of_the_data_does_not_affect_equality() -> None:
     event = OLD.replace(datacontenttype="image/png", data=b"\x00\x01")
     read = from_json(to_json(event))
     assert read["datacontentencoding"] == "base64"
@@ -102,16 +104,16 @@ def test_how_a_document_encodes_the_data_makes_no_other_event() -> None:
     assert read != event.replace(data=b"\x00")
     assert read != event.replace(data=None)
     assert read != event.replace(subject="s")
-    # Without data it is an attribute as others are.
+    # Without data it is an ordinary attribute.
     assert event.replace(data=None, datacontentencoding="base64") != event.replace(data=None)
 
 
-def test_a_record_holds_data_as_it_is() -> None:
+def test_a_record_stores_data_without_base64() -> None:
     event = from_json(f'{{{BASE},"datacontentencoding":"base64","data":"AAE="}}')
     record = to_kafka(event, "binary")
     assert record.value == b"\x00\x01"
     assert "ce_datacontentencoding" not in dict(record.headers)
-    # Where a producer says it of the record all the same, it is to be ignored, and stays.
+    # If a producer sets it on a record nevertheless, it is ignored but kept.
     odd = record._replace(headers=(*record.headers, ("ce_datacontentencoding", b"base64")))
     read = from_kafka(*odd)
     assert isinstance(read, CloudEvent)
@@ -125,22 +127,22 @@ def test_base64_text_given_to_an_event_is_decoded() -> None:
     assert event.data == b"\x00\x01"
 
 
-def test_data_that_cannot_be_what_the_attribute_says() -> None:
+def test_data_must_agree_with_its_encoding_attribute() -> None:
     base = OLD.replace(datacontenttype=None, data=None)
-    said = base.replace(datacontentencoding="base64", data=bytearray(b"ab"))
-    assert said.data == b"ab"
-    assert to_json(said).endswith(b'"datacontentencoding":"base64","data":"YWI="}')
+    encoded = base.replace(datacontentencoding="base64", data=bytearray(b"ab"))
+    assert encoded.data == b"ab"
+    assert to_json(encoded).endswith(b'"datacontentencoding":"base64","data":"YWI="}')
     with pytest.raises(CloudEventError, match="says Base64: pass bytes, or unset the attribute"):
-        said.replace(data={"a": 1})
-    without_data = said.replace(data=None)
+        encoded.replace(data={"a": 1})
+    without_data = encoded.replace(data=None)
     assert from_json(to_json(without_data)) == without_data
     assert dict(to_kafka(without_data).headers)["ce_datacontentencoding"] == b"base64"
 
 
-# --- maps, which 1.0 has no longer --------------------------------------------------------------
+# --- maps, which 1.0 does not have ---------------------------------------------------------------
 
 
-def test_maps() -> None:
+def test_maps_are_read_and_written_as_json() -> None:
     event = from_json(f'{{{BASE},"m":{{"a":[{{"b":1}}],"c":"ü"}}}}')
     assert event["m"] == '{"a":[{"b":1}],"c":"ü"}'
     assert isinstance(event["m"], JsonMap)
@@ -155,7 +157,7 @@ def test_maps() -> None:
 # --- conversion ---------------------------------------------------------------------------------
 
 
-def test_to_1_0() -> None:
+def test_an_event_is_converted_to_1_0() -> None:
     new = OLD.replace(schemaurl="http://a/b").to_version("1.0")
     assert new.specversion == "1.0"
     assert new.dataschema == "http://a/b"
@@ -166,7 +168,7 @@ def test_to_1_0() -> None:
     assert new.to_version("0.3") == OLD.replace(schemaurl="http://a/b")
 
 
-def test_what_cannot_be_carried_is_said() -> None:
+def test_attributes_that_1_0_cannot_carry_are_named() -> None:
     with pytest.raises(CloudEventError) as caught:
         OLD.to_version("1.0")
     assert 'version 1.0 cannot carry schemaurl (dataschema: "/schema" is not' in str(caught.value)
@@ -185,6 +187,6 @@ def test_the_encoding_of_data_belongs_to_the_document() -> None:
     assert b'"data_base64":"AAE="' in to_json(new)
 
 
-def test_unknown_target() -> None:
+def test_conversion_to_an_unknown_version_is_refused() -> None:
     with pytest.raises(UnknownVersionError):
         OLD.to_version("2.0")

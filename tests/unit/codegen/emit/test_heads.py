@@ -1,4 +1,4 @@
-"""The heads of generated files: the style, and the definitions that they were made from."""
+"""The heads of generated files: the style, and the definitions of which they were made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MESSAGES = ROOT / "kproto" / "messages"
 
 
 def head(file: Path) -> list[str]:
-    """The comments behind the docstring."""
+    """Returns the comments after the docstring."""
     text = file.read_text(encoding="utf-8")
     _, _, rest = text.partition("\n\n")
     return rest.partition("\n\n")[0].split("\n")
@@ -34,7 +34,7 @@ def made_from(file: Path) -> list[str]:
     return [line.removeprefix("#   ") for line in lines[lines.index("# Made from:") + 1 :]]
 
 
-def test_every_module_of_kafka_names_its_style_and_files_that_there_are() -> None:
+def test_every_kafka_module_names_its_style_and_existing_files() -> None:
     named = set()
     for name in shipped_union():
         file = MESSAGES / f"{module_name(name)}.py"
@@ -47,7 +47,8 @@ def test_every_module_of_kafka_names_its_style_and_files_that_there_are() -> Non
         assert style.startswith("# Style: branches") == (name not in DATA_PATH)
         files = made_from(file)
         assert files == [line.removeprefix("#   ") for line in (newest, *older)]
-        assert files == sorted(files, reverse=True)  # one digit a part: the newest stands first
+        # each version part has one digit, so that a text sort puts the newest first
+        assert files == sorted(files, reverse=True)
         named.update(files)
     definitions = [
         (file, spec.valid_versions)
@@ -59,10 +60,10 @@ def test_every_module_of_kafka_names_its_style_and_files_that_there_are() -> Non
     assert all((ROOT / file).is_file() for file, _ in definitions)
 
 
-def test_what_one_message_was_made_from() -> None:
-    """A message of both releases, one that was renumbered, and two that one release has.
+def test_a_head_names_the_files_of_its_message() -> None:
+    """A head names each file: a message may be in both releases, renumbered, or only in one.
 
-    Of the last the newer one says only that there was such a message, with no version.
+    For the last message the newer release states only that it existed, with no version.
     """
     assert made_from(MESSAGES / "fetch_response.py") == [
         "schemas/4.4.0/clients/FetchResponse.json",
@@ -97,8 +98,8 @@ def test_the_package_and_the_error_codes_name_the_releases() -> None:
     assert codes == {code for code, _, _ in error_table.ERROR_TABLE}
 
 
-def test_a_package_of_one_s_own(tmp_path: Path) -> None:
-    """A name of a message on Kafka's data path makes no straight-line code here."""
+def test_a_package_of_own_messages_has_heads(tmp_path: Path) -> None:
+    """In a user's package the name of a data path message makes no straight-line code."""
     schemas = write_definitions(tmp_path / "far" / "mine", [message(name="FetchRequest")])
     assert generate(schemas, tmp_path / "own") == 0
     branching = "# Style: branches on the version where the layout changes."
@@ -111,7 +112,7 @@ def test_a_package_of_one_s_own(tmp_path: Path) -> None:
     assert head(tmp_path / "own" / "__init__.py") == [MARK, "# Made from:", "#   mine"]
 
 
-def test_the_heads_are_the_same_from_wherever_the_command_runs(
+def test_heads_do_not_depend_on_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schemas = write_definitions(tmp_path / "mine" / "1.0" / "some", [message(field("A"))])
@@ -136,7 +137,7 @@ def test_the_heads_are_the_same_from_wherever_the_command_runs(
         "(" + "long, " * 30 + ").json",
     ],
 )
-def test_no_name_of_a_file_leaves_the_comment(name: str, tmp_path: Path) -> None:
+def test_file_names_stay_inside_the_comment(name: str, tmp_path: Path) -> None:
     schemas = write_definitions(tmp_path / "mine", [message(field("A"))])
     (schemas / "0.json").rename(schemas / name)
     assert generate(schemas, tmp_path / "own") == 0
@@ -148,7 +149,7 @@ def test_no_name_of_a_file_leaves_the_comment(name: str, tmp_path: Path) -> None
         assert sum(map(try_every_version, classes(package))) > 1
 
 
-def test_what_was_made_before_heads_named_files_is_taken_over(tmp_path: Path) -> None:
+def test_modules_with_older_heads_are_replaced(tmp_path: Path) -> None:
     schemas = write_definitions(tmp_path / "mine", [message(field("A"))])
     assert generate(schemas, tmp_path / "own") == 0
     file = tmp_path / "own" / "sample_request.py"

@@ -1,4 +1,4 @@
-"""What is decided of a field: its kind, the tests of its default, and the names that these need."""
+"""The plan of a field: its kind, the test for its default, and the names that these need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..samples import field, spec
 
 NULLABLE: dict[str, Any] = {"nullableVersions": "0+"}
 INNER: dict[str, Any] = {"fields": [field("A")]}
-#: (field, values at the default, other values)
+#: (field, values equal to the default, other values)
 FIELDS: list[tuple[dict[str, Any], list[object], list[object]]] = [
     (field("F", "bool"), [False], [True]),
     (field("F", "bool", default="true"), [True], [False]),
@@ -52,7 +52,7 @@ def planned(node: dict[str, Any], style: Style = Style.BRANCHING) -> tuple[Field
 
 
 @pytest.mark.parametrize(("node", "defaults", "others"), FIELDS)
-def test_the_tests_of_a_default_and_the_names_that_they_need(
+def test_default_tests_and_their_names_are_planned(
     node: dict[str, Any], defaults: list[object], others: list[object]
 ) -> None:
     plan, _ = planned(node)
@@ -70,7 +70,7 @@ def test_the_tests_of_a_default_and_the_names_that_they_need(
     assert used == set(needed)
 
 
-def test_what_only_equals_a_number_is_no_number() -> None:
+def test_values_equal_to_a_number_are_no_numbers() -> None:
     _, is_set = planned(field("F", "int32"))[0].default_tests("value")
     with pytest.raises(TypeError):
         eval(str(is_set), {"value": 0.0, "index": index})
@@ -90,21 +90,21 @@ def test_what_only_equals_a_number_is_no_number() -> None:
         ("[]int8", Kind.ARRAY, Kind.NUMBER),
     ],
 )
-def test_kinds(kind: str, value: Kind, element: Kind) -> None:
+def test_each_field_has_a_kind(kind: str, value: Kind, element: Kind) -> None:
     plan, _ = planned(field("F", kind))
     assert (plan.kind, plan.element_kind) == (value, element)
 
 
-def test_structs_are_kinds_too() -> None:
+def test_struct_fields_have_a_kind() -> None:
     for name, kind in (("Inner", Kind.STRUCT), ("[]Inner", Kind.ARRAY)):
         plan, _ = planned(field("F", name, **INNER))
         assert (plan.kind, plan.element_kind) == (kind, Kind.STRUCT)
 
 
-def test_in_straight_line_code_a_struct_is_one_run() -> None:
+def test_a_struct_is_one_run_in_straight_line_code() -> None:
     node = field("F", "string", "1+")
     assert len(planned(node, Style.STRAIGHT)[1].runs) == 1
-    assert [len(run.items) for run in planned(node)[1].runs] == [2]  # both change at 1
+    assert [len(run.items) for run in planned(node)[1].runs] == [2]  # both change in version 1
     later = field("F", "string", "2+")
     assert len(planned(later, Style.STRAIGHT)[1].runs) == 1
     assert [len(run.items) for run in planned(later)[1].runs] == [1, 1]
@@ -121,7 +121,7 @@ def test_in_straight_line_code_a_struct_is_one_run() -> None:
         ([field("A", versions="0")], False),
     ],
 )
-def test_structs_are_of_one_size_where_all_fields_are(
+def test_structs_have_a_fixed_size_if_all_fields_have(
     fields: list[dict[str, Any]], even: bool
 ) -> None:
     node = spec(field("F", "[]Inner", fields=fields))
@@ -146,7 +146,7 @@ def test_structs_are_of_one_size_where_all_fields_are(
         (field("Range", "[]int32"), False),
     ],
 )
-def test_arrays_of_numbers_are_packed_in_structs_that_are_mostly_alike(
+def test_integer_arrays_of_uniform_structs_are_packed(
     node: dict[str, Any], packed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = spec(field("F", "[]Inner", fields=[field("A"), node]))
@@ -175,7 +175,7 @@ def test_arrays_of_numbers_are_packed_in_structs_that_are_mostly_alike(
         (field("F", "int32", "0"), Style.STRAIGHT, False),
     ],
 )
-def test_arrays_that_flexible_versions_do_not_have_are_lazy_on_the_data_path(
+def test_arrays_missing_in_flexible_versions_are_lazy_on_the_data_path(
     node: dict[str, Any], style: Style, lazy: bool
 ) -> None:
     plan, _ = planned(node, style)

@@ -1,4 +1,4 @@
-"""The straight-line code of the hot messages where it changes over to the functions of `wire`."""
+"""The straight-line code of hot messages, at the limits where it calls the functions of `wire`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from kproto.wire.errors import DecodeError, EncodeError
 from kproto.wire.tags import RawTaggedField
 from kproto.wire.writing import uvarint
 
-#: Both sides of where a length or a count takes another byte, or another way.
+#: Counts on both sides of each limit where a length takes another byte or another code path.
 LENGTHS = (0, 1, 2, 125, 126, 127, 128, 129, 255, 256, 257, 16382, 16383, 16384)
 
 
 @pytest.mark.parametrize("count", LENGTHS)
 @pytest.mark.parametrize("version", [8, 9])
-def test_arrays_of_numbers_of_any_count(version: int, count: int) -> None:
+def test_arrays_of_numbers_round_trip_with_any_count(version: int, count: int) -> None:
     nodes = [number % 7 - 3 for number in range(count)]
     partition = MetadataResponsePartition(replica_nodes=nodes, isr_nodes=nodes[:1])
     message = MetadataResponse(topics=[MetadataResponseTopic(name="a", partitions=[partition])])
@@ -48,7 +48,7 @@ def test_arrays_of_numbers_of_any_count(version: int, count: int) -> None:
 
 @pytest.mark.parametrize("count", LENGTHS[:11])
 @pytest.mark.parametrize("version", [8, 9])
-def test_arrays_of_structs_of_any_count(version: int, count: int) -> None:
+def test_arrays_of_structs_round_trip_with_any_count(version: int, count: int) -> None:
     partitions = [MetadataResponsePartition(partition_index=index) for index in range(count)]
     message = MetadataResponse(topics=[MetadataResponseTopic(name="a", partitions=partitions)])
     assert MetadataResponse.decode(message.encode(version), version) == message
@@ -56,7 +56,7 @@ def test_arrays_of_structs_of_any_count(version: int, count: int) -> None:
 
 @pytest.mark.parametrize("size", LENGTHS)
 @pytest.mark.parametrize("version", [5, 6])
-def test_strings_and_bytes_of_any_length(version: int, size: int) -> None:
+def test_strings_and_bytes_round_trip_with_any_length(version: int, size: int) -> None:
     member = JoinGroupResponseMember(member_id="m" * size, metadata=b"d" * size)
     message = JoinGroupResponse(protocol_name="p" * size, members=[member])
     assert JoinGroupResponse.decode(message.encode(version), version) == message
@@ -64,7 +64,7 @@ def test_strings_and_bytes_of_any_length(version: int, size: int) -> None:
 
 @pytest.mark.parametrize("size", [None, *LENGTHS, 2097150, 2097151])
 @pytest.mark.parametrize("version", [11, 12])
-def test_records_of_any_length(version: int, size: int | None) -> None:
+def test_records_round_trip_with_any_length(version: int, size: int | None) -> None:
     records = None if size is None else b"r" * size
     message = fetched(PartitionData(records=records))
     data = message.encode(version)
@@ -76,7 +76,7 @@ def test_records_of_any_length(version: int, size: int | None) -> None:
 
 
 @pytest.mark.parametrize("length", [b"\x80\0", b"\x80\x80\0", b"\x81\0", b"\x84\0", b"\x84\x80\0"])
-def test_the_length_of_records_may_take_more_bytes_than_it_needs(length: bytes) -> None:
+def test_an_overlong_length_of_records_is_read(length: bytes) -> None:
     null = fetched(PartitionData(records=None)).encode(12)
     assert null.endswith(bytes(4))  # the null, and the tags of the partition, topic and message
     size = (length[0] & 127) - 1
@@ -87,7 +87,7 @@ def test_the_length_of_records_may_take_more_bytes_than_it_needs(length: bytes) 
 
 @pytest.mark.parametrize("size", [None, 0, 1, 126, 127, 200, 20_000])
 @pytest.mark.parametrize("version", [4, 11, 12])
-def test_records_cut_off_anywhere_are_refused(version: int, size: int | None) -> None:
+def test_truncated_records_are_refused(version: int, size: int | None) -> None:
     data = fetched(PartitionData(records=None if size is None else bytes(size))).encode(version)
     for end in {*range(60), *range(60, len(data), 97), *range(len(data) - 9, len(data))}:
         if end < len(data):
@@ -96,7 +96,7 @@ def test_records_cut_off_anywhere_are_refused(version: int, size: int | None) ->
 
 
 @pytest.mark.parametrize("version", range(8, 13))
-def test_every_end_before_the_last_byte_is_refused(version: int) -> None:
+def test_every_truncation_is_refused(version: int) -> None:
     partition = MetadataResponsePartition(replica_nodes=[1, 2], isr_nodes=[1])
     message = MetadataResponse(topics=[MetadataResponseTopic(name="a", partitions=[partition])])
     data = message.encode(version)
@@ -108,7 +108,7 @@ def test_every_end_before_the_last_byte_is_refused(version: int) -> None:
 @pytest.mark.parametrize("count", [None, 0, 1, 2, 5, 126, 127, 128, 300])
 @pytest.mark.parametrize("records", [None, b"", b"r" * 500])
 @pytest.mark.parametrize("version", [4, 5, 11, 12])
-def test_aborted_transactions_of_any_count(
+def test_aborted_transactions_round_trip_with_any_count(
     version: int, records: bytes | None, count: int | None
 ) -> None:
     aborted = None if count is None else [AbortedTransaction(producer_id=i) for i in range(count)]
@@ -120,7 +120,7 @@ def test_aborted_transactions_of_any_count(
             FetchResponse.decode(data[:end], version)
 
 
-def test_null_for_aborted_transactions_may_take_more_bytes_than_it_needs() -> None:
+def test_an_overlong_null_for_aborted_transactions_is_read() -> None:
     message = fetched(PartitionData(aborted_transactions=None, preferred_read_replica=7))
     data = message.encode(12)
     at = data.index(b"\0\0\0\0\7")
@@ -138,7 +138,7 @@ def test_wrong_counts_of_aborted_transactions_are_refused(version: int, count: i
 
 
 def listed(count: int, tagged: int | None = None) -> ListOffsetsResponse:
-    """Elements of one size, but for the one that has tagged fields."""
+    """Returns elements of one size, except the element with tagged fields."""
     partitions = [
         ListOffsetsPartitionResponse(partition_index=index, offset=-index, leader_epoch=index)
         for index in range(count)
@@ -150,19 +150,19 @@ def listed(count: int, tagged: int | None = None) -> ListOffsetsResponse:
 
 @pytest.mark.parametrize("count", [*range(8), 126, 127, 128, 129, 1000])
 @pytest.mark.parametrize("version", [5, 6])
-def test_structs_of_one_size_in_any_number(version: int, count: int) -> None:
+def test_any_number_of_structs_of_one_size_round_trips(version: int, count: int) -> None:
     message = listed(count)
     assert ListOffsetsResponse.decode(message.encode(version), version) == message
 
 
 @pytest.mark.parametrize("tagged", range(6))
-def test_one_of_them_may_have_tagged_fields(tagged: int) -> None:
+def test_one_struct_may_have_tagged_fields(tagged: int) -> None:
     message = listed(6, tagged)
     assert ListOffsetsResponse.decode(message.encode(6), 6) == message
 
 
 @pytest.mark.parametrize("tagged", [None, 3])
-def test_structs_of_one_size_that_are_cut_off_are_refused_where_the_bytes_end(
+def test_truncated_structs_of_one_size_are_refused_at_the_end_of_the_bytes(
     tagged: int | None,
 ) -> None:
     data = listed(6, tagged).encode(6)
@@ -174,7 +174,7 @@ def test_structs_of_one_size_that_are_cut_off_are_refused_where_the_bytes_end(
         assert end - 9 < offset <= end
 
 
-def test_an_array_that_only_old_versions_have_is_made_when_asked_for() -> None:
+def test_an_array_of_old_versions_is_made_on_first_access() -> None:
     first, second = ListOffsetsResponse.decode(listed(2).encode(6), 6).topics[0].partitions
     assert first.old_style_offsets == []
     assert first.old_style_offsets is first.old_style_offsets
@@ -190,7 +190,7 @@ def test_an_array_that_only_old_versions_have_is_made_when_asked_for() -> None:
         message.encode(6)
 
 
-def test_what_a_new_version_left_out_is_written_to_an_old_one() -> None:
+def test_fields_missing_in_a_new_version_are_written_to_an_old_one() -> None:
     empty = ListOffsetsPartitionResponse(partition_index=3)
     message = ListOffsetsResponse(topics=[ListOffsetsTopicResponse(partitions=[empty])])
     read = ListOffsetsResponse.decode(message.encode(6), 6)
@@ -200,7 +200,7 @@ def test_what_a_new_version_left_out_is_written_to_an_old_one() -> None:
     assert again.topics[0].partitions[0].old_style_offsets == [4, 5]
 
 
-def test_a_struct_that_no_array_holds_is_read_by_itself() -> None:
+def test_a_struct_outside_arrays_is_decoded_alone() -> None:
     partition = PartitionData()
     partition.current_leader = LeaderIdAndEpoch(leader_id=1, leader_epoch=2)
     data = fetched(partition).encode(12)
@@ -211,7 +211,7 @@ def fetched(*partitions: PartitionData) -> FetchResponse:
     return FetchResponse(responses=[FetchableTopicResponse(topic="a", partitions=partitions)])
 
 
-def test_a_struct_made_when_asked_for_is_the_partition_s_own() -> None:
+def test_a_struct_made_on_access_belongs_to_its_partition() -> None:
     data = fetched(PartitionData(), PartitionData()).encode(12)
     first, second = FetchResponse.decode(data, 12).responses[0].partitions
     assert first == second == PartitionData()
@@ -226,7 +226,7 @@ def test_a_struct_made_when_asked_for_is_the_partition_s_own() -> None:
         message.encode(11)
 
 
-def test_a_struct_that_nobody_asked_for_is_copied_and_pickled_with_its_owner() -> None:
+def test_an_unread_struct_is_copied_and_pickled_with_its_owner() -> None:
     message = fetched(PartitionData(records=b"r"))
     for other in (message.copy(), copy.copy(message), pickle.loads(pickle.dumps(message))):
         assert other == message
