@@ -34,6 +34,7 @@ def _jars() -> None:
         not_available("the clients jars of all releases", error)
 
 
+@pytest.mark.thorough
 def test_the_jars_give_the_same_file_again() -> None:
     assert read_all() == (ROOT / "schemas" / "versions.json").read_text()
 

@@ -1,6 +1,6 @@
-"""A real cluster: a master, two workers, and our package installed there, or shipped as one zip.
+"""A real Spark cluster of a master and two workers, with the package installed or shipped as a zip.
 
-The Python of the cluster is not that of the tests, and finds nothing of this checkout.
+The cluster uses another Python than the tests, without access to this checkout.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow, pytest.mar
 
 PROGRAM = ROOT / "tests" / "spark" / "programs" / "on_a_cluster.py"
 
-#: What each application may take: one core and little memory on each worker.
+#: The resources of each application: one core and little memory on each worker.
 SHARE = {
     "spark.cores.max": "2",
     "spark.executor.cores": "1",
@@ -61,7 +61,7 @@ def cluster(spark_environment: None) -> Iterator[SparkCluster]:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Our packages as one zip."""
+    """The packages of this project as one zip."""
     target = tmp_path_factory.mktemp("package") / "kproto.zip"
     write_package(target)
     return target
@@ -69,7 +69,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of packages into which our wheel was installed."""
+    """A folder of packages into which the wheel was installed."""
     folder = tmp_path_factory.mktemp("installed")
     run([sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o", str(folder), str(ROOT)])
     (wheel,) = folder.glob("*.whl")
@@ -81,7 +81,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def task(newest_kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What each way of getting the package there has to do."""
+    """The task that the application does in each test, however the package gets there."""
     topic = f"cluster-{tmp_path_factory.getbasetemp().name}-{id(tmp_path_factory)}"
     Topics(newest_kafka.bootstrap).fill(
         topic,
@@ -106,10 +106,10 @@ def found_by(output: str) -> dict[str, Any]:
     return found
 
 
-def test_shipped_as_one_zip(
+def test_shipped_zip_reads_batches(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Batches: the planner of a stream does not know of `--py-files`, see the next test."""
+    """Only batches, because the planner of a stream ignores `--py-files`: see the next test."""
     own = json.dumps(task | {"folder": str(tmp_path), "register": True, "steps": ["batch"]})
     options = [*as_options(SHARE), "--py-files", str(package)]
     command = cluster.submit_command(PROGRAM, own, options=options)
@@ -122,9 +122,9 @@ def test_shipped_as_one_zip(
 def test_data_source_of_a_shipped_zip_is_discovered(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Spark looks for data sources before it knows of `--py-files`: the driver's path tells it.
+    """Spark discovers data sources before it reads `--py-files`, so the driver's path has the zip.
 
-    The same for the planner of a stream.
+    The planner of a stream needs the same path.
     """
     own = json.dumps(task | {"folder": str(tmp_path)})
     options = [*as_options(SHARE), "--py-files", str(package)]
@@ -136,10 +136,10 @@ def test_data_source_of_a_shipped_zip_is_discovered(
 
 
 @pytest.mark.thorough
-def test_files_that_are_shipped_are_found_by_their_names(
+def test_shipped_files_are_found_by_name(
     cluster: SparkCluster, package: Path, tmp_path: Path
 ) -> None:
-    """Each worker has another working directory, and none has the file of the driver."""
+    """Each worker has its own working directory, and none has the driver's file."""
     (tmp_path / "shipped").mkdir()
     certificate = tmp_path / "shipped" / "ca.pem"
     certificate.write_text(authority_pem())
@@ -161,7 +161,8 @@ def test_files_that_are_shipped_are_found_by_their_names(
     assert found["batch"] == [0, None, 0]
 
 
-def test_installed_on_every_node(
+@pytest.mark.thorough
+def test_package_installed_on_every_node_runs_all_steps(
     cluster: SparkCluster, installed: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
     options = as_options(SHARE | {"spark.executorEnv.PYTHONPATH": str(installed)})
@@ -173,10 +174,11 @@ def test_installed_on_every_node(
     assert found == FOUND
 
 
-def test_connect_with_the_zip_as_an_artifact(
+@pytest.mark.thorough
+def test_connect_with_a_zip_artifact_reads_batches(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Batches; and the server writes down each request, from which `register` keeps secrets."""
+    """Only batches. The server logs each request, and `register` keeps secrets out of it."""
     events = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": f"file://{tmp_path}",
@@ -196,10 +198,10 @@ def test_connect_with_the_zip_as_an_artifact(
 
 
 @pytest.mark.thorough
-def test_connect_with_the_package_on_the_server(
+def test_connect_with_an_installed_server_runs_all_steps(
     cluster: SparkCluster, installed: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """The client has nothing of ours, and asks for the data source by its name."""
+    """The client lacks the package and requests the data source by name."""
     options = as_options(SHARE | {"spark.executorEnv.PYTHONPATH": str(installed)})
     there = {"PYTHONPATH": str(installed)}
     with cluster.connect_server(*options, variables=there) as remote:

@@ -29,7 +29,7 @@ STEPS = ["batch", "stream", "sink", "stream_sink"]
 FOUND = {"batch": [300, 3 * 4_950, 3], "stream": 300, "sink": 100, "stream_sink": 300}
 
 
-@pytest.mark.parametrize("end", ["oldest", "newest"])
+@pytest.mark.parametrize("end", ["oldest", pytest.param("newest", marks=pytest.mark.thorough)])
 def test_oldest_and_newest_pyspark(
     spark_environment: None, topics: Topics, topic_name: str, tmp_path: Path, end: str
 ) -> None:

@@ -1,6 +1,6 @@
-"""Which tests `make test` leaves to `make exhaustive`, and that to `make thorough`; who runs what.
+"""Divides the tests between `make test`, `make exhaustive` and `make thorough`, and their workers.
 
-Nothing is left out by that: `make test-all` runs all three.
+`make test-all` runs all three, so no test is left out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 EXHAUSTIVE = "exhaustive"
-"""Marks what walks everything there is, or does again on other servers what one has shown."""
+"""Marks tests of every case, and tests that repeat an everyday test on other servers."""
 
 TOGETHER = (
     ("tests/kafka/test_cluster_fixture.py", "clusters"),
@@ -51,47 +51,47 @@ TOGETHER = (
     ("tests/reference/", "reference"),
     ("tests/unit/codegen/releases/", "reference"),
 )
-"""Tests that share servers, by their path: those of one name run in one process of a run.
+"""Tests that share servers, by path: tests with the same name run in the same process.
 
-The first row that fits counts. Those of clusters share none, but two clusters at once are too much
-for a small machine. Those of Spark share a broker with the others, but take as long as all of them.
+The first matching row applies. Tests of clusters share no servers, but a small machine cannot run
+two clusters at once. Tests of Spark share a broker with others, but take as long as all of those.
 """
 
 THOROUGH = "thorough"
-"""Marks what does at length what an exhaustive test shows. It is exhaustive, too."""
+"""Marks long versions of exhaustive tests. Such a test is exhaustive too."""
 
 LONGEST = ("spark", "brokers", "clusters", "reference")
-"""Groups that take minutes, the longest first: begun last, one would keep a worker by itself."""
+"""Groups that take minutes, longest first: a group that starts last would keep one worker busy."""
 
 SHARED_BROKERS = frozenset({"kafka_brokers", "secured"})
 """Fixtures that start a broker once in a process."""
 
 
 def mark_exhaustive(items: Iterable[pytest.Item]) -> None:
-    """Leave what is thorough, and other releases of Kafka than the newest, to those runs."""
+    """Marks tests on older releases of Kafka as exhaustive, on clusters of them as thorough."""
     for item in items:
-        if item.get_closest_marker(THOROUGH):
-            item.add_marker(EXHAUSTIVE)
         parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
         on_servers = item.get_closest_marker("kafka") or item.get_closest_marker("reference")
         if on_servers and any(value in VERSIONS[1:] for value in parameters):
+            item.add_marker(THOROUGH if group_of(item.nodeid) == "clusters" else EXHAUSTIVE)
+        if item.get_closest_marker(THOROUGH):
             item.add_marker(EXHAUSTIVE)
 
 
 def group_of(test: str) -> str:
-    """Return what must stay in one process with a test: its servers' name, else its file."""
+    """Returns the name of the servers that a test shares, else its file."""
     path = test.partition("::")[0]
     return next((group for prefix, group in TOGETHER if path.startswith(prefix)), path)
 
 
 def below(items: Iterable[pytest.Item], folder: Path) -> list[pytest.Item]:
-    """Returns the tests below a folder; compares text, as twenty thousand paths take long."""
+    """Returns the tests below a folder; compares text, because 20,000 path objects take long."""
     start = f"{folder}{os.sep}"
     return [item for item in items if str(item.path).startswith(start)]
 
 
 def seeds(few: int, more: int, most: int) -> list[Any]:
-    """Seeds up to `most` as parameters; exhaustive from `few` on, thorough from `more` on."""
+    """Returns seeds up to `most` as parameters: exhaustive from `few`, thorough from `more`."""
 
     def marks_of(seed: int) -> tuple[pytest.MarkDecorator, ...]:
         if seed < few:
@@ -102,9 +102,9 @@ def seeds(few: int, more: int, most: int) -> list[Any]:
 
 
 def rest_slow(values: Iterable[Any], few: int, everyday: int | None = None) -> list[Any]:
-    """Returns parameters: `make quick` takes the first `few`, `make test` the first `everyday`.
+    """Returns parameters: `make quick` runs the first `few`, `make test` the first `everyday`.
 
-    Without `everyday` it takes all; else the rest is exhaustive.
+    The others are exhaustive. Without `everyday`, `make test` runs all.
     """
 
     def marks_of(at: int) -> list[pytest.MarkDecorator]:
@@ -115,9 +115,9 @@ def rest_slow(values: Iterable[Any], few: int, everyday: int | None = None) -> l
 
 
 def longest_first(items: list[pytest.Item]) -> None:
-    """Put the groups that take longest in front; all else stays in its order."""
-    places = {group: place for place, group in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(group_of(item.nodeid), len(LONGEST)))
+    """Moves the longest groups to the front; other tests keep their order."""
+    sort_key = {group: rank for rank, group in enumerate(LONGEST)}
+    items.sort(key=lambda item: sort_key.get(group_of(item.nodeid), len(LONGEST)))
 
 
 def shuffle(items: list[pytest.Item], seed: int) -> None:
@@ -128,20 +128,20 @@ def shuffle(items: list[pytest.Item], seed: int) -> None:
     """
 
     @cache
-    def place(name: str) -> float:
+    def rank(name: str) -> float:
         return random.Random(f"{seed} {name}").random()
 
-    def places(item: pytest.Item) -> tuple[float, float, float]:
+    def sort_key(item: pytest.Item) -> tuple[float, float, float]:
         file = item.nodeid.partition("::")[0]
-        return place(group_of(item.nodeid)), place(f"file {file}"), place(item.nodeid)
+        return rank(group_of(item.nodeid)), rank(f"file {file}"), rank(item.nodeid)
 
-    items.sort(key=places)
+    items.sort(key=sort_key)
 
 
 def broker_files_without_group(items: Iterable[pytest.Item]) -> list[str]:
     """Returns the files whose tests share a broker and that have no row in `TOGETHER`.
 
-    Such a file shares its broker with whatever other tests run on the same worker.
+    Such a file shares its broker with arbitrary tests that run on the same worker.
     """
     alone = {
         item.nodeid.partition("::")[0]
@@ -151,11 +151,11 @@ def broker_files_without_group(items: Iterable[pytest.Item]) -> list[str]:
     return sorted(file for file in alone if group_of(file) == file)
 
 
-class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # the base class has no types
     """Gives each worker whole groups, in the order in which they were collected.
 
-    `--dist loadgroup` would do, if pytest-xdist could still rename a test: pytest 9.2 has made the
-    names of tests its own, and then every mark of a group is ignored without a word.
+    `--dist loadgroup` no longer works: pytest 9.2 does not let pytest-xdist rename tests, so every
+    mark of a group is ignored silently.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -163,15 +163,15 @@ class ByServers(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
 
 
 def claim(folder: Path, group: str, worker: str) -> None:
-    """Note in a folder that all workers share who runs a group; fail if another does already.
+    """Records in a folder of all workers which worker runs a group.
 
     Raises:
         AssertionError: Two processes run tests of one group, and start its servers twice.
     """
-    note = folder / f"group-{group.replace('/', '-')}"
+    file_of_group = folder / f"group-{group.replace('/', '-')}"
     try:
-        with note.open("x") as file:
+        with file_of_group.open("x") as file:
             file.write(worker)
     except FileExistsError:
-        first = note.read_text()
+        first = file_of_group.read_text()
         assert first == worker, f"group {group} runs in {first} and in {worker}"

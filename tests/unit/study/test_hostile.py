@@ -117,7 +117,7 @@ def test_mutated_frames() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("seed", seeds(0, 3, 20))
+@pytest.mark.parametrize("seed", seeds(0, 1, 20))
 def test_a_million_mutated_frames(seed: int) -> None:
     play(100 + seed, 50_000)
 
