@@ -1,4 +1,4 @@
-"""Members of the consumer protocol (KIP-848) at real brokers, and brokers with short sessions."""
+"""Members of the consumer protocol (KIP-848) on real brokers with short sessions."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tools.kafka import VERSIONS
 
 __all__ = ["BRIEF_MS", "NEWEST", "SHORT", "Group", "config_of", "failed"]
 
-#: Heartbeats ten times a second, in sessions that outlast a pause of a busy machine; 3.9 has the
-#: protocol turned off. Members of classic groups may have any session.
+#: Ten heartbeats a second, with sessions longer than any pause of a busy machine. Kafka 3.9 has the
+#: consumer protocol off by default. Members of classic groups may set any session timeout.
 SHORT = {
     "group.coordinator.rebalance.protocols": "classic,consumer",
     "group.consumer.migration.policy": "bidirectional",
@@ -42,7 +42,7 @@ SHORT = {
     "group.min.session.timeout.ms": "100",
 }
 
-#: Sessions of a group whose test waits for the end of one.
+#: The session timeout of a group whose test waits until a session expires.
 BRIEF_MS = 2_000
 
 NEWEST = VERSIONS[0]
@@ -53,9 +53,10 @@ _SET = 0
 
 
 def config_of(version: str) -> dict[str, str]:
-    """`SHORT` for a release: an old one has no settings of groups, and all are brief there.
+    """Returns `SHORT` for a release; an old broker gives all groups the session of `BRIEF_MS`.
 
-    Members go by nine intervals of heartbeats there, which are not to be over in a moment.
+    An old broker has no configs of groups. There a member assumes a session of nine heartbeat
+    intervals, so the interval must not be too short.
     """
     old = {
         "group.consumer.session.timeout.ms": str(BRIEF_MS),
@@ -65,7 +66,7 @@ def config_of(version: str) -> dict[str, str]:
 
 
 class Group(Members):
-    """Some members, each of a client of its own as in a process of its own."""
+    """Members of one group, each with its own client as in its own process."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
@@ -74,7 +75,7 @@ class Group(Members):
     async def member(
         self, *wanted: str | re.Pattern[str] | TopicPattern, **settings: Any
     ) -> tuple[GroupMember, Reading]:
-        """One more, of the consumer protocol unless it says otherwise."""
+        """Starts a member, of the consumer protocol by default."""
         its: dict[str, Any] = {
             "group_protocol": "consumer",
             "session_timeout_ms": BRIEF_MS,
@@ -91,7 +92,7 @@ class Group(Members):
         return member, reading
 
     async def brief(self, version: str) -> None:
-        """Let its sessions end after `BRIEF_MS`; wait until its broker, of that release, knows."""
+        """Sets the group's session timeout to `BRIEF_MS` and waits until the broker applies it."""
         if version != NEWEST:
             return
         client = await self.client()
@@ -104,22 +105,22 @@ class Group(Members):
         wanted = DescribeConfigsResource(
             resource_type=_GROUP, resource_name=self.id, configuration_keys=[_SESSION]
         )
-        told: str | None = None
-        while told != str(BRIEF_MS):
+        value: str | None = None
+        while value != str(BRIEF_MS):
             found = await client.request(DescribeConfigsRequest(resources=[wanted]))
-            told = found.results[0].configs[0].value
+            value = found.results[0].configs[0].value
 
     def _owned(self, reading: Reading, name: str, places: Collection[tuple[str, int]]) -> None:
-        """What is given up is given up before anybody else begins with it."""
-        for place in places:
+        """Checks that a member revokes a partition before another member is assigned it."""
+        for partition in places:
             if name == "assign":
-                assert place not in self.owners
-                self.owners[place] = reading
+                assert partition not in self.owners
+                self.owners[partition] = reading
             else:
-                assert self.owners.pop(place) is reading
+                assert self.owners.pop(partition) is reading
 
     async def described(self) -> DescribedGroup:
-        """The group as one of the consumer protocol."""
+        """Returns the description of the group as one of the consumer protocol."""
         answer = await self.clients[0].request(ConsumerGroupDescribeRequest(group_ids=[self.id]))
         return answer.groups[0]
 
@@ -129,7 +130,7 @@ class Group(Members):
 
 
 async def failed(reading: Reading) -> str:
-    """What a member is at its end for; what it had is gone then."""
+    """Returns the error with which a member failed, after it has lost its partitions."""
     await until(lambda: reading.error is not None)
     assert reading.places == set()
     return str(reading.error)

@@ -1,7 +1,7 @@
-"""What members of the consumer protocol do by script, on one broker: each gives what they hear.
+"""Scripts of consumer-protocol members on one broker; each yields the responses they receive.
 
-Topics `t`, `u` and `v` have 6, 3 and 2 partitions. Where the assignor decides later than at once,
-members go on with heartbeats until they hear it.
+Topics `t`, `u` and `v` have 6, 3 and 2 partitions. If the assignor computes the assignment later,
+members send heartbeats until they receive it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ConsumerScript: TypeAlias = Callable[[ConsumerSide], Iterator[object]]
 BOTH: Final = ("t", "u")
 
 
-def one_member_comes_and_goes(side: ConsumerSide) -> Iterator[object]:
+def one_member_joins_and_leaves(side: ConsumerSide) -> Iterator[object]:
     yield side.describe_consumers(), side.describe(), side.list(5)
     yield side.enter("a", "t")
     yield side.describe_consumers(), side.describe(), side.list(5)
@@ -47,7 +47,7 @@ def one_member_comes_and_goes(side: ConsumerSide) -> Iterator[object]:
 
 def members_share(side: ConsumerSide) -> Iterator[object]:
     yield side.enter("a", "t"), side.enter("b", "t"), side.describe_consumers()
-    yield side.heartbeat("a"), "which hears what it keeps"
+    yield side.heartbeat("a"), "a keeps some partitions"
     yield side.heartbeat("a"), side.heartbeat("b"), side.describe_consumers()
     yield side.enter("c", "t"), side.heartbeat("b"), side.describe_consumers()
     yield side.own("a"), side.heartbeat("b"), side.heartbeat("c"), side.describe_consumers()
@@ -55,24 +55,24 @@ def members_share(side: ConsumerSide) -> Iterator[object]:
     yield side.go("b"), side.own("a"), side.own("c"), side.describe_consumers()
 
 
-def members_that_do_not_say_what_they_hold(side: ConsumerSide) -> Iterator[object]:
+def members_do_not_report_owned_partitions(side: ConsumerSide) -> Iterator[object]:
     yield side.enter("a", "t"), side.enter("b", "t")
     for _ in range(3):
         yield side.heartbeat("a"), side.heartbeat("b")
-    yield side.heartbeat("a", held={"t": [0, 5]}), "still one too many"
-    yield side.heartbeat("a", held={"t": [0]}), side.heartbeat("b"), side.describe_consumers()
+    yield side.heartbeat("a", owned={"t": [0, 5]}), "still one too many"
+    yield side.heartbeat("a", owned={"t": [0]}), side.heartbeat("b"), side.describe_consumers()
 
 
-def epochs_of_before(side: ConsumerSide) -> Iterator[object]:
+def stale_epochs(side: ConsumerSide) -> Iterator[object]:
     yield side.enter("a", "t"), side.enter("b", "t")
     yield side.own("a"), side.own("a"), side.heartbeat("b")
     epoch = side.epochs["a"]
     yield side.heartbeat("a", epoch + 1)
-    yield side.heartbeat("a", epoch - 1), "which says not what it holds"
-    yield side.heartbeat("a", epoch - 1, held={"t": [0, 1, 2]})
-    yield side.heartbeat("a", epoch - 1, held={"t": [0, 1, 2, 3]})
-    yield side.heartbeat("a", epoch - 1, held={"u": []})
-    yield side.heartbeat("a", epoch - 1, held={})
+    yield side.heartbeat("a", epoch - 1), "without owned partitions"
+    yield side.heartbeat("a", epoch - 1, owned={"t": [0, 1, 2]})
+    yield side.heartbeat("a", epoch - 1, owned={"t": [0, 1, 2, 3]})
+    yield side.heartbeat("a", epoch - 1, owned={"u": []})
+    yield side.heartbeat("a", epoch - 1, owned={})
     yield side.heartbeat("nobody", 1), side.go("nobody"), side.describe_consumers()
     yield side.enter("a", "t"), side.describe_consumers()
 
@@ -81,12 +81,12 @@ def subscriptions_change(side: ConsumerSide) -> Iterator[object]:
     yield side.enter("a", "t"), side.enter("b", "t", "u"), side.describe_consumers()
     for _ in range(2):
         yield side.own("a"), side.own("b")
-    yield side.heartbeat("a", topics=["u"], held=side.assigned["a"]), side.describe_consumers()
+    yield side.heartbeat("a", topics=["u"], owned=side.assigned["a"]), side.describe_consumers()
     for _ in range(2):
         yield side.own("a"), side.own("b"), side.describe_consumers()
-    yield side.heartbeat("b", topics=[], held={}), side.own("a"), side.describe_consumers()
-    yield side.heartbeat("b", topics=["nope", "v"], held={}), side.describe_consumers()
-    yield side.heartbeat("b", topics=["nope", "v"], held=side.assigned["b"])
+    yield side.heartbeat("b", topics=[], owned={}), side.own("a"), side.describe_consumers()
+    yield side.heartbeat("b", topics=["nope", "v"], owned={}), side.describe_consumers()
+    yield side.heartbeat("b", topics=["nope", "v"], owned=side.assigned["b"])
 
 
 def assignors(side: ConsumerSide) -> Iterator[object]:
@@ -104,7 +104,7 @@ def static_members(side: ConsumerSide) -> Iterator[object]:
     yield side.enter("a", "t", instance_id="i"), side.enter("b", "t", instance_id="j")
     for _ in range(2):
         yield side.own("a"), side.own("b")
-    yield side.enter("c", "t", instance_id="i"), "which another still is"
+    yield side.enter("c", "t", instance_id="i"), "a still uses this instance id"
     yield side.go("a", -2, instance_id="j"), side.go("a", -2, instance_id="k")
     yield side.go("a", -2, instance_id="i"), side.describe_consumers()
     yield side.enter("c", "t", instance_id="i"), side.describe_consumers()
@@ -116,11 +116,11 @@ def static_members(side: ConsumerSide) -> Iterator[object]:
     yield side.go("c", -1, instance_id="i"), side.own("b"), side.describe_consumers()
 
 
-def what_no_group_takes(side: ConsumerSide) -> Iterator[object]:
+def invalid_heartbeats(side: ConsumerSide) -> Iterator[object]:
     beat = side.heartbeat
-    given: dict[str, Any] = {"topics": ["t"], "held": {}, "rebalance_ms": 1}
-    yield beat("a", 0, topics=["t"], held={}), beat("a", 0, topics=["t"], rebalance_ms=1)
-    yield beat("a", 0, **{**given, "held": {"t": [0]}}), beat("a", 0, held={}, rebalance_ms=1)
+    given: dict[str, Any] = {"topics": ["t"], "owned": {}, "rebalance_ms": 1}
+    yield beat("a", 0, topics=["t"], owned={}), beat("a", 0, topics=["t"], rebalance_ms=1)
+    yield beat("a", 0, **{**given, "owned": {"t": [0]}}), beat("a", 0, owned={}, rebalance_ms=1)
     yield beat("a", 0, **given, instance_id=""), beat("a", 0, **given, instance_id=" ")
     yield beat("a", 0, **given, rack_id=""), beat("a", 0, **given, group_id="")
     yield beat("a", 0, **given, server_assignor="sticky"), beat("a", -3), beat("a", -2)
@@ -142,12 +142,12 @@ def offsets_of_members(side: ConsumerSide) -> Iterator[object]:
     yield side.delete_offsets("t"), side.fetch(None, -1, "t")
 
 
-def a_session_is_over(side: ConsumerSide) -> Iterator[object]:
-    """That of one member, who last hears that sessions are short; old brokers cannot tell it so."""
+def a_session_expires(side: ConsumerSide) -> Iterator[object]:
+    """The session of a static member ends. Old brokers have no session timeout per group."""
     yield side.enter("a", "t"), side.enter("b", "t", instance_id="j")
     if side.version:
         side.alter((_SESSION, 0, "1000"), (_BEAT, 0, "150"))
-        until_told(side, "b", 150)
+        until_interval(side, "b", 150)
     yield side.go("b", -2, instance_id="j")
     deadline = time.monotonic() + PATIENCE_S
     while len(side.describe_consumers()[-1]) > 1:
@@ -160,19 +160,19 @@ def a_session_is_over(side: ConsumerSide) -> Iterator[object]:
     yield side.describe_consumers(), side.heartbeat("b", 3)
 
 
-def a_member_gives_up_nothing(side: ConsumerSide) -> Iterator[object]:
+def a_member_revokes_nothing(side: ConsumerSide) -> Iterator[object]:
     yield side.enter("a", "t", rebalance_ms=2_000), side.enter("b", "t")
     yield side.heartbeat("a")
     deadline = time.monotonic() + 20
-    while (heard := side.heartbeat("a")) != "UNKNOWN_MEMBER_ID":
-        assert time.monotonic() < deadline, heard
+    while (response := side.heartbeat("a")) != "UNKNOWN_MEMBER_ID":
+        assert time.monotonic() < deadline, response
         side.heartbeat("b")
         time.sleep(0.05)
-    side.until("b", {"t": [0, 1, 2, 3, 4, 5]})  # which it may have heard before
+    side.until("b", {"t": [0, 1, 2, 3, 4, 5]})  # b may have received the assignment before
     yield side.describe_consumers()
 
 
-def commits_of_before(side: ConsumerSide) -> Iterator[object]:
+def commits_with_stale_epochs(side: ConsumerSide) -> Iterator[object]:
     """KIP-1251."""
     yield side.enter("a", "t"), side.enter("b", "t")
     before = side.epochs["a"]
@@ -184,19 +184,19 @@ def commits_of_before(side: ConsumerSide) -> Iterator[object]:
     yield side.go("b"), side.own("a"), side.commit("a", side.epochs["a"] - 1, ("t", 4))
 
 
-def expressions(side: ConsumerSide) -> Iterator[object]:
+def regular_expressions(side: ConsumerSide) -> Iterator[object]:
     yield side.enter("a", regex="(", topics=None), side.enter("a", regex="(t)\\1", topics=None)
     yield side.enter("a", regex="(?=t)", topics=None), side.describe_consumers()
     yield side.enter("a", regex="[tu]", topics=None)
     yield side.until("a", {"t": [0, 1, 2, 3, 4, 5], "u": [0, 1, 2]}), side.describe_consumers()
-    yield side.heartbeat("a", regex="t|v"), "which is looked up after ten seconds"
-    yield side.heartbeat("a", regex="[", held=side.assigned["a"])
-    yield side.heartbeat("a", regex="", topics=["v"], held=side.assigned["a"])
+    yield side.heartbeat("a", regex="t|v"), "looked up after ten seconds"
+    yield side.heartbeat("a", regex="[", owned=side.assigned["a"])
+    yield side.heartbeat("a", regex="", topics=["v"], owned=side.assigned["a"])
     yield side.own("a"), side.own("a"), side.describe_consumers()
     yield side.go("a"), side.describe_consumers()
 
 
-def an_expression_of_several(side: ConsumerSide) -> Iterator[object]:
+def a_regular_expression_of_several_members(side: ConsumerSide) -> Iterator[object]:
     yield side.enter("a", regex="t", topics=None)
     yield side.until("a", {"t": [0, 1, 2, 3, 4, 5]})
     yield side.enter("b", regex="t", topics=["u"]), side.enter("c", regex="t", topics=None)
@@ -208,10 +208,10 @@ def an_expression_of_several(side: ConsumerSide) -> Iterator[object]:
 # Both protocols in one group
 
 
-def classic(side: ConsumerSide, who: str, *topics: str, **fields: Any) -> Any:
-    """JoinGroup of a member that reads topics, and what it hears; it takes the id it is given."""
+def classic(side: ConsumerSide, member: str, *topics: str, **fields: Any) -> Any:
+    """Sends JoinGroup for a member that reads `topics`, and joins again with a returned id."""
     said = {name: fields.pop(name) for name in ("owned", "names") if name in fields}
-    return joined(side, who, protocols=protocols(topics, **said), **fields)
+    return joined(side, member, protocols=protocols(topics, **said), **fields)
 
 
 def protocols(
@@ -219,7 +219,7 @@ def protocols(
     owned: Iterable[tuple[str, list[int]]] = (),
     names: Iterable[str] = ("range", "cooperative-sticky"),
 ) -> list[tuple[str, bytes]]:
-    """What a member supports that reads topics, and holds some of their partitions."""
+    """Returns the protocols in JoinGroup of a member that reads `topics` and owns partitions."""
     said = ConsumerProtocolSubscription(
         topics=sorted(topics),
         owned_partitions=[Owned(topic=name, partitions=its) for name, its in owned],
@@ -227,80 +227,82 @@ def protocols(
     return [(name, b"\0\3" + said.encode(3)) for name in names]
 
 
-def asks_to_join(side: ConsumerSide, who: str, *topics: str, **fields: Any) -> object:
-    """The same of one that has to wait; v3 gives it its id with the answer alone.
+def joins_and_waits(side: ConsumerSide, member: str, *topics: str, **fields: Any) -> object:
+    """Sends JoinGroup for a member that has to wait; v3 returns the member id at the end only.
 
-    A group with a new member is described only once the log of its coordinator has it.
+    The group is described with its new member once the coordinator has written it to its log.
     """
-    side.join(who, 3, side.ids.get(who, ""), protocols(topics, **fields))
-    side.arrives()
+    side.join(member, 3, side.ids.get(member, ""), protocols(topics, **fields))
+    side.wait_until_handled()
     deadline = time.monotonic() + PATIENCE_S
-    while who not in {client_id for _, _, client_id, *_ in side.describe()[-1]}:
+    while member not in {client_id for _, _, client_id, *_ in side.describe()[-1]}:
         assert time.monotonic() < deadline
-    return side.hears(who, 0)
+    return side.receives(member, 0)
 
 
-def share(side: ConsumerSide, who: str, assignments: dict[str, list[tuple[str, list[int]]]]) -> Any:
-    """SyncGroup of a leader."""
-    told = {
+def sync_leader(
+    side: ConsumerSide, member: str, assignments: dict[str, list[tuple[str, list[int]]]]
+) -> Any:
+    """Sends SyncGroup of a leader."""
+    assignments_by_name = {
         name: b"\0\1"
         + ConsumerProtocolAssignment(
-            assigned_partitions=[Given(topic=topic, partitions=its) for topic, its in places]
+            assigned_partitions=[Given(topic=topic, partitions=its) for topic, its in listed]
         ).encode(1)
-        for name, places in assignments.items()
+        for name, listed in assignments.items()
     }
     request = SyncGroupRequest(
         group_id=side.group_id,
-        generation_id=side.generations[who],
-        member_id=side.ids[who],
+        generation_id=side.generations[member],
+        member_id=side.ids[member],
         protocol_type="consumer",
         protocol_name="range",
         assignments=[
             SyncGroupRequestAssignment(member_id=side.ids[name], assignment=it)
-            for name, it in told.items()
+            for name, it in assignments_by_name.items()
         ],
     )
-    side.post(who, request, 5)
-    return side.hears(who, PATIENCE_S)
+    side.post(member, request, 5)
+    return side.receives(member, PATIENCE_S)
 
 
-def beat(side: ConsumerSide, who: str) -> object:
-    return side.beat(who, 4, side.ids[who], side.generations[who])
+def beat(side: ConsumerSide, member: str) -> object:
+    return side.beat(member, 4, side.ids[member], side.generations[member])
 
 
-def ask(side: ConsumerSide, who: str) -> Any:
-    """SyncGroup of a member that does not lead."""
-    return share(side, who, {})
+def sync(side: ConsumerSide, member: str) -> Any:
+    """Sends SyncGroup of a follower."""
+    return sync_leader(side, member, {})
 
 
 def a_classic_group_is_converted(side: ConsumerSide) -> Iterator[object]:
-    yield classic(side, "a", "t"), share(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
+    yield classic(side, "a", "t"), sync_leader(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
     yield side.enter("b", "t"), side.describe_consumers(), side.describe(), side.list(5)
-    yield beat(side, "a"), ask(side, "a")
-    yield classic(side, "a", "t", owned=[("t", [0, 1, 2, 3, 4, 5])]), ask(side, "a")
+    yield beat(side, "a"), sync(side, "a")
+    yield classic(side, "a", "t", owned=[("t", [0, 1, 2, 3, 4, 5])]), sync(side, "a")
     yield beat(side, "a"), side.heartbeat("b"), side.describe_consumers()
-    yield classic(side, "a", "t", owned=[("t", [0, 1, 2])]), ask(side, "a"), beat(side, "a")
+    yield classic(side, "a", "t", owned=[("t", [0, 1, 2])]), sync(side, "a"), beat(side, "a")
     yield side.own("b"), side.own("b"), side.describe_consumers()
     yield side.commit("a", side.generations["a"], ("t", 0), version=8)
     yield side.commit("a", side.generations["a"] + 1, ("t", 0)), side.commit("b", None, ("t", 3))
-    yield side.go("b"), side.describe_consumers(), side.list(5), "which is a classic one again"
+    yield side.go("b"), side.describe_consumers(), side.list(5), "a classic group again"
     yield beat(side, "a"), classic(side, "a", "t"), side.describe(), side.fetch(None, -1, "t")
 
 
-def a_classic_member_is_left_behind(side: ConsumerSide) -> Iterator[object]:
-    """It has not followed yet to the epoch that is the generation of the group that comes back."""
-    yield classic(side, "a", "t"), share(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
+def a_classic_member_has_an_old_generation(side: ConsumerSide) -> Iterator[object]:
+    """The group turns classic with a generation that its classic member has not joined yet."""
+    yield classic(side, "a", "t"), sync_leader(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
     generation = side.generations["a"]
-    yield side.enter("b", "t"), side.commit("a", generation, ("t", 0), version=8), "taken yet"
-    yield side.go("b"), side.describe(), "whose generation is that epoch"
+    yield side.enter("b", "t"), side.commit("a", generation, ("t", 0), version=8), "still accepted"
+    yield side.go("b"), side.describe(), "the generation is that epoch"
     yield side.commit("a", generation, ("t", 0), version=8), beat(side, "a")
 
 
 def a_classic_member_joins(side: ConsumerSide) -> Iterator[object]:
     yield side.enter("b", "t"), classic(side, "a", "t", "u"), side.describe_consumers()
-    yield ask(side, "a"), side.own("b"), side.own("b"), side.describe_consumers()
-    yield beat(side, "a"), ask(side, "a"), classic(side, "a", "t", "u"), ask(side, "a")
-    yield classic(side, "c", "t", names=("sticky",)), "which no other classic member supports"
+    yield sync(side, "a"), side.own("b"), side.own("b"), side.describe_consumers()
+    yield beat(side, "a"), sync(side, "a"), classic(side, "a", "t", "u"), sync(side, "a")
+    yield classic(side, "c", "t", names=("sticky",)), "no other classic member supports sticky"
     yield side.beat("b", 4, "b", side.epochs["b"]), side.leave(5, ("nobody", None))
     yield side.leave(5, (side.ids["a"], None)), side.describe_consumers(), side.own("b")
     yield classic(side, "d", "t", version=3), side.describe_consumers()
@@ -309,13 +311,13 @@ def a_classic_member_joins(side: ConsumerSide) -> Iterator[object]:
 
 def a_static_member_changes_its_protocol(side: ConsumerSide) -> Iterator[object]:
     yield classic(side, "a", "t", instance_id="i")
-    yield share(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
+    yield sync_leader(side, "a", {"a": [("t", [0, 1, 2, 3, 4, 5])]})
     yield side.enter("b", "t", instance_id="i"), side.describe_consumers()
-    yield side.heartbeat("b"), side.heartbeat("b", topics=["t", "u"], held=side.assigned["b"])
+    yield side.heartbeat("b"), side.heartbeat("b", topics=["t", "u"], owned=side.assigned["b"])
     yield side.own("b"), side.describe_consumers()
     side.ids.pop("a")
     yield classic(side, "a", "t", "u", instance_id="i"), side.list(5), side.describe()
-    yield ask(side, "a"), side.heartbeat("b")
+    yield sync(side, "a"), side.heartbeat("b")
 
 
 def empty_groups_are_replaced(side: ConsumerSide) -> Iterator[object]:
@@ -325,38 +327,38 @@ def empty_groups_are_replaced(side: ConsumerSide) -> Iterator[object]:
     side.ids.pop("a")
     yield classic(side, "a", "t"), side.list(5), side.fetch(None, -1, "t")
     yield side.enter("b", "t"), "while the leader has not assigned"
-    yield ask(side, "a"), side.describe_consumers()
+    yield sync(side, "a"), side.describe_consumers()
 
 
 def a_classic_group_is_in_a_rebalance(side: ConsumerSide) -> Iterator[object]:
-    """It has a protocol that who joins does not support; there is one that all do, yet."""
+    """The group's protocol is not supported by the joining member, but all share another one."""
     both = ("range", "sticky")
-    yield classic(side, "a", "t", names=both), share(side, "a", {"a": [("t", [0, 1])]})
-    yield asks_to_join(side, "c", "t", names=("sticky",)), beat(side, "a"), side.describe()
-    yield side.enter("b", "t"), side.hears("c", PATIENCE_S), side.describe(), side.list(5)
-    yield asks_to_join(side, "c", "t", names=("sticky",)), side.describe()
+    yield classic(side, "a", "t", names=both), sync_leader(side, "a", {"a": [("t", [0, 1])]})
+    yield joins_and_waits(side, "c", "t", names=("sticky",)), beat(side, "a"), side.describe()
+    yield side.enter("b", "t"), side.receives("c", PATIENCE_S), side.describe(), side.list(5)
+    yield joins_and_waits(side, "c", "t", names=("sticky",)), side.describe()
     yield classic(side, "a", "t", names=both, version=3)
-    yield side.hears("c", PATIENCE_S), side.describe(), side.enter("b", "t")[1]
+    yield side.receives("c", PATIENCE_S), side.describe(), side.enter("b", "t")[1]
 
 
 def a_first_rebalance_is_not_over(side: ConsumerSide) -> Iterator[object]:
-    """Of a broker with a delay: a group that has elected nothing yet is not converted."""
-    yield asks_to_join(side, "a", "t"), side.describe()
-    yield side.enter("b", "t"), side.hears("a", PATIENCE_S), side.describe(), side.list(5)
-    yield asks_to_join(side, "a", "t"), asks_to_join(side, "c", "t"), side.enter("b", "t")
-    yield side.hears("a", PATIENCE_S), side.hears("c", PATIENCE_S)
-    yield classic(side, "a", "t"), side.describe(), "without who has not come again"
+    """On a broker with a rebalance delay, a group without an elected leader is not converted."""
+    yield joins_and_waits(side, "a", "t"), side.describe()
+    yield side.enter("b", "t"), side.receives("a", PATIENCE_S), side.describe(), side.list(5)
+    yield joins_and_waits(side, "a", "t"), joins_and_waits(side, "c", "t"), side.enter("b", "t")
+    yield side.receives("a", PATIENCE_S), side.receives("c", PATIENCE_S)
+    yield classic(side, "a", "t"), side.describe(), "without c, which has not rejoined"
     yield side.enter("b", "t")[1], side.list(5), beat(side, "a")
 
 
 def the_broker_gives_the_id(side: ConsumerSide) -> Iterator[object]:
-    """v0, which Kafka 3.9 has alone."""
-    heard = side.heartbeat(
-        "a", 0, version=0, member_id="", topics=["t"], held={}, rebalance_ms=30_000
+    """Kafka 3.9 has only v0, in which the broker generates the member id."""
+    response = side.heartbeat(
+        "a", 0, version=0, member_id="", topics=["t"], owned={}, rebalance_ms=30_000
     )
-    yield len(heard[0]), heard[1:]
-    yield side.heartbeat("a", version=0, member_id=heard[0])[1:], side.go("b")
-    yield side.heartbeat("a", -1, version=0, member_id=heard[0])[1:]
+    yield len(response[0]), response[1:]
+    yield side.heartbeat("a", version=0, member_id=response[0])[1:], side.go("b")
+    yield side.heartbeat("a", -1, version=0, member_id=response[0])[1:]
 
 
 _SESSION, _BEAT, _ASSIGN = (
@@ -372,12 +374,12 @@ def settings_of_a_group(side: ConsumerSide) -> Iterator[object]:
         side.configs(group_id=""),
     )
     yield side.alter((_SESSION, 0, "30000"), (_BEAT, 0, "+150")), settled(side, _BEAT, "150")
-    yield until_told(side, "a", 150)
+    yield until_interval(side, "a", 150)
     yield side.configs(), side.heartbeat("a"), side.enter("b", "u")
     yield side.alter((_SESSION, 1, None), (_ASSIGN, 0, "0")), settled(side, _ASSIGN, "0")
     yield side.configs(), side.alter((_BEAT, 0, "300"), validate_only=True), side.configs()
     yield side.alter((_BEAT, 1, "7"), (_ASSIGN, 1, None)), settled(side, _BEAT, "100")
-    yield side.configs(), until_told(side, "a", 100), side.alter()
+    yield side.configs(), until_interval(side, "a", 100), side.alter()
     for text in ("x", "", "2.5", "99999999999", "-99999999999", "0", "-1", "60001", "100"):
         yield side.alter((_SESSION, 0, text))
     for text in ("15001", "15000", "nope"):
@@ -391,7 +393,7 @@ def settings_of_a_group(side: ConsumerSide) -> Iterator[object]:
 
 
 def settled(side: ConsumerSide, name: str, value: str) -> bool:
-    """A broker has heard of its controller what a setting is."""
+    """Waits until a broker has received a config from its controller."""
     deadline = time.monotonic() + PATIENCE_S
     while side.configs(name)[0][1] != value:
         assert time.monotonic() < deadline, side.configs(name)
@@ -399,39 +401,39 @@ def settled(side: ConsumerSide, name: str, value: str) -> bool:
     return True
 
 
-def until_told(side: ConsumerSide, who: str, interval_ms: int) -> Any:
-    """So has its coordinator, who tells `who` how often to send heartbeats."""
+def until_interval(side: ConsumerSide, member: str, interval_ms: int) -> Any:
+    """Waits until the coordinator returns `interval_ms` as the heartbeat interval of `who`."""
     deadline = time.monotonic() + PATIENCE_S
-    while (heard := side.heartbeat(who))[2] != interval_ms:
-        assert time.monotonic() < deadline, heard
+    while (response := side.heartbeat(member))[2] != interval_ms:
+        assert time.monotonic() < deadline, response
         time.sleep(0.05)
-    return heard
+    return response
 
 
-#: As every release does it that has the protocol.
+#: Scripts for every release that has the protocol.
 SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
-    members_that_do_not_say_what_they_hold,
+    members_do_not_report_owned_partitions,
     the_broker_gives_the_id,
-    a_member_gives_up_nothing,
-    a_session_is_over,
+    a_member_revokes_nothing,
+    a_session_expires,
 )
-#: What is otherwise in 3.9, or is not there: it describes what a member keeps and not what it has
-#: yet to give up, and its assignor `uniform` decides otherwise where there are several ways.
+#: Scripts that 3.9 runs differently or not at all. It describes the partitions that a member keeps,
+#: without those still to be revoked, and its `uniform` assignor breaks ties differently.
 NEW_SCRIPTS: Final[tuple[ConsumerScript, ...]] = (
-    one_member_comes_and_goes,
+    one_member_joins_and_leaves,
     members_share,
-    epochs_of_before,
+    stale_epochs,
     static_members,
     subscriptions_change,
     assignors,
-    what_no_group_takes,
+    invalid_heartbeats,
     offsets_of_members,
-    commits_of_before,
-    expressions,
-    an_expression_of_several,
+    commits_with_stale_epochs,
+    regular_expressions,
+    a_regular_expression_of_several_members,
     settings_of_a_group,
     a_classic_group_is_converted,
-    a_classic_member_is_left_behind,
+    a_classic_member_has_an_old_generation,
     a_classic_member_joins,
     a_classic_group_is_in_a_rebalance,
     a_static_member_changes_its_protocol,

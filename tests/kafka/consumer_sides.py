@@ -1,7 +1,7 @@
-"""Members of a group of the consumer protocol on a broker, real or embedded: what each hears.
+"""Members of a consumer-protocol group on a real or embedded broker, and their responses.
 
-Members make up their ids, so they are the same on both brokers; so are the ids of topics, which the
-embedded broker takes from the real one: who gets what hangs on both.
+Members generate their own ids, so both brokers see the same ids. The embedded broker uses the topic
+ids of the real one. Both matter because assignments depend on member ids and topic ids.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ from .group_sides import PATIENCE_S, Side
 
 __all__ = ["ConsumerSide", "is_uuid"]
 
-#: A group, as a resource that has settings.
+#: The config resource type of a group.
 _GROUP: Final = 32
 
 #: The length of a uuid as Kafka writes it.
@@ -74,15 +74,15 @@ _GIVEN_CHARS: Final = 22
 
 
 def is_uuid(member_id: str) -> bool:
-    """Whether a coordinator of the consumer protocol made up the id."""
+    """Returns whether a coordinator of the consumer protocol generated the id."""
     return len(member_id) == _GIVEN_CHARS
 
 
 class ConsumerSide(Side):
-    """One broker and the members of group `group_id` there, of either protocol.
+    """One broker and the members of group `group_id` on it, of either protocol.
 
-    `topics` are the ids of the topics that they know. `behind` is what the epochs of an old broker
-    are behind those of a new one, of groups that began there.
+    `topics` maps the names of the known topics to their ids. `behind` is the constant by which
+    group epochs on an old broker are lower than those on a new broker.
     """
 
     def __init__(
@@ -91,77 +91,77 @@ class ConsumerSide(Side):
         super().__init__(bootstrap, group_id)
         self.topics = dict(topics)
         self.epochs: dict[str, int] = {}
-        #: What each was told last to hold, by the name of the topic.
+        #: The last assignment that each member received, by topic name.
         self.assigned: dict[str, dict[str, list[int]]] = {}
         self.version = 0 if behind else 1
         self._behind = behind
 
     def heartbeat(
         self,
-        who: str,
+        member: str,
         epoch: int | None = None,
         *,
         topics: Iterable[str] | None = None,
         regex: str | None = None,
-        held: Mapping[str, Sequence[int]] | None = None,
+        owned: Mapping[str, Sequence[int]] | None = None,
         rebalance_ms: int = -1,
         version: int | None = None,
         **fields: Any,
     ) -> Any:
-        """With the epoch that `who` was told last."""
+        """Sends ConsumerGroupHeartbeat, by default with the last member epoch received."""
         version = self.version if version is None else version
-        sent = self.epochs.get(who, 0) if epoch is None else epoch
+        sent = self.epochs.get(member, 0) if epoch is None else epoch
         request = ConsumerGroupHeartbeatRequest(
             group_id=fields.pop("group_id", self.group_id),
-            member_id=fields.pop("member_id", who),
+            member_id=fields.pop("member_id", member),
             member_epoch=sent - self._behind if sent > 0 else sent,
             rebalance_timeout_ms=rebalance_ms,
             subscribed_topic_names=None if topics is None else list(topics),
             topic_partitions=None
-            if held is None
+            if owned is None
             else [
                 TopicPartitions(topic_id=self.topics[name], partitions=list(its))
-                for name, its in held.items()
+                for name, its in owned.items()
             ],
             **fields,
         )
         if version:
             request.subscribed_topic_regex = regex
-        answer = self.ask(who, request, version)
+        answer = self.ask(member, request, version)
         if answer.error_code:
             return error_code(answer.error_code).name
-        told = None
+        assigned = None
         if answer.assignment is not None:
-            told = self._by_name(answer.assignment.topic_partitions)
-            self.assigned[who] = told
-        heard = answer.member_epoch
-        if heard > 0:
-            heard += self._behind
-            self.epochs[who] = heard
-        return answer.member_id, heard, answer.heartbeat_interval_ms, told
+            assigned = self._by_name(answer.assignment.topic_partitions)
+            self.assigned[member] = assigned
+        received = answer.member_epoch
+        if received > 0:
+            received += self._behind
+            self.epochs[member] = received
+        return answer.member_id, received, answer.heartbeat_interval_ms, assigned
 
-    def enter(self, who: str, *topics: str, **fields: Any) -> Any:
-        """For the first time, or again."""
-        given = {"topics": topics, "held": {}, "rebalance_ms": 30_000, **fields}
-        return self.heartbeat(who, 0, **given)
+    def enter(self, member: str, *topics: str, **fields: Any) -> Any:
+        """Joins with epoch 0, for the first time or again."""
+        given = {"topics": topics, "owned": {}, "rebalance_ms": 30_000, **fields}
+        return self.heartbeat(member, 0, **given)
 
-    def own(self, who: str, **fields: Any) -> Any:
-        """Tell that `who` holds what it was told to, and nothing else."""
-        return self.heartbeat(who, held=self.assigned.get(who, {}), **fields)
+    def own(self, member: str, **fields: Any) -> Any:
+        """Sends a heartbeat that reports exactly the assigned partitions as owned."""
+        return self.heartbeat(member, owned=self.assigned.get(member, {}), **fields)
 
-    def go(self, who: str, epoch: int = -1, **fields: Any) -> Any:
-        heard = self.heartbeat(who, epoch, **fields)
-        self.assigned.pop(who, None)
-        return heard
+    def go(self, member: str, epoch: int = -1, **fields: Any) -> Any:
+        received = self.heartbeat(member, epoch, **fields)
+        self.assigned.pop(member, None)
+        return received
 
-    def until(self, who: str, wanted: Any, **fields: Any) -> Any:
-        """Heartbeats until `who` is told to hold that."""
+    def until(self, member: str, wanted: Any, **fields: Any) -> Any:
+        """Sends heartbeats until `who` is assigned exactly `wanted`."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            heard = self.own(who, **fields)
-            if self.assigned.get(who) == wanted:
-                return heard
-            assert time.monotonic() < deadline, (heard, self.assigned.get(who))
+            received = self.own(member, **fields)
+            if self.assigned.get(member) == wanted:
+                return received
+            assert time.monotonic() < deadline, (received, self.assigned.get(member))
             time.sleep(0.05)
 
     def describe_consumers(self, version: int | None = None) -> Any:
@@ -195,30 +195,30 @@ class ConsumerSide(Side):
         )
 
     def name_of(self, member_id: str) -> str:
-        """An id that a broker made up is another on each."""
-        return "given" if is_uuid(member_id) else super().name_of(member_id)
+        """Returns `generated` for an id that a broker generated: it differs on each broker."""
+        return "generated" if is_uuid(member_id) else super().name_of(member_id)
 
     def _epoch(self, epoch: int) -> int:
         return epoch + self._behind if epoch > 0 else epoch
 
-    def _by_name(self, places: Iterable[Any]) -> dict[str, list[int]]:
+    def _by_name(self, listed: Iterable[Any]) -> dict[str, list[int]]:
         names = {topic_id: name for name, topic_id in self.topics.items()}
-        return {names[it.topic_id]: sorted(it.partitions) for it in places if it.partitions}
+        return {names[it.topic_id]: sorted(it.partitions) for it in listed if it.partitions}
 
     # Offsets
 
     def commit(
         self,
-        who: str,
+        member: str,
         epoch: int | None,
-        *places: tuple[str, int],
+        *listed: tuple[str, int],
         version: int = 9,
         instance_id: str | None = None,
     ) -> Any:
-        sent = self.epochs.get(who, 0) if epoch is None else epoch
+        sent = self.epochs.get(member, 0) if epoch is None else epoch
         request = OffsetCommitRequest(
             group_id=self.group_id,
-            member_id=self.ids.get(who, who),
+            member_id=self.ids.get(member, member),
             generation_id_or_member_epoch=sent - self._behind if sent > 0 else sent,
             topics=[
                 OffsetCommitRequestTopic(
@@ -227,28 +227,28 @@ class ConsumerSide(Side):
                         OffsetCommitRequestPartition(partition_index=index, committed_offset=7)
                     ],
                 )
-                for name, index in places
+                for name, index in listed
             ],
         )
         if version >= 7:
             request.group_instance_id = instance_id
-        answer = self.ask(who or "nobody", request, version)
+        answer = self.ask(member or "nobody", request, version)
         return [
             error_code(partition.error_code).name
             for topic in answer.topics
             for partition in topic.partitions
         ]
 
-    def fetch(self, who: str | None, epoch: int | None, name: str, version: int = 9) -> Any:
-        sent = self.epochs.get(who or "", 0) if epoch is None else epoch
+    def fetch(self, member: str | None, epoch: int | None, name: str, version: int = 9) -> Any:
+        sent = self.epochs.get(member or "", 0) if epoch is None else epoch
         wanted = OffsetFetchRequestGroup(
             group_id=self.group_id,
             topics=[OffsetFetchRequestTopics(name=name, partition_indexes=[0])],
         )
         if version >= 9:
-            wanted.member_id = who
+            wanted.member_id = member
             wanted.member_epoch = sent - self._behind if sent > 0 else sent
-        (group,) = self.ask(who or "nobody", OffsetFetchRequest(groups=[wanted]), version).groups
+        (group,) = self.ask(member or "nobody", OffsetFetchRequest(groups=[wanted]), version).groups
         offsets = [it.committed_offset for topic in group.topics for it in topic.partitions]
         return error_code(group.error_code).name, offsets
 
@@ -261,12 +261,13 @@ class ConsumerSide(Side):
             error_code(it.error_code).name for topic in answer.topics for it in topic.partitions
         ]
 
-    # Settings of the group
+    # Configs of the group
 
     def configs(self, *names: str, group_id: str | None = None) -> Any:
-        """What the settings of these names are, or all of groups of this kind; and where from.
+        """Returns the named configs of the group, or all consumer-group configs, with sources.
 
-        What has an assignor decide in a thread of its own is none of the embedded broker's.
+        Leaves out the config that moves assignors to a separate thread: the embedded broker has
+        none.
         """
         wanted = DescribeConfigsResource(
             resource_type=_GROUP,
@@ -294,7 +295,10 @@ class ConsumerSide(Side):
         validate_only: bool = False,
         times: int = 1,
     ) -> Any:
-        """What became of changes: names of settings, what is done with them, and values."""
+        """Alters configs and returns error code and message of each resource.
+
+        A change is a config name, an operation and a value.
+        """
         wanted = AlterConfigsResource(
             resource_type=resource_type,
             resource_name=self.group_id if group_id is None else group_id,
@@ -311,10 +315,10 @@ class ConsumerSide(Side):
             for it in self.ask("nobody", request, 1).responses
         ]
 
-    # What the log says
+    # Records of __consumer_offsets
 
     def records(self) -> list[tuple[object, ...]]:
-        """All records of the group, in words: hashes and times are there or not."""
+        """Returns the group's records in comparable form: hashes and times only by presence."""
 
         async def read() -> list[CoordinatorRecord]:
             async with Client(self.bootstrap) as client:
@@ -331,7 +335,7 @@ class ConsumerSide(Side):
 
         said = [self._record(it) for it in asyncio.run(read())]
         runs = itertools.groupby(said, key=lambda it: it[-1] == "tombstone")
-        # Of several at once the order is that of a hash map of ids, which are not all the same.
+        # A broker writes tombstones in the order of a hash map over ids, some of them random.
         return [it for gone, run in runs for it in (sorted(run, key=str) if gone else run)]
 
     def _record(self, record: CoordinatorRecord) -> tuple[object, ...]:
@@ -395,9 +399,9 @@ class ConsumerSide(Side):
             said = "an offset"
         return *what, said
 
-    def _with_epochs(self, places: Iterable[Any]) -> dict[str, list[tuple[int, int]]]:
+    def _with_epochs(self, listed: Iterable[Any]) -> dict[str, list[tuple[int, int]]]:
         names = {topic_id: name for name, topic_id in self.topics.items()}
         return {
             names[it.topic_id]: sorted(zip(it.partitions, it.assignment_epochs, strict=True))
-            for it in places
+            for it in listed
         }

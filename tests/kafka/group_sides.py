@@ -1,7 +1,7 @@
-"""Members of a group on a broker, real or embedded: what each hears, in words both have in common.
+"""Members of a group on a real or embedded broker, and their responses in a comparable form.
 
-A member has a connection of its own, named as the member is. Ids differ from broker to broker; they
-begin with the name of who got them, so that the n-th id of `a` is told as `a.n`.
+Every member has its own connection, whose client id is the member's name. Member ids differ from
+broker to broker. An id begins with the name of its member, so the n-th id of `a` is shown as `a.n`.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ from kproto.messages.sync_group_response import SyncGroupResponse
 from kproto.protocol.error_codes import error_code
 from tests.support.raw_connection import ClosedByBrokerError, RawConnection
 
-__all__ = ["IN_TURN", "PATIENCE_S", "WAITS", "Side"]
+__all__ = ["ONE_THREAD", "PATIENCE_S", "WAITS", "Side"]
 
-#: Settings of a real broker that reads and handles requests one after the other, as ours does.
-IN_TURN: Final = {"num.network.threads": "1", "num.io.threads": "1"}
+#: Settings that make a real broker read and handle one request at a time, as the embedded one does.
+ONE_THREAD: Final = {"num.network.threads": "1", "num.io.threads": "1"}
 
-#: How long a broker may take for what it will do.
+#: How long a broker may take for an expected response, in seconds.
 PATIENCE_S: Final = 20.0
-#: What a member hears that is not answered yet.
+#: Represents the missing response of a request that the broker has not answered yet.
 WAITS: Final = "waits"
 
 _UUID_CHARS: Final = 37
 
 
 class Side:
-    """One broker and the members of group `group_id` there."""
+    """One broker and the members of group `group_id` on it."""
 
     def __init__(self, bootstrap: str, group_id: str) -> None:
         self.bootstrap = bootstrap
         self.group_id = group_id
-        #: The member id that each has been told last, and its generation.
+        #: The last member id and the last generation that the broker returned to each member.
         self.ids: dict[str, str] = {}
         self.generations: dict[str, int] = {}
-        #: All ids that were told, as they came.
-        self.given: list[str] = []
-        #: Ids that each had before, and may still be members.
+        #: All member ids that the broker returned, in order.
+        self.issued_ids: list[str] = []
+        #: Earlier ids of each member that the group may still contain.
         self.former: dict[str, list[str]] = {}
-        #: Whom the last generation of each was told to be led by, and the ids told to a leader.
-        self.told: dict[str, list[str]] = {}
+        #: The member ids in each member's last JoinGroup response; only a leader's lists any.
+        self.joined_ids: dict[str, list[str]] = {}
         self.waiting: set[str] = set()
         self._connections: dict[str, RawConnection] = {}
         self._names: dict[str, str] = {}
@@ -65,7 +65,7 @@ class Side:
             connection.__exit__(None, None, None)
 
     def wait_for_coordinator(self) -> None:
-        """Brokers make the topic of groups when somebody looks for a coordinator."""
+        """Waits for the coordinator: brokers create `__consumer_offsets` only on demand."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             answer = self.ask("nobody", FindCoordinatorRequest(coordinator_keys=["g"]), 4)
@@ -80,49 +80,49 @@ class Side:
 
     # Requests
 
-    def ask(self, who: str, request: Request[Any], version: int) -> Any:
-        """The answer to a request that is answered at once."""
-        return self._connection(who).exchange(request, version)
+    def ask(self, member: str, request: Request[Any], version: int) -> Any:
+        """Returns the response to a request that the broker answers at once."""
+        return self._connection(member).exchange(request, version)
 
-    def post(self, who: str, request: Request[Any], version: int) -> None:
-        """Send what may have to wait."""
-        self._connection(who).send(request, version)
-        self.waiting.add(who)
+    def post(self, member: str, request: Request[Any], version: int) -> None:
+        """Sends a request whose response may have to wait."""
+        self._connection(member).send(request, version)
+        self.waiting.add(member)
 
-    def _connection(self, who: str) -> RawConnection:
-        if who not in self._connections:
-            self._connections[who] = RawConnection(self.bootstrap, who, timeout=PATIENCE_S)
-        return self._connections[who]
+    def _connection(self, member: str) -> RawConnection:
+        if member not in self._connections:
+            self._connections[member] = RawConnection(self.bootstrap, member, timeout=PATIENCE_S)
+        return self._connections[member]
 
-    def arrives(self) -> None:
-        """Wait until the broker has handled what was sent, of which nothing may be to be seen.
+    def wait_until_handled(self) -> None:
+        """Waits until the broker has handled all requests sent so far, even unanswered ones.
 
-        It handles requests `IN_TURN`: the first of these is read with what came before, or later,
-        and the second is handled after that.
+        It handles requests one at a time (`ONE_THREAD`): it reads the first DescribeGroups after
+        the earlier requests, or beside them, and handles the second after all of them.
         """
         for _ in range(2):
             self.describe()
 
-    def has_heard(self, who: str) -> bool:
-        """Whether the request of `who` is answered."""
-        return who in self.waiting and self._connection(who).has_answer(0)
+    def has_response(self, member: str) -> bool:
+        """Returns whether the request of `member` is answered."""
+        return member in self.waiting and self._connection(member).has_answer(0)
 
-    def hears(self, who: str, timeout_s: float) -> object:
-        """What the request of `who` was answered with, or WAITS."""
-        connection = self._connection(who)
+    def receives(self, member: str, timeout_s: float) -> object:
+        """Returns the response to the request of `member`, or `WAITS` after `timeout_s`."""
+        connection = self._connection(member)
         if not connection.has_answer(timeout_s):
             return WAITS
-        self.waiting.discard(who)
+        self.waiting.discard(member)
         try:
-            return self.in_words(who, connection.receive())
+            return self.comparable(member, connection.receive())
         except ClosedByBrokerError:
             connection.__exit__(None, None, None)
-            del self._connections[who]
+            del self._connections[member]
             return "closed"
 
     def join(
         self,
-        who: str,
+        member: str,
         version: int,
         member_id: str,
         protocols: Iterable[tuple[str, bytes]],
@@ -144,11 +144,11 @@ class Side:
                 for name, metadata in protocols
             ],
         )
-        self.post(who, request, version)
+        self.post(member, request, version)
 
     def sync(
         self,
-        who: str,
+        member: str,
         version: int,
         member_id: str,
         generation: int,
@@ -158,7 +158,7 @@ class Side:
         protocol_type: str | None = "consumer",
         protocol: str | None = None,
     ) -> None:
-        """The leader assigns to each id its name."""
+        """Sends SyncGroup; a leader assigns to each member id its name."""
         request = SyncGroupRequest(
             group_id=self.group_id,
             generation_id=generation,
@@ -171,11 +171,11 @@ class Side:
                 for it in assigned
             ],
         )
-        self.post(who, request, version)
+        self.post(member, request, version)
 
     def beat(
         self,
-        who: str,
+        member: str,
         version: int,
         member_id: str,
         generation: int,
@@ -187,7 +187,7 @@ class Side:
             member_id=member_id,
             group_instance_id=instance_id,
         )
-        return self.in_words(who, self.ask(f"{who}-beats", request, version))
+        return self.comparable(member, self.ask(f"{member}-beats", request, version))
 
     def leave(self, version: int, *members: tuple[str, str | None]) -> object:
         if version < 3:
@@ -199,24 +199,24 @@ class Side:
                 for member_id, instance_id in members
             ]
             request = LeaveGroupRequest(group_id=self.group_id, members=identities)
-        return self.in_words("nobody", self.ask("nobody", request, version))
+        return self.comparable("nobody", self.ask("nobody", request, version))
 
     def describe(self, version: int = 5) -> Any:
         request = DescribeGroupsRequest(groups=[self.group_id])
-        return self.in_words("nobody", self.ask("nobody", request, version))
+        return self.comparable("nobody", self.ask("nobody", request, version))
 
     def list(self, version: int, states: Iterable[str] = (), types: Iterable[str] = ()) -> object:
         request = ListGroupsRequest(states_filter=states, types_filter=types)
-        return self.in_words("nobody", self.ask("nobody", request, version))
+        return self.comparable("nobody", self.ask("nobody", request, version))
 
     def delete(self, version: int) -> object:
         answer = self.ask("nobody", DeleteGroupsRequest(groups_names=[self.group_id]), version)
         return [_error(it) for it in answer.results]
 
-    # Words
+    # Comparable responses
 
     def name_of(self, member_id: str) -> str:
-        """`a.1` for the first id that was seen of `a`; as it is, if no broker gave it."""
+        """Returns `a.1` for the first id of `a`, and an id that no broker generated unchanged."""
         if len(member_id) < _UUID_CHARS or member_id[-_UUID_CHARS] != "-":
             return member_id
         if member_id not in self._names:
@@ -225,10 +225,10 @@ class Side:
             self._names[member_id] = f"{start}.{known + 1}"
         return self._names[member_id]
 
-    def in_words(self, who: str, answer: Any) -> Any:
-        """What both brokers should say alike; what `who` has to know for later is kept."""
+    def comparable(self, member: str, answer: Any) -> Any:
+        """Returns the fields on which both brokers must agree, and stores the ids of `member`."""
         if isinstance(answer, JoinGroupResponse):
-            return self._joined(who, answer)
+            return self._joined(member, answer)
         if isinstance(answer, SyncGroupResponse):
             return (
                 _error(answer),
@@ -272,16 +272,16 @@ class Side:
             if it.group_id == self.group_id
         ]
 
-    def _joined(self, who: str, answer: JoinGroupResponse) -> object:
-        known = self.ids.get(who)
+    def _joined(self, member: str, answer: JoinGroupResponse) -> object:
+        known = self.ids.get(member)
         if answer.member_id:
             if known not in (None, answer.member_id):
-                self.former.setdefault(who, []).append(known)
-            self.ids[who] = answer.member_id
-            if answer.member_id not in self.given:
-                self.given.append(answer.member_id)
-        self.generations[who] = answer.generation_id
-        self.told[who] = [it.member_id for it in answer.members]
+                self.former.setdefault(member, []).append(known)
+            self.ids[member] = answer.member_id
+            if answer.member_id not in self.issued_ids:
+                self.issued_ids.append(answer.member_id)
+        self.generations[member] = answer.generation_id
+        self.joined_ids[member] = [it.member_id for it in answer.members]
         member_id = self.name_of(answer.member_id)
         return (
             _error(answer),

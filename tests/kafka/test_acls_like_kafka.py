@@ -1,4 +1,4 @@
-"""The same random ACLs and requests on a real broker and on the embedded one: all answers alike."""
+"""A real broker and the embedded one answer random requests alike under the same random ACLs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ SEED = 7
     scope="module", params=["4.4.0", pytest.param("3.9.2", marks=pytest.mark.exhaustive)]
 )
 def sides(request: pytest.FixtureRequest) -> Iterator[tuple[Theirs, Ours]]:
-    """Both, with the same topics."""
+    """A real and the embedded broker with the same topics."""
     try:
         kafka = SecuredKafka(request.param)
         kafka.start()
@@ -112,7 +112,7 @@ def some_acls(chance: random.Random) -> list[Acl]:
     return found
 
 
-# What is asked of both, and what of the answer must be alike
+# Requests to both brokers; each function returns the fields of the response that must agree
 
 
 def produce(side: Side, version: int) -> object:
@@ -177,7 +177,7 @@ def metadata(side: Side, version: int) -> object:
         include_cluster_authorized_operations=8 <= version <= 10,
         include_topic_authorized_operations=version >= 8,
     )
-    return told(side.ask(request, version))
+    return metadata_fields(side.ask(request, version))
 
 
 def all_metadata(side: Side, version: int) -> object:
@@ -185,7 +185,7 @@ def all_metadata(side: Side, version: int) -> object:
         topics=[] if version == 0 else None,
         include_topic_authorized_operations=version >= 8,
     )
-    return told(side.ask(request, version))
+    return metadata_fields(side.ask(request, version))
 
 
 def metadata_by_id(side: Side, version: int) -> object:
@@ -207,7 +207,7 @@ def metadata_by_id(side: Side, version: int) -> object:
     }
 
 
-def told(answer: Any) -> object:
+def metadata_fields(answer: Any) -> object:
     topics = {
         topic.name: (
             name(topic.error_code),
@@ -243,7 +243,7 @@ def create_topics(side: Side, version: int) -> object:
 
 
 def delete_topics(side: Side, version: int) -> object:
-    """What is deleted is made anew."""
+    """Deletes topics that it creates for every request."""
     make_topics(side, "to-be-gone", "until-then")
     known = ids(side)
     if version >= 6:
@@ -270,7 +270,7 @@ def delete_topics(side: Side, version: int) -> object:
 def init_producer_id(side: Side, version: int) -> object:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000)
     end = time.monotonic() + 20
-    while True:  # the first id is not there at once
+    while True:  # the coordinator still loads its first block of producer ids
         found = name(side.ask(request, version).error_code)
         if found != "COORDINATOR_LOAD_IN_PROGRESS":
             return found
@@ -280,7 +280,7 @@ def init_producer_id(side: Side, version: int) -> object:
 def acls(side: Side, version: int) -> object:
     creation = AclCreation(
         resource_type=2,
-        resource_name="",  # so that nothing is created where it may be
+        resource_name="",  # an invalid name, so that no ACL is created even if it is allowed
         principal="User:x",
         host="*",
         operation=3,
@@ -329,7 +329,7 @@ QUESTIONS: Final[dict[Callable[[Side, int], object], tuple[int, ...]]] = {
 
 
 @pytest.mark.slow
-def test_the_same_acls_the_same_answers(sides: tuple[Theirs, Ours]) -> None:
+def test_equal_acls_give_equal_responses(sides: tuple[Theirs, Ours]) -> None:
     theirs, ours = sides
     chance = random.Random(SEED)
     answers: set[str] = set()
@@ -339,7 +339,7 @@ def test_the_same_acls_the_same_answers(sides: tuple[Theirs, Ours]) -> None:
             set_acls(side, wanted)
         for question, versions in QUESTIONS.items():
             version = chance.choice(versions)
-            if question is produce:  # 3.9 knows no topic ids there
+            if question is produce:  # Kafka 3.9 has no Produce version with topic ids
                 version = min(version, theirs.versions[ProduceRequest.API_KEY])
             here, there = question(ours, version), question(theirs, version)
             assert here == there, (number, question.__name__, version, wanted)
@@ -357,7 +357,7 @@ KEYS: Final = (
     "nope",
 )
 VALUES: Final = (1e9, 1e12, 5e8)
-#: A producer or consumer quota is a whole number; the rest no quota can be, since 4.0.
+#: Producer and consumer quotas are whole numbers. Since 4.0 no quota can have the other values.
 FRACTION: Final = 1e9 + 0.5
 NONE_OF_THEM: Final = (0.0, -1.0, float("nan"))
 
@@ -458,7 +458,7 @@ def test_quotas_are_altered_and_described_alike(sides: tuple[Theirs, Ours]) -> N
             altered(theirs, change, as_root=as_root),
         )
         assert here == there, (number, change)
-        # The broker hears of a change only after its controller has answered.
+        # The controller answers before the broker has applied the change.
         end = time.monotonic() + 20
         while (there := described(theirs, everything, as_root=True)) != (
             here := described(ours, everything, as_root=True)
@@ -474,7 +474,7 @@ def test_quotas_are_altered_and_described_alike(sides: tuple[Theirs, Ours]) -> N
 def topic_of_theirs(sides: tuple[Theirs, Ours]) -> Iterator[str]:
     """Creates a topic on the real broker alone, and deletes it after the test."""
     theirs, _ = sides
-    topic = "q"  # the bytes of its name count for a quota
+    topic = "q"  # the quota also counts the bytes of the name
     make_topics(theirs, topic)
     yield topic
     gone = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=9_000)
@@ -484,7 +484,7 @@ def topic_of_theirs(sides: tuple[Theirs, Ours]) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("removed_quotas")
-def test_clients_over_their_quota_are_told_to_wait_as_long(
+def test_clients_over_their_quota_are_throttled_equally(
     sides: tuple[Theirs, Ours], topic_of_theirs: str
 ) -> None:
     theirs, _ = sides
@@ -492,20 +492,20 @@ def test_clients_over_their_quota_are_told_to_wait_as_long(
     set_acls(theirs, [])
     with threaded_broker() as broker:
         broker.call(lambda it: it.create_topic(topic))
-        told: list[list[int]] = []
+        throttle_times: list[list[int]] = []
         for bootstrap in (broker.bootstrap, theirs.bootstrap):
-            told.append([])
+            throttle_times.append([])
             for number, limit in enumerate((5, 6, 8)):
                 client = f"over-{number}"
                 with RawConnection(bootstrap, client) as connection:
-                    told[-1].append(throttled(connection, client, float(limit), topic))
-    for here, there in zip(*told, strict=True):
+                    throttle_times[-1].append(throttled(connection, client, float(limit), topic))
+    for here, there in zip(*throttle_times, strict=True):
         assert 1_000 < there < 20_000
-        assert here == pytest.approx(there, abs=5), "as long to a few ms, for its clock goes on"
+        assert here == pytest.approx(there, abs=5), "a few ms pass between the measurements"
 
 
 def throttled(connection: RawConnection, client: str, limit: float, topic: str) -> int:
-    """Returns how long (ms) a producer of some 120 bytes is told to wait."""
+    """Returns the throttle time (ms) of a producer that sends about 120 bytes."""
     names = {"user": "ANONYMOUS", "client-id": client}
     of = [EntityData(entity_type=kind, entity_name=name) for kind, name in names.items()]
     change = EntryData(entity=of, ops=[OpData(key="producer_byte_rate", value=limit)])

@@ -1,4 +1,4 @@
-"""The broker of the tests is the Kafka it claims to be, and does what the tests need of it."""
+"""The test broker is the Kafka release that a test asks for, and behaves as the tests need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARE_FETCH = 78
 
 
 def advertised(kafka: RunningKafka) -> dict[int, tuple[int, int]]:
-    """Ask a broker for its APIs with a hand-written ApiVersions v0; key to version range."""
+    """Returns the broker's APIs, from key to version range, by a hand-written ApiVersions v0."""
     request = struct.pack(">ihhih", 10, 18, 0, 1, -1)
     with (
         socket.create_connection(kafka.address, 10) as connection,
@@ -42,7 +42,7 @@ def test_the_broker_answers(kafka: RunningKafka) -> None:
     assert advertised(kafka)[18][1] >= 3
 
 
-def test_each_version_is_the_one_asked_for(kafka: RunningKafka) -> None:
+def test_broker_has_the_requested_version(kafka: RunningKafka) -> None:
     apis = advertised(kafka)
     if kafka.version == "4.4.0":
         assert apis[1] == (4, 18), "Fetch of 4.4"
@@ -58,14 +58,14 @@ def test_a_broker_is_started_once(kafka: RunningKafka, kafka_brokers: Brokers) -
     assert kafka_brokers.get(kafka.version) is kafka or kafka.origin == "external"
 
 
-def test_topic_names_are_legal_and_unlike(topic_name: str, request: pytest.FixtureRequest) -> None:
-    assert topic_name.startswith("test_topic_names_are_legal_and_unlike-")
+def test_topic_names_are_valid_and_unique(topic_name: str, request: pytest.FixtureRequest) -> None:
+    assert topic_name.startswith("test_topic_names_are_valid_and_unique-")
     assert len(topic_name) <= 249
 
 
 @pytest.mark.exhaustive
-def test_a_node_comes_back_after_a_crash_at_the_same_address(start_kafka: StartKafka) -> None:
-    # A short session, else the controller holds the dead node's place for nine seconds.
+def test_killed_node_restarts_at_the_same_address(start_kafka: StartKafka) -> None:
+    # With a longer session the controller would keep the killed broker registered for nine seconds.
     node = start_kafka(config={"broker.session.timeout.ms": "1000"})
     before = node.bootstrap
     node.kill()
@@ -73,12 +73,12 @@ def test_a_node_comes_back_after_a_crash_at_the_same_address(start_kafka: StartK
     node.start()
     assert node.bootstrap == before
     assert answers_api_versions("127.0.0.1", node.ports.broker, 20.0)
-    assert "archive" not in node.log.partition("INFO")[0]  # its JVM took the classes that there are
+    assert "archive" not in node.log.partition("INFO")[0]  # the JVM accepts its class archive
 
 
 @pytest.mark.exhaustive
 @pytest.mark.usefixtures("kafka_jars")
-def test_a_node_ends_with_the_process_that_started_it() -> None:
+def test_node_ends_with_the_process_that_started_it() -> None:
     program = (
         "import os; from tools.kafka import KafkaNode\n"
         "node = KafkaNode('4.4.0'); node.start(); print(node.bootstrap, flush=True)\n"
@@ -115,32 +115,32 @@ def test_a_detached_node_is_found_and_stopped_from_another_process() -> None:
 
 
 @pytest.mark.usefixtures("kafka_jars")
-def test_a_bad_setting_is_told_from_the_broker_s_own_words() -> None:
+def test_start_error_names_the_invalid_config() -> None:
     with pytest.raises(KafkaStartError, match=r"log\.retention\.ms"):
         KafkaNode("4.4.0", config={"log.retention.ms": "soon"}).start()
 
 
-def test_a_taken_port_is_told_at_once() -> None:
+def test_port_in_use_raises_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(KafkaStartError, match=f"port {port} .* cannot be used"):
             KafkaNode("4.4.0", port=port)
 
 
-def test_the_probe_is_not_fooled_by_a_port_that_is_no_kafka() -> None:
+def test_probe_rejects_a_port_that_is_not_kafka() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert not answers_api_versions("127.0.0.1", silent.getsockname()[1], 0.2)
 
 
-def test_stop_never_takes_every_broker_unasked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_stop_requires_a_port_or_all(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["stop"])
     assert ended.value.code == 2
     assert "--port --all" in capsys.readouterr().err
 
 
-def test_a_listener_is_seen_when_it_is_open() -> None:
-    (port,) = free_ports(1)  # which nobody takes after the server
+def test_open_listener_is_detected() -> None:
+    (port,) = free_ports(1)  # stays free after the server closes
     with socket.create_server((LOOPBACK, port)):
         assert accepts(LOOPBACK, port, timeout_s=20.0)
     assert not accepts(LOOPBACK, port, timeout_s=1.0)

@@ -1,4 +1,4 @@
-"""The producer on each broker alike: what is stored, once and in order, whatever happens."""
+"""The producer on every broker: each record is stored once and in order, even after faults."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ PATIENT = kproto.ClientSettings(retry_backoff_ms=10)
 
 
 async def stored(client: kproto.Client, topic: str, partition: int = 0) -> list[RecordBatch]:
-    """The batches of a partition as the broker has them."""
-    place = (topic, partition)
-    end = (await client.list_offsets({place: "latest"}))[place]
+    """Returns the batches that the broker has stored for a partition."""
+    tp = (topic, partition)
+    end = (await client.list_offsets({tp: "latest"}))[tp]
     position, found = 0, []
     while position < end:
         fetched = await client.fetch(topic, partition, position)
@@ -37,7 +37,7 @@ def values(batches: list[RecordBatch]) -> list[bytes | None]:
     return [record.value for batch in batches for record in batch.records()]
 
 
-async def test_keys_go_where_java_sends_them(client: kproto.Client) -> None:
+async def test_keyed_records_get_the_partitions_of_the_java_client(client: kproto.Client) -> None:
     topic = f"six-{uuid.uuid4().hex}"
     await client.create_topics(kproto.NewTopic(topic, 6, 1))
     async with client.producer() as producer:
@@ -55,8 +55,8 @@ async def test_records_without_a_key_are_spread(client: kproto.Client, topic: st
         acks = await producer.send_many(topic, [b"x" * 100] * 300)
     counts = [sum(ack.partition == at for ack in acks) for at in range(3)]
     assert min(counts) > 50
-    places = {(ack.partition, ack.offset) for ack in acks}
-    assert places == {(at, offset) for at in range(3) for offset in range(counts[at])}
+    positions = {(ack.partition, ack.offset) for ack in acks}
+    assert positions == {(at, offset) for at in range(3) for offset in range(counts[at])}
 
 
 async def test_a_thousand_sends_at_once_share_few_batches(
@@ -98,7 +98,7 @@ async def test_without_idempotence_batches_carry_no_producer(
 async def test_a_lost_acknowledgement_stores_nothing_twice(
     bootstrap: str, client: kproto.Client, topic: str, fault: Any
 ) -> None:
-    """The broker has the batch when its answer is lost; it knows the sequence number again."""
+    """The broker recognizes the sequence number of a batch whose acknowledgement was lost."""
     async with (
         Middleman(bootstrap) as middleman,
         kproto.Client(middleman.bootstrap, PATIENT) as through,
@@ -115,7 +115,7 @@ async def test_a_lost_acknowledgement_stores_nothing_twice(
 
 
 async def acknowledged(clock: ManualClock, sending: Coroutine[Any, Any, kproto.Ack]) -> kproto.Ack:
-    """The outcome of a send; the clock goes on with it, slower than a broker answers."""
+    """Returns the ack of a send while the clock advances more slowly than the broker answers."""
     task = asyncio.create_task(sending)
     while not task.done():
         await asyncio.wait([task], timeout=0.05)
@@ -123,10 +123,10 @@ async def acknowledged(clock: ManualClock, sending: Coroutine[Any, Any, kproto.A
     return await task
 
 
-async def test_what_failed_is_not_stored_behind_what_came_later(
+async def test_failed_record_is_not_stored_after_later_records(
     bootstrap: str, client: kproto.Client, topic: str
 ) -> None:
-    """The network holds the bytes of a record until it has been told failed, and others came."""
+    """The network delivers the failed record only after later records were acknowledged."""
     clock = ManualClock()
     async with (
         Middleman(bootstrap) as middleman,
@@ -144,8 +144,8 @@ async def test_what_failed_is_not_stored_behind_what_came_later(
         assert (await acknowledged(clock, producer.send(topic, b"2", partition=0))).offset == 1
         for answer in await middleman.deliver():
             assert isinstance(answer, ProduceResponse)
-            told = answer.responses[0].partition_responses[0].error_code
-            assert told == code_of("INVALID_PRODUCER_EPOCH")
+            outcome = answer.responses[0].partition_responses[0].error_code
+            assert outcome == code_of("INVALID_PRODUCER_EPOCH")
         assert (await acknowledged(clock, producer.send(topic, b"3", partition=0))).offset == 2
     batches = await stored(client, topic)
     assert values(batches) == [b"0", b"2", b"3"]
@@ -160,7 +160,7 @@ async def test_what_failed_is_not_stored_behind_what_came_later(
 async def test_without_idempotence_a_lost_acknowledgement_stores_twice(
     bootstrap: str, client: kproto.Client, topic: str
 ) -> None:
-    """So the test above does find something."""
+    """This shows that the test above detects a duplicate."""
     async with (
         Middleman(bootstrap) as middleman,
         kproto.Client(middleman.bootstrap, PATIENT) as through,
@@ -177,7 +177,7 @@ async def test_without_idempotence_a_lost_acknowledgement_stores_twice(
     [(scramble, kproto.DecodeError), (other_correlation_id, kproto.ProtocolError)],
     ids=["scrambled", "of another request"],
 )
-async def test_an_acknowledgement_that_cannot_be_read_keeps_the_records(
+async def test_unreadable_acknowledgement_fails_with_the_records(
     bootstrap: str, topic: str, fault: Any, cause: type[kproto.KprotoError]
 ) -> None:
     async with (
@@ -186,29 +186,29 @@ async def test_an_acknowledgement_that_cannot_be_read_keeps_the_records(
         through.producer() as producer,
     ):
         middleman.spoil(ProduceResponse, fault)
-        with pytest.raises(kproto.DeliveryError) as told:
+        with pytest.raises(kproto.DeliveryError) as outcome:
             await producer.send(topic, b"kept", key=b"k", headers=[("h", b"v")], partition=0)
-        assert isinstance(told.value.cause, cause)
-        (record,) = told.value.records
+        assert isinstance(outcome.value.cause, cause)
+        (record,) = outcome.value.records
         assert (record.value, record.key, record.headers) == (b"kept", b"k", (("h", b"v"),))
         ack = await producer.send(topic, b"next", partition=0)
         assert ack.partition == 0
 
 
-async def test_what_failed_can_be_sent_again_as_it_is(client: kproto.Client, topic: str) -> None:
+async def test_failed_record_can_be_sent_again(client: kproto.Client, topic: str) -> None:
     large = kproto.ProducerRecord(bytes(3_000_000), b"key", partition=2)
     small = kproto.ProducerRecord(b"small", b"key", partition=1)
     async with client.producer(batch_bytes=10_000_000) as producer:
-        with pytest.raises(kproto.DeliveryError, match="MESSAGE_TOO_LARGE") as told:
+        with pytest.raises(kproto.DeliveryError, match="MESSAGE_TOO_LARGE") as outcome:
             await producer.send_many(topic, [small, large])
-        (record,) = told.value.records
+        (record,) = outcome.value.records
         assert (len(record.value or b""), record.key, record.partition) == (3_000_000, b"key", 2)
         again = record._replace(value=(record.value or b"")[:10])
         acks = await producer.send_many(topic, [again])
     assert (acks[0].partition, acks[0].offset) == (2, 0)
 
 
-async def test_values_larger_than_a_batch(client: kproto.Client, topic: str) -> None:
+async def test_values_larger_than_a_batch_are_stored(client: kproto.Client, topic: str) -> None:
     sizes = [10, 60_000, 500, 60_000, 1]
     async with client.producer(batch_bytes=20_000) as producer:
         records = [
@@ -220,7 +220,7 @@ async def test_values_larger_than_a_batch(client: kproto.Client, topic: str) -> 
     assert [len(value or b"") for value in found] == sizes
 
 
-async def test_log_append_time(client: kproto.Client) -> None:
+async def test_ack_has_the_log_append_time(client: kproto.Client) -> None:
     name = f"stamped-{uuid.uuid4().hex}"
     configs = {"message.timestamp.type": "LogAppendTime"}
     await client.create_topics(kproto.NewTopic(name, 1, 1, configs))
@@ -232,8 +232,8 @@ async def test_log_append_time(client: kproto.Client) -> None:
     await client.delete_topics(name)
 
 
-async def create_once_gone(client: kproto.Client, topic: kproto.NewTopic) -> None:
-    """Create a topic whose deletion the broker may still be about."""
+async def create_after_deletion(client: kproto.Client, topic: kproto.NewTopic) -> None:
+    """Creates a topic, again and again until the broker has deleted the former one."""
     async with asyncio.timeout(20):
         while True:
             try:
@@ -244,8 +244,8 @@ async def create_once_gone(client: kproto.Client, topic: kproto.NewTopic) -> Non
             await asyncio.sleep(0.05)
 
 
-async def test_a_topic_made_anew_under_a_producer(client: kproto.Client) -> None:
-    """Its id is another, which the producer finds out by an error (KIP-516)."""
+async def test_producer_writes_to_a_recreated_topic(client: kproto.Client) -> None:
+    """The new topic has a new id, which the producer learns from an error (KIP-516)."""
     name = f"anew-{uuid.uuid4().hex}"
     new = kproto.NewTopic(name, 1, 1)
     await client.create_topics(new)
@@ -254,14 +254,16 @@ async def test_a_topic_made_anew_under_a_producer(client: kproto.Client) -> None
         info = await client.topic(name)
         await client.delete_topics(name)
         client.cluster.topics[name] = info  # as another client's deletion would leave it
-        await create_once_gone(client, new)
+        await create_after_deletion(client, new)
         assert (await producer.send(name, b"new")).offset == 0
-    # A consumer, because it asks anew for the id where the producer went by the name.
+    # The consumer requests the topic id again, even if the producer used the name.
     assert [record.value async for record in client.consumer(name, stop_at_end=True)] == [b"new"]
     await client.delete_topics(name)
 
 
-async def test_cancelled_sends_leave_the_rest_whole(client: kproto.Client, topic: str) -> None:
+async def test_cancelled_sends_do_not_affect_other_records(
+    client: kproto.Client, topic: str
+) -> None:
     async with client.producer() as producer:
         sending = [
             asyncio.create_task(producer.send(topic, b"%d" % at, partition=0)) for at in range(100)
@@ -269,9 +271,9 @@ async def test_cancelled_sends_leave_the_rest_whole(client: kproto.Client, topic
         await asyncio.sleep(0)
         for task in sending[::3]:
             task.cancel()
-        told = await asyncio.gather(*sending, return_exceptions=True)
+        outcome = await asyncio.gather(*sending, return_exceptions=True)
     found = values(await stored(client, topic))
-    for at, ack in enumerate(told):
+    for at, ack in enumerate(outcome):
         if isinstance(ack, kproto.Ack):
             assert found[ack.offset] == b"%d" % at
         else:
@@ -280,27 +282,29 @@ async def test_cancelled_sends_leave_the_rest_whole(client: kproto.Client, topic
     assert len(found) == len(set(found))
 
 
-async def test_a_client_closed_with_records_under_way(bootstrap: str, topic: str) -> None:
+async def test_closing_the_client_fails_records_in_flight(bootstrap: str, topic: str) -> None:
     client = kproto.Client(bootstrap)
     producer = client.producer()
     sending = asyncio.create_task(producer.send_many(topic, [b"x" * 1000] * 2000))
     await asyncio.sleep(0.01)
     await client.close()
-    (told,) = await asyncio.gather(sending, return_exceptions=True)
-    if isinstance(told, BaseException):
-        assert isinstance(told, kproto.KprotoError)
-        assert "closed" in str(told)
+    (outcome,) = await asyncio.gather(sending, return_exceptions=True)
+    if isinstance(outcome, BaseException):
+        assert isinstance(outcome, kproto.KprotoError)
+        assert "closed" in str(outcome)
     else:
-        assert len(told) == 2000, "it was faster"
+        assert len(outcome) == 2000, "it was faster"
     await producer.close()
 
 
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.exhaustive
-async def test_a_broker_that_is_killed_meanwhile(start_kafka: StartKafka) -> None:
-    """Every record is stored once and in order, and read once and in order, through a restart."""
-    # A short session, else the controller holds the dead node's place for nine seconds.
+async def test_records_are_stored_and_read_once_while_the_broker_restarts(
+    start_kafka: StartKafka,
+) -> None:
+    """Every record is stored and read once and in order, through a restart of the broker."""
+    # With a longer session the controller would keep the killed broker registered for nine seconds.
     node = start_kafka(config={"broker.session.timeout.ms": "1000"})
     sent = [b"%05d" % at for at in range(3000)]
     async with kproto.Client(node.bootstrap) as client:

@@ -1,7 +1,7 @@
-"""The same members of the consumer protocol on a real broker and on the embedded one (KIP-848).
+"""The embedded broker answers consumer-protocol members (KIP-848) as a real broker does.
 
-By script, and random ones, whom only what they ask moves on. What they hear is compared, and what
-the log of the coordinator says in the end.
+Members follow a script or act at random, and only their requests change the group, not the passage
+of time. The tests compare their responses and the coordinator's records at the end.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from .consumer_scripts import (
     a_first_rebalance_is_not_over,
 )
 from .consumer_sides import ConsumerSide, is_uuid
-from .group_sides import IN_TURN
+from .group_sides import ONE_THREAD
 
 NEW: Final = "4.4.0"
 TOPICS: Final = {"t": 6, "u": 3, "v": 2}
-#: Sessions outlast every script but that of a session; an old broker has but one for all groups.
+#: Longer than every script, except the one about sessions; old brokers have one for all groups.
 SESSION_MS: Final = 15_000
 SESSION_OF_OLD_MS: Final = 4_000
 MAX_SIZE: Final = 4
 
-#: Of random members: what `make test` plays, `make exhaustive` too, and `make thorough`.
+#: Rounds of random members in `make test`, `make exhaustive` and `make thorough`.
 ROUNDS: Final = (8, 30, 100)
 STEPS: Final = 80
 
-#: What both brokers are set to. The real one decides at once, as ours does.
-CONFIG: Final = IN_TURN | {
+#: Settings of both brokers. The real broker assigns at once, as the embedded one does.
+CONFIG: Final = ONE_THREAD | {
     "group.consumer.session.timeout.ms": str(SESSION_MS),
     "group.consumer.min.session.timeout.ms": "1",
     "group.consumer.heartbeat.interval.ms": "100",
@@ -78,7 +78,7 @@ SETTINGS: Final = BrokerSettings(
 
 @dataclass
 class Brokers:
-    """A real and the embedded broker, set alike, with the same topics."""
+    """A real and the embedded broker, with equal settings and the same topics."""
 
     release: str
     theirs: str
@@ -123,14 +123,14 @@ def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
 
 @contextmanager
 def beside_ours(bootstrap: str, settings: BrokerSettings, release: str = NEW) -> Iterator[Brokers]:
-    """A real broker, and an embedded one with the same new topics."""
+    """Yields a real broker, and an embedded one with the same new topics."""
     with threaded_broker(settings) as embedded:
         topics = new_topics(bootstrap, embedded)
         yield Brokers(release, bootstrap, embedded.bootstrap, topics)
 
 
 def new_topics(bootstrap: str, embedded: ThreadedBroker) -> dict[str, Uuid]:
-    """The same topics on both, with the ids that the real broker gives."""
+    """Creates the same topics on both brokers, with the topic ids of the real broker."""
     topics = {}
     with RawConnection(bootstrap, "topics", timeout=20) as connection:
         wanted = [
@@ -155,15 +155,18 @@ def create(name: str, broker: Broker) -> None:
     broker.create_topic(name, TOPICS[name])
 
 
-def said(brokers: Brokers, script: ConsumerScript) -> tuple[list[object], list[object]]:
-    """What members hear; the ids that the real broker draws, the embedded one gives, too.
+def run_on_both(brokers: Brokers, script: ConsumerScript) -> tuple[list[object], list[object]]:
+    """Returns the responses to the members on each broker.
 
-    Who gets what, and what is written first, hangs on the hashes of ids.
+    The embedded broker generates the same ids as the real one: assignments and the order of records
+    depend on the hashes of ids.
     """
     theirs, ours = brokers.sides(f"{script.__name__}-{uuid.uuid4().hex[:8]}")
 
     def unused(start: str) -> Iterator[str]:
-        return (it for it in theirs.given if it.startswith(start) and it not in ours.given)
+        return (
+            it for it in theirs.issued_ids if it.startswith(start) and it not in ours.issued_ids
+        )
 
     def same_id(context: Context, request: JoinGroupRequest) -> str:
         start = f"{request.group_instance_id or context.client_id}-"
@@ -172,42 +175,46 @@ def said(brokers: Brokers, script: ConsumerScript) -> tuple[list[object], list[o
     def same_id_of_new_protocol() -> str:
         return next((it for it in unused("") if is_uuid(it)), str(Uuid.random()))
 
-    heard = []
+    responses = []
     with (
         mock.patch.object(api_11_join_group, "_new_id", same_id),
         mock.patch.object(api_11_join_group, "_new_id_of_consumer_group", same_id_of_new_protocol),
     ):
         for side in (theirs, ours):
             try:
-                heard.append(list(script(side)))
+                responses.append(list(script(side)))
                 if not brokers.behind:
-                    heard[-1] += side.records()
+                    responses[-1] += side.records()
             finally:
                 side.close()
-    return heard[0], heard[1]
+    return responses[0], responses[1]
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda it: it.__name__)
-def test_members_by_script_hear_the_same(brokers: Brokers, script: ConsumerScript) -> None:
-    theirs, ours = said(brokers, script)
+def test_scripted_members_receive_equal_responses(brokers: Brokers, script: ConsumerScript) -> None:
+    theirs, ours = run_on_both(brokers, script)
     assert ours == theirs
 
 
 @pytest.mark.parametrize("brokers", [NEW], indirect=True)
 @pytest.mark.parametrize("script", NEW_SCRIPTS, ids=lambda it: it.__name__)
-def test_members_of_new_brokers_hear_the_same(brokers: Brokers, script: ConsumerScript) -> None:
-    theirs, ours = said(brokers, script)
+def test_members_of_new_brokers_receive_equal_responses(
+    brokers: Brokers, script: ConsumerScript
+) -> None:
+    theirs, ours = run_on_both(brokers, script)
     assert ours == theirs
 
 
 @pytest.mark.exhaustive
-def test_members_that_come_within_the_delay_of_classic_ones(start_kafka: StartKafka) -> None:
+def test_members_join_within_the_rebalance_delay_of_classic_members(
+    start_kafka: StartKafka,
+) -> None:
     delay_ms = 2_000
     config = CONFIG | CONFIG_OF_NEW | {"group.initial.rebalance.delay.ms": str(delay_ms)}
     node = start_kafka(NEW, config)
     settings = replace(SETTINGS, group_initial_rebalance_delay_ms=delay_ms)
     with beside_ours(node.bootstrap, settings) as brokers:
-        theirs, ours = said(brokers, a_first_rebalance_is_not_over)
+        theirs, ours = run_on_both(brokers, a_first_rebalance_is_not_over)
     assert ours == theirs
 
 
@@ -216,7 +223,7 @@ INSTANCES: Final = {"d": "i", "e": "j"}
 
 
 class Player:
-    """Random members; what one side hears, the other must hear."""
+    """Random members; both brokers must send them equal responses."""
 
     def __init__(self, sides: tuple[ConsumerSide, ConsumerSide], chance: random.Random) -> None:
         self.sides = sides
@@ -240,7 +247,7 @@ class Player:
         return INSTANCES.get(who) if self.chance.random() < 0.9 else None
 
     def join(self, who: str) -> None:
-        # A dynamic member that becomes a static one is a case of its own, which no client makes.
+        # No client turns a dynamic member into a static one, so that case is left out.
         topics, instance_id = self._topics(), INSTANCES.get(who)
         assignor = self.chance.choice((None, None, "uniform", "range"))
         rack = self.chance.choice((None, "r"))
@@ -255,8 +262,8 @@ class Player:
         holds = self.chance.random() < 0.7
 
         def ask(side: ConsumerSide) -> Any:
-            held = side.assigned.get(who, {}) if holds else None
-            return side.heartbeat(who, side.epochs.get(who, 1) + off, held=held, **fields)
+            owned = side.assigned.get(who, {}) if holds else None
+            return side.heartbeat(who, side.epochs.get(who, 1) + off, owned=owned, **fields)
 
         self.same(("beat", who, off, holds, fields), ask)
 
@@ -280,7 +287,7 @@ class Player:
 
 @pytest.fixture(scope="module")
 def patient_brokers() -> Iterator[Brokers]:
-    """The same with sessions that do not end while members are slow."""
+    """Both brokers with sessions that outlast slow members."""
     longer = {"group.consumer.session.timeout.ms": "60000"}
     try:
         node = KafkaNode(NEW, config=CONFIG | CONFIG_OF_NEW | longer)
@@ -301,13 +308,13 @@ def patient_brokers() -> Iterator[Brokers]:
 
 
 @pytest.mark.parametrize("seed", seeds(*ROUNDS))
-def test_random_members_hear_the_same(patient_brokers: Brokers, seed: int) -> None:
+def test_random_members_receive_equal_responses(patient_brokers: Brokers, seed: int) -> None:
     sides = patient_brokers.sides(f"random-{seed}-{uuid.uuid4().hex[:8]}")
     try:
         player = Player(sides, random.Random(seed))
         for _ in range(STEPS):
             player.step()
-        # Now and then Kafka writes again what was written: what is left of all is the same.
+        # Kafka sometimes writes a record again unchanged, so only the last of each key is compared.
         theirs, ours = ({it[:2]: it[2:] for it in side.records()} for side in sides)
         assert ours == theirs
     finally:

@@ -1,4 +1,4 @@
-"""Events over each broker with our client: what is sent is read, with its record at hand."""
+"""CloudEvents on every broker: the client reads the events that it sent, with their records."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ async def read(client: kproto.Client, topic: str) -> list[Received[kproto.Record
 
 
 @pytest.mark.parametrize("mode", ["binary", "structured", None])
-async def test_an_event_comes_back(client: kproto.Client, topic: str, mode: str | None) -> None:
+async def test_event_is_read_as_it_was_sent(
+    client: kproto.Client, topic: str, mode: str | None
+) -> None:
     async with client.producer() as producer:
         ack = await producer.send_event(
             topic,
@@ -50,7 +52,7 @@ async def test_an_event_comes_back(client: kproto.Client, topic: str, mode: str 
     (received,) = await read(client, topic)
     event, record = received
     assert isinstance(event, CloudEvent)
-    # Only JSON implies its type, so binary mode says it.
+    # Structured mode omits the content type of JSON; binary mode always writes it.
     implied = None if mode == "structured" else "application/json"
     assert event == EVENT.replace(datacontenttype=implied)
     assert record.key == b"customer-7"
@@ -59,7 +61,7 @@ async def test_an_event_comes_back(client: kproto.Client, topic: str, mode: str 
     assert to_kafka(event) == (record.key, record.value, tuple(record.headers))
 
 
-async def test_every_outcome_is_forwarded_as_it_came(client: kproto.Client, topic: str) -> None:
+async def test_every_outcome_is_forwarded_unchanged(client: kproto.Client, topic: str) -> None:
     foreign = (("a", b"1"), ("a", None), ("", b""))
     sent = [
         to_kafka(EVENT, key=b"k", headers=foreign),
@@ -80,13 +82,11 @@ async def test_every_outcome_is_forwarded_as_it_came(client: kproto.Client, topi
             await producer.send_event(topic, received.outcome, partition=0)
     second = (await read(client, topic))[len(sent) :]
     for record, received in zip(sent, second, strict=True):
-        kept = received.record
-        assert (kept.key, kept.value, tuple(kept.headers)) == record
+        stored = received.record
+        assert (stored.key, stored.value, tuple(stored.headers)) == record
 
 
-async def test_a_record_that_breaks_a_rule_does_not_end_the_stream(
-    client: kproto.Client, topic: str
-) -> None:
+async def test_invalid_event_does_not_end_the_stream(client: kproto.Client, topic: str) -> None:
     async with client.producer() as producer:
         await producer.send(topic, b"x", headers=[("ce_specversion", b"1.0")], partition=0)
         await producer.send_event(topic, EVENT, partition=0)
@@ -100,7 +100,7 @@ async def test_a_record_that_breaks_a_rule_does_not_end_the_stream(
 async def test_without_headers_only_structured_json_is_written(
     client: kproto.Client, topic: str
 ) -> None:
-    """As for a topic of message format 0 or 1: no header is written, and the reader is told."""
+    """Topics of message format 0 or 1 have no headers, so binary mode raises an error."""
     async with client.producer() as producer:
         with pytest.raises(CloudEventError, match="message format 1 has no headers"):
             await producer.send_event(topic, EVENT, message_format=1)
@@ -113,7 +113,7 @@ async def test_without_headers_only_structured_json_is_written(
     assert received.outcome == EVENT
 
 
-async def test_a_reader_may_stop_at_any_time(client: kproto.Client, topic: str) -> None:
+async def test_reader_can_stop_at_any_time(client: kproto.Client, topic: str) -> None:
     async with client.producer() as producer:
         await producer.send_event(topic, EVENT)
         await producer.send_event(topic, EVENT)

@@ -1,4 +1,4 @@
-"""Fetch sessions of the consumer on real brokers (KIP-227), and on the embedded one alike."""
+"""Fetch sessions of the consumer (KIP-227) on real brokers and on the embedded one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PARTITIONS = 4
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[SessionFetch]:
-    """What each fetch says of its session."""
+def fetches(monkeypatch: pytest.MonkeyPatch) -> list[SessionFetch]:
+    """The session fields of every fetch, in order."""
     seen: list[SessionFetch] = []
 
-    def noting(asked: SessionFetch, **others: int) -> FetchRequest:
-        seen.append(asked)
-        return fetch_request(asked, **others)  # type: ignore[arg-type]  # as it was called
+    def noting(fetch: SessionFetch, **others: int) -> FetchRequest:
+        seen.append(fetch)
+        return fetch_request(fetch, **others)  # type: ignore[arg-type]  # passed on unchanged
 
     monkeypatch.setattr("kproto.client.fetch.fetcher.fetch_request", noting)
     return seen
@@ -34,7 +34,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[SessionFetch]:
 async def until(condition: object, limit_s: float = 30) -> None:
     assert callable(condition)
     async with asyncio.timeout(limit_s):
-        while not condition():  # noqa: ASYNC110 - no event of this loop's
+        while not condition():  # noqa: ASYNC110 - the condition has no event in this loop
             await asyncio.sleep(0.01)
 
 
@@ -52,26 +52,26 @@ async def wide(client: kproto.Client, topic: str) -> AsyncIterator[str]:
     await client.delete_topics(name)
 
 
-async def test_an_idle_fetch_names_no_partition(
-    client: kproto.Client, wide: str, asked: list[SessionFetch]
+async def test_idle_fetch_names_no_partition(
+    client: kproto.Client, wide: str, fetches: list[SessionFetch]
 ) -> None:
     await send(client, wide, b"first")
     async with client.consumer(wide, max_wait_ms=50) as consumer:
         records = aiter(consumer)
         assert {(await anext(records)).value for _ in range(PARTITIONS)} == {b"first"}
         waiting = asyncio.ensure_future(anext(records))
-        await until(lambda: sum(not each.named and not each.is_full for each in asked) > 3)
+        await until(lambda: sum(not each.named and not each.is_full for each in fetches) > 3)
         await send(client, wide, b"second")
         found = [await waiting, *[await anext(records) for _ in range(PARTITIONS - 1)]]
         assert {(record.partition, record.value) for record in found} == {
             (partition, b"second") for partition in range(PARTITIONS)
         }
-    assert sum(each.is_full for each in asked) == 1
-    assert {each.session_id for each in asked[1:]} == {asked[1].session_id} != {0}
+    assert sum(each.is_full for each in fetches) == 1
+    assert {each.session_id for each in fetches[1:]} == {fetches[1].session_id} != {0}
 
 
-async def test_a_session_that_is_closed_behind_its_back(
-    client: kproto.Client, wide: str, asked: list[SessionFetch]
+async def test_consumer_starts_a_new_session_after_the_broker_closed_it(
+    client: kproto.Client, wide: str, fetches: list[SessionFetch]
 ) -> None:
     await send(client, wide, b"first")
     async with client.consumer(wide, max_wait_ms=50) as consumer:
@@ -79,20 +79,20 @@ async def test_a_session_that_is_closed_behind_its_back(
         for _ in range(PARTITIONS):
             await anext(records)
         waiting = asyncio.ensure_future(anext(records))
-        await until(lambda: len(asked) > 4)
-        await client.request(closing_request(asked[-1].session_id), broker=_only(client))
-        count = len(asked)
-        await until(lambda: len(asked) > count + 3)
+        await until(lambda: len(fetches) > 4)
+        await client.request(closing_request(fetches[-1].session_id), broker=_only(client))
+        count = len(fetches)
+        await until(lambda: len(fetches) > count + 3)
         await send(client, wide, b"second")
         values = [(await waiting).value]
         values += [(await anext(records)).value for _ in range(PARTITIONS - 1)]
     assert values == [b"second"] * PARTITIONS
-    assert sum(each.is_full for each in asked) == 2
-    assert len({each.session_id for each in asked if each.session_id}) == 2
+    assert sum(each.is_full for each in fetches) == 2
+    assert len({each.session_id for each in fetches if each.session_id}) == 2
 
 
 async def test_closing_a_consumer_closes_its_session(
-    client: kproto.Client, wide: str, asked: list[SessionFetch]
+    client: kproto.Client, wide: str, fetches: list[SessionFetch]
 ) -> None:
     await send(client, wide, b"first")
     async with client.consumer(wide, max_wait_ms=20_000) as consumer:
@@ -100,15 +100,15 @@ async def test_closing_a_consumer_closes_its_session(
         for _ in range(PARTITIONS):
             await anext(records)
         waiting = asyncio.ensure_future(anext(records))
-        await until(lambda: len(asked) > 1)
+        await until(lambda: len(fetches) > 1)
         await asyncio.sleep(0.2)
         begun = asyncio.get_running_loop().time()
         waiting.cancel()
         await consumer.close()
-        assert asyncio.get_running_loop().time() - begun < 10  # and not what the fetch may wait
+        assert asyncio.get_running_loop().time() - begun < 10  # less than the fetch's max_wait_ms
     fetch = FetchRequest(
-        session_id=asked[-1].session_id,
-        session_epoch=asked[-1].epoch + 1,
+        session_id=fetches[-1].session_id,
+        session_epoch=fetches[-1].epoch + 1,
         max_wait_ms=0,
         min_bytes=0,
         max_bytes=1000,
@@ -117,10 +117,10 @@ async def test_closing_a_consumer_closes_its_session(
     assert answer.error_code == code_of("FETCH_SESSION_ID_NOT_FOUND")
 
 
-async def test_who_read_a_later_epoch_than_the_leader_knows_is_out_of_range(
+async def test_last_fetched_epoch_above_the_leader_epoch_is_out_of_range(
     client: kproto.Client, topic: str
 ) -> None:
-    """So the reader looks for its position anew: nobody can tell where the log diverges."""
+    """The consumer then resets its position: the leader cannot compute a diverging epoch."""
     async with client.producer() as producer:
         for number in range(3):
             await producer.send(topic, b"%d" % number, partition=0)

@@ -1,8 +1,8 @@
-"""What four clients and two brokers really say to each other is read, to the last byte.
+"""All frames between four clients and two broker releases are decoded to the last byte.
 
-librdkafka, aiokafka, kafka-python and Kafka's own client take a walk through `kproto proxy` before
-a real broker: topics, all codecs, headers, transactions, groups, offsets, settings. Two readers
-that know nothing of each other take apart every frame that was recorded.
+librdkafka, aiokafka, kafka-python and Kafka's Java client each run a scripted scenario, a walk,
+through `kproto proxy` against a real broker: topics, all codecs, headers, transactions, groups,
+offsets, configs. Two independent readers decode every recorded frame.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ WALKS: Final = Path(__file__).parent / "peer_walks"
 WALK_TIMEOUT_S: Final = 240
 CLIENTS: Final = ("confluent_kafka", "aiokafka", "kafka_python", "java")
 
-#: What each walk writes and does not abort, and all that it writes.
+#: How many records each walk writes without those it aborts, and in all.
 READ: Final = {"committed": 135, "every": 145}
 
 CODECS: Final = {"none", "gzip", "snappy", "lz4", "zstd"}
 
-#: What every one of them asks for.
-ALL_ASK: Final = {
+#: The APIs that every client calls.
+COMMON_APIS: Final = {
     "ApiVersions",
     "CreatePartitions",
     "CreateTopics",
@@ -73,8 +73,8 @@ ALL_ASK: Final = {
     "TxnOffsetCommit",
 }
 
-#: What some ask for besides.
-SOME_ASK: Final = {
+#: Further APIs that each client calls.
+CLIENT_APIS: Final = {
     "confluent_kafka": {"AddOffsetsToTxn", "AddPartitionsToTxn", "IncrementalAlterConfigs"},
     "aiokafka": {"AddOffsetsToTxn", "AddPartitionsToTxn", "AlterConfigs"},
     "kafka_python": {"AddOffsetsToTxn", "AddPartitionsToTxn", "DescribeQuorum", "ListTransactions"},
@@ -82,15 +82,15 @@ SOME_ASK: Final = {
 }
 
 
-#: Client ids of a broker that talks to itself, about transactions and share groups.
-THE_BROKERS_OWN: Final = {
+#: Client ids of the broker's own requests, about transactions and share groups.
+BROKER_CLIENT_IDS: Final = {
     "AddPartitionsManager-client-1",
     "Persister-client-1",
     "broker-1-txn-marker-sender",
 }
 
-#: And on brokers of today: by the protocols of KIP-848 and KIP-932.
-MODERN: Final = {
+#: Further APIs on current brokers: the protocols of KIP-848 and KIP-932.
+MODERN_APIS: Final = {
     "confluent_kafka": {"ConsumerGroupHeartbeat"},
     "java": {"ShareAcknowledge", "ShareFetch", "ShareGroupHeartbeat"},
 }
@@ -98,7 +98,7 @@ MODERN: Final = {
 
 @dataclass
 class Walk:
-    """A client's walk before a broker: what it printed, and what was written down of it."""
+    """A client's walk against a broker: its printed counts and its recorded exchanges."""
 
     client: str
     version: str
@@ -109,12 +109,12 @@ class Walk:
 
     @property
     def is_modern(self) -> bool:
-        """Whether the broker is of today."""
+        """Returns whether the broker is a current release, not 3.x."""
         return not self.version.startswith("3.")
 
     @property
     def events(self) -> Iterator[Event]:
-        """Every request and response that has bytes."""
+        """Yields every request and response that has bytes."""
         for one in self.exchanges:
             for event in (one.request, one.response):
                 if event is not None and event.data:
@@ -123,7 +123,7 @@ class Walk:
 
 @pytest.fixture(
     scope="module",
-    # librdkafka alone in the tests for everybody: its talk has the most of odd things in it.
+    # `make test` runs librdkafka alone: its requests have the most peculiarities.
     params=[
         CLIENTS[0],
         *(pytest.param(name, marks=pytest.mark.exhaustive) for name in CLIENTS[1:]),
@@ -135,7 +135,7 @@ def walk(
     peers_python: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Walk:
-    """The walk of each client before each broker, taken once for all tests here."""
+    """Runs the walk of each client against each broker once per module."""
     client, folder = request.param, tmp_path_factory.mktemp("walk")
     recording = folder / "recording"
     bootstrap = kafka.bootstrap.partition(",")[0]
@@ -168,7 +168,7 @@ def _command(client: str, kafka: RunningKafka, peers_python: Path) -> list[str]:
 
 
 def frames_by_hand(recording: Path) -> dict[int, dict[str, list[bytes]]]:
-    """The frames of each side of each connection, cut here and not by what is tested."""
+    """Splits each connection's bytes into frames without using the code under test."""
     streams: dict[int, dict[str, bytes]] = defaultdict(lambda: {"client": b"", "broker": b""})
     for line in recording.read_text("utf-8").splitlines()[1:]:
         entry = json.loads(line)
@@ -191,21 +191,21 @@ def _cut(stream: bytes) -> list[bytes]:
     return found
 
 
-# --- what passed --------------------------------------------------------------------------------
+# --- the exchanges ------------------------------------------------------------------------------
 
 
-def test_the_client_did_all_that_it_set_out_to_do(walk: Walk) -> None:
+def test_client_calls_every_expected_api(walk: Walk) -> None:
     assert walk.printed == READ
-    asked = {one.request.api for one in walk.exchanges if one.request is not None}
+    requests = {one.request.api for one in walk.exchanges if one.request is not None}
     answered = {one.response.api for one in walk.exchanges if one.response is not None}
-    expected = ALL_ASK | SOME_ASK[walk.client]
+    expected = COMMON_APIS | CLIENT_APIS[walk.client]
     if walk.is_modern:
-        expected |= MODERN.get(walk.client, set())
-    assert asked >= expected, expected - asked
+        expected |= MODERN_APIS.get(walk.client, set())
+    assert requests >= expected, expected - requests
     assert answered >= expected, expected - answered
 
 
-def test_the_list_has_each_request_with_its_answer(walk: Walk) -> None:
+def test_capture_pairs_each_request_with_its_response(walk: Walk) -> None:
     lines = [json.loads(line) for line in capture(str(walk.recording), "--json").splitlines()]
     assert {line["kind"] for line in lines} <= {"message", "unanswered"}
     by_connection: dict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -214,21 +214,21 @@ def test_the_list_has_each_request_with_its_answer(walk: Walk) -> None:
     frames = {number: it for number, it in frames_by_hand(walk.recording).items() if it["client"]}
     assert by_connection.keys() == frames.keys()
     for number, mine in by_connection.items():
-        asked = {_id(frame, 8): frame for frame in frames[number]["client"]}
+        requests = {_id(frame, 8): frame for frame in frames[number]["client"]}
         answers = {_id(frame, 4): frame for frame in frames[number]["broker"]}
-        assert len(asked) == len(frames[number]["client"]) == len(mine)
+        assert len(requests) == len(frames[number]["client"]) == len(mine)
         assert len(answers) == len(frames[number]["broker"])
         for line in mine:
-            frame = asked.pop(line["correlation_id"])
+            frame = requests.pop(line["correlation_id"])
             key, version = int.from_bytes(frame[4:6], "big"), int.from_bytes(frame[6:8], "big")
             assert (line["api_key"], line["version"]) == (key, version)
             assert line["request_size"] == len(frame) - 4
             answer = answers.pop(line["correlation_id"], None)
             assert line.get("response_size") == (None if answer is None else len(answer) - 4)
-            if answer is None:  # nobody waits for it, or its connection was closed meanwhile
+            if answer is None:  # a Produce with acks 0, or its connection was closed before
                 is_sent_only = line["api"] == "Produce" and line["kind"] == "message"
                 assert is_sent_only or line["kind"] == "unanswered", line
-        assert not asked
+        assert not requests
         assert not answers
 
 
@@ -236,7 +236,7 @@ def _id(frame: bytes, at: int) -> int:
     return int.from_bytes(frame[at : at + 4], "big", signed=True)
 
 
-def test_no_request_is_left_without_answer_but_where_a_client_left(walk: Walk) -> None:
+def test_only_requests_of_a_closing_client_stay_unanswered(walk: Walk) -> None:
     left = Counter(one.event.api for one in walk.exchanges if one.event.kind is Kind.UNANSWERED)
     assert set(left) <= {
         "Fetch",
@@ -247,7 +247,7 @@ def test_no_request_is_left_without_answer_but_where_a_client_left(walk: Walk) -
     }, left
 
 
-def test_packets_of_the_same_talk_tell_the_same(walk: Walk) -> None:
+def test_packets_and_recording_show_the_same_exchanges(walk: Walk) -> None:
     skip_without_packets(walk)
     assert walk.packets.dropped == 0
     recorded = talks(capture(str(walk.recording), "--json"))
@@ -256,20 +256,23 @@ def test_packets_of_the_same_talk_tell_the_same(walk: Walk) -> None:
         same = [other for other in seen if is_same(talk, other)]
         assert same, talk
         seen.remove(same[0])
-    # What the broker says to itself is in the capture alone, as is its end.
+        # Only the capture has the broker's requests to itself, and the request that ends it.
     others = {each[0]["client_id"] for each in seen}
     assert walk.packets.last in others
-    assert others <= {walk.packets.last, *THE_BROKERS_OWN}
+    assert others <= {walk.packets.last, *BROKER_CLIENT_IDS}
 
 
 def is_same(recorded: list[dict[str, Any]], seen: list[dict[str, Any]]) -> bool:
-    """Whether both tell the same; packets may hold an answer that came when the client had left."""
+    """Returns whether two connections agree, request by request.
+
+    Packets may contain a response that arrived after the client had closed the connection.
+    """
     if len(recorded) != len(seen):
         return False
-    asked = ("api", "version", "correlation_id", "client_id", "request_size")
+    requests = ("api", "version", "correlation_id", "client_id", "request_size")
     return all(
         mine == other
-        or (mine["kind"] == "unanswered" and all(mine[key] == other[key] for key in asked))
+        or (mine["kind"] == "unanswered" and all(mine[key] == other[key] for key in requests))
         for mine, other in zip(recorded, seen, strict=True)
     )
 
@@ -280,7 +283,7 @@ def skip_without_packets(walk: Walk) -> None:
 
 
 def talks(printed: str) -> list[list[dict[str, Any]]]:
-    """The lines of each connection, without what recordings and captures tell differently."""
+    """Returns the lines of each connection, without fields that differ by kind of capture."""
     found: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for line in map(json.loads, printed.splitlines()):
         found[line["connection"]].append(line)
@@ -293,7 +296,7 @@ def talks(printed: str) -> list[list[dict[str, Any]]]:
 
 
 def check_frame(event: Event) -> None:
-    """A frame is read to its last byte by both readers, who agree, and written again as it came."""
+    """Checks that both readers decode a frame fully and alike, and that it reencodes unchanged."""
     received = event.received
     assert event.kind is Kind.MESSAGE
     assert received is not None
@@ -317,7 +320,7 @@ def check_frame(event: Event) -> None:
     assert received.to_frame() == event.data
 
 
-def test_every_frame_is_read_by_both_readers_and_written_again(walk: Walk) -> None:
+def test_every_recorded_frame_is_decoded_alike_and_reencoded(walk: Walk) -> None:
     seen = 0
     for event in walk.events:
         check_frame(event)
@@ -326,8 +329,8 @@ def test_every_frame_is_read_by_both_readers_and_written_again(walk: Walk) -> No
     assert seen == sum(len(frames) for sides in by_hand for frames in sides.values())
 
 
-def test_so_is_every_frame_that_was_captured(walk: Walk) -> None:
-    """Those that the broker sends to itself are here too."""
+def test_every_captured_frame_is_decoded_alike_and_reencoded(walk: Walk) -> None:
+    """The capture also has the requests that the broker sends to itself."""
     skip_without_packets(walk)
     seen: set[str] = set()
     with walk.packets.file.open("rb") as file:
@@ -335,13 +338,13 @@ def test_so_is_every_frame_that_was_captured(walk: Walk) -> None:
             if passed.event.data:
                 check_frame(passed.event)
                 seen.add(passed.event.api)
-    assert seen >= ALL_ASK | {"WriteTxnMarkers"}
+    assert seen >= COMMON_APIS | {"WriteTxnMarkers"}
     if walk.is_modern and walk.client == "java":
         assert seen >= {"ReadShareGroupState", "WriteShareGroupState"}
 
 
-def test_bytes_behind_a_body_are_seen(walk: Walk) -> None:
-    """librdkafka's Metadata for all topics has three; no other frame has any."""
+def test_trailing_bytes_of_a_body_are_reported(walk: Walk) -> None:
+    """librdkafka's Metadata request for all topics has three; no other frame has any."""
     behind = {event.api for event in walk.events if event.received and event.received.trailing}
     assert behind == ({"Metadata"} if walk.client == "confluent_kafka" else set())
 
@@ -350,7 +353,7 @@ def test_bytes_behind_a_body_are_seen(walk: Walk) -> None:
 
 
 def record_fields(message: Message) -> Iterator[bytes]:
-    """The records of each partition that a Produce brings, or the answer to a fetch."""
+    """Yields the record bytes of each partition in a Produce request or a fetch response."""
     if isinstance(message, ProduceRequest):
         for topic in message.topic_data:
             yield from (each.records or b"" for each in topic.partition_data)
@@ -362,7 +365,7 @@ def record_fields(message: Message) -> Iterator[bytes]:
             yield from (each.records or b"" for each in shared.partitions)
 
 
-def test_every_batch_is_opened(walk: Walk) -> None:
+def test_records_of_every_batch_match_the_annotated_tree(walk: Walk) -> None:
     seen: dict[Side, set[str]] = {Side.CLIENT: set(), Side.BROKER: set()}
     written: list[Record] = []
     for event in walk.events:
@@ -398,20 +401,20 @@ def marks(batch: RecordBatch, records: list[Record]) -> set[str]:
 
 
 def check_records(records: list[Record], node: Node) -> None:
-    """What the tree says of a batch is what `kproto.records` reads of it."""
-    told = [each for each in nodes(node) if each.kind == "record"]
-    assert len(told) == len(records)
-    for record, each in zip(records, told, strict=True):
+    """Checks that the annotated tree shows the records that `kproto.records` reads."""
+    record_nodes = [each for each in nodes(node) if each.kind == "record"]
+    assert len(record_nodes) == len(records)
+    for record, each in zip(records, record_nodes, strict=True):
         assert each.value == record.offset
-        for name, held in (("key", record.key), ("value", record.value)):
-            assert content(each.child(name), held) == held
+        for name, expected in (("key", record.key), ("value", record.value)):
+            assert content(each.child(name), expected) == expected
         headers = each.child("headers").children
         assert [header.child("key").value for header in headers] == [
             name for name, _ in record.headers
         ]
-        for header, (_, held) in zip(headers, record.headers, strict=True):
-            assert content(header.child("value"), held) == held
+        for header, (_, expected) in zip(headers, record.headers, strict=True):
+            assert content(header.child("value"), expected) == expected
 
 
-def content(node: Node, held: bytes | None) -> bytes | None:
-    return None if held is None else node.source[node.end - len(held) : node.end]
+def content(node: Node, expected: bytes | None) -> bytes | None:
+    return None if expected is None else node.source[node.end - len(expected) : node.end]

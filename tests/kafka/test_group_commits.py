@@ -1,4 +1,4 @@
-"""Commits of a group on real brokers, by partitions that are given by hand: no membership."""
+"""Committed offsets of a group on real brokers, with partitions assigned by hand: no members."""
 
 from __future__ import annotations
 
@@ -38,33 +38,31 @@ async def take(consumer: kproto.GroupConsumer, count: int) -> list[int]:
     return offsets
 
 
-async def test_a_consumer_goes_on_where_the_one_before_was(
-    client: kproto.Client, topic: str
-) -> None:
+async def test_consumer_resumes_at_the_committed_offset(client: kproto.Client, topic: str) -> None:
     await fill(client, topic, 10)
-    place = (topic, 0)
-    async with client.consumer([place], group=topic) as consumer:
-        assert await consumer.committed() == {place: None}
+    tp = (topic, 0)
+    async with client.consumer([tp], group=topic) as consumer:
+        assert await consumer.committed() == {tp: None}
         assert await take(consumer, 4) == [0, 1, 2, 3]
-        assert await consumer.lag() == {place: 6}
-    async with client.consumer([place], group=topic) as consumer:
-        committed = (await consumer.committed())[place]
+        assert await consumer.lag() == {tp: 6}
+    async with client.consumer([tp], group=topic) as consumer:
+        committed = (await consumer.committed())[tp]
         assert committed is not None
         assert (committed.offset, committed.metadata) == (4, "")
         assert committed.leader_epoch >= 0
-        assert await consumer.position(place) == 4
+        assert await consumer.position(tp) == 4
         assert await take(consumer, 2) == [4, 5]
-        await consumer.commit(metadata="five is in hand")
-        assert (await consumer.committed(place))[place] == (
+        await consumer.commit(metadata="five is in flight")
+        assert (await consumer.committed(tp))[tp] == (
             5,
             committed.leader_epoch,
-            "five is in hand",
+            "five is in flight",
         )
-        consumer.seek(place, 9)
+        consumer.seek(tp, 9)
         assert await take(consumer, 1) == [9]
 
 
-async def test_what_nobody_committed_begins_as_start_says(
+async def test_partition_without_a_commit_starts_as_configured(
     client: kproto.Client, topic: str
 ) -> None:
     now = time.time_ns() // 1_000_000
@@ -72,7 +70,7 @@ async def test_what_nobody_committed_begins_as_start_says(
     async with client.producer() as producer:
         for time_ms in times:
             await producer.send(topic, b"", partition=0, timestamp=time_ms)
-    place = (topic, 0)
+    tp = (topic, 0)
     starts: list[tuple[GroupStart, int]] = [
         ("earliest", 0),
         ("latest", 4),
@@ -82,16 +80,18 @@ async def test_what_nobody_committed_begins_as_start_says(
         (timedelta(days=99), 0),
         (timedelta(), 4),
     ]
-    for number, (start, begins) in enumerate(starts):  # a group each: some commit where they begin
+    for number, (start, begins) in enumerate(starts):  # one group each: some commit at once
         group = f"{topic}-{number}"
-        async with client.consumer([place], group=group, start=start, auto_commit=False) as it:
-            assert await it.position(place) == begins
-    async with client.consumer([place], group=topic, start="none") as consumer:
+        async with client.consumer([tp], group=group, start=start, auto_commit=False) as it:
+            assert await it.position(tp) == begins
+    async with client.consumer([tp], group=topic, start="none") as consumer:
         with pytest.raises(kproto.NoCommittedOffsetError, match="has no commit"):
             await take(consumer, 1)
 
 
-async def test_offsets_for_times(client: kproto.Client, topic: str) -> None:
+async def test_offsets_for_times_returns_the_first_later_offset(
+    client: kproto.Client, topic: str
+) -> None:
     await fill(client, topic, 3)
     async with client.consumer([(topic, 0)], group=topic) as consumer:
         later = time.time_ns() // 1_000_000 + 3_600_000
@@ -100,29 +100,31 @@ async def test_offsets_for_times(client: kproto.Client, topic: str) -> None:
         assert await consumer.offsets_for_times({(topic, 0): later}) == {(topic, 0): None}
 
 
-async def test_every_version_says_what_is_meant(client: kproto.Client, topic: str) -> None:
-    """From the lowest that the broker takes on, names and ids alike."""
+async def test_commits_are_fetched_equally_in_every_version(
+    client: kproto.Client, topic: str
+) -> None:
+    """Commits and fetches in every pair of versions that the broker supports, by name or by id."""
     connection = await client.connection()
     info = await client.topic(topic)
-    place = (topic, 2)
+    tp = (topic, 2)
     offset = 0
     tried = []
-    for version in OffsetCommitRequest.VALID_VERSIONS[1:]:  # v0 goes to ZooKeeper
+    for version in OffsetCommitRequest.VALID_VERSIONS[1:]:  # v0 commits to ZooKeeper
         takes = connection.ranges[OffsetCommitRequest.API_KEY]
         if not takes.lowest <= version <= min(takes.highest, OffsetCommitRequest.LATEST_STABLE):
             continue
         offset += 1
-        given = {place: ToCommit(offset, 0, info.topic_id, f"v{version}")}
-        by_id, by_name = commit_requests(topic, None, given, lambda its: its.metadata)
+        commits = {tp: ToCommit(offset, 0, info.topic_id, f"v{version}")}
+        by_id, by_name = commit_requests(topic, None, commits, lambda its: its.metadata)
         request = by_id if version >= 10 else by_name
 
         async def commit(
             request: OffsetCommitRequest = request,
             version: int = version,
-            given: dict[tuple[str, int], ToCommit] = given,
+            commits: dict[tuple[str, int], ToCommit] = commits,
         ) -> None:
             answer = await client.request(request, version=version)
-            for error in commit_answers(answer, given).values():
+            for error in commit_answers(answer, commits).values():
                 if error is not None:
                     raise error
 
@@ -135,19 +137,21 @@ async def test_every_version_says_what_is_meant(client: kproto.Client, topic: st
             def id_of(name: str, reading: int = reading) -> kproto.Uuid:
                 return info.topic_id if reading >= 10 else ZERO_UUID
 
-            shapes = list(committed_requests(topic, [place, (topic, 1)], id_of))
+            shapes = list(committed_requests(topic, [tp, (topic, 1)], id_of))
             shape = shapes[0 if reading >= 8 else 1 if reading == 7 else 2]
             found = await client.request(shape, version=reading)
             epoch = 0 if version >= 6 and reading >= 5 else -1
-            assert committed_in(found, topic, [place, (topic, 1)], id_of) == {
-                place: (offset, epoch, f"v{version}"),
+            assert committed_in(found, topic, [tp, (topic, 1)], id_of) == {
+                tp: (offset, epoch, f"v{version}"),
                 (topic, 1): None,
             }
             tried.append((version, reading))
     assert len(tried) >= 64
 
 
-async def test_metadata_that_is_too_large_is_told(client: kproto.Client, topic: str) -> None:
+async def test_too_large_metadata_and_unassigned_partitions_fail_the_commit(
+    client: kproto.Client, topic: str
+) -> None:
     async with client.consumer([(topic, 0)], group=topic) as consumer:
         with pytest.raises(kproto.BrokerResponseError, match="OFFSET_METADATA_TOO_LARGE"):
             await consumer.commit({(topic, 0): 0}, "x" * 5_000)
@@ -155,8 +159,8 @@ async def test_metadata_that_is_too_large_is_told(client: kproto.Client, topic: 
             await consumer.commit({(topic, 1): 0})
 
 
-async def test_a_topic_made_anew_has_no_commit(client: kproto.Client) -> None:
-    """Offsets of the old one would pass over what is in the new one."""
+async def test_recreated_topic_has_no_commit(client: kproto.Client) -> None:
+    """With the offsets of the deleted topic a consumer would skip records of the new one."""
     name = f"anew-{time.time_ns()}"
     await client.create_topics(name)
     await client.topic(name)
@@ -169,7 +173,7 @@ async def test_a_topic_made_anew_has_no_commit(client: kproto.Client) -> None:
                 await client.create_topics(name)
                 break
             except kproto.BrokerResponseError:
-                continue  # it is still being deleted
+                continue  # the broker still deletes the former topic
         while (await client.refresh([name]))[0].error_code:
             pass
         await fill(client, name, 2)

@@ -1,4 +1,4 @@
-"""Members of the consumer protocol (KIP-848) at real brokers, alone and beside classic ones."""
+"""Members of the consumer protocol (KIP-848) on real brokers, also together with classic ones."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ from tools.kafka import KafkaNode
 
 pytestmark = pytest.mark.slow
 
-#: Of a classic group with members.
+#: States of a classic group with members.
 CLASSIC_STATES = ("PreparingRebalance", "CompletingRebalance", "Stable")
 
 
 # Members
 
 
-async def test_members_come_and_go(node848: KafkaNode) -> None:
+async def test_partitions_are_shared_as_members_join_and_leave(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(6)
         first, its = await group.member(topic)
         await until(lambda: its.places == all_of(topic, 6))
         second, others = await group.member(topic)
         await until(lambda: shared(topic, 6, its, others))
-        assert [name for name in its.names if name == "revoke"] == ["revoke"]  # what moves alone
+        # The first member revokes only the partitions that move.
+        assert [name for name in its.names if name == "revoke"] == ["revoke"]
         _, thirds = await group.member(topic)
         await until(lambda: shared(topic, 6, its, others, thirds))
         described = await group.described()
@@ -50,8 +51,8 @@ async def test_members_come_and_go(node848: KafkaNode) -> None:
             assert "lose" not in reading.names
 
 
-async def test_a_member_goes_by_the_session_of_its_group(node848: KafkaNode) -> None:
-    """Kafka 3.9 knows no settings of groups: there it goes by the interval of heartbeats."""
+async def test_member_uses_the_session_timeout_of_its_group(node848: KafkaNode) -> None:
+    """Kafka 3.9 has no group configs: there the session is nine heartbeat intervals."""
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(1)
         await group.brief(node848.version)
@@ -60,11 +61,11 @@ async def test_a_member_goes_by_the_session_of_its_group(node848: KafkaNode) -> 
         inner = member._member
         assert isinstance(inner, ConsumerMember)
         interval_ms = int(config_of(node848.version)["group.consumer.heartbeat.interval.ms"])
-        told = node848.version == NEWEST
-        assert inner._membership.session_ms == (BRIEF_MS if told else 9 * interval_ms)
+        has_group_configs = node848.version == NEWEST
+        assert inner._membership.session_ms == (BRIEF_MS if has_group_configs else 9 * interval_ms)
 
 
-async def test_a_static_member_comes_back_without_a_rebalance(node848: KafkaNode) -> None:
+async def test_static_member_rejoins_without_a_rebalance(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic, instance_id="one")
@@ -80,8 +81,8 @@ async def test_a_static_member_comes_back_without_a_rebalance(node848: KafkaNode
 
 
 @pytest.mark.exhaustive
-async def test_two_with_one_instance_id(node848: KafkaNode) -> None:
-    """The second waits for as long as the first may be one that was killed."""
+async def test_second_member_with_an_instance_id_is_refused(node848: KafkaNode) -> None:
+    """The group keeps the first member until its session ends: it may have been killed."""
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
         await group.brief(node848.version)
@@ -93,7 +94,7 @@ async def test_two_with_one_instance_id(node848: KafkaNode) -> None:
 
 
 @pytest.mark.exhaustive
-async def test_a_static_member_that_was_killed_comes_back_after_its_session(
+async def test_killed_static_member_rejoins_after_its_session(
     node848: KafkaNode,
 ) -> None:
     async with Group(node848.bootstrap) as group:
@@ -107,16 +108,16 @@ async def test_a_static_member_that_was_killed_comes_back_after_its_session(
         await until(lambda: again.places == all_of(topic, 2))
 
 
-async def test_a_member_that_somebody_has_put_out_joins_again(node848: KafkaNode) -> None:
+async def test_removed_member_joins_again(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
         first, its = await group.member(topic)
         await until(lambda: its.places)
         assert first.identity is not None
-        put_out = ConsumerGroupHeartbeatRequest(
+        removal = ConsumerGroupHeartbeatRequest(
             group_id=group.id, member_id=first.identity.member_id, member_epoch=-1
         )
-        assert (await group.clients[0].request(put_out)).error_code == 0
+        assert (await group.clients[0].request(removal)).error_code == 0
         await until(lambda: "lose" in its.names)
         await until(lambda: its.places == all_of(topic, 2))
 
@@ -124,8 +125,8 @@ async def test_a_member_that_somebody_has_put_out_joins_again(node848: KafkaNode
 # Topics
 
 
-@pytest.mark.exhaustive  # a broker looks at topics every 10 s
-async def test_a_pattern_of_the_broker(node848: KafkaNode) -> None:
+@pytest.mark.exhaustive  # a broker evaluates patterns every 10 s
+async def test_broker_side_pattern_assigns_matching_topics(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         prefix = f"group-{uuid.uuid4().hex}"
         await group.topic(1, f"x-{prefix}-a")
@@ -136,7 +137,7 @@ async def test_a_pattern_of_the_broker(node848: KafkaNode) -> None:
             return
         await until(lambda: its.places == all_of(one, 1))
         two = await group.topic(2, f"{prefix}-b")
-        other, _ = await group.member(one)  # who joins has the broker look again at once
+        other, _ = await group.member(one)  # a joining member makes the broker evaluate at once
         await other.leave(True)
         await until(lambda: its.places == all_of(one, 1) | all_of(two, 2))
         member.subscribe(Subscription.to(two))
@@ -145,16 +146,16 @@ async def test_a_pattern_of_the_broker(node848: KafkaNode) -> None:
         assert "INVALID_REGULAR_EXPRESSION" in await failed(its)
 
 
-async def test_a_topic_that_may_be_no_topic(node848: KafkaNode) -> None:
+async def test_invalid_topic_name_fails_the_member(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         _, its = await group.member("no topic!")
         assert "'no topic!'" in await failed(its)
 
 
-# What the broker does not take
+# Refused members
 
 
-async def test_assignors_of_the_broker(node848: KafkaNode) -> None:
+async def test_server_assignor_is_used_or_refused(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         member, its = await group.member(topic, server_assignor="range")
@@ -165,7 +166,7 @@ async def test_assignors_of_the_broker(node848: KafkaNode) -> None:
         assert "no assignor 'best'" in await failed(others)
 
 
-async def test_a_group_that_is_full(node848: KafkaNode) -> None:
+async def test_full_group_refuses_another_member(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(3)
         readings = [(await group.member(topic))[1] for _ in range(3)]
@@ -175,10 +176,10 @@ async def test_a_group_that_is_full(node848: KafkaNode) -> None:
         assert shared(topic, 3, *readings)
 
 
-# Groups of the other kind
+# Groups of the other protocol
 
 
-async def test_a_new_group_is_one_of_the_consumer_protocol(node848: KafkaNode) -> None:
+async def test_new_group_uses_the_consumer_protocol(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic, group_protocol="auto")
@@ -188,7 +189,7 @@ async def test_a_new_group_is_one_of_the_consumer_protocol(node848: KafkaNode) -
         assert (first.kind, second.kind) == (GroupProtocol.CONSUMER, GroupProtocol.CONSUMER)
 
 
-async def test_a_classic_group_with_members_stays_one(node848: KafkaNode) -> None:
+async def test_classic_group_with_members_stays_classic(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         classic, its = await group.member(topic, group_protocol="classic", session_timeout_ms=6_000)
@@ -199,14 +200,14 @@ async def test_a_classic_group_with_members_stays_one(node848: KafkaNode) -> Non
         assert await group.classic_state() == "Stable"
         await classic.leave(True)
         await until(lambda: others.places == all_of(topic, 4))
-        second.unsubscribe()  # and with it the last member: the group is empty
+        second.unsubscribe()  # the last member leaves: the group is empty
         await until(lambda: second.identity is None and not others.places)
         second.subscribe(Subscription.to(topic))
         await until(lambda: others.places == all_of(topic, 4))
         assert (await group.described()).group_state == "Stable"  # of the consumer protocol
 
 
-async def test_assignors_that_are_named_mean_a_classic_group(node848: KafkaNode) -> None:
+async def test_named_assignors_select_the_classic_protocol(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
         settings = {"assignors": ["range"], "session_timeout_ms": 6_000}
@@ -216,7 +217,7 @@ async def test_assignors_that_are_named_mean_a_classic_group(node848: KafkaNode)
         assert await group.classic_state() == "Stable"
 
 
-async def test_a_pattern_of_the_broker_in_a_classic_group(node848: KafkaNode) -> None:
+async def test_broker_side_pattern_is_refused_in_a_classic_group(node848: KafkaNode) -> None:
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(2)
         _, its = await group.member(topic, group_protocol="classic", session_timeout_ms=6_000)
@@ -226,8 +227,8 @@ async def test_a_pattern_of_the_broker_in_a_classic_group(node848: KafkaNode) ->
         assert isinstance(others.error, ConfigurationError)
 
 
-async def test_a_classic_group_is_converted_on_line_and_back(node848: KafkaNode) -> None:
-    """Who says "consumer" converts it; classic members go on in it, and keep what they read."""
+async def test_classic_group_is_converted_online_and_back(node848: KafkaNode) -> None:
+    """A consumer-protocol member converts the group; classic members keep their partitions."""
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         classic: dict[str, Any] = {
@@ -242,16 +243,18 @@ async def test_a_classic_group_is_converted_on_line_and_back(node848: KafkaNode)
         assert len((await group.described()).members) == 2
         third, thirds = await group.member(topic, group_protocol="auto")
         await until(lambda: shared(topic, 4, its, others, thirds))
-        assert third.kind is GroupProtocol.CONSUMER  # as the group is one of that by now
+        assert third.kind is GroupProtocol.CONSUMER  # the group uses that protocol by now
         assert "lose" not in its.names
         await third.leave(True)
-        await newer.leave(True)  # the last of the consumer protocol: the group is classic again
+        await newer.leave(True)  # the last consumer-protocol member: the group is classic again
         await until(lambda: its.places == all_of(topic, 4))
         assert await group.classic_state() in CLASSIC_STATES
 
 
 @pytest.mark.exhaustive
-async def test_a_classic_group_that_may_not_be_converted(start_kafka: StartKafka) -> None:
+async def test_classic_group_is_not_converted_against_the_migration_policy(
+    start_kafka: StartKafka,
+) -> None:
     kafka = start_kafka(NEWEST, SHORT | {"group.consumer.migration.policy": "disabled"})
     async with Group(kafka.bootstrap) as group:
         topic = await group.topic(2)
@@ -263,7 +266,9 @@ async def test_a_classic_group_that_may_not_be_converted(start_kafka: StartKafka
 
 
 @pytest.mark.exhaustive
-async def test_a_cluster_that_has_the_protocol_turned_off(start_kafka: StartKafka) -> None:
+async def test_auto_selects_classic_if_the_consumer_protocol_is_off(
+    start_kafka: StartKafka,
+) -> None:
     kafka = start_kafka(NEWEST, {"group.coordinator.rebalance.protocols": "classic"})
     async with Group(kafka.bootstrap) as group:
         topic = await group.topic(2)
@@ -275,7 +280,7 @@ async def test_a_cluster_that_has_the_protocol_turned_off(start_kafka: StartKafk
 
 
 @pytest.mark.exhaustive
-async def test_members_keep_what_they_read_while_the_broker_restarts(
+async def test_members_keep_partitions_while_the_broker_restarts(
     start_kafka: StartKafka,
 ) -> None:
     config = SHORT | {"group.consumer.session.timeout.ms": "45000"}

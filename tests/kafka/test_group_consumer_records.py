@@ -1,4 +1,4 @@
-"""Records of groups of the consumer protocol on real brokers, and members of other clients."""
+"""Records of consumer-protocol groups on real brokers, also together with other clients."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
     "protocol", ["auto", pytest.param("consumer", marks=pytest.mark.exhaustive)]
 )
 async def test_each_record_is_read_once(node848: KafkaNode, protocol: Any) -> None:
-    """Members come and go, one at a time, while 400 records are read."""
+    """Members join and leave one at a time while they read 400 records."""
     async with Client(node848.bootstrap) as client:
         topic = f"group-{uuid.uuid4().hex}"
         await client.create_topics(kproto.NewTopic(topic, partitions=3))
@@ -64,7 +64,7 @@ async def test_each_record_is_read_once(node848: KafkaNode, protocol: Any) -> No
         assert len(seen) == 400
 
 
-async def test_a_commit_of_who_is_no_member_any_more(node848: KafkaNode) -> None:
+async def test_commit_of_a_removed_member_fails(node848: KafkaNode) -> None:
     async with Client(node848.bootstrap) as client:
         topic = f"group-{uuid.uuid4().hex}"
         await client.create_topics(kproto.NewTopic(topic))
@@ -77,10 +77,10 @@ async def test_a_commit_of_who_is_no_member_any_more(node848: KafkaNode) -> None
             member = consumer._member
             assert isinstance(member, GroupMember)
             assert member.identity is not None
-            put_out = ConsumerGroupHeartbeatRequest(
+            removal = ConsumerGroupHeartbeatRequest(
                 group_id=topic, member_id=member.identity.member_id, member_epoch=-1
             )
-            await client.request(put_out)
+            await client.request(removal)
             with pytest.raises(kproto.CommitFailedError, match="not assigned") as raised:
                 await consumer.commit(record)
             assert isinstance(raised.value, KprotoError)
@@ -90,7 +90,7 @@ async def test_a_commit_of_who_is_no_member_any_more(node848: KafkaNode) -> None
 @pytest.mark.parametrize(
     "start", ["earliest", pytest.param("latest", marks=pytest.mark.exhaustive)]
 )
-async def test_a_topic_made_anew_is_read_from_its_start(node848: KafkaNode, start: Any) -> None:
+async def test_recreated_topic_is_read_from_its_start(node848: KafkaNode, start: Any) -> None:
     settings = kproto.ClientSettings(metadata_max_age_ms=500, retry_backoff_max_ms=200)
     async with (
         Client(node848.bootstrap, settings) as client,
@@ -108,22 +108,22 @@ async def test_a_topic_made_anew_is_read_from_its_start(node848: KafkaNode, star
                 await producer.send_many(topic, [b"old"] * 5)
             for _ in range(5):
                 assert (await anext(records)).value == b"old"
-            coming = asyncio.ensure_future(anext(records))
+            next_record = asyncio.ensure_future(anext(records))
             await other.delete_topics(topic)
             await until(lambda: not consumer.assignment)
             await other.create_topics(kproto.NewTopic(topic))
             async with other.producer() as producer:
                 await producer.send_many(topic, [b"new-%d" % at for at in range(3)])
-            record = await coming
+            record = await next_record
             assert (record.value, record.offset) == (b"new-0", 0)
             assert [(await anext(records)).value for _ in range(2)] == [b"new-1", b"new-2"]
 
 
-# Beside other clients
+# Groups with other clients
 
 
 class Peer:
-    """A member of another client, in a process of its own, and what it has by what it tells."""
+    """A member of another client in its own process, and the assignments that it reports."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -138,7 +138,7 @@ class Peer:
                 self.changes.append(rest[0])
 
     async def end(self) -> None:
-        """Leave in order."""
+        """Leaves the group and ends the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         await self._process.wait()
@@ -160,14 +160,14 @@ async def peer(python: Path, name: str, *arguments: str) -> AsyncIterator[Peer]:
 
 @pytest.mark.peers
 @pytest.mark.parametrize("name", ["aiokafka", "confluent_kafka"])
-async def test_a_group_of_another_client_is_joined_and_converted(
+async def test_group_of_another_client_is_converted(
     node848: KafkaNode, peers_python: Path, name: str
 ) -> None:
     async with Group(node848.bootstrap) as group:
         topic = await group.topic(4)
         async with peer(peers_python, name, node848.bootstrap, topic, group.id) as other:
             await until(lambda: other.changes and len(other.changes[-1]) == 4)
-            # It goes by roundrobin, which is none of ours: the group is classic, and stays that.
+            # It uses roundrobin, which kproto's members lack; the group is classic and stays so.
             _, its = await group.member(topic, group_protocol="auto", session_timeout_ms=6_000)
             assert "no assignor in common" in await failed(its)
             _, newer = await group.member(topic)
@@ -180,8 +180,10 @@ async def test_a_group_of_another_client_is_joined_and_converted(
 
 @pytest.mark.exhaustive
 @pytest.mark.peers
-async def test_beside_librdkafka_by_one_protocol(node848: KafkaNode, peers_python: Path) -> None:
-    """It speaks the protocol with Kafka 4 alone."""
+async def test_partitions_are_shared_with_librdkafka(
+    node848: KafkaNode, peers_python: Path
+) -> None:
+    """Only with Kafka 4 librdkafka supports the protocol."""
     if node848.version != NEWEST:
         return
     async with Group(node848.bootstrap) as group:

@@ -1,4 +1,4 @@
-"""Members of classic groups at real brokers: they join, hand over, come back, and are forgotten."""
+"""Members of classic groups on real brokers: joining, rebalances, rejoining and removal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tools.kafka import VERSIONS, KafkaNode
 
 SHORT = {"group.min.session.timeout.ms": "100", "group.max.size": "3"}
 
-#: Of a cluster: a broker that is killed is known to be gone soon.
+#: For clusters: the controller detects a killed broker within two seconds.
 QUICK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
 
 COOPERATIVE = ("cooperative-sticky",)
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def node(request: pytest.FixtureRequest) -> Iterator[KafkaNode]:
-    """A broker that takes short sessions."""
+    """A broker that accepts short session timeouts."""
     try:
         kafka = KafkaNode(request.param, config=SHORT)
         kafka.start()
@@ -56,7 +56,9 @@ def beats_on(member: ClassicMember, before: int) -> bool:
 
 
 @pytest.mark.parametrize("assignors", [("range",), COOPERATIVE, ("roundrobin",), ("sticky",)])
-async def test_members_come_and_go(node: KafkaNode, assignors: tuple[str, ...]) -> None:
+async def test_partitions_are_shared_as_members_join_and_leave(
+    node: KafkaNode, assignors: tuple[str, ...]
+) -> None:
     async with Group(node.bootstrap) as group:
         topic = await group.topic(6)
         first, its = await group.member(topic, assignors=assignors)
@@ -79,7 +81,7 @@ async def test_members_come_and_go(node: KafkaNode, assignors: tuple[str, ...]) 
 
 
 async def test_cooperative_members_never_stop_reading_what_they_keep(node: KafkaNode) -> None:
-    """KIP-429: two rebalances, and only what changes hands is given up."""
+    """KIP-429: two rebalances, and a member revokes only the partitions that move."""
     async with Group(node.bootstrap) as group:
         topic = await group.topic(6)
         _, its = await group.member(topic, assignors=COOPERATIVE)
@@ -92,19 +94,19 @@ async def test_cooperative_members_never_stop_reading_what_they_keep(node: Kafka
 
 
 async def test_partitions_have_one_owner_while_members_change(node: KafkaNode) -> None:
-    """What is given up is given up before anybody else begins with it."""
+    """Every member revokes a partition before another member is assigned it."""
     async with Group(node.bootstrap) as group:
         topic = await group.topic(4)
         owners: dict[tuple[str, int], Reading] = {}
 
-        def watched(reading: Reading) -> None:
+        def track(reading: Reading) -> None:
             def note(name: str, places: Collection[tuple[str, int]]) -> None:
-                for place in places:
+                for partition in places:
                     if name == "assign":
-                        assert place not in owners
-                        owners[place] = reading
+                        assert partition not in owners
+                        owners[partition] = reading
                     else:
-                        assert owners.pop(place) is reading
+                        assert owners.pop(partition) is reading
 
             reading.on_call = note
 
@@ -114,7 +116,7 @@ async def test_partitions_have_one_owner_while_members_change(node: KafkaNode) -
             members: list[ClassicMember] = []
             for _ in range(3):
                 member, reading = await group.member(topic, start=False, assignors=assignors)
-                watched(reading)
+                track(reading)
                 member.start()
                 members.append(member)
                 readings.append(reading)
@@ -126,8 +128,8 @@ async def test_partitions_have_one_owner_while_members_change(node: KafkaNode) -
             assert owners == {}
 
 
-async def test_a_static_member_comes_back_without_a_rebalance(node: KafkaNode) -> None:
-    """KIP-345, and KIP-814 for the one that led."""
+async def test_static_member_rejoins_without_a_rebalance(node: KafkaNode) -> None:
+    """KIP-345, and KIP-814 for the static member that was the leader."""
     async with Group(node.bootstrap) as group:
         topic = await group.topic(4)
         first, its = await group.member(topic, instance_id="one")
@@ -149,7 +151,7 @@ async def test_a_static_member_comes_back_without_a_rebalance(node: KafkaNode) -
             assert stayed.calls[-1][0] == "assign" or gone is second
 
 
-async def test_two_with_one_instance_id(node: KafkaNode) -> None:
+async def test_second_member_fences_the_first_with_its_instance_id(node: KafkaNode) -> None:
     async with Group(node.bootstrap) as group:
         topic = await group.topic(2)
         _, its = await group.member(topic, instance_id="one")
@@ -163,8 +165,8 @@ async def test_two_with_one_instance_id(node: KafkaNode) -> None:
         assert second.identity is not None
 
 
-async def test_an_assignor_of_ones_own(node: KafkaNode) -> None:
-    """Plain functions: all to the member of the lowest id, with what it tells of itself."""
+async def test_custom_assignor_assigns_partitions(node: KafkaNode) -> None:
+    """Plain functions assign all partitions to the member with the lowest id and send user data."""
     async with Group(node.bootstrap) as group:
         seen: list[object] = []
 
@@ -190,7 +192,7 @@ async def test_an_assignor_of_ones_own(node: KafkaNode) -> None:
 
 
 async def refused(group: Group, *topics: str, **settings: Any) -> KprotoError:
-    """The error of a member that cannot be; what it had asked for is gone then."""
+    """Returns the error of a member that cannot join, after it has lost its partitions."""
     member, reading = await group.member(*topics, **settings)
     await until(lambda: reading.error is not None)
     assert reading.places == set()
@@ -200,7 +202,7 @@ async def refused(group: Group, *topics: str, **settings: Any) -> KprotoError:
     return reading.error
 
 
-async def test_what_no_broker_takes(node: KafkaNode) -> None:
+async def test_invalid_members_are_refused_with_their_errors(node: KafkaNode) -> None:
     async with Group(node.bootstrap) as group:
         topic = await group.topic(1)
         error = await refused(group, topic, session_timeout_ms=50, heartbeat_interval_ms=10)
@@ -219,7 +221,7 @@ async def test_what_no_broker_takes(node: KafkaNode) -> None:
         await until(lambda: its.places or its.calls)
 
 
-async def test_an_assignor_that_is_wrong_ends_its_leader_alone(node: KafkaNode) -> None:
+async def test_wrong_assignor_fails_only_the_leader(node: KafkaNode) -> None:
     async with Group(node.bootstrap) as group:
 
         def wrong(topics: object, members: dict[str, Told]) -> dict[str, list[tuple[str, int]]]:
@@ -234,7 +236,7 @@ async def test_an_assignor_that_is_wrong_ends_its_leader_alone(node: KafkaNode) 
 
 
 @pytest.mark.exhaustive
-async def test_members_keep_what_they_read_while_the_broker_restarts(
+async def test_members_keep_partitions_while_the_broker_restarts(
     start_kafka: StartKafka,
 ) -> None:
     kafka = start_kafka(VERSIONS[0], QUICK)
@@ -261,7 +263,7 @@ async def test_members_keep_what_they_read_while_the_broker_restarts(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_members_keep_what_they_read_while_coordinators_move(
+async def test_members_keep_partitions_while_coordinators_move(
     start_cluster: StartCluster, version: str
 ) -> None:
     cluster = start_cluster(version, config=QUICK)

@@ -1,4 +1,4 @@
-"""Consumers of a group on real brokers: what is handed over is read on, and nothing twice."""
+"""Consumers of a group on real brokers: after a rebalance reading continues, without duplicates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def fill(client: kproto.Client, topic: str) -> None:
 
 
 class Readers:
-    """What the members of a group have seen, in order."""
+    """The records that the members of a group have read, in order."""
 
     def __init__(self, client: kproto.Client, topic: str, **options: Any) -> None:
         self.client = client
@@ -38,7 +38,7 @@ class Readers:
 
     @asynccontextmanager
     async def member(self, until: int = RECORDS) -> AsyncIterator[None]:
-        """One that reads until `until` records have been seen by all together."""
+        """Runs a member that leaves once all members together have read `until` records."""
 
         async def read() -> None:
             async with self.client.consumer(
@@ -63,7 +63,7 @@ class Readers:
 
 
 @STRATEGIES
-async def test_members_come_and_go_and_each_record_is_read_once(
+async def test_each_record_is_read_once_across_rebalances(
     client: kproto.Client, topic: str, assignors: list[str]
 ) -> None:
     await fill(client, topic)
@@ -76,7 +76,7 @@ async def test_members_come_and_go_and_each_record_is_read_once(
 
 
 @STRATEGIES
-async def test_a_partition_waits_for_the_record_in_hand(
+async def test_partition_is_not_revoked_while_its_record_is_in_flight(
     client: kproto.Client, topic: str, assignors: list[str]
 ) -> None:
     await fill(client, topic)
@@ -91,20 +91,23 @@ async def test_a_partition_waits_for_the_record_in_hand(
         record = await anext(records)
         async with client.consumer(topic, **options) as second:
             others = asyncio.create_task(anext(aiter(second)))
-            while len(first.assignment) == 3:  # noqa: ASYNC110 - by a task of the consumer
+            while len(first.assignment) == 3:  # noqa: ASYNC110 - a task of the consumer changes it
                 await asyncio.sleep(0.01)
-            in_hand = (record.topic, record.partition)
-            assert in_hand not in revoked
-            assert in_hand not in second.assignment
-            reading = asyncio.create_task(anext(records))  # the next is asked for: it is done
+            in_flight = (record.topic, record.partition)
+            assert in_flight not in revoked
+            assert in_flight not in second.assignment
+            reading = asyncio.create_task(anext(records))  # this poll acknowledges `record`
             theirs = await others
-            assert (theirs.topic, theirs.partition) != in_hand or theirs.offset == record.offset + 1
+            assert (
+                theirs.topic,
+                theirs.partition,
+            ) != in_flight or theirs.offset == record.offset + 1
             assert second.assignment.isdisjoint(first.assignment)
             reading.cancel()
             await asyncio.wait([reading])
 
 
-async def test_a_member_that_failed_goes_on_where_it_had_committed(
+async def test_failed_member_resumes_at_its_committed_offset(
     client: kproto.Client, topic: str
 ) -> None:
     await fill(client, topic)
@@ -112,7 +115,7 @@ async def test_a_member_that_failed_goes_on_where_it_had_committed(
     for _ in range(3):
         with pytest.raises(ZeroDivisionError):
             await fail_at_the_tenth(client, topic, seen)
-    # The record in hand came again each time, and no other.
+    # Only the record in flight was redelivered, each time.
     assert len(seen) == 30
     assert len(set(seen)) == 28
 
@@ -127,18 +130,18 @@ async def fail_at_the_tenth(client: kproto.Client, topic: str, seen: list[tuple[
                 raise ZeroDivisionError
 
 
-async def test_offsets_that_a_transaction_holds_are_waited_for(
+async def test_position_waits_for_pending_transactional_offsets(
     client: kproto.Client, topic: str
 ) -> None:
-    """KIP-447, by the requests of a transactional producer."""
+    """KIP-447, with the requests of a transactional producer."""
     await fill(client, topic)
 
     transaction = Transaction(client, topic)
     await transaction.begin()
     await transaction.commit_offset(topic, topic, 0, 70)
     async with client.consumer([(topic, 0)], group=topic, auto_commit=False) as consumer:
-        looking = asyncio.create_task(consumer.position((topic, 0)))
-        await asyncio.wait([looking], timeout=0.5)
-        assert not looking.done()
+        fetching = asyncio.create_task(consumer.position((topic, 0)))
+        await asyncio.wait([fetching], timeout=0.5)
+        assert not fetching.done()
         await transaction.end(committed=True)
-        assert await looking == 70
+        assert await fetching == 70

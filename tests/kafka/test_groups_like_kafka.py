@@ -1,7 +1,7 @@
-"""The same members of groups on a real broker and on the embedded one: they hear the same.
+"""The embedded broker answers members of classic groups as a real broker does.
 
-Random ones, whom only what they ask moves on, as all of their times are long; and scripted ones,
-whom time moves on. 3.9.2 runs the coordinator that 4.0 made the only one.
+Random members have long timeouts, so only their requests change the group. Scripted members also
+let sessions and rebalances time out. 3.9.2 runs the coordinator that 4.0 made the only one.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ from tools.kafka import KafkaNode
 from .group_scripts import (
     SCRIPTS,
     Script,
+    group_metadata_is_too_large,
     joined,
+    static_member_metadata_is_too_large,
     the_first_rebalance_is_delayed,
-    what_a_group_keeps_is_too_large,
-    what_a_static_member_brings_is_too_large,
 )
-from .group_sides import IN_TURN, PATIENCE_S, WAITS, Side
+from .group_sides import ONE_THREAD, PATIENCE_S, WAITS, Side
 
-#: What both brokers are set to.
+#: Settings of both brokers.
 MAX_SIZE: Final = 4
 DELAY_MS: Final = 0
 LEAST_SESSION_MS: Final = 100
 
-#: Of random members: what `make test` plays, `make exhaustive` too, and `make thorough`.
+#: Rounds of random members in `make test`, `make exhaustive` and `make thorough`.
 ROUNDS: Final = (6, 30, 150)
 STEPS: Final = 100
 
 NAMES: Final = ("a", "b", "c", "d", "e")
-#: These are static members.
+#: The instance ids of the static members.
 INSTANCES: Final = {"d": "d", "e": "e"}
 
 
 @dataclass
 class Brokers:
-    """A real and the embedded broker, set alike."""
+    """A real and the embedded broker, with equal settings."""
 
     release: str
     theirs: str
@@ -78,7 +78,7 @@ class Brokers:
     scope="module", params=["4.4.0", pytest.param("3.9.2", marks=pytest.mark.exhaustive)]
 )
 def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
-    config = IN_TURN | {
+    config = ONE_THREAD | {
         "group.min.session.timeout.ms": str(LEAST_SESSION_MS),
         "group.initial.rebalance.delay.ms": str(DELAY_MS),
         "group.max.size": str(MAX_SIZE),
@@ -102,14 +102,14 @@ def brokers(request: pytest.FixtureRequest) -> Iterator[Brokers]:
 
 
 class Pair:
-    """Members of the same group on both; whatever one side hears, the other must hear."""
+    """Members of the same group on both brokers, whose responses must be equal."""
 
     def __init__(self, brokers: Brokers, group_id: str) -> None:
         self.brokers = brokers
         self.theirs = Side(brokers.theirs, group_id)
         self.ours = Side(brokers.ours, group_id)
         self.said: list[object] = []
-        #: The error that each member heard last.
+        #: The last error that each member received.
         self.errors: dict[str, str] = {}
         for side in (self.theirs, self.ours):
             side.wait_for_coordinator()
@@ -126,43 +126,43 @@ class Pair:
         return self.theirs.waiting | self.ours.waiting
 
     def same(self, what: object, ask: Callable[[Side], object]) -> Any:
-        """What both say at once."""
+        """Returns the response to a request that both brokers answer at once, and equally."""
         theirs, ours = ask(self.theirs), ask(self.ours)
         self._check(what, theirs, ours)
         return ours
 
     def post(self, who: str, what: object, send: Callable[[Side], None]) -> None:
-        """What both say at once or later; `collect` compares it."""
+        """Sends a request that both may answer later; `collect` compares the responses."""
         self.said.append((who, what))
         for side in (self.ours, self.theirs):
             send(side)
-            side.arrives()
+            side.wait_until_handled()
         self.collect()
 
-    def _anything_of(self, who: str) -> bool:
-        return self.theirs.has_heard(who) or self.ours.has_heard(who)
+    def _has_response(self, who: str) -> bool:
+        return self.theirs.has_response(who) or self.ours.has_response(who)
 
     def collect(self) -> None:
-        """Compare the answers that came, and what both tell of the group."""
+        """Compares the responses received so far, and the state of the group on both brokers."""
         while True:
-            heard = [who for who in sorted(self.waiting) if self._anything_of(who)]
-            for who in heard:
-                theirs = self.theirs.hears(who, PATIENCE_S)
-                ours: Any = self.ours.hears(who, PATIENCE_S)
+            received = [who for who in sorted(self.waiting) if self._has_response(who)]
+            for who in received:
+                theirs = self.theirs.receives(who, PATIENCE_S)
+                ours: Any = self.ours.receives(who, PATIENCE_S)
                 self._check(who, theirs, ours)
                 self.errors[who] = ours[0]
-            if not heard and self._agree():
+            if not received and self._agree():
                 return
 
     def _agree(self) -> bool:
-        """Whether both tell the same of the group, for which a real one may need a moment."""
+        """Returns whether both brokers describe the group equally; a real one may need a moment."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             theirs, ours = self.theirs.describe(), self.ours.describe()
             if theirs == ours:
                 self.said.append(ours)
-                return not any(self._anything_of(who) for who in self.waiting)
-            if any(self._anything_of(who) for who in self.waiting):
+                return not any(self._has_response(who) for who in self.waiting)
+            if any(self._has_response(who) for who in self.waiting):
                 return False
             if time.monotonic() > deadline:
                 self._check("described", theirs, ours)
@@ -172,7 +172,7 @@ class Pair:
         assert ours == theirs, self.said
 
     def known(self) -> tuple[str | None, int, str | None]:
-        """Of the embedded group: who leads, how many are in it, its protocol."""
+        """Returns the embedded group's leader, member count and protocol."""
 
         def look(broker: Broker) -> tuple[str | None, int, str | None]:
             group = broker._cluster.groups.find(self.ours.group_id, ClockReading(0, 0))
@@ -195,29 +195,29 @@ SUPPORTED_OPERATIONS: Final[Sequence[tuple[tuple[str, bytes], ...]]] = (
 
 
 class Player:
-    """Lets random members ask random things."""
+    """Lets random members send random requests."""
 
     def __init__(self, pair: Pair, chance: random.Random) -> None:
         self.pair = pair
         self.chance = chance
         self.protocols = {who: chance.choice(SUPPORTED_OPERATIONS) for who in NAMES}
-        #: Those who shall join again, and those who shall ask for their assignments.
+        #: Members that join again next, and members that send SyncGroup next.
         self.to_join: set[str] = set()
         self.to_sync: set[str] = set()
 
     def step(self) -> None:
-        """Mostly what a member does next, else anything."""
+        """Sends mostly the next request of a member's protocol, else any request."""
         idle = [who for who in NAMES if who not in self.pair.waiting]
         who = self.chance.choice(idle or NAMES)
         if self.pair.ours.former.get(who) and who not in INSTANCES and self.chance.random() < 0.5:
-            self.leave(who, former=True)  # of which it knows nothing more, and which holds up all
+            self.leave(who, former=True)  # the client has forgotten this id, and the group waits
         elif self.chance.random() < 0.7:
             self.next_of(who)
         else:
             self.chance.choice((self.join, self.sync, self.beat, self.leave, self.look))(who)
 
     def next_of(self, who: str) -> None:
-        """A member that has joined asks for its assignment, then sends heartbeats."""
+        """Joins; a member that has joined sends SyncGroup, then heartbeats."""
         if self.pair.ours.generations.get(who, -1) < 0 or who in self.to_join:
             self.to_join.discard(who)
             self.to_sync.add(who)
@@ -229,18 +229,18 @@ class Player:
             self.to_join.add(who)
 
     def _id(self, side: Side, who: str, *, former: bool) -> str:
-        """That of now, or one before."""
+        """Returns the current member id, or a former one."""
         known = side.former.get(who)
         return known[-1] if former and known else side.ids.get(who, "nobody")
 
     def _version(self, request: type[Request[Any]], first: int = 0, end: int = 99) -> int:
         return self.chance.choice(self.pair.brokers.versions_of(request, first, end))
 
-    def _often(self) -> bool:
+    def _usually(self) -> bool:
         return self.chance.random() < 0.95
 
     def _is_leader(self, who: str) -> bool:
-        """Whether who leads would be the affair of Java's hash map, if `who` went."""
+        """Returns whether a Java hash map would choose the next leader if `who` left."""
         leader, size, _ = self.pair.known()
         return size > 2 and leader in (
             self.pair.ours.ids.get(who),
@@ -250,16 +250,16 @@ class Player:
     def join(self, who: str) -> None:
         if who in self.pair.waiting or (self._is_leader(who) and self.pair.known()[1] >= MAX_SIZE):
             return
-        instance_id = INSTANCES.get(who) if self._often() else None
+        instance_id = INSTANCES.get(who) if self._usually() else None
         version = self._version(JoinGroupRequest, 5 if instance_id else 0)
-        if not self._often():
+        if not self._usually():
             self.protocols[who] = self.chance.choice(SUPPORTED_OPERATIONS)
-        protocols = self.protocols[who] if self._often() else (("other", b""),)
+        protocols = self.protocols[who] if self._usually() else (("other", b""),)
         protocol_type = self.chance.choice(("consumer",) * 40 + ("connect", ""))
-        former = not self._often()
-        by_id = self._often() and (instance_id is None or self.chance.random() < 0.5)
+        former = not self._usually()
+        by_id = self._usually() and (instance_id is None or self.chance.random() < 0.5)
         if self.pair.errors.get(who) == "UNKNOWN_MEMBER_ID":
-            by_id = not self._often()
+            by_id = not self._usually()
 
         def send(side: Side) -> None:
             side.join(
@@ -277,12 +277,12 @@ class Player:
         if who in self.pair.waiting:
             return
         version = self._version(SyncGroupRequest)
-        instance_id = INSTANCES.get(who) if version >= 3 and self._often() else None
-        off = 0 if self._often() else self.chance.choice((-1, 1))
-        former = not self._often()
-        protocol_type = "consumer" if self._often() else self.chance.choice((None, "connect"))
+        instance_id = INSTANCES.get(who) if version >= 3 and self._usually() else None
+        off = 0 if self._usually() else self.chance.choice((-1, 1))
+        former = not self._usually()
+        protocol_type = "consumer" if self._usually() else self.chance.choice((None, "connect"))
         protocol = self.chance.choice((None, "range")) if version >= 5 else None
-        if version >= 5 and self._often():
+        if version >= 5 and self._usually():
             protocol = self.pair.known()[2] or "range"
 
         def send(side: Side) -> None:
@@ -291,7 +291,7 @@ class Player:
                 version,
                 self._id(side, who, former=former),
                 side.generations.get(who, 0) + off,
-                side.told.get(who, ()),
+                side.joined_ids.get(who, ()),
                 instance_id=instance_id,
                 protocol_type=protocol_type,
                 protocol=protocol,
@@ -301,9 +301,9 @@ class Player:
 
     def beat(self, who: str) -> object:
         version = self._version(HeartbeatRequest)
-        instance_id = INSTANCES.get(who) if version >= 3 and self._often() else None
-        off = 0 if self._often() else 1
-        former = not self._often()
+        instance_id = INSTANCES.get(who) if version >= 3 and self._usually() else None
+        off = 0 if self._usually() else 1
+        former = not self._usually()
         return self.pair.same(
             ("beat", who, version),
             lambda side: side.beat(
@@ -346,7 +346,7 @@ class Player:
     "seed",
     seeds(*ROUNDS),
 )
-def test_random_members_hear_the_same(brokers: Brokers, seed: int) -> None:
+def test_random_members_receive_equal_responses(brokers: Brokers, seed: int) -> None:
     chance = random.Random(seed)
     with Pair(brokers, f"random-{seed}-{uuid.uuid4().hex[:8]}") as pair:
         player = Player(pair, chance)
@@ -359,46 +359,46 @@ def test_random_members_hear_the_same(brokers: Brokers, seed: int) -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda it: it.__name__)
-def test_members_by_script_hear_the_same(brokers: Brokers, script: Script) -> None:
+def test_scripted_members_receive_equal_responses(brokers: Brokers, script: Script) -> None:
     group_id = f"{script.__name__}-{uuid.uuid4().hex[:8]}"
-    # At once on both, as most scripts wait.
+    # Runs on both brokers at the same time, because most scripts wait.
     with Pair(brokers, group_id) as pair, ThreadPoolExecutor(2) as both:
         theirs, ours = both.map(lambda it: list(script(it)), (pair.theirs, pair.ours))
     assert ours == theirs
 
 
 @pytest.mark.exhaustive
-def test_members_that_come_within_the_delay(start_kafka: StartKafka) -> None:
+def test_members_join_within_the_rebalance_delay(start_kafka: StartKafka) -> None:
     delay_ms = 2_000
-    node = start_kafka("4.4.0", IN_TURN | {"group.initial.rebalance.delay.ms": str(delay_ms)})
-    heard = []
+    node = start_kafka("4.4.0", ONE_THREAD | {"group.initial.rebalance.delay.ms": str(delay_ms)})
+    received = []
     with threaded_broker(BrokerSettings(group_initial_rebalance_delay_ms=delay_ms)) as embedded:
         for bootstrap in (node.bootstrap, embedded.bootstrap):
             side = Side(bootstrap, "delayed")
             side.wait_for_coordinator()
-            heard.append(list(the_first_rebalance_is_delayed(side)))
+            received.append(list(the_first_rebalance_is_delayed(side)))
             side.close()
-    assert heard[0] == heard[1]
+    assert received[0] == received[1]
 
 
 @pytest.mark.exhaustive
-def test_members_of_which_the_log_cannot_keep_what_they_bring(start_kafka: StartKafka) -> None:
+def test_members_too_large_for_the_log_receive_errors(start_kafka: StartKafka) -> None:
     least = {"group.initial.rebalance.delay.ms": "0", "message.max.bytes": "2000"}
     node = start_kafka("4.4.0", least)
-    scripts = (what_a_group_keeps_is_too_large, what_a_static_member_brings_is_too_large)
-    heard = []
+    scripts = (group_metadata_is_too_large, static_member_metadata_is_too_large)
+    received = []
     with threaded_broker(BrokerSettings(message_max_bytes=2000)) as embedded:
         for bootstrap in (node.bootstrap, embedded.bootstrap):
             for script in scripts:
                 side = Side(bootstrap, script.__name__)
                 side.wait_for_coordinator()
-                heard.append(list(script(side)))
+                received.append(list(script(side)))
                 side.close()
-    assert heard[:2] == heard[2:]
-    assert heard[0][1] == ("UNKNOWN_SERVER_ERROR", None, None, b"")
+    assert received[:2] == received[2:]
+    assert received[0][1] == ("UNKNOWN_SERVER_ERROR", None, None, b"")
 
 
-def test_as_many_votes_for_several_protocols(brokers: Brokers) -> None:
+def test_tied_votes_elect_the_same_protocol(brokers: Brokers) -> None:
     chance = random.Random(1)
     elected = []
     for number in range(20):
@@ -411,22 +411,22 @@ def test_as_many_votes_for_several_protocols(brokers: Brokers) -> None:
 
 
 def names_apart(chance: random.Random) -> list[str]:
-    """Some that a Java hash map of 16 has in different places: else the order of ids decides."""
-    by_place: dict[int, str] = {}
-    while len(by_place) < 6:
+    """Returns names in distinct buckets of a Java hash map of 16; ids would order equal buckets."""
+    by_bucket: dict[int, str] = {}
+    while len(by_bucket) < 6:
         name = f"{chance.choice('abcdefgh')}{chance.randrange(1000)}"
         value = java_hash(name) & 0xFFFF_FFFF
-        by_place.setdefault((value ^ value >> 16) & 15, name)
-    return list(by_place.values())
+        by_bucket.setdefault((value ^ value >> 16) & 15, name)
+    return list(by_bucket.values())
 
 
 def voted(side: Side, wanted: list[tuple[str, bytes]]) -> str:
-    """The protocol of three members that vote for three, all of which they support."""
+    """Returns the protocol elected by three members that vote for three supported protocols."""
     joined(side, "a", protocols=wanted)
-    for who, turn in (("b", 1), ("c", 2)):
-        side.join(who, 3, "", [*wanted[turn:], *wanted[:turn]])
+    for who, start in (("b", 1), ("c", 2)):
+        side.join(who, 3, "", [*wanted[start:], *wanted[:start]])
     while len(side.describe()[5]) < 3:
         pass
-    heard: Any = joined(side, "a", protocols=wanted)
-    assert heard[1] == 2
-    return str(heard[3])
+    received: Any = joined(side, "a", protocols=wanted)
+    assert received[1] == 2
+    return str(received[3])

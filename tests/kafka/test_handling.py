@@ -1,4 +1,4 @@
-"""`run` on real brokers: handled in order, over a rebalance, and what fails goes its way."""
+"""`Consumer.run` on real brokers: processing order, rebalances, retry topics and dead letters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def fill(client: kproto.Client, topic: str) -> None:
     "order",
     ["key", *(pytest.param(it, marks=pytest.mark.exhaustive) for it in ("partition", "none"))],
 )
-async def test_members_that_come_and_go_handle_each_record_once(
+async def test_each_record_is_processed_once_across_rebalances(
     bootstrap: str, topic: str, order: Any
 ) -> None:
     async with kproto.Client(bootstrap) as client:
@@ -54,10 +54,10 @@ async def test_members_that_come_and_go_handle_each_record_once(
                 await consumer.run(handle, order=order, workers=4)
 
         first = asyncio.create_task(member())
-        while len(handled) < 40:  # noqa: ASYNC110 - a list, and no event
+        while len(handled) < 40:  # noqa: ASYNC110 - a list has no event
             await asyncio.sleep(0.01)
         second = asyncio.create_task(member())
-        while len(handled) < 150:  # noqa: ASYNC110 - the same
+        while len(handled) < 150:  # noqa: ASYNC110 - a list has no event
             await asyncio.sleep(0.01)
         first.cancel()
         await all_done.wait()
@@ -68,13 +68,13 @@ async def test_members_that_come_and_go_handle_each_record_once(
             for key in range(KEYS):
                 its = [at for p, at in handled if p == partition and at % KEYS == key]
                 assert order == "none" or its == sorted(its)
-        places = [(topic, partition) for partition in range(PARTITIONS)]
-        async with client.consumer(places, group=topic) as consumer:
-            committed = await consumer.committed(*places)
+        tps = [(topic, partition) for partition in range(PARTITIONS)]
+        async with client.consumer(tps, group=topic) as consumer:
+            committed = await consumer.committed(*tps)
         assert {its and its.offset for its in committed.values()} == {EACH}
 
 
-async def test_what_fails_is_put_off_and_at_last_a_dead_letter(bootstrap: str, topic: str) -> None:
+async def test_failed_record_is_retried_then_dead_lettered(bootstrap: str, topic: str) -> None:
     retry, dead = f"{topic}.retry.300ms", f"{topic}.dead"
     async with kproto.Client(bootstrap) as client:
         await client.create_topics(kproto.NewTopic(retry, 1), kproto.NewTopic(dead, 1))
@@ -110,7 +110,7 @@ async def test_what_fails_is_put_off_and_at_last_a_dead_letter(bootstrap: str, t
         assert {its and its.attempts for its in failures} == {2}
 
 
-async def test_a_topic_that_is_not_there_is_told_at_once_and_not_created(
+async def test_missing_dead_letter_topic_fails_and_is_not_created(
     bootstrap: str, topic: str
 ) -> None:
     settings = kproto.ClientSettings(metadata_wait_ms=300)
@@ -125,7 +125,7 @@ async def test_a_topic_that_is_not_there_is_told_at_once_and_not_created(
                     await consumer.run(handle, dead_letter_topic=f"{topic}.dead")
 
 
-#: Handles records at once, but for one that it never ends, and prints what is done.
+#: A program that processes records and prints each finished one. It never finishes one of them.
 MEMBER = """
 import asyncio, sys
 import kproto
@@ -150,10 +150,10 @@ asyncio.run(main(*sys.argv[1:]))
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("order", ["key", "none"])
-async def test_what_a_killed_member_had_done_behind_a_record_does_not_come_again(
+async def test_records_processed_ahead_of_the_commit_are_not_redelivered(
     bootstrap: str, topic: str, order: Any
 ) -> None:
-    places = [(topic, partition) for partition in range(PARTITIONS)]
+    tps = [(topic, partition) for partition in range(PARTITIONS)]
     stuck = {20} if order == "none" else {at for at in range(20, EACH) if at % KEYS == 20 % KEYS}
     async with kproto.Client(bootstrap) as client:
         await fill(client, topic)
@@ -162,38 +162,38 @@ async def test_what_a_killed_member_had_done_behind_a_record_does_not_come_again
         )
         assert member.stdout is not None
         done = [(await member.stdout.readline()).split() for _ in range(3 * EACH - len(stuck))]
-        while not await all_is_committed(client, places, stuck):  # noqa: ASYNC110 - no event
+        while not await all_is_committed(client, tps, stuck):  # noqa: ASYNC110 - no event
             await asyncio.sleep(0.05)
         member.kill()
         await member.communicate()
         assert len(done) == 3 * EACH - len(stuck)
-        again: list[tuple[int, int]] = []
+        redelivered: list[tuple[int, int]] = []
 
         async def handle(record: kproto.Record) -> None:
-            again.append((record.partition, record.offset))
-            if len(again) == len(stuck) + PARTITIONS:
+            redelivered.append((record.partition, record.offset))
+            if len(redelivered) == len(stuck) + PARTITIONS:
                 raise kproto.Stop(done=True)
 
-        async with client.producer() as producer:  # behind all
+        async with client.producer() as producer:  # the last record of each partition
             for partition in range(PARTITIONS):
                 await producer.send(topic, b"end", partition=partition)
         async with client.consumer(topic, group=topic, group_protocol="classic") as consumer:
             await consumer.run(handle, order="partition")
-        assert sorted(again) == sorted(
+        assert sorted(redelivered) == sorted(
             [(1, at) for at in stuck] + [(partition, EACH) for partition in range(PARTITIONS)]
         )
 
 
 async def all_is_committed(
-    client: kproto.Client, places: list[tuple[str, int]], stuck: set[int]
+    client: kproto.Client, tps: list[tuple[str, int]], stuck: set[int]
 ) -> bool:
-    topic = places[0][0]
-    async with client.consumer(places, group=topic) as consumer:
-        found = await consumer.committed(*places)
+    topic = tps[0][0]
+    async with client.consumer(tps, group=topic) as consumer:
+        found = await consumer.committed(*tps)
     its = found[topic, 1]
     others = [found[topic, partition] for partition in (0, 2)]
     if its is None or any(each is None or each.offset < EACH for each in others):
         return False
-    told = ahead_in(its.metadata, its.offset)
-    done = {at for at in range(20, EACH) if told is not None and told.has(at)}
+    incomplete = ahead_in(its.metadata, its.offset)
+    done = {at for at in range(20, EACH) if incomplete is not None and incomplete.has(at)}
     return its.offset == 20 and done == set(range(20, EACH)) - stuck

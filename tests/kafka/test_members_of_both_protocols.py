@@ -1,5 +1,5 @@
-"""What holds for members of either protocol at real brokers: who is gone, slow, or has something in
-hands; topics that come and go."""
+"""Members of either group protocol on real brokers: lost and slow members, pending revocations,
+changing topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 
 class Kind(NamedTuple):
-    """Of which kind a group is, and what its members have for settings."""
+    """A group protocol: how to create a group of it, and the settings of its members."""
 
     group: Callable[[str], Any]
     settings: dict[str, Any]
@@ -32,25 +32,25 @@ EAGER = Kind(classic_members.Group, {"assignors": ("range",)})
 CONSUMER = Kind(consumer_members.Group, {})
 
 
-async def briefly(group: Any, kind: Kind, node: KafkaNode) -> dict[str, Any]:
-    """Settings of members whose sessions are over soon; the consumer protocol has groups say so."""
+async def short_session(group: Any, kind: Kind, node: KafkaNode) -> dict[str, Any]:
+    """Returns member settings for a short session; a consumer-protocol group gets it as config."""
     if kind is CONSUMER:
         await group.brief(node.version)
     return {**kind.settings, "session_timeout_ms": consumer_members.BRIEF_MS}
 
 
-of_both = pytest.mark.parametrize(
+both_protocols = pytest.mark.parametrize(
     "kind",
     [
         pytest.param(EAGER, id="classic", marks=pytest.mark.exhaustive),
         pytest.param(CONSUMER, id="consumer"),
     ],
 )
-#: Members that keep what they read while others come.
-that_keep = pytest.mark.parametrize(
+#: Members that keep their partitions while others join.
+incremental_protocols = pytest.mark.parametrize(
     "kind", [pytest.param(COOPERATIVE, id="classic"), pytest.param(CONSUMER, id="consumer")]
 )
-of_all = pytest.mark.parametrize(
+all_protocols = pytest.mark.parametrize(
     "kind",
     [
         pytest.param(EAGER, id="eager", marks=pytest.mark.exhaustive),
@@ -60,8 +60,8 @@ of_all = pytest.mark.parametrize(
 )
 
 
-async def two(group: Any, topic: str, **settings: Any) -> tuple[Any, Any, Any]:
-    """Two members that share four partitions: the first, and what both read."""
+async def two_members(group: Any, topic: str, **settings: Any) -> tuple[Any, Any, Any]:
+    """Returns the first of two members that share four partitions, and the readings of both."""
     first, its = await group.member(topic, **settings)
     await until(lambda: its.places)
     _, others = await group.member(topic, **settings)
@@ -70,37 +70,37 @@ async def two(group: Any, topic: str, **settings: Any) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.exhaustive
-@of_both
-async def test_who_is_gone_without_a_word_is_replaced_after_its_session(
+@both_protocols
+async def test_vanished_member_is_replaced_after_its_session(
     node848: KafkaNode, kind: Kind
 ) -> None:
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
-        settings = await briefly(group, kind, node848)
-        first, its, others = await two(group, topic, **settings)
+        settings = await short_session(group, kind, node848)
+        first, its, others = await two_members(group, topic, **settings)
         await first.close()
-        for place in its.places:
-            getattr(group, "owners", {}).pop(place, None)
+        for tp in its.places:
+            getattr(group, "owners", {}).pop(tp, None)
         await until(lambda: others.places == all_of(topic, 4))
 
 
 @pytest.mark.exhaustive
-@of_both
-async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(
+@both_protocols
+async def test_member_without_responses_loses_its_partitions_in_time(
     node848: KafkaNode, kind: Kind
 ) -> None:
-    """The others get its partitions when its session is over; by then it reads them no more."""
+    """Its partitions move when its session ends; by then it has stopped reading them."""
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
-        settings = await briefly(group, kind, node848)
-        first, its, others = await two(group, topic, **settings)
+        settings = await short_session(group, kind, node848)
+        first, its, others = await two_members(group, topic, **settings)
         had = set(its.places)
-        said: list[str] = []
+        events: list[str] = []
         noted = others.on_call
 
         def note_others(name: str, places: Collection[tuple[str, int]]) -> None:
             if name == "assign" and had & set(places):
-                said.append("others begin" if "lose" in its.names else "two read")
+                events.append("others begin" if "lose" in its.names else "two_members read")
             noted(name, places)
 
         others.on_call = note_others
@@ -108,22 +108,22 @@ async def test_a_member_that_hears_nothing_gives_up_by_its_own_clock(
         async def lost(group_id: str) -> int:
             return 999
 
-        # Its heartbeats go nowhere: no node of that id is there.
+        # Its heartbeats reach no broker: the coordinator has an unknown node id.
         first._view.group_coordinator = lost
         await until(lambda: had <= others.places)
         assert its.names[-1] == "lose"
         assert its.places == set()
-        assert said == ["others begin"]
+        assert events == ["others begin"]
 
 
 @pytest.mark.exhaustive
-@of_both
-async def test_who_is_slow_leaves_and_comes_back_when_it_asks(
+@both_protocols
+async def test_slow_member_leaves_and_rejoins_on_its_next_poll(
     node848: KafkaNode, kind: Kind
 ) -> None:
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
-        first, its, others = await two(group, topic, **kind.settings)
+        first, its, others = await two_members(group, topic, **kind.settings)
         its.is_late = True
         await until(lambda: others.places == all_of(topic, 4))
         assert its.names[-1] == "lose"
@@ -133,12 +133,12 @@ async def test_who_is_slow_leaves_and_comes_back_when_it_asks(
         await until(lambda: shared(topic, 4, its, others))
 
 
-@of_all
-async def test_what_is_in_hands_is_waited_for(node848: KafkaNode, kind: Kind) -> None:
-    """For longer than a session: heartbeats go on meanwhile."""
+@all_protocols
+async def test_revocation_waits_for_records_in_flight(node848: KafkaNode, kind: Kind) -> None:
+    """Revocation may last longer than a session, because heartbeats continue meanwhile."""
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
-        settings = await briefly(group, kind, node848)
+        settings = await short_session(group, kind, node848)
         first, its = await group.member(topic, **settings)
         await until(lambda: its.places)
         its.held = asyncio.Event()
@@ -154,8 +154,10 @@ async def test_what_is_in_hands_is_waited_for(node848: KafkaNode, kind: Kind) ->
         assert "lose" not in its.names
 
 
-@of_both
-async def test_what_is_in_hands_for_too_long_is_lost(node848: KafkaNode, kind: Kind) -> None:
+@both_protocols
+async def test_partitions_are_lost_if_revocation_takes_too_long(
+    node848: KafkaNode, kind: Kind
+) -> None:
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(4)
         _, its = await group.member(topic, **kind.settings)
@@ -172,8 +174,10 @@ async def test_what_is_in_hands_for_too_long_is_lost(node848: KafkaNode, kind: K
 
 
 @pytest.mark.exhaustive
-@of_both
-async def test_topics_that_grow_appear_and_go(node848: KafkaNode, kind: Kind) -> None:
+@both_protocols
+async def test_assignment_follows_topics_that_grow_appear_and_vanish(
+    node848: KafkaNode, kind: Kind
+) -> None:
     async with kind.group(node848.bootstrap) as group:
         topic = await group.topic(1)
         later = f"group-{uuid.uuid4().hex}"
@@ -192,8 +196,8 @@ async def test_topics_that_grow_appear_and_go(node848: KafkaNode, kind: Kind) ->
         await until(lambda: its.places == all_of(topic, 3) | all_of(later, 2))
 
 
-@of_both
-async def test_a_compiled_pattern_takes_in_topics_that_come(node848: KafkaNode, kind: Kind) -> None:
+@both_protocols
+async def test_compiled_pattern_includes_new_topics(node848: KafkaNode, kind: Kind) -> None:
     async with kind.group(node848.bootstrap) as group:
         prefix = f"group-{uuid.uuid4().hex}"
         await group.topic(1, f"x-{prefix}-a")
@@ -204,8 +208,8 @@ async def test_a_compiled_pattern_takes_in_topics_that_come(node848: KafkaNode, 
         await until(lambda: its.places == all_of(one, 1) | all_of(another, 2))
 
 
-@that_keep
-async def test_other_topics_and_none(node848: KafkaNode, kind: Kind) -> None:
+@incremental_protocols
+async def test_assignment_follows_subscribe_and_unsubscribe(node848: KafkaNode, kind: Kind) -> None:
     async with kind.group(node848.bootstrap) as group:
         one, another = await group.topic(2), await group.topic(2)
         member, its = await group.member(one, **kind.settings)

@@ -1,4 +1,4 @@
-"""Message sets to and from a real 3.9.2 broker, the last that takes them, and the embedded one."""
+"""Message sets on Kafka 3.9.2, the last release that accepts them, and on the embedded broker."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ RECORDS: list[NewRecord] = [
 
 @pytest.fixture(params=[LAST_WITH_MESSAGE_SETS, EMBEDDED])
 def broker_version(request: pytest.FixtureRequest) -> str:
-    """Which broker the test runs on."""
+    """The broker on which the test runs."""
     return str(request.param)
 
 
@@ -56,7 +56,7 @@ def broker_version(request: pytest.FixtureRequest) -> str:
 def connection(
     connection: RawConnection, broker_version: str, kafka_brokers: Brokers
 ) -> RawConnection:
-    """A connection to that broker, when it is one that knows message sets."""
+    """A connection to that broker; skips the test if the broker may not support message sets."""
     if broker_version != EMBEDDED:
         running = real_broker(broker_version, kafka_brokers)
         if running.version != LAST_WITH_MESSAGE_SETS:
@@ -73,7 +73,7 @@ TIMES = [timestamp for *_, timestamp in RECORDS]
 
 
 @pytest.mark.parametrize("version", range(3))
-def test_produced_message_sets_are_read_back(
+def test_produced_message_sets_are_read(
     connection: RawConnection, topic_name: str, version: int
 ) -> None:
     topic = RawTopic.create(connection, topic_name)
@@ -94,13 +94,13 @@ def test_produced_message_sets_are_read_back(
     for old in range(4):
         read = list(read_records(topic.read(0, old)))
         count = len(read) - len(read) % len(RECORDS)
-        assert count >= 6 * len(RECORDS), "all but what the size of the stored batches cuts off"
+        assert count >= 6 * len(RECORDS), "all records before the cut"
         assert [record.offset for record in read[:count]] == list(range(count))
         assert contents(read[:count]) == KEYS_AND_VALUES * (count // len(RECORDS))
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_batches_come_as_message_sets(
+def test_batches_are_returned_as_message_sets(
     connection: RawConnection, topic_name: str, version: int
 ) -> None:
     magic = 0 if version < 2 else 1
@@ -121,19 +121,19 @@ def test_batches_come_as_message_sets(
         records = list(read_records(found.records or b""))[: len(RECORDS)]
         assert [record.offset for record in records] == list(range(offset, offset + 5))
         assert contents(records) == KEYS_AND_VALUES
-        assert all(record.headers == [] for record in records), "a message has none"
+        assert all(record.headers == [] for record in records), "messages have no headers"
         types = {record.timestamp_type for record in records}
         assert types == {CREATE_TIME if magic else NO_TIMESTAMP_TYPE}
         assert [record.timestamp for record in records] == (TIMES if magic else [-1] * 5)
     inside = list(read_records(topic.read(3, version)))
-    assert inside[0].offset == 3, "messages that are not compressed come one by one"
+    assert inside[0].offset == 3, "uncompressed messages are returned one by one"
     inside = list(read_records(topic.read(8, version)))
-    assert inside[0].offset == 5, "a wrapper comes whole"
+    assert inside[0].offset == 5, "a compressed wrapper message is returned whole"
     assert topic.fetch(20, version).records == b""
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_a_small_limit_gives_what_fits(
+def test_small_max_bytes_returns_what_fits(
     connection: RawConnection, topic_name: str, version: int
 ) -> None:
     topic = RawTopic.create(connection, topic_name)
@@ -148,7 +148,7 @@ def test_a_small_limit_gives_what_fits(
         assert contents(read) == (KEYS_AND_VALUES * 4)[: len(read)]
         seen.add(len(read))
         if limit < size and version < 3:
-            assert data == b"", "only from v3 on the first batch comes however large"
+            assert data == b"", "before v3 a first batch above the limit is not returned"
         else:
             assert read, limit
     assert len(seen) > 2
@@ -170,7 +170,7 @@ def test_zstd_cannot_become_a_message_set(
     assert [record.offset for record in rest] == [10, 11, 12, 13, 14]
 
 
-def test_log_append_time(connection: RawConnection, topic_name: str) -> None:
+def test_messages_get_the_log_append_time(connection: RawConnection, topic_name: str) -> None:
     topic = RawTopic.create(connection, topic_name, message_timestamp_type="LogAppendTime")
     times: list[int] = []
     for magic, codec in ((1, "none"), (0, "none"), (1, "gzip"), (0, "lz4")):
@@ -187,7 +187,7 @@ def test_log_append_time(connection: RawConnection, topic_name: str) -> None:
     assert topic.produce(stamped, 2) == ("INVALID_TIMESTAMP", -1, -1)
 
 
-def test_message_sets_without_a_whole_message_are_a_success(
+def test_message_sets_without_a_whole_message_are_accepted(
     connection: RawConnection, topic_name: str
 ) -> None:
     topic = RawTopic.create(connection, topic_name)
@@ -198,7 +198,7 @@ def test_message_sets_without_a_whole_message_are_a_success(
         assert topic.produce(one + one[:-1], version)[:2] == ("NONE", version)
 
 
-def test_what_is_refused(connection: RawConnection, topic_name: str) -> None:
+def test_invalid_message_sets_are_refused(connection: RawConnection, topic_name: str) -> None:
     topic = RawTopic.create(connection, topic_name, max_message_bytes="2000")
     one = encode_message_set(RECORDS[:1])
     packed = encode_message_set(RECORDS, compression="gzip")
@@ -214,11 +214,11 @@ def test_what_is_refused(connection: RawConnection, topic_name: str) -> None:
     ):
         for version in range(3):
             assert topic.produce(data, version) == (expected, -1, -1)
-    assert topic.produce(encode_batch(RECORDS), 2)[:2] == ("NONE", 0), "a batch is taken too"
+    assert topic.produce(encode_batch(RECORDS), 2)[:2] == ("NONE", 0), "a batch is accepted too"
 
 
 def write_transaction(topic: RawTopic) -> int:
-    """Write two records in a transaction and commit it; the offset of the commit marker."""
+    """Commits a transaction of two records; returns the offset of the commit marker."""
     connection = topic.connection
     identity = f"transaction-{topic.name}"
     deadline = time.monotonic() + PATIENCE_S
@@ -266,7 +266,7 @@ def write_transaction(topic: RawTopic) -> int:
     assert ended.error_code == 0
     marker = written.base_offset + 2
     while topic.fetch(0, 4).high_watermark <= marker:
-        assert time.monotonic() < deadline, "the commit marker does not come"
+        assert time.monotonic() < deadline, "the commit marker is missing"
         time.sleep(0.05)
     return marker
 
@@ -279,14 +279,14 @@ def test_control_batches_are_left_out_of_message_sets(
     marker = write_transaction(topic)
     for version in range(4):
         only = topic.read(marker, version)
-        assert only == OVERFLOW, "what the embedded broker sends too"
+        assert only == OVERFLOW, "the embedded broker sends the same"
         assert list(read_batches(only)) == []
     assert topic.produce(encode_batch(RECORDS), 9)[:2] == ("NONE", marker + 1)
     for version in range(4):
         for offset in (0, marker, marker + 1):
             data = topic.read(offset, version)
-            # The message sets take more bytes than the batches did, so that some may be cut off;
-            # and where the first batch was left out, 3.9.2 begins anew behind the last message.
+            # Message sets are larger than the batches, so the response may be cut. If 3.9.2 leaves
+            # out the first batch, it appends the first messages again after the last one.
             read = dict.fromkeys(record.offset for record in read_records(data))
             wanted = [n for n in range(offset, marker + 6) if n != marker]
             assert list(read) == wanted[: len(read)]

@@ -1,4 +1,4 @@
-"""Readers of a real cluster of three nodes whose leaders move, die, and forget."""
+"""Consumers on a real cluster of three nodes whose leaders move, are killed, or lose records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.exhaustive, pytest.mark.parametrize("version", VERSION
 async def create(
     client: kproto.Client, name: str, assignments: dict[int, list[int]], **configs: str
 ) -> None:
-    """A topic whose replicas stand where they are told to, the leader first."""
+    """Creates a topic with these replicas of each partition, the leader first."""
     topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
     for partition, nodes in assignments.items():
         topic.assignments.append(
@@ -54,7 +54,7 @@ async def create(
 
 
 async def move(client: kproto.Client, name: str, nodes: list[int]) -> None:
-    """Let the first of `nodes` lead partition 0, whose replicas they are."""
+    """Makes `nodes` the replicas of partition 0, and the first of them its leader."""
     part = ReassignablePartition(partition_index=0, replicas=nodes)
     request = AlterPartitionReassignmentsRequest(
         topics=[ReassignableTopic(name=name, partitions=[part])]
@@ -73,14 +73,14 @@ async def elect(client: kproto.Client, name: str, kind: int) -> None:
     await client.request(request)
 
 
-async def test_the_replica_of_the_readers_rack_is_read(
+async def test_consumer_fetches_from_the_replica_in_its_rack(
     start_cluster: StartCluster, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = start_cluster(version, racks=("a", "b", "c"), config=QUICK)
-    asked: list[int] = []
+    fetched_nodes: list[int] = []
 
     async def noting(view: Any, node: int, *others: Any, **more: Any) -> Any:
-        asked.append(node)
+        fetched_nodes.append(node)
         return await fetch_from(view, node, *others, **more)
 
     monkeypatch.setattr("kproto.client.fetch.fetcher.fetch_from", noting)
@@ -95,13 +95,13 @@ async def test_the_replica_of_the_readers_rack_is_read(
             for number in range(50):
                 await producer.send("near", b"%d" % number, partition=0)
                 assert (await anext(records)).value == b"%d" % number
-            assert asked[0] == 1
-            assert Counter(asked)[3] > 40
+            assert fetched_nodes[0] == 1
+            assert Counter(fetched_nodes)[3] > 40
             cluster.node(3).kill()
             for number in range(20):
                 await producer.send("near", b"more", partition=0)
                 assert (await anext(records)).offset == 50 + number
-            assert asked[-1] == 1
+            assert fetched_nodes[-1] == 1
 
 
 async def test_each_record_is_read_once_while_leaders_move_and_die(
@@ -126,7 +126,7 @@ async def test_each_record_is_read_once_while_leaders_move_and_die(
                 sent += 1
 
         async def more() -> None:
-            """Wait until some more records are stored, by leaders that are there now."""
+            """Waits until five more rounds of records are acknowledged."""
             goal = sent + 5
             while sent < goal:  # noqa: ASYNC110 - the test's own limit ends it
                 await asyncio.sleep(0.01)
@@ -156,15 +156,15 @@ async def test_each_record_is_read_once_while_leaders_move_and_die(
             assert found == list(range(ends["moving", at]))
 
 
-async def test_readers_of_a_log_that_lost_its_end(
+async def test_consumers_detect_log_truncation(
     start_cluster: StartCluster, version: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster = start_cluster(version, config=QUICK)
     async with kproto.Client(cluster.bootstrap, SETTINGS) as client:
         await create(client, "cut", {0: [2, 3]}, min_insync_replicas="1")
         async with (
-            client.consumer("cut", max_wait_ms=100) as goes_on,
-            client.consumer("cut", max_wait_ms=100, start={("cut", 0): 0}) as is_told,
+            client.consumer("cut", max_wait_ms=100) as resuming,
+            client.consumer("cut", max_wait_ms=100, start={("cut", 0): 0}) as raising,
         ):
             async with client.producer() as producer:
                 for number in range(5):
@@ -172,7 +172,7 @@ async def test_readers_of_a_log_that_lost_its_end(
                 await _down(client, cluster, 3)
                 for number in range(5):
                     await producer.send("cut", b"lost %d" % number, partition=0)
-            readers = [aiter(goes_on), aiter(is_told)]
+            readers = [aiter(resuming), aiter(raising)]
             for reader in readers:
                 values = [(await anext(reader)).value for _ in range(10)]
                 assert values[-1] == b"lost 4"
@@ -189,18 +189,18 @@ async def test_readers_of_a_log_that_lost_its_end(
             with caplog.at_level(logging.WARNING, "kproto.client"):
                 record = await anext(readers[0])
             assert (record.offset, record.value) == (5, b"new")
-            assert "offsets 5 to 9, which were handed out, are gone" in caplog.text
-            with pytest.raises(kproto.LogTruncatedError) as told:
+            assert "offsets 5 to 9, which were returned, are gone" in caplog.text
+            with pytest.raises(kproto.LogTruncatedError) as raised:
                 await anext(readers[1])
-            assert (told.value.position, told.value.diverging_offset) == (10, 5)
+            assert (raised.value.position, raised.value.diverging_offset) == (10, 5)
 
 
 async def _down(client: kproto.Client, cluster: KafkaCluster, node: int) -> None:
-    """Kill a node, and wait until it is no in-sync replica any more."""
+    """Kills a node and waits until it is no longer an in-sync replica."""
     cluster.node(node).kill()
     async with asyncio.timeout(30):
         while True:
-            await client.retrying(lambda: client.refresh(["cut"]))  # it may be asked itself
+            await client.retrying(lambda: client.refresh(["cut"]))  # may reach the killed node
             if node not in client.cluster.topics["cut"].partitions[0].in_sync:
                 return
             await asyncio.sleep(0.2)

@@ -1,6 +1,6 @@
-"""A client that is held to what an old release takes, on the real brokers that still take it.
+"""A client pinned to an old release's versions, on real brokers that still support them.
 
-3.9.2 answers what 0.8.2 asks; 4.4.0 no longer what was before 2.1 or so.
+3.9.2 still answers the requests of 0.8.2. 4.4.0 answers those of about 2.1 and later.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from tests.support.any_broker import real_broker
 from tests.support.brokers import Brokers
 
 OLD = ("0.8.2", "0.9", "0.10.0", "0.10.2")
-"""Releases whose brokers take message sets alone."""
+"""Releases whose brokers accept only message sets."""
 
 NEWER = ("0.11", "1.0", "2.0", "2.8", "3.9", "4.4")
-"""Releases whose brokers take record batches."""
+"""Releases whose brokers accept record batches."""
 
 CODECS = (
     "none",
-    "lz4",  # its framing differs by release
+    "lz4",  # its framing differs between releases
     *(pytest.param(codec, marks=pytest.mark.exhaustive) for codec in ("gzip", "snappy")),
 )
 
@@ -52,14 +52,14 @@ HIGHEST = {  # Produce, Fetch, ListOffsets, Metadata
 async def pinned(
     brokers: Brokers, release: str | None, version: str = "3.9.2", **settings: Any
 ) -> AsyncIterator[tuple[kproto.Client, str]]:
-    """A client held to `release` on a broker of that `version`, and a topic for it."""
+    """Yields a client pinned to `release` on a broker of that `version`, and a new topic."""
     bootstrap = real_broker(version, brokers).bootstrap
     topic = f"old-{uuid.uuid4().hex}"
     async with kproto.Client(bootstrap) as admin:
         await admin.create_topics(kproto.NewTopic(topic, partitions=2))
-        held = kproto.ClientSettings(broker_version=release, **settings)
+        pinned_settings = kproto.ClientSettings(broker_version=release, **settings)
         try:
-            async with kproto.Client(bootstrap, held) as client:
+            async with kproto.Client(bootstrap, pinned_settings) as client:
                 yield client, topic
         finally:
             await admin.delete_topics(topic)
@@ -70,7 +70,9 @@ async def read(client: kproto.Client, topic: str, **options: Any) -> list[kproto
 
 
 @pytest.mark.parametrize("release", HIGHEST)
-async def test_it_asks_what_the_release_has(kafka_brokers: Brokers, release: str) -> None:
+async def test_client_uses_the_highest_versions_of_the_release(
+    kafka_brokers: Brokers, release: str
+) -> None:
     async with pinned(kafka_brokers, release) as (client, _):
         connection = await client.connection()
         requests: tuple[Any, ...] = (
@@ -85,7 +87,7 @@ async def test_it_asks_what_the_release_has(kafka_brokers: Brokers, release: str
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("release", [*OLD, *NEWER])
-async def test_what_is_produced_is_read(kafka_brokers: Brokers, release: str, codec: Any) -> None:
+async def test_produced_records_are_read(kafka_brokers: Brokers, release: str, codec: Any) -> None:
     async with pinned(kafka_brokers, release) as (client, topic):
         values = [b"%d " % number * 50 for number in range(300)]
         async with client.producer(compression=codec, batch_bytes=4_000) as producer:
@@ -106,42 +108,44 @@ async def test_what_is_produced_is_read(kafka_brokers: Brokers, release: str, co
 
 
 @pytest.mark.parametrize("release", OLD)
-async def test_what_a_new_client_produces_is_read(kafka_brokers: Brokers, release: str) -> None:
+async def test_records_of_a_newer_client_are_read(kafka_brokers: Brokers, release: str) -> None:
     async with pinned(kafka_brokers, release) as (client, topic):
         bootstrap = real_broker("3.9.2", kafka_brokers).bootstrap
         async with kproto.Client(bootstrap) as newer, newer.producer() as producer:
             await producer.send(topic, b"v", headers=[("h", b"1")])
         (record,) = await read(client, topic)
-        assert (record.value, list(record.headers)) == (b"v", [])  # headers are lost on the way
+        assert (record.value, list(record.headers)) == (b"v", [])  # message sets have no headers
 
 
 @pytest.mark.parametrize("release", OLD)
-async def test_headers_are_refused_and_spoil_nobody(kafka_brokers: Brokers, release: str) -> None:
+async def test_headers_are_refused_without_losing_other_records(
+    kafka_brokers: Brokers, release: str
+) -> None:
     async with pinned(kafka_brokers, release) as (client, topic):
         async with client.producer() as producer:
             with pytest.raises(EncodeError, match=rf"'{topic}' has headers \('h'\)"):
                 await producer.send(topic, b"v", headers=[("h", b"1")])
-            given: list[Any] = [b"one", kproto.ProducerRecord(b"two", headers=[("h", b"1")])]
+            records: list[Any] = [b"one", kproto.ProducerRecord(b"two", headers=[("h", b"1")])]
             with pytest.raises(EncodeError, match=r"element 1, .* older than Kafka 0\.11"):
-                await producer.send_many(topic, given)
+                await producer.send_many(topic, records)
         assert [record.value for record in await read(client, topic)] == [b"one"]
 
 
 @pytest.mark.parametrize("release", OLD)
-async def test_offsets_of_the_old_kind(kafka_brokers: Brokers, release: str) -> None:
+async def test_offsets_are_listed_by_old_versions(kafka_brokers: Brokers, release: str) -> None:
     async with pinned(kafka_brokers, release) as (client, topic):
         async with client.producer() as producer:
             await producer.send_many(
                 topic, [kproto.ProducerRecord(b"v", timestamp=1_000, partition=0)] * 3
             )
-        place = (topic, 0)
-        assert await client.list_offsets({place: "latest"}) == {place: 3}
-        assert await client.list_offsets({place: "earliest"}) == {place: 0}
+        tp = (topic, 0)
+        assert await client.list_offsets({tp: "latest"}) == {tp: 3}
+        assert await client.list_offsets({tp: "earliest"}) == {tp: 0}
         if HIGHEST[release][2] == 0:
             with pytest.raises(UnsupportedVersionError, match="by time wants ListOffsets v1"):
-                await client.list_offsets({place: 500})
+                await client.list_offsets({tp: 500})
         else:
-            assert await client.list_offsets({place: 500}) == {place: 0}
+            assert await client.list_offsets({tp: 500}) == {tp: 0}
 
 
 @pytest.mark.parametrize("release", OLD)
@@ -160,7 +164,7 @@ async def test_transactions_are_refused(kafka_brokers: Brokers, release: str) ->
 
 
 @pytest.mark.parametrize("release", ["0.8.2", "0.9", "0.10.0"])
-async def test_a_message_larger_than_a_fetch_is_told(kafka_brokers: Brokers, release: str) -> None:
+async def test_message_larger_than_a_fetch_raises(kafka_brokers: Brokers, release: str) -> None:
     async with pinned(kafka_brokers, release) as (client, topic):
         async with client.producer() as producer:
             await producer.send(topic, bytes(5_000), partition=0)
@@ -169,8 +173,8 @@ async def test_a_message_larger_than_a_fetch_is_told(kafka_brokers: Brokers, rel
         assert len(await read(client, topic, max_partition_fetch_bytes=10_000)) == 1
 
 
-async def test_by_ids_of_producers_or_without(kafka_brokers: Brokers) -> None:
-    """Only brokers of 0.11 and later give them: by default a producer takes what there is."""
+async def test_producer_is_idempotent_if_the_release_supports_it(kafka_brokers: Brokers) -> None:
+    """Only brokers since 0.11 have producer ids; a producer uses idempotence if they do."""
     for release, idempotent in (("0.10.2", False), ("0.11", True), (None, True)):
         async with (
             pinned(kafka_brokers, release) as (client, topic),
@@ -183,7 +187,7 @@ async def test_by_ids_of_producers_or_without(kafka_brokers: Brokers) -> None:
 
 
 @pytest.mark.parametrize("release", ["2.8", "3.9", "4.4"])
-async def test_a_newer_broker(kafka_brokers: Brokers, release: str) -> None:
+async def test_newer_broker_serves_a_pinned_client(kafka_brokers: Brokers, release: str) -> None:
     async with pinned(kafka_brokers, release, "4.4.0") as (client, topic):
         async with client.producer() as producer:
             await producer.send(topic, b"v", headers=[("h", b"1")])
@@ -192,11 +196,11 @@ async def test_a_newer_broker(kafka_brokers: Brokers, release: str) -> None:
 
 
 @pytest.mark.parametrize("release", ["0.8.2", "0.9"])
-async def test_a_broker_that_is_too_new_is_told(kafka_brokers: Brokers, release: str) -> None:
+async def test_too_new_broker_raises_with_a_hint(kafka_brokers: Brokers, release: str) -> None:
     bootstrap = real_broker("4.4.0", kafka_brokers).bootstrap
     settings = kproto.ClientSettings(broker_version=release)
     client = kproto.Client(bootstrap, settings)
-    async with client:  # of Metadata 4.4.0 takes all versions
-        with pytest.raises(BrokerConnectionError) as told:
+    async with client:  # 4.4.0 still supports every version of Metadata
+        with pytest.raises(BrokerConnectionError) as caught:
             await client.request(ListOffsetsRequest(replica_id=-1, topics=[]))
-    assert f"is it a Kafka {release} (broker_version)?" in str(told.value)
+    assert f"is it a Kafka {release} (broker_version)?" in str(caught.value)

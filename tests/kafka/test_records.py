@@ -1,4 +1,4 @@
-"""Batches that brokers store: our bytes come back, and what Java compressed is read."""
+"""Batches on real brokers: kproto's are returned unchanged, and those Java compresses are read."""
 
 from __future__ import annotations
 
@@ -53,9 +53,7 @@ def comparable(records: list[NewRecord]) -> list[NewRecord]:
     return [(key, value, tuple(headers), time_ms) for key, value, headers, time_ms in records]
 
 
-def test_our_batches_come_back_as_they_were_sent(
-    connection: RawConnection, topic_name: str
-) -> None:
+def test_stored_batches_equal_the_sent_ones(connection: RawConnection, topic_name: str) -> None:
     topic = RawTopic.create(connection, topic_name)
     expected = b""
     everything: list[NewRecord] = []
@@ -75,7 +73,7 @@ def test_our_batches_come_back_as_they_were_sent(
 
 
 @pytest.mark.parametrize("codec", CODECS[1:])
-def test_what_the_broker_compressed_is_read(
+def test_batches_that_the_broker_compressed_are_read(
     connection: RawConnection, topic_name: str, codec: str
 ) -> None:
     topic = RawTopic.create(connection, topic_name, compression_type=codec)
@@ -91,7 +89,7 @@ def test_what_the_broker_compressed_is_read(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_what_the_broker_stamps_is_what_restamp_writes(
+def test_restamp_writes_the_timestamps_of_the_broker(
     connection: RawConnection, topic_name: str, codec: str
 ) -> None:
     topic = RawTopic.create(connection, topic_name, message_timestamp_type="LogAppendTime")
@@ -112,7 +110,7 @@ def test_what_the_broker_stamps_is_what_restamp_writes(
     assert builder.build(partition_leader_epoch=0) == batch.raw
 
 
-def test_a_small_limit_cuts_the_last_batch(connection: RawConnection, topic_name: str) -> None:
+def test_small_max_bytes_cuts_the_last_batch(connection: RawConnection, topic_name: str) -> None:
     topic = RawTopic.create(connection, topic_name)
     size = len(encode_batch(FEW))
     for _ in range(3):
@@ -123,7 +121,9 @@ def test_a_small_limit_cuts_the_last_batch(connection: RawConnection, topic_name
         assert list(read_batches(data))[-1].next_offset == count
 
 
-def test_a_compacted_topic_wants_keys(connection: RawConnection, topic_name: str) -> None:
+def test_compacted_topic_refuses_records_without_a_key(
+    connection: RawConnection, topic_name: str
+) -> None:
     topic = RawTopic.create(connection, topic_name, cleanup_policy="compact")
     for codec in CODECS:
         keyless = encode_batch([*FEW[:1], (None, b"v", (), NOW)], compression=codec)
@@ -133,7 +133,7 @@ def test_a_compacted_topic_wants_keys(connection: RawConnection, topic_name: str
 
 @pytest.mark.peers
 @pytest.mark.parametrize("peer", ["kafka_python", "aiokafka", "confluent_kafka"])
-def test_what_peers_wrote_is_read(
+def test_records_of_other_clients_are_read(
     kafka: RunningKafka,
     topic_name: str,
     peers_python: Path,

@@ -1,8 +1,8 @@
-"""SaslHandshake v0 before a real broker, through the proxy: tokens go without a header behind it.
+"""SaslHandshake v0 through the proxy to a real broker: SASL tokens follow without request headers.
 
-What a client says is written by hand here, as old clients say it. The broker takes the tokens, and
-what follows them is told as usual; no password, and nothing that one can be guessed from, is in the
-recording or the log.
+The test writes the frames of an old client by hand. The broker accepts the tokens, and the proxy
+reports the later requests as usual. Neither the recording nor the log contains the password or
+anything from which it can be guessed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ METADATA, SASL_HANDSHAKE, API_VERSIONS = 3, 17, 18
 
 
 class Listeners(NamedTuple):
-    """Where a broker listens: to everybody, and to those who say who they are."""
+    """The addresses of a broker's listeners: without authentication, and with SASL."""
 
     open: str
     sasl: str
@@ -48,7 +48,7 @@ class Listeners(NamedTuple):
 
 @pytest.fixture(scope="module", params=VERSIONS)
 def listeners(request: pytest.FixtureRequest, kafka_jars: None) -> Iterator[Listeners]:
-    """A broker with a user, who can say so by both mechanisms."""
+    """A broker with a user that can authenticate by both mechanisms."""
     first, second, controller = free_ports(3)
     found = Listeners(f"{LOOPBACK}:{first}", f"{LOOPBACK}:{second}")
     both = f"PLAINTEXT://{found.open},SASL_PLAINTEXT://{found.sasl}"
@@ -68,11 +68,11 @@ def listeners(request: pytest.FixtureRequest, kafka_jars: None) -> Iterator[List
         ),
     }
     with KafkaNode(request.param, port=first, config=config):
-        asyncio.run(_know_the_user(found.open))
+        asyncio.run(_create_user(found.open))
         yield found
 
 
-async def _know_the_user(bootstrap: str) -> None:
+async def _create_user(bootstrap: str) -> None:
     salted = hashlib.pbkdf2_hmac("sha256", PASSWORD.encode(), SALT, ITERATIONS)
     upsertion = ScramCredentialUpsertion(
         name=USER, mechanism=SHA_256, iterations=ITERATIONS, salt=SALT, salted_password=salted
@@ -83,7 +83,7 @@ async def _know_the_user(bootstrap: str) -> None:
 
 
 class OldClient:
-    """A connection on which frames are written and read by hand."""
+    """A connection whose frames the test writes and reads by hand."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -100,28 +100,28 @@ class OldClient:
         await self._writer.wait_closed()
 
     async def ask(self, api_key: int, version: int, body: bytes = b"") -> bytes:
-        """Send a request with a header of v1; the body of its answer."""
+        """Sends a request with a v1 header; returns the body of its response."""
         self._ids += 1
         head = struct.pack(">hhih", api_key, version, self._ids, 3) + b"old"
         answer = await self._exchange(head + body)
         assert answer[:4] == struct.pack(">i", self._ids)
         return answer[4:]
 
-    async def give(self, token: bytes) -> bytes:
-        """Send a token with its size and nothing else; the one that answers it."""
+    async def send_token(self, token: bytes) -> bytes:
+        """Sends a token with nothing but its size; returns the token in response."""
         answer = await self._exchange(token)
         self.tokens += [token, answer]
         return answer
 
     async def log_in(self, mechanism: str, password: str = PASSWORD) -> None:
-        """Raises IncompleteReadError where the broker hangs up."""
+        """Authenticates. Raises IncompleteReadError if the broker closes the connection."""
         name = struct.pack(">h", len(mechanism)) + mechanism.encode()
         answer = await self.ask(SASL_HANDSHAKE, 0, name)
         assert answer[:2] == b"\0\0", answer
         exchange = client_exchange(mechanism, Credentials(USER, password))
         token = exchange.first()
         while token:
-            token = exchange.next(await self.give(token))
+            token = exchange.next(await self.send_token(token))
         assert exchange.done
 
     async def _exchange(self, content: bytes) -> bytes:
@@ -130,15 +130,15 @@ class OldClient:
         return await self._reader.readexactly(size)
 
 
-class Told:
-    """All that a proxy told and recorded."""
+class ProxyOutput:
+    """All events and the recording of a proxy."""
 
     def __init__(self) -> None:
         self.file = io.BytesIO()
         self.events: list[Event] = []
 
     def proxy(self, target: str) -> Proxy:
-        """A proxy before it that tells and records here."""
+        """Returns a proxy for `target` that reports and records to this object."""
         recorder = Recorder(self.file)
         return Proxy(
             "127.0.0.1:0",
@@ -148,7 +148,7 @@ class Told:
         )
 
     def recorded(self) -> dict[Side, bytes]:
-        """What the recording has of each side."""
+        """Returns the recorded bytes of each side."""
         self.file.seek(0)
         streams = dict.fromkeys(Side, b"")
         for entry in read_recording(self.file):
@@ -157,7 +157,7 @@ class Told:
         return streams
 
     def shown(self) -> bytes:
-        """All that anybody reads: the log in both forms, the recording, the list of it."""
+        """Returns all that users can read: the log as text and JSON, the recording, its listing."""
         lines = [event_as_text(event, 1) for event in self.events]
         lines += [json.dumps(event_as_json(event, 1)) for event in self.events]
         self.file.seek(0)
@@ -168,9 +168,11 @@ class Told:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-async def test_tokens_pass_and_what_follows_is_read(listeners: Listeners, mechanism: str) -> None:
-    told = Told()
-    async with told.proxy(listeners.sasl) as proxy, OldClient(proxy.listens_at) as client:
+async def test_tokens_are_forwarded_and_later_requests_are_decoded(
+    listeners: Listeners, mechanism: str
+) -> None:
+    output = ProxyOutput()
+    async with output.proxy(listeners.sasl) as proxy, OldClient(proxy.listens_at) as client:
         await client.log_in(mechanism)
         assert (await client.ask(API_VERSIONS, 0))[:2] == b"\0\0"
         assert listeners.sasl.rpartition(":")[0].encode() in await client.ask(
@@ -178,7 +180,7 @@ async def test_tokens_pass_and_what_follows_is_read(listeners: Listeners, mechan
         )
     count = len(client.tokens)
     assert count == {"PLAIN": 2, "SCRAM-SHA-256": 4}[mechanism]
-    assert [(event.side, event.kind, event.api) for event in told.events] == [
+    assert [(event.side, event.kind, event.api) for event in output.events] == [
         (Side.CLIENT, Kind.MESSAGE, "SaslHandshake"),
         (Side.BROKER, Kind.MESSAGE, "SaslHandshake"),
         *[(Side.CLIENT, Kind.TOKEN, "SASL token"), (Side.BROKER, Kind.TOKEN, "SASL token")]
@@ -188,14 +190,14 @@ async def test_tokens_pass_and_what_follows_is_read(listeners: Listeners, mechan
         (Side.CLIENT, Kind.MESSAGE, "Metadata"),
         (Side.BROKER, Kind.MESSAGE, "Metadata"),
     ]
-    # The events have the bytes, so that they pass; what is shown has them hidden.
-    tokens = [event.data[4:] for event in told.events if event.kind is Kind.TOKEN]
+    # The events contain the tokens, because the proxy forwards them; all output hides them.
+    tokens = [event.data[4:] for event in output.events if event.kind is Kind.TOKEN]
     assert tokens == client.tokens
-    shown = told.shown()
+    shown = output.shown()
     assert PASSWORD.encode() not in shown
     assert not any(token in shown for token in client.tokens if token)
-    told.file.seek(0)
-    listed = list(pair_exchanges(events_of_recording(read_recording(told.file))))
+    output.file.seek(0)
+    listed = list(pair_exchanges(events_of_recording(read_recording(output.file))))
     assert [each.event.api for each in listed] == [
         "SaslHandshake",
         *["SASL token"] * (count // 2),
@@ -205,13 +207,13 @@ async def test_tokens_pass_and_what_follows_is_read(listeners: Listeners, mechan
     assert all(each.request and each.response and each.response.latency_us for each in listed)
 
 
-async def test_bytes_are_as_many_in_the_recording(listeners: Listeners) -> None:
-    told = Told()
-    async with told.proxy(listeners.sasl) as proxy, OldClient(proxy.listens_at) as client:
+async def test_recording_masks_tokens_without_changing_its_size(listeners: Listeners) -> None:
+    output = ProxyOutput()
+    async with output.proxy(listeners.sasl) as proxy, OldClient(proxy.listens_at) as client:
         await client.log_in("PLAIN")
         await client.ask(API_VERSIONS, 0)
-    for side, stream in told.recorded().items():
-        sent = b"".join(event.data for event in told.events if event.side is side)
+    for side, stream in output.recorded().items():
+        sent = b"".join(event.data for event in output.events if event.side is side)
         assert len(stream) == len(sent)
         start = sent.index(client.tokens[0]) if side is Side.CLIENT else len(sent)
         end = start + len(client.tokens[0]) if side is Side.CLIENT else len(sent)
@@ -219,17 +221,17 @@ async def test_bytes_are_as_many_in_the_recording(listeners: Listeners) -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-async def test_a_wrong_password_is_hidden_too(listeners: Listeners, mechanism: str) -> None:
+async def test_wrong_password_is_hidden(listeners: Listeners, mechanism: str) -> None:
     wrong = "wr0ng-pa55w0rd"
-    told = Told()
-    async with told.proxy(listeners.sasl) as proxy, OldClient(proxy.listens_at) as client:
+    output = ProxyOutput()
+    async with output.proxy(listeners.sasl) as proxy, OldClient(proxy.listens_at) as client:
         with pytest.raises(asyncio.IncompleteReadError):
             await client.log_in(mechanism, wrong)
-    kinds = [event.kind for event in told.events]
+    kinds = [event.kind for event in output.events]
     assert kinds[:3] == [Kind.MESSAGE, Kind.MESSAGE, Kind.TOKEN]
-    assert (kinds[-1], told.events[-1].api) == (Kind.UNANSWERED, "SASL token")
+    assert (kinds[-1], output.events[-1].api) == (Kind.UNANSWERED, "SASL token")
     assert set(kinds[2:-1]) == {Kind.TOKEN}
-    tokens = [event.data[4:] for event in told.events if event.kind is Kind.TOKEN]
-    shown = told.shown()
+    tokens = [event.data[4:] for event in output.events if event.kind is Kind.TOKEN]
+    shown = output.shown()
     assert wrong.encode() not in shown
     assert not any(token in shown for token in tokens if token)

@@ -1,4 +1,4 @@
-"""The same conversations with a real secured Kafka and the embedded broker: the same answers."""
+"""The embedded broker answers the security requests of a real secured broker's test equally."""
 
 from __future__ import annotations
 
@@ -54,18 +54,18 @@ __all__ = ["secured"]
 
 pytestmark = pytest.mark.kafka
 
-#: Of a delegation token, in ms: long enough for what is done with it.
+#: The maximum lifetime of a delegation token in ms, long enough for the requests that use it.
 LIFETIME_MS = 6000
 
 
 @dataclass
 class Side:
-    """A secured broker: where each listener is, how it is trusted, who may come in."""
+    """A secured broker: its listeners, its trusted certificate and the passwords of its users."""
 
     bootstrap: Mapping[str, str]
     tls: ssl.SSLContext
     passwords: Mapping[str, str]
-    #: Kafka's controller has a change sooner than its brokers, which this waits for.
+    #: Waits until the brokers have applied the changes of Kafka's controller.
     settle: Callable[[], None] = lambda: None
 
     def connect(self, listener: str) -> RawConnection:
@@ -100,7 +100,7 @@ def real(secured: SecuredKafka) -> Iterator[Side]:
 def ours(real: Side) -> Iterator[Side]:
     """The embedded broker, with the users and the rights of the real one."""
     common: dict[str, Any] = {
-        "authorizer": True,  # without one, everybody sees every token
+        "authorizer": True,  # without an authorizer every user sees every token
         "super_users": ("User:admin", "User:ANONYMOUS"),
         "users": dict(real.passwords),
         "delegation_token_secret_key": "the key",
@@ -124,8 +124,10 @@ def _address(broker: ThreadedBroker, listener: str) -> str:
     return broker.call(lambda it: it.bootstrap_of(listener))
 
 
-def told(connection: RawConnection, request: Request[Any], version: int) -> tuple[object, ...]:
-    """Error and message of the answer, or that there was none."""
+def response_of(
+    connection: RawConnection, request: Request[Any], version: int
+) -> tuple[object, ...]:
+    """Returns error and message of the response, or `closed`."""
     try:
         answer = connection.exchange(request, version)
     except ClosedByBrokerError:
@@ -133,8 +135,8 @@ def told(connection: RawConnection, request: Request[Any], version: int) -> tupl
     return (getattr(answer, "error_code", 0), getattr(answer, "error_message", None))
 
 
-def after(connection: RawConnection) -> str:
-    """What becomes of the connection."""
+def state_of(connection: RawConnection) -> str:
+    """Returns whether the connection is still usable: `open` or `closed`."""
     try:
         connection.exchange(MetadataRequest(), 9)
     except (ClosedByBrokerError, OSError):
@@ -142,48 +144,50 @@ def after(connection: RawConnection) -> str:
     return "open"
 
 
-def ways_in(side: Side) -> list[object]:
-    said: list[object] = []
+def authentication(side: Side) -> list[object]:
+    results: list[object] = []
     for mechanism in ALL_MECHANISMS:
         for version in range(3):
             with side.connect("SASL_PLAINTEXT") as connection:
                 answer = sign_in(connection, side.exchange(mechanism), version)
                 ends = answer.session_lifetime_ms > 0
-                said.append((mechanism, version, answer.error_code, ends, after(connection)))
+                results.append((mechanism, version, answer.error_code, ends, state_of(connection)))
         with side.connect("SASL_PLAINTEXT") as connection:
             sign_in_bare(connection, side.exchange(mechanism))
-            said.append((mechanism, "bare", after(connection)))
-    return said
+            results.append((mechanism, "bare", state_of(connection)))
+    return results
 
 
 def wrong_secrets(side: Side) -> list[object]:
-    said: list[object] = []
+    results: list[object] = []
     for mechanism in ALL_MECHANISMS:
         for name in ("alice", "nobody"):
             with side.connect("SASL_SSL") as connection:
                 answer = sign_in(connection, side.exchange(mechanism, name, "guessed"))
-                said.append((mechanism, name, answer.error_code, answer.error_message))
-                said.append(after(connection))
+                results.append((mechanism, name, answer.error_code, answer.error_message))
+                results.append(state_of(connection))
         with side.connect("SASL_PLAINTEXT") as connection:
             try:
                 sign_in_bare(connection, side.exchange(mechanism, "alice", "guessed"))
             except (ClosedByBrokerError, AuthenticationError) as error:
-                said.append(str(error))
-    return said
+                results.append(str(error))
+    return results
 
 
 def broken_tokens(side: Side) -> list[object]:
-    said: list[object] = []
+    results: list[object] = []
     for mechanism in ALL_MECHANISMS:
         for token in (b"", b"\xff\xff", b"\0\0", b"\0alice\0", b"n,,", b"n,,n=,r=", b"n,,n=a,r=b"):
             with side.connect("SASL_PLAINTEXT") as connection:
                 connection.exchange(SaslHandshakeRequest(mechanism=mechanism), 1)
                 request = SaslAuthenticateRequest(auth_bytes=token)
-                said.append((mechanism, token, told(connection, request, 2), after(connection)))
-    return said
+                results.append(
+                    (mechanism, token, response_of(connection, request, 2), state_of(connection))
+                )
+    return results
 
 
-def out_of_turn(side: Side) -> list[object]:
+def requests_out_of_order(side: Side) -> list[object]:
     versions = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
     handshake = SaslHandshakeRequest(mechanism="PLAIN")
     token = SaslAuthenticateRequest(auth_bytes=b"\0a\0b")
@@ -199,57 +203,67 @@ def out_of_turn(side: Side) -> list[object]:
         [(handshake, 1), (handshake, 1)],
         [(handshake, 1), (versions, 3)],
     ]
-    said: list[object] = []
+    results: list[object] = []
     for listener in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
         for case in cases:
             with side.connect(listener) as connection:
                 for request, version in case:
-                    said.append(
-                        (listener, type(request).__name__, told(connection, request, version))
+                    results.append(
+                        (
+                            listener,
+                            type(request).__name__,
+                            response_of(connection, request, version),
+                        )
                     )
-                    if said[-1][2] == ("closed",):  # type: ignore[index]
+                    if results[-1][2] == ("closed",):  # type: ignore[index]
                         break
                 else:
-                    # Where a token is due Kafka has an answer with errors for every request.
+                    # Kafka answers any request with an error response if it expects a token.
                     if listener.startswith("SASL") and case[-1] != (handshake, 1):
-                        said.append(after(connection))
+                        results.append(state_of(connection))
     for listener in ("SASL_PLAINTEXT", "SASL_SSL"):
         with side.signed_in(listener) as connection:
-            said += [told(connection, handshake, 1), told(connection, token, 2), after(connection)]
+            results += [
+                response_of(connection, handshake, 1),
+                response_of(connection, token, 2),
+                state_of(connection),
+            ]
     with side.connect("SASL_SSL") as connection:
         answer = connection.exchange(SaslHandshakeRequest(mechanism="x"), 1)
-        said.append(sorted(answer.mechanisms))
-    return said
+        results.append(sorted(answer.mechanisms))
+    return results
 
 
 def sessions(side: Side) -> list[object]:
-    said: list[object] = []
+    results: list[object] = []
     for mechanism in ALL_MECHANISMS:
         with side.connect("SHORT") as connection:
             lifetimes = [
                 sign_in(connection, side.exchange(mechanism)).session_lifetime_ms for _ in range(2)
             ]
             handshake = SaslHandshakeRequest(mechanism=mechanism)
-            said.append((mechanism, lifetimes, told(connection, handshake, 1)))
-            said.append(after(connection))
+            results.append((mechanism, lifetimes, response_of(connection, handshake, 1)))
+            results.append(state_of(connection))
             time.sleep(1.1)
             answer = sign_in(connection, side.exchange(mechanism, "bob"))
-            said += [(answer.error_code, answer.error_message), after(connection)]
+            results += [(answer.error_code, answer.error_message), state_of(connection)]
         with side.signed_in("SHORT", mechanism) as connection:
             answer = sign_in(connection, side.exchange(mechanism, secret="guessed"))
-            said += [(answer.error_code, answer.error_message), after(connection)]
+            results += [(answer.error_code, answer.error_message), state_of(connection)]
     with side.signed_in("SHORT") as connection:
-        said.append(told(connection, SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1))
-        said.append(told(connection, SaslAuthenticateRequest(auth_bytes=b"n,,n=alice,r=x"), 2))
+        results.append(response_of(connection, SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1))
+        results.append(
+            response_of(connection, SaslAuthenticateRequest(auth_bytes=b"n,,n=alice,r=x"), 2)
+        )
     with side.signed_in("SHORT") as connection:
-        said.append(told(connection, SaslHandshakeRequest(mechanism="GSSAPI"), 1))
-        said.append(after(connection))
+        results.append(response_of(connection, SaslHandshakeRequest(mechanism="GSSAPI"), 1))
+        results.append(state_of(connection))
     with side.signed_in("SHORT") as late, side.signed_in("SHORT") as renewed:
         time.sleep(SESSION_MS / 1000 + 0.3)
-        said.append(after(late))
-        said.append(sign_in(renewed, side.exchange("PLAIN")).session_lifetime_ms)
-        said.append(after(renewed))
-    return said
+        results.append(state_of(late))
+        results.append(sign_in(renewed, side.exchange("PLAIN")).session_lifetime_ms)
+        results.append(state_of(renewed))
+    return results
 
 
 def scram_users(side: Side) -> list[object]:
@@ -280,16 +294,18 @@ def scram_users(side: Side) -> list[object]:
         ([], [upsertion("eve", 2, 8192)]),
         ([deletion("eve"), deletion("ann")], []),
     ]
-    said: list[object] = []
+    results: list[object] = []
     with side.connect("PLAINTEXT") as connection:
         for deletions, upsertions in cases:
             request = AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions)
             answer = connection.exchange(request, 0)
-            said.append(sorted((it.user, it.error_code, it.error_message) for it in answer.results))
+            results.append(
+                sorted((it.user, it.error_code, it.error_message) for it in answer.results)
+            )
             side.settle()
             names = [UserName(name=name) for name in ("eve", "ann", "eve2", "joe", "joe")]
             found = connection.exchange(DescribeUserScramCredentialsRequest(users=names), 0)
-            said.append(
+            results.append(
                 sorted(
                     (
                         it.user,
@@ -302,16 +318,16 @@ def scram_users(side: Side) -> list[object]:
             )
         request = AlterUserScramCredentialsRequest(deletions=[deletion("eve", 2)])
         connection.exchange(request, 0)
-    return said
+    return results
 
 
 def delegation_tokens(side: Side) -> list[object]:
-    said: list[object] = []
+    results: list[object] = []
 
     def ask(connection: RawConnection, request: Request[Any], version: int) -> Any:
         side.settle()
         answer = connection.exchange(request, version)
-        said.append((type(request).__name__, version, answer.error_code))
+        results.append((type(request).__name__, version, answer.error_code))
         return answer
 
     def others(kind: str = "User") -> list[CreatableRenewers]:
@@ -330,7 +346,7 @@ def delegation_tokens(side: Side) -> list[object]:
         made = ask(
             alice, CreateDelegationTokenRequest(renewers=others(), max_lifetime_ms=LIFETIME_MS), 3
         )
-        said.append(
+        results.append(
             (
                 made.principal_type,
                 made.principal_name,
@@ -341,40 +357,40 @@ def delegation_tokens(side: Side) -> list[object]:
             )
         )
         mine = ask(alice, CreateDelegationTokenRequest(), 1)
-        said.append((mine.expiry_timestamp_ms - mine.issue_timestamp_ms) // 1000)
+        results.append((mine.expiry_timestamp_ms - mine.issue_timestamp_ms) // 1000)
         ask(bob, RenewDelegationTokenRequest(hmac=mine.hmac), 1)
         ask(bob, ExpireDelegationTokenRequest(hmac=mine.hmac), 1)
         renewed = ask(bob, RenewDelegationTokenRequest(hmac=made.hmac, renew_period_ms=10**6), 2)
-        said.append(renewed.expiry_timestamp_ms - made.max_timestamp_ms)
+        results.append(renewed.expiry_timestamp_ms - made.max_timestamp_ms)
         for connection in (alice, bob):
             found = ask(connection, DescribeDelegationTokenRequest(owners=None), 3)
-            said.append(
+            results.append(
                 sorted(
                     (it.principal_name, [each.principal_name for each in it.renewers])
                     for it in found.tokens
                 )
             )
         found = ask(alice, DescribeDelegationTokenRequest(owners=[]), 3)
-        said.append(len(found.tokens))
+        results.append(len(found.tokens))
         by_token = _token_exchange(made)
         with side.connect("SASL_SSL") as third:
             answer = sign_in(third, by_token)
-            said.append((answer.error_code, 0 < answer.session_lifetime_ms <= LIFETIME_MS))
+            results.append((answer.error_code, 0 < answer.session_lifetime_ms <= LIFETIME_MS))
             ask(third, CreateDelegationTokenRequest(), 2)
             ask(third, DescribeDelegationTokenRequest(owners=None), 2)
             time.sleep(max(0.0, made.max_timestamp_ms / 1000 - time.time()) + 0.2)
-            said.append(after(third))
+            results.append(state_of(third))
         ask(alice, RenewDelegationTokenRequest(hmac=made.hmac), 2)
         ask(alice, ExpireDelegationTokenRequest(hmac=made.hmac), 2)
         ended = ask(
             alice, ExpireDelegationTokenRequest(hmac=mine.hmac, expiry_time_period_ms=-1), 2
         )
-        said.append(ended.expiry_timestamp_ms < mine.expiry_timestamp_ms)
+        results.append(ended.expiry_timestamp_ms < mine.expiry_timestamp_ms)
         ask(alice, RenewDelegationTokenRequest(hmac=mine.hmac), 2)
         with side.connect("SASL_SSL") as third:
             answer = sign_in(third, _token_exchange(mine))
-            said.append((answer.error_code, answer.error_message))
-    return said
+            results.append((answer.error_code, answer.error_message))
+    return results
 
 
 def _token_exchange(made: Any) -> ClientExchange:
@@ -386,8 +402,8 @@ def _token_exchange(made: Any) -> ClientExchange:
 @pytest.mark.parametrize(
     "conversation",
     [
-        ways_in,
-        out_of_turn,
+        authentication,
+        requests_out_of_order,
         *(
             pytest.param(each, marks=pytest.mark.exhaustive)
             for each in (
@@ -400,7 +416,7 @@ def _token_exchange(made: Any) -> ClientExchange:
         ),
     ],
 )
-def test_both_answer_alike(
+def test_embedded_broker_answers_as_the_real_one(
     real: Side, ours: Side, conversation: Callable[[Side], list[object]]
 ) -> None:
     wanted, found = (list(map(repr, conversation(side))) for side in (real, ours))

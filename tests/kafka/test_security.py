@@ -1,4 +1,4 @@
-"""Our client against secured brokers: every mechanism, and every refusal as one error at once."""
+"""The client against secured brokers: every mechanism works, every refusal raises one error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest_asyncio
 import kproto
 from kproto.messages import CreateDelegationTokenRequest, DescribeDelegationTokenRequest
 from kproto.wire.errors import KprotoError
-from tests.support.secured import Operation, allow, sasl_of, secured, take_away
+from tests.support.secured import Operation, allow, remove_right, sasl_of, secured
 from tools.kafka.certificates import Authority
 from tools.kafka.secured import MECHANISMS, SESSION_MS, SecuredKafka, unsecured_token
 
@@ -33,22 +33,22 @@ PATIENT = kproto.ClientSettings(
     retry_backoff_ms=LONG_MS,
     retry_backoff_max_ms=LONG_MS,
 )
-"""Who tries again, or waits for the end of a time, takes a minute."""
+"""With these settings every retry and every timeout takes a minute."""
 
 AT_ONCE_S = 30.0
-"""Longest time until a refusal is told: neither was tried again, nor was a time waited for."""
+"""The latest time for an error in seconds: too short for any retry or timeout of `PATIENT`."""
 
 
 @pytest_asyncio.fixture
 async def admin(secured: SecuredKafka) -> AsyncIterator[kproto.Client]:
-    """A client that may do everything: it comes by the listener of the node itself."""
+    """A client with all rights: it connects to the listener of the node itself."""
     async with kproto.Client(secured.bootstrap["PLAINTEXT"]) as client:
         yield client
 
 
 @pytest_asyncio.fixture
 async def topic(admin: kproto.Client) -> AsyncIterator[str]:
-    """A topic of one partition, to which no user has a right."""
+    """A topic with one partition, for which no user has a right."""
     name = f"secured-{uuid.uuid4().hex}"
     await admin.create_topics(kproto.NewTopic(name, 1, 1))
     await admin.topic(name)
@@ -74,7 +74,7 @@ async def write_and_read(client: kproto.Client, topic: str, value: bytes) -> byt
 @pytest.mark.parametrize(
     "listener", [pytest.param("SASL_PLAINTEXT", marks=pytest.mark.exhaustive), "SASL_SSL"]
 )
-async def test_a_mechanism(
+async def test_records_are_sent_and_read_with_every_mechanism(
     secured: SecuredKafka, admin: kproto.Client, topic: str, listener: str, mechanism: str
 ) -> None:
     await allow(admin, topic, Operation.READ, Operation.WRITE)
@@ -85,13 +85,15 @@ async def test_a_mechanism(
         assert await write_and_read(client, topic, b"hello") == b"hello"
 
 
-async def test_tls_alone(secured: SecuredKafka, admin: kproto.Client, topic: str) -> None:
+async def test_records_are_sent_and_read_over_tls(
+    secured: SecuredKafka, admin: kproto.Client, topic: str
+) -> None:
     await allow(admin, topic, Operation.READ, Operation.WRITE, user="ANONYMOUS")
     async with kproto.Client(secured.bootstrap["SSL"], tls=tls(secured)) as client:
         assert await write_and_read(client, topic, b"x" * 900_000) == b"x" * 900_000
 
 
-async def test_a_client_certificate(secured: SecuredKafka) -> None:
+async def test_client_certificate_authenticates(secured: SecuredKafka) -> None:
     mine = secured.client_certificate
     for key, password in ((mine.key, None), (mine.encrypted_key("secret"), "secret")):
         shown = tls(secured, certificate=mine.chain, key=key, key_password=password)
@@ -99,14 +101,14 @@ async def test_a_client_certificate(secured: SecuredKafka) -> None:
             assert client.cluster.brokers
 
 
-async def test_a_delegation_token(secured: SecuredKafka) -> None:
+async def test_delegation_token_authenticates(secured: SecuredKafka) -> None:
     async with kproto.Client(
         secured.bootstrap["SASL_SSL"], tls=tls(secured), sasl=sasl_of(secured, "SCRAM-SHA-512")
     ) as client:
         made = await client.request(CreateDelegationTokenRequest(max_lifetime_ms=600_000))
         assert made.error_code == 0
         hmac = base64.b64encode(made.hmac).decode()
-        await told_of(client, made.token_id)
+        await wait_for_token(client, made.token_id)
     for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
         token = kproto.DelegationToken(made.token_id, hmac, mechanism)
         async with kproto.Client(
@@ -119,8 +121,8 @@ async def test_a_delegation_token(secured: SecuredKafka) -> None:
             pass
 
 
-async def told_of(client: kproto.Client, token_id: str) -> None:
-    """Wait until the broker has heard of a token that its controller has made."""
+async def wait_for_token(client: kproto.Client, token_id: str) -> None:
+    """Waits until the broker has received from its controller the token that a client created."""
     async with asyncio.timeout(10):
         while True:
             answer = await client.request(DescribeDelegationTokenRequest(owners=None))
@@ -129,12 +131,12 @@ async def told_of(client: kproto.Client, token_id: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_the_client_credentials_grant(secured: SecuredKafka) -> None:
-    """An issuer of this test gives the tokens; the broker is a real one."""
-    asked: list[bytes] = []
+async def test_client_credentials_grant_authenticates(secured: SecuredKafka) -> None:
+    """The test itself issues the tokens; the broker is a real one."""
+    requests: list[bytes] = []
 
     async def issue(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        requests.append(await reader.readuntil(b"\r\n\r\n"))
         body = json.dumps({"access_token": unsecured_token("alice"), "expires_in": 60}).encode()
         head = f"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write(head.encode() + body)
@@ -149,24 +151,24 @@ async def test_the_client_credentials_grant(secured: SecuredKafka) -> None:
             secured.bootstrap["SASL_SSL"], tls=tls(secured), sasl=grant
         ) as client:
             assert client.cluster.brokers
-    assert len(asked) == 1
-    assert b"Authorization: Basic " in asked[0]
+    assert len(requests) == 1
+    assert b"Authorization: Basic " in requests[0]
 
 
 class Wrong(NamedTuple):
-    """Something that a client has wrong, and what it must be told."""
+    """A wrong setting of a client, and a text that its error must contain."""
 
     listener: str
     tls: Callable[[SecuredKafka], Any]
     sasl: Callable[[SecuredKafka], Any]
-    told: str
+    error_text: str
 
 
 def right_user(kafka: SecuredKafka) -> kproto.Sasl:
     return sasl_of(kafka, "SCRAM-SHA-512")
 
 
-def nobody(_kafka: SecuredKafka) -> None:
+def no_sasl(_kafka: SecuredKafka) -> None:
     return None
 
 
@@ -193,30 +195,30 @@ WRONG = {
     "authority that the system does not know": Wrong(
         "SASL_SSL", lambda _: True, right_user, "certificate"
     ),
-    "no client certificate": Wrong("MTLS", tls, nobody, "certificate"),
+    "no client certificate": Wrong("MTLS", tls, no_sasl, "certificate"),
     "client certificate of another authority": Wrong(
         "MTLS",
         lambda it: tls(it, certificate=(other := Authority().client("alice")).chain, key=other.key),
-        nobody,
+        no_sasl,
         "certificate",
     ),
-    "TLS to a listener without": Wrong("PLAINTEXT", tls, nobody, "TLS"),
+    "TLS to a listener without": Wrong("PLAINTEXT", tls, no_sasl, "TLS"),
     "TLS to a SASL listener without": Wrong("SASL_PLAINTEXT", tls, right_user, "TLS"),
-    "no TLS to a listener with": Wrong("SSL", lambda _: False, nobody, "TLS"),
+    "no TLS to a listener with": Wrong("SSL", lambda _: False, no_sasl, "TLS"),
     "no TLS to a SASL listener with": Wrong("SASL_SSL", lambda _: False, right_user, "TLS"),
-    "no SASL to a listener with": Wrong("SASL_PLAINTEXT", lambda _: False, nobody, "SASL"),
-    "no SASL to a listener with both": Wrong("SASL_SSL", tls, nobody, "SASL"),
+    "no SASL to a listener with": Wrong("SASL_PLAINTEXT", lambda _: False, no_sasl, "SASL"),
+    "no SASL to a listener with both": Wrong("SASL_SSL", tls, no_sasl, "SASL"),
     "SASL to a listener without": Wrong("PLAINTEXT", lambda _: False, right_user, "SASL"),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
-async def test_what_is_wrong_is_told_at_once(
+async def test_wrong_settings_raise_at_once(
     secured: SecuredKafka, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     wrong = WRONG[name]
-    encrypted, sasl = wrong.tls(secured), wrong.sasl(secured)  # made before the clock runs
+    encrypted, sasl = wrong.tls(secured), wrong.sasl(secured)  # not part of the measured time
     began = time.monotonic()
     with pytest.raises(KprotoError) as caught:
         async with kproto.Client(
@@ -224,13 +226,13 @@ async def test_what_is_wrong_is_told_at_once(
         ):
             pass
     assert time.monotonic() - began < AT_ONCE_S
-    assert wrong.told in str(caught.value)
+    assert wrong.error_text in str(caught.value)
     said = f"{caught.value!r} {caught.value.__cause__!r} {caplog.text} {secured.node.log}"
     for secret in ("hush-", *secured.passwords.values()):
         assert secret not in said
 
 
-async def test_a_right_taken_away_in_use(
+async def test_removed_write_right_fails_the_producer(
     secured: SecuredKafka, admin: kproto.Client, topic: str
 ) -> None:
     await allow(admin, topic, Operation.READ, Operation.WRITE)
@@ -241,10 +243,10 @@ async def test_a_right_taken_away_in_use(
         client.producer() as producer,
     ):
         await producer.send(topic, b"allowed")
-        await take_away(admin, topic, Operation.WRITE)
+        await remove_right(admin, topic, Operation.WRITE)
 
         async def send_until_refused() -> None:
-            async with asyncio.timeout(10):  # until the broker has heard of it
+            async with asyncio.timeout(10):  # until the broker applies the removed ACL
                 while True:
                     await producer.send(topic, b"x")
 
@@ -276,10 +278,10 @@ async def test_one_denied_topic_does_not_fail_the_others(
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-async def test_sessions_that_end_in_use(
+async def test_sasl_sessions_are_renewed_while_records_flow(
     secured: SecuredKafka, admin: kproto.Client, topic: str, mechanism: str
 ) -> None:
-    """Several sessions long, records go one way and the other: none lost, doubled, reordered."""
+    """Records pass through several SASL sessions without loss, duplicates or reordering."""
     await allow(admin, topic, Operation.READ, Operation.WRITE)
     ends = time.monotonic() + 3.5 * SESSION_MS / 1000
     async with kproto.Client(
@@ -310,7 +312,7 @@ async def test_sessions_that_end_in_use(
     assert sent > 100
 
 
-async def test_many_connections_at_once(secured: SecuredKafka) -> None:
+async def test_many_clients_authenticate_at_once(secured: SecuredKafka) -> None:
     async def connect(mechanism: str) -> int:
         async with kproto.Client(
             secured.bootstrap["SASL_SSL"], tls=tls(secured), sasl=sasl_of(secured, mechanism)

@@ -1,6 +1,6 @@
-"""What real brokers store for themselves: offsets, transactions, metadata and control records.
+"""Internal records of real brokers: offsets, transactions, metadata and control records.
 
-Each test of a version works on one node, whose folder of logs the tests may read.
+All tests of a version use one node, whose log folder they can read.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ OFFSETS_COMMITTED, OFFSETS_ABORTED = "offsets-committed", "offsets-aborted"
 def node(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[KafkaNode, Path]]:
-    """A node of each version, and the folder of its logs."""
+    """A node of each version, and its log folder."""
     if request.param == "external":
-        pytest.skip("a broker that runs elsewhere shows nobody its logs")
+        pytest.skip("the logs of an external broker are not accessible")
     logs = tmp_path_factory.mktemp(f"logs-{request.param}")
     try:
         with KafkaNode(request.param, config={"log.dirs": str(logs)}) as started:
@@ -86,13 +86,13 @@ async def records_of(client: kproto.Client, topic: str) -> list[Record]:
 
 
 async def until(happened: Callable[[], Awaitable[bool]]) -> None:
-    """Ask until the answer is yes."""
+    """Waits until `happened` returns true."""
     async with asyncio.timeout(60):
-        while not await happened():  # noqa: ASYNC110 - only a broker knows, and it must be asked
+        while not await happened():  # noqa: ASYNC110 - the broker has no event to wait for
             await asyncio.sleep(0.2)
 
 
-async def test_committed_offsets(node: tuple[KafkaNode, Path]) -> None:
+async def test_committed_offsets_are_decoded_and_reencoded(node: tuple[KafkaNode, Path]) -> None:
     partitions = [
         OffsetCommitRequestPartition(
             partition_index=index, committed_offset=10 + index, committed_metadata="by hand"
@@ -108,7 +108,7 @@ async def test_committed_offsets(node: tuple[KafkaNode, Path]) -> None:
             response = await client.request(request, version=8)
             return not response.topics[0].partitions[0].error_code
 
-        # The coordinator is there a moment after the first request has made its topic.
+        # The coordinator answers shortly after the first request has created its topic.
         await until(committed)
         stored = await records_of(client, "__consumer_offsets")
     decoded = [decode_coordinator_record(record) for record in stored]
@@ -120,7 +120,7 @@ async def test_committed_offsets(node: tuple[KafkaNode, Path]) -> None:
         and isinstance(it.value, OffsetCommitValue)
         and it.key.group == GROUP
     }
-    assert {place: (it.offset, it.metadata) for place, it in commits.items()} == {
+    assert {tp: (it.offset, it.metadata) for tp, it in commits.items()} == {
         (TOPIC, 0): (10, "by hand"),
         (TOPIC, 1): (11, "by hand"),
     }
@@ -128,8 +128,10 @@ async def test_committed_offsets(node: tuple[KafkaNode, Path]) -> None:
         assert encode_coordinator_record(found) == (record.key, record.value)
 
 
-async def test_offsets_committed_in_transactions(node: tuple[KafkaNode, Path]) -> None:
-    """A transaction ends with a control batch, which no reader takes for a coordinator record."""
+async def test_offsets_of_transactions_are_decoded_with_their_markers(
+    node: tuple[KafkaNode, Path],
+) -> None:
+    """A transaction ends with a control batch, which is not decoded as a coordinator record."""
     group = "transactional-readers"
     async with kproto.Client(node[0].bootstrap) as client:
         for offset, name in ((5, OFFSETS_COMMITTED), (6, OFFSETS_ABORTED)):
@@ -172,11 +174,11 @@ async def batches_of_offsets(client: kproto.Client) -> list[RecordBatch]:
 
 
 async def transaction(client: kproto.Client, name: str, *, commit: bool) -> None:
-    """Write one record to partition 0 in a transaction of its own."""
+    """Writes one record to partition 0 in a transaction."""
     its = Transaction(client, name)
     await its.begin()
     await its.add_partition(TOPIC, 0)
-    now_ms = time.time_ns() // 1_000_000  # an old record would soon be deleted
+    now_ms = time.time_ns() // 1_000_000  # the broker would soon delete an old record
     batch = encode_batch(
         [(None, b"hello", (), now_ms)],
         base_sequence=0,
@@ -201,7 +203,7 @@ async def transaction(client: kproto.Client, name: str, *, commit: bool) -> None
     await its.end(committed=commit)
 
 
-async def test_transactions_and_their_markers(node: tuple[KafkaNode, Path]) -> None:
+async def test_transaction_records_and_markers_are_reencoded(node: tuple[KafkaNode, Path]) -> None:
     async with kproto.Client(node[0].bootstrap) as client:
         await transaction(client, "kept", commit=True)
         await transaction(client, "dropped", commit=False)
@@ -231,7 +233,7 @@ async def control_records(client: kproto.Client) -> list[ControlRecord]:
 
 
 def decode_control_batches(batches: list[RecordBatch]) -> list[ControlRecord]:
-    """The control records of the batches, each checked to be written as it was stored."""
+    """Returns the control records of the batches, and checks that each is reencoded unchanged."""
     found = []
     for batch in batches:
         for record in batch.records() if batch.is_control else ():
@@ -240,9 +242,9 @@ def decode_control_batches(batches: list[RecordBatch]) -> list[ControlRecord]:
     return found
 
 
-def test_the_metadata_log(node: tuple[KafkaNode, Path]) -> None:
+def test_metadata_log_is_decoded_and_reencoded(node: tuple[KafkaNode, Path]) -> None:
     (segment,) = (node[1] / "__cluster_metadata-0").glob("*.log")
-    # The file is longer than what is written of it; behind that it holds zeroes.
+    # The file is preallocated: zeroes follow the written batches.
     batches = whole_batches(segment.read_bytes())
     names = set()
     for batch in batches:
@@ -271,7 +273,7 @@ def test_the_metadata_log(node: tuple[KafkaNode, Path]) -> None:
         assert [voter.voter_id for voter in election.voters] == [1]
 
 
-def test_the_checkpoint_of_a_new_node(node: tuple[KafkaNode, Path]) -> None:
+def test_checkpoint_of_a_new_node_is_decoded(node: tuple[KafkaNode, Path]) -> None:
     checkpoint = node[1] / "bootstrap.checkpoint"
     if not checkpoint.exists():
         checkpoint = next((node[1] / "__cluster_metadata-0").glob("*.checkpoint"))
@@ -292,7 +294,7 @@ def test_the_checkpoint_of_a_new_node(node: tuple[KafkaNode, Path]) -> None:
 
 
 def whole_batches(data: bytes) -> list[RecordBatch]:
-    """The batches of a log file up to where it is not written yet."""
+    """Returns the batches of a log file up to its unwritten end."""
     found = []
     position = 0
     while data[position : position + 12].strip(b"\0"):

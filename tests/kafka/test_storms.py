@@ -1,4 +1,7 @@
-"""Short storms over a group, of members that are whole and of harmed ones; see `make storm`."""
+"""Short storm runs: group members, some of them disturbed, while all records are checked.
+
+See `make storm`.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +56,8 @@ FIVE_CLIENTS = Plan(
         pytest.param("of the consumer protocol on 3.9.2", marks=pytest.mark.thorough),
     ],
 )
-async def test_what_is_left_of_a_storm(start_kafka: StartKafka, name: str) -> None:
-    java_is_there()
+async def test_storm_reads_every_record_correctly(start_kafka: StartKafka, name: str) -> None:
+    require_java()
     plan = PLANS[name]
     result = await storm(plan, start_kafka(plan.version, BROKER_CONFIG).bootstrap, lambda *_: None)
     assert result.is_right, facts(result)
@@ -71,14 +74,14 @@ async def test_what_is_left_of_a_storm(start_kafka: StartKafka, name: str) -> No
 async def test_members_of_five_clients_share_a_topic(
     start_kafka: StartKafka, peers_python: Path, version: str
 ) -> None:
-    """Ours tell the truth; what the others see twice is theirs."""
-    java_is_there()
+    """Records read twice make the result wrong for kproto's members, not for other clients."""
+    require_java()
     plan = replace(FIVE_CLIENTS, version=version)
     result = await storm(plan, start_kafka(version, BROKER_CONFIG).bootstrap, lambda *_: None)
     assert result.is_right, facts(result)
 
 
-def java_is_there() -> None:
+def require_java() -> None:
     try:
         resolve_tools()
     except MavenError as error:
