@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Open: TypeAlias = "Callable[..., Chrome]"
 
-#: What is not of this package, as the page takes it: only its shape matters here.
+#: Releases, glossary and KIPs that the page takes from its caller; here only their shape matters.
 RELEASES: dict[str, dict[int, tuple[int, int]]] = {
     "1.0.0": {0: (0, 5), 1: (0, 6), 3: (0, 5), 4: (0, 1)},
     "2.0.0": {0: (0, 6), 1: (0, 8), 3: (0, 6), 4: (0, 1), 22: (0, 0)},
@@ -42,7 +42,7 @@ FORMER = {"GroupCoordinator": "FindCoordinator"}
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where the page stands that has all that it can have."""
+    """Returns the address of a page that has every optional part."""
     file = tmp_path_factory.mktemp("explorer") / "explorer.html"
     made = page(releases=RELEASES, glossary=GLOSSARY, kips=KIPS, former=FORMER)
     file.write_text(made, encoding="utf-8")
@@ -51,21 +51,21 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def plain_address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Where the page stands that `kproto explorer` makes."""
+    """Returns the address of the page that `kproto explorer` writes."""
     file = tmp_path_factory.mktemp("explorer") / "plain.html"
     file.write_text(kafka_page(), encoding="utf-8")
     return file.as_uri()
 
 
 def console(browser: Any) -> list[dict[str, Any]]:
-    """What the console was told since it was asked before."""
-    told: list[dict[str, Any]] = browser.get_log("browser")
-    return told
+    """Returns the console messages since the last call."""
+    messages: list[dict[str, Any]] = browser.get_log("browser")
+    return messages
 
 
 @pytest.fixture
 def opened(chromium: Chrome, address: str) -> Open:
-    """Opens a fragment of the page afresh. The test fails on whatever the console was told."""
+    """Opens a fragment of the page in a fresh document."""
 
     def go(fragment: str = "", *, scheme: str = "light", where: str = address) -> Chrome:
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
@@ -74,13 +74,13 @@ def opened(chromium: Chrome, address: str) -> Open:
         chromium.get(where + fragment)
         return chromium
 
-    console(chromium)  # what an earlier test left
+    console(chromium)  # drops the messages of an earlier test
     return go
 
 
 @pytest.fixture(autouse=True)
 def silent(request: pytest.FixtureRequest) -> Any:
-    """No test leaves a word in the console."""
+    """Fails the test if the browser logged anything to the console."""
     yield
     if "opened" in request.fixturenames:
         browser = request.getfixturevalue("chromium")
@@ -88,7 +88,7 @@ def silent(request: pytest.FixtureRequest) -> Any:
 
 
 def vectors() -> list[dict[str, Any]]:
-    """Every golden vector, in the order of the files."""
+    """Returns every golden vector, in the order of the files."""
     folder = Path(__file__).parent.parent / "vectors"
     lines = [
         line

@@ -1,7 +1,7 @@
-"""The decoder of the page reads as Python does, and says the same of broken bytes.
+"""The page's decoder returns the same values as Python's, and the same faults of broken bytes.
 
-Both are driven by the same definitions, and neither knows the other: one is JavaScript in Chromium,
-the other the generated classes.
+Both use the same definitions but share no code: one is JavaScript in Chromium, the other consists
+of the generated classes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .conftest import Open, vectors
 pytestmark = pytest.mark.browser
 
 SEED = 20_260_101
-MUTATIONS = 2  # of each vector: some six thousand in all
+MUTATIONS = 2  # of each vector: about six thousand in all
 
 ASK = """
 return arguments[0].map(([name, version, hex]) => {
@@ -42,31 +42,31 @@ def class_of(name: str) -> type[Message]:
 
 
 def answers(browser: Any, cases: list[Case]) -> list[Any]:
-    """What the page says of each: JSON text, or a mapping of reason, path and offset."""
-    asked = [[name, version, data.hex()] for name, version, data in cases]
-    answered: list[Any] = browser.execute_script(ASK, asked)
+    """Returns for each case the page's JSON text, or a mapping of reason, path and offset."""
+    requested = [[name, version, data.hex()] for name, version, data in cases]
+    answered: list[Any] = browser.execute_script(ASK, requested)
     return answered
 
 
 def same_value(cls: type[Message], version: int, value: Message, text: str) -> bool:
-    """Whether JSON of the page is the value that Python read.
+    """Returns whether the page's JSON represents the value that Python decoded.
 
-    The page shows tagged fields that stand in the bytes with their default, which JSON of Python
-    leaves out: where the texts differ, what is read from both is compared.
+    Python's JSON omits tagged fields with their default value, but the page shows them if the bytes
+    contain them. If the JSON differs, the messages parsed from both are compared.
     """
     ours, theirs = value.to_json(version), json.loads(text)
     return ours == theirs or cls.from_json(ours, version) == cls.from_json(theirs, version)
 
 
 def check(browser: Any, cases: list[Case]) -> Iterator[str]:
-    """Put each case to both; the verdict of each, which is the same."""
+    """Checks that page and Python agree on each case; yields `broken` or `whole` for each."""
     for (name, version, data), said in zip(cases, answers(browser, cases), strict=True):
         cls = class_of(name)
         where = f"{name} v{version}: {data[:4000].hex()}"
         try:
             value = cls.decode(data, version)
         except DecodeError as fault:
-            # What Python adds there is the name of another function of Python.
+            # Python's reason ends with the name of another Python function.
             reason = fault.reason.partition("; decode_from")[0]
             ours = {"reason": reason, "path": fault.field or "", "offset": fault.offset}
             assert said == ours, where
@@ -77,9 +77,9 @@ def check(browser: Any, cases: list[Case]) -> Iterator[str]:
             yield "whole"
 
 
-def test_every_vector_has_its_json(opened: Open) -> None:
-    given = vectors()
-    cases = [(one["message"], one["version"], bytes.fromhex(one["hex"])) for one in given]
+def test_every_vector_is_decoded_to_its_json(opened: Open) -> None:
+    every_vector = vectors()
+    cases = [(one["message"], one["version"], bytes.fromhex(one["hex"])) for one in every_vector]
     every = {
         (name, version)
         for name in kproto.messages.__all__
@@ -87,12 +87,12 @@ def test_every_vector_has_its_json(opened: Open) -> None:
         for version in getattr(cls, "VALID_VERSIONS", ())
     }
     assert {(name, version) for name, version, _ in cases} == every
-    for one, text in zip(given, answers(opened(), cases), strict=True):
+    for one, text in zip(every_vector, answers(opened(), cases), strict=True):
         assert isinstance(text, str), f"{one['message']} v{one['version']}: {text}"
         assert json.loads(text) == one["json"], f"{one['message']} v{one['version']}"
 
 
-def test_mutated_vectors_get_the_verdict_of_python(opened: Open) -> None:
+def test_mutated_vectors_get_the_result_of_python(opened: Open) -> None:
     source = random.Random(SEED)
     cases = [
         (one["message"], one["version"], changed)
@@ -104,21 +104,21 @@ def test_mutated_vectors_get_the_verdict_of_python(opened: Open) -> None:
     assert verdicts["whole"] > 500
 
 
-#: What mutations seldom or never make.
+#: Cases that mutations rarely or never produce.
 ODD: list[Case] = [
     ("ApiVersionsRequest", 3, bytes.fromhex("8f80808010")),  # a varint of five bytes
-    ("ApiVersionsRequest", 3, bytes.fromhex("ffffffffff01")),  # of six
-    ("ApiVersionsRequest", 3, bytes.fromhex("80808080")),  # cut
+    ("ApiVersionsRequest", 3, bytes.fromhex("ffffffffff01")),  # a varint of six bytes
+    ("ApiVersionsRequest", 3, bytes.fromhex("80808080")),  # a cut varint
     ("ApiVersionsRequest", 3, bytes.fromhex("818001") + b"a" * 0x80),  # a cut compact string
     ("ApiVersionsRequest", 3, bytes.fromhex("81808002") + b"a" * 40_000),  # too long a string
     ("ApiVersionsRequest", 3, bytes.fromhex("0161" + "0161" + "91ce00")),  # 10,001 tags
-    ("ApiVersionsRequest", 3, bytes.fromhex("0101" + "01" + "ffffffff0f00")),  # too high a tag
-    ("ApiVersionsRequest", 3, bytes.fromhex("0101" + "02" + "07000700")),  # twice a tag
-    ("ApiVersionsRequest", 3, bytes.fromhex("0101" + "02" + "09000700")),  # out of order
-    ("ApiVersionsRequest", 3, bytes.fromhex("0101" + "01" + "0705aa")),  # too large a tag
+    ("ApiVersionsRequest", 3, bytes.fromhex("0101" + "01" + "ffffffff0f00")),  # too large a tag
+    ("ApiVersionsRequest", 3, bytes.fromhex("0101" + "02" + "07000700")),  # a tag twice
+    ("ApiVersionsRequest", 3, bytes.fromhex("0101" + "02" + "09000700")),  # tags out of order
+    ("ApiVersionsRequest", 3, bytes.fromhex("0101" + "01" + "0705aa")),  # too long a tagged field
     ("FetchRequest", 12, bytes.fromhex("00" * 25 + "01" * 3 + "01" + "00" + "03" + "0361")),
     ("MetadataRequest", 1, bytes.fromhex("fffffffe")),  # a length of -2
-    ("MetadataRequest", 0, bytes.fromhex("ffffffff")),  # null where it may not be
+    ("MetadataRequest", 0, bytes.fromhex("ffffffff")),  # null in a non-nullable field
     ("MetadataRequest", 0, bytes.fromhex("00000001ffff")),
     ("MetadataRequest", 0, bytes.fromhex("7fffffff")),  # more elements than bytes
     ("ControlledShutdownResponse", 0, bytes.fromhex("0000000f4241") + b"x" * 2_000_000),
@@ -142,11 +142,11 @@ ODD: list[Case] = [
             b"\x00",
         )
     ),
-    ("MetadataRequest", 0, bytes.fromhex("000f4241") + b"\0\0" * 1_000_001),  # a million and one
+    ("MetadataRequest", 0, bytes.fromhex("000f4241") + b"\0\0" * 1_000_001),  # 1,000,001 elements
 ]
 
 
-def test_odd_bytes_get_the_verdict_of_python(opened: Open) -> None:
+def test_rare_bytes_get_the_result_of_python(opened: Open) -> None:
     verdicts = Counter(check(opened(), ODD))
     assert verdicts["broken"] > 20
     assert verdicts["whole"] >= 3

@@ -1,4 +1,4 @@
-"""The page in a real browser: what is shown, by which address, and who can use it."""
+"""The explorer page in a real browser: contents, addresses, search, keyboard and contrast."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .conftest import Open
 
 pytestmark = pytest.mark.browser
 
-#: Every kind of page, by its fragment: the heading that it has.
+#: The heading of every kind of page, by its fragment.
 PAGES = {
     "": "APIs and versions",
     "#/apis/4.0.0": "APIs and versions",
@@ -51,7 +51,7 @@ PAGES = {
     "#/no/such/page": "Not found",
     "#/%E0%A4%A": "APIs and versions",
 }
-#: Those that have every kind of control.
+#: Fragments of pages that together have every kind of control.
 CONTROLS = ("", "#/releases/2.0.0/4.0.0", "#/m/FetchRequest/13", "#/diff/FetchRequest/12/13")
 EXAMPLES = 4
 SECONDS = 60.0
@@ -108,16 +108,16 @@ return all.filter((one) => {
 
 
 def until(holds: Callable[[], object]) -> None:
-    """Wait until something holds. Fails after some seconds.
+    """Waits until `holds` returns a true value; fails after `SECONDS`.
 
-    An element that is replaced between being found and being asked does not hold yet.
+    The page may replace an element before `holds` reads it; this counts as false.
     """
     last = time.monotonic() + SECONDS
     while True:
         with suppress(StaleElementReferenceException):
             if holds():
                 return
-        assert time.monotonic() < last, "what is waited for did not come"
+        assert time.monotonic() < last, "the expected state did not appear"
         time.sleep(0.01)
 
 
@@ -134,12 +134,12 @@ def press(browser: Chrome, *keys: str) -> None:
 
 
 def unpacked(browser: Chrome) -> None:
-    """Wait for the gzip batch of an example."""
+    """Waits for the decompressed gzip batch of an example."""
     until(lambda: every(browser, "[data-unpacked]"))
 
 
 def example(opened: Open, index: int, **where: str) -> Chrome:
-    """The page of bytes, with one of its examples."""
+    """Opens the decoder page with one of its examples."""
     browser = opened("#/decode", **where)
     every(browser, ".examples a")[index].click()
     until(lambda: every(browser, ".verdict"))
@@ -147,7 +147,7 @@ def example(opened: Open, index: int, **where: str) -> Chrome:
 
 
 @pytest.mark.parametrize("fragment", PAGES)
-def test_every_state_has_an_address(opened: Open, fragment: str) -> None:
+def test_every_address_opens_its_page(opened: Open, fragment: str) -> None:
     browser = opened(fragment)
     heading = one(browser, "h1").text
     assert heading == PAGES[fragment]
@@ -169,7 +169,7 @@ def test_text_is_legible_in_both_schemes(opened: Open, scheme: str) -> None:
 
 
 @pytest.mark.parametrize("fragment", [*CONTROLS, "example"])
-def test_tab_reaches_every_control_and_shows_where_it_is(opened: Open, fragment: str) -> None:
+def test_tab_reaches_every_control_and_shows_the_focus(opened: Open, fragment: str) -> None:
     if fragment == "example":
         fragment = "#" + example(opened, 1).current_url.partition("#")[2]
     browser = opened(fragment)
@@ -191,7 +191,7 @@ def test_tab_reaches_every_control_and_shows_where_it_is(opened: Open, fragment:
         assert element.accessible_name.strip(), element.get_attribute("outerHTML")[:200]
 
 
-def test_arrow_keys_go_over_the_versions(opened: Open) -> None:
+def test_arrow_keys_move_over_the_versions(opened: Open) -> None:
     browser = opened()
     browser.execute_script("document.querySelector('tbody th a').focus()")
     press(browser, Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
@@ -203,7 +203,7 @@ def test_arrow_keys_go_over_the_versions(opened: Open) -> None:
     until(lambda: one(browser, "h1").text == "APIs and versions")
 
 
-def test_search_finds_as_one_types(opened: Open) -> None:
+def test_search_updates_while_typing(opened: Open) -> None:
     browser = opened("#/m/FetchRequest/13")
     press(browser, "/", "not_leader")
     until(lambda: one(browser, "h1").text == "Search not_leader")
@@ -230,7 +230,7 @@ def test_search_finds_as_one_types(opened: Open) -> None:
         ("ListClientMetrics", "ListConfigResourcesRequest"),
     ],
 )
-def test_what_search_finds_first(opened: Open, text: str, first: str) -> None:
+def test_search_ranks_the_best_match_first(opened: Open, text: str, first: str) -> None:
     browser = opened(f"#/search/{text}")
     assert one(browser, "#search").get_attribute("value") == text
     assert every(browser, ".hits a")[0].text.startswith(first)
@@ -247,7 +247,7 @@ def test_what_search_finds_first(opened: Open, text: str, first: str) -> None:
         ("-1", "UNKNOWN_SERVER_ERROR", "Error codes", "-1 UNKNOWN_SERVER_ERROR"),
     ],
 )
-def test_what_was_found_leads_to_where_it_is(
+def test_search_result_opens_at_the_matching_row(
     opened: Open, text: str, hit: str, heading: str, marked: str
 ) -> None:
     browser = opened(f"#/search/{text}")
@@ -284,15 +284,15 @@ const shown = (hash) => new Promise((resolve) => {
 """
 
 
-def test_whatever_search_finds_is_where_its_address_leads(opened: Open, plain_address: str) -> None:
+def test_every_search_result_address_opens_its_target(opened: Open, plain_address: str) -> None:
     browser = opened("", where=plain_address)
-    # Few enough for the browser, which holds back pages that change more than 200 times at once.
+    # A short list: the browser throttles pages that change their address over 200 times.
     count, lost = browser.execute_async_script(LOST, ["epoch", "kip-4", "not_"])
     assert lost == []
     assert 80 < count < 180
 
 
-def test_a_field_that_was_found_is_marked(opened: Open) -> None:
+def test_field_in_the_address_is_marked(opened: Open) -> None:
     browser = opened("#/m/FetchResponse/18/Responses.Partitions.Records")
     assert one(browser, "tr.target th").text.startswith("Records")
 
@@ -307,7 +307,7 @@ def test_bytes_are_drawn_to_scale(opened: Open) -> None:
     assert "TopicId: uuid, 16 bytes" in titles
 
 
-def test_what_a_release_speaks(opened: Open) -> None:
+def test_releases_show_their_apis_and_versions(opened: Open) -> None:
     browser = opened("#/apis/4.0.0")
     unspoken = [cell.accessible_name for cell in every(browser, ".v.unspoken")]
     assert "Fetch v3, deprecated, not in this release" in unspoken
@@ -317,14 +317,14 @@ def test_what_a_release_speaks(opened: Open) -> None:
     (fetch,) = [row for row in rows if row.startswith("~ Fetch 0-8 4-17 request v8 → v17")]
     assert "v13: KIP-516 Topics have an id." in fetch
     heads = [head.text for head in every(opened("#/releases"), "thead th")]
-    assert heads == ["Key", "API", "1.0.0", "2.0.0", "4.0.0"]  # 2.0.1 speaks what 2.0.0 speaks
+    assert heads == ["Key", "API", "1.0.0", "2.0.0", "4.0.0"]  # 2.0.1 has the versions of 2.0.0
     facts = one(opened("#/m/FetchRequest/13"), ".facts").text
     assert "first in 4.0.0" in facts
     assert "gone" not in facts
     assert "gone since 4.0.0" in one(opened("#/m/FetchRequest/3"), ".facts").text
 
 
-def test_what_is_said_of_fields_and_versions(opened: Open) -> None:
+def test_fields_and_versions_show_descriptions_and_kips(opened: Open) -> None:
     browser = opened("#/m/FetchRequest/13")
     text = one(browser, "main").text
     for sentence in (
@@ -338,7 +338,7 @@ def test_what_is_said_of_fields_and_versions(opened: Open) -> None:
     assert address.get_attribute("href") == "https://example.org/kip"
 
 
-def test_a_diff_of_two_versions(opened: Open) -> None:
+def test_diff_of_two_versions_shows_changed_fields(opened: Open) -> None:
     browser = opened("#/diff/FetchRequest/12/13")
     changed = [row.text for row in every(browser, "tr.added, tr.removed, tr.changed")]
     assert changed == [
@@ -350,7 +350,7 @@ def test_a_diff_of_two_versions(opened: Open) -> None:
     assert "4 fields differ." in one(browser, "main").text
 
 
-def test_a_gzip_batch_is_opened_down_to_headers(opened: Open) -> None:
+def test_gzip_batch_is_decoded_down_to_headers(opened: Open) -> None:
     browser = example(opened, 1)
     unpacked(browser)
     rows = [row.text.replace("\n", " ") for row in every(browser, ".tree .row")]
@@ -360,7 +360,7 @@ def test_a_gzip_batch_is_opened_down_to_headers(opened: Open) -> None:
     assert any(row.startswith("TimestampDelta 250 2023-11-14T22:13:20.250Z") for row in rows)
 
 
-def test_broken_bytes_are_read_up_to_the_fault(opened: Open) -> None:
+def test_broken_bytes_are_decoded_up_to_the_fault(opened: Open) -> None:
     browser = example(opened, 3)
     said = one(browser, ".verdict").text
     wanted = "broken at byte 85, field topics[0].name: 121 bytes are needed and 100 are left"
@@ -370,7 +370,7 @@ def test_broken_bytes_are_read_up_to_the_fault(opened: Open) -> None:
     assert any(row.startswith('ClusterId "5L6g3nShT-eMCtK--X86sw"') for row in rows)
 
 
-def test_bytes_and_fields_light_up_together(opened: Open) -> None:
+def test_bytes_and_fields_are_highlighted_together(opened: Open) -> None:
     browser = example(opened, 0)
     rows = every(browser, ".tree .row")
     name = next(row for row in rows if row.text.startswith("ClientSoftwareName"))
@@ -390,7 +390,7 @@ def test_bytes_and_fields_light_up_together(opened: Open) -> None:
     assert header.get_attribute("aria-expanded") == "false"
 
 
-#: One frame in the forms in which people have bytes.
+#: One frame in each form in which users paste bytes.
 PASTED = {
     "hex": "00000021001200040000000100086578706c6f72657200076b70726f746f06302e312e3000",
     "spaced": "0x00000021 00:12:00:04 00000001 00086578706c6f72657200076b70726f746f06302e312e3000",
@@ -411,7 +411,7 @@ PASTED = {
 
 
 @pytest.mark.parametrize("text", PASTED.values(), ids=PASTED)
-def test_forms_of_pasted_bytes(opened: Open, text: str) -> None:
+def test_pasted_bytes_are_decoded_in_every_form(opened: Open, text: str) -> None:
     browser = opened("#/decode")
     browser.execute_script(
         "const area = document.getElementById('bytes'); area.value = arguments[0];"
@@ -419,7 +419,7 @@ def test_forms_of_pasted_bytes(opened: Open, text: str) -> None:
         text,
     )
     assert one(browser, ".verdict").text == "ApiVersionsRequest v4: read to the end"
-    browser.refresh()  # the address holds the bytes
+    browser.refresh()  # the address contains the bytes
     assert one(browser, ".verdict").text == "ApiVersionsRequest v4: read to the end"
 
 
@@ -432,7 +432,7 @@ def test_forms_of_pasted_bytes(opened: Open, text: str) -> None:
         ("00120063", "Request frame: broken at byte 0: ApiVersions has no request v99"),
     ],
 )
-def test_what_is_no_request(opened: Open, text: str, said: str) -> None:
+def test_bytes_that_are_no_request_are_rejected(opened: Open, text: str, said: str) -> None:
     browser = opened("#/decode")
     one(browser, "#bytes").send_keys(text)
     assert one(browser, ".verdict").text.startswith(said)
@@ -453,7 +453,7 @@ def test_secrets_are_masked_and_stay_out_of_the_address(opened: Open) -> None:
     assert "616c69636500776f6e6465726c616e64" in one(browser, "#decoded").text
 
 
-def test_the_page_is_whole_small_and_quick(opened: Open, plain_address: str) -> None:
+def test_page_is_self_contained_small_and_fast(opened: Open, plain_address: str) -> None:
     browser = opened()
     browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
     try:
@@ -462,7 +462,7 @@ def test_the_page_is_whole_small_and_quick(opened: Open, plain_address: str) -> 
         told = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     finally:
         browser.execute_cdp_cmd("Performance.disable", {})
-    # What its thread has worked, and not what others had of the machine until it was painted.
+    # The work of the page's own thread; other processes do not count until it is painted.
     (worked_s,) = [each["value"] for each in told if each["name"] == "TaskDuration"]
     assert 0 < worked_s < 0.5
     fetched = browser.execute_script("return performance.getEntriesByType('resource').length")
@@ -500,13 +500,13 @@ PICTURES = {
 
 
 def picture(browser: Chrome, file: Path) -> None:
-    """A picture of few colours, which is small."""
+    """Saves a screenshot with few colours, so that the file is small."""
     with Image.open(BytesIO(browser.get_screenshot_as_png())) as shot:
         shot.convert("RGB").quantize(200).save(file, optimize=True)
 
 
 @pytest.mark.skipif("KPROTO_PICTURES" not in os.environ, reason="set KPROTO_PICTURES=1 to draw")
-def test_pictures_for_the_documentation(opened: Open, plain_address: str) -> None:
+def test_pictures_for_the_documentation_are_drawn(opened: Open, plain_address: str) -> None:
     folder = ROOT / "docs" / "pictures"
     folder.mkdir(exist_ok=True)
     for name, fragment in PICTURES.items():

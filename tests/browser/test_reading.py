@@ -1,4 +1,4 @@
-"""What the page reads of frames and records is what Python reads, and no bytes make it stumble."""
+"""The page reads frames and records as Python does, and no bytes make it fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .conftest import Open
 pytestmark = pytest.mark.browser
 
 SEED = 20_260_102
-CASES = 1500  # of each kind; each is read in well under a millisecond
+CASES = 1500  # of each kind; reading one takes well under a millisecond
 
 READ = """
 const [cases, done] = arguments;
@@ -42,9 +42,9 @@ RECORDS: list[NewRecord] = [
 
 
 def read(browser: Any, *cases: tuple[Any, ...]) -> list[Any]:
-    """What `kproto.read` of the page gives for each: a list of parts."""
-    asked = [[kind, data.hex(), *named] for kind, data, *named in cases]
-    answered = browser.execute_async_script(READ, asked)
+    """Returns the parts that `kproto.read` of the page finds in each case."""
+    requested = [[kind, data.hex(), *named] for kind, data, *named in cases]
+    answered = browser.execute_async_script(READ, requested)
     assert "error" not in answered, answered
     made: list[Any] = answered["all"]
     return made
@@ -60,7 +60,7 @@ def request(message: Message, version: int, client: str = "c") -> bytes:
 
 
 def named(nodes: list[Any], name: str) -> list[Any]:
-    """Every node of that name, in the order of the bytes."""
+    """Returns every node of that name, in the order of the bytes."""
     found = []
     for node in nodes:
         if node["name"] == name:
@@ -70,15 +70,15 @@ def named(nodes: list[Any], name: str) -> list[Any]:
 
 
 def record_of(node: Any) -> tuple[Any, ...]:
-    """A record of the page as Python's are compared: bytes as hex."""
-    held = {child["name"]: child for child in node["children"]}
+    """Returns a record of the page in the form of Python's records, with bytes as hex."""
+    fields = {child["name"]: child for child in node["children"]}
     headers = [child for child in node["children"] if child["name"].startswith("Header [")]
     pairs = [(one["children"][0]["value"], one["children"][1]["value"]) for one in headers]
     return (
-        held["OffsetDelta"]["note"],
-        held["TimestampDelta"]["note"],
-        held["Key"]["value"],
-        held["Value"]["value"],
+        fields["OffsetDelta"]["note"],
+        fields["TimestampDelta"]["note"],
+        fields["Key"]["value"],
+        fields["Value"]["value"],
         pairs,
     )
 
@@ -88,7 +88,7 @@ def hexed(value: bytes | None) -> str | None:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_records_of_a_batch(opened: Open, compression: str) -> None:
+def test_records_of_a_batch_equal_those_of_python(opened: Open, compression: str) -> None:
     data = encode_batch(RECORDS, compression=compression, base_offset=40)
     data += encode_batch(RECORDS[:1], compression=compression, base_offset=44, is_control=True)
     (part,) = read(opened(), ("records", data))[0]
@@ -105,7 +105,7 @@ def test_records_of_a_batch(opened: Open, compression: str) -> None:
         assert offset == f"offset {record.offset}"
         assert time.startswith("2023-11-14T22:13:")
         assert (key, value) == (hexed(record.key), hexed(record.value))
-        assert headers == [(name, hexed(held)) for name, held in record.headers]
+        assert headers == [(name, hexed(fields)) for name, fields in record.headers]
     assert [node["note"] for node in named(batches, "Crc")] == ["right", "right"]
     assert named(batches, "Attributes")[0]["note"].startswith(compression)
 
@@ -117,7 +117,7 @@ def every_record(nodes: list[Any]) -> list[Any]:
     return found
 
 
-def test_a_broken_batch_is_shown_as_far_as_it_goes(opened: Open) -> None:
+def test_broken_batch_is_shown_up_to_the_fault(opened: Open) -> None:
     whole = encode_batch(RECORDS)
     changed = bytearray(whole)
     changed[70] ^= 0xFF
@@ -128,18 +128,18 @@ def test_a_broken_batch_is_shown_as_far_as_it_goes(opened: Open) -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_message_sets(opened: Open, magic: int) -> None:
+def test_message_sets_are_read(opened: Open, magic: int) -> None:
     plain: list[NewRecord] = [(key, value, [], time) for key, value, _, time in RECORDS]
     data = encode_message_set(plain, magic=magic)
     (part,) = read(opened(), ("records", data))[0]
-    held = [
+    fields = [
         (named([node], "Key")[0]["value"], named([node], "Value")[0]["value"])
         for node in part["trees"]
     ]
-    assert held == [(hexed(key), hexed(value)) for key, value, _, _ in plain]
+    assert fields == [(hexed(key), hexed(value)) for key, value, _, _ in plain]
 
 
-def test_frames_of_requests(opened: Open) -> None:
+def test_request_frames_are_read(opened: Open) -> None:
     first = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     body = ControlledShutdownRequest(broker_id=5).encode(0)
     old = framed(bytes.fromhex("0007000000000007") + body)
@@ -161,7 +161,7 @@ def test_frames_of_requests(opened: Open) -> None:
     assert one["trees"][-1]["value"] == "010203"
 
 
-def test_frames_of_responses_and_the_records_inside(opened: Open) -> None:
+def test_response_frames_are_read_with_their_records(opened: Open) -> None:
     answer = ApiVersionsResponse(throttle_time_ms=9)
     plain = encode_response_header(ApiVersionsResponse, 4, 7) + answer.encode(4)
     records = PartitionData(partition_index=1, records=encode_batch(RECORDS))
@@ -176,18 +176,18 @@ def test_frames_of_responses_and_the_records_inside(opened: Open) -> None:
     assert second["fault"] is None
     inside = every_record(named(second["trees"], "Records"))
     assert [record_of(node)[3] for node in inside] == [hexed(value) for _, value, _, _ in RECORDS]
-    for node in inside:  # offsets count from the first byte that was pasted
+    for node in inside:  # offsets count from the first pasted byte
         at = named([node], "Value")[0]
         if at["value"]:
             assert at["value"] in framed_fetch[at["offset"] : at["offset"] + at["size"]].hex()
 
 
-def test_the_line_of_the_documentation(opened: Open) -> None:
+def test_example_of_the_documentation_works(opened: Open) -> None:
     said = opened().execute_script('return kproto.decode("MetadataRequest", 1, "ffffffff")')
     assert said == {"json": '{"topics":null}'}
 
 
-def test_no_bytes_make_the_page_stumble(opened: Open) -> None:
+def test_no_bytes_make_the_page_fail(opened: Open) -> None:
     source = random.Random(SEED)
     records = [
         encode_batch(RECORDS),
@@ -214,7 +214,7 @@ def test_no_bytes_make_the_page_stumble(opened: Open) -> None:
             fault = part["fault"]
             assert fault is None or 0 <= fault["offset"] <= len(data)
             assert part["trees"] or fault
-    # Whatever it is, it can be shown.
+    # The page can show every one of them.
     browser = opened("#/decode")
     for kind, data, *named_as in source.sample(cases, 60):
         path = [kind, *map(str, named_as or ("-", "-")), ""]
@@ -238,21 +238,21 @@ def test_no_bytes_make_the_page_stumble(opened: Open) -> None:
         ("deadbeef", "75e69d6de79f"),
     ],
 )
-def test_a_link_carries_base64_whatever_its_letters(opened: Open, encoded: str, shown: str) -> None:
+def test_link_carries_base64_of_any_letters(opened: Open, encoded: str, shown: str) -> None:
     browser = opened(f"#/decode/body/HeartbeatResponse/1/{encoded}")
-    held = browser.find_element("css selector", "#bytes").get_attribute("value")
-    assert held == shown
+    fields = browser.find_element("css selector", "#bytes").get_attribute("value")
+    assert fields == shown
     assert browser.current_url.endswith(f"/{encoded}")
 
 
 @pytest.mark.parametrize("text", ["fff", "00 0", "0xAAA"])
-def test_half_a_byte_of_hex_is_no_base64(opened: Open, text: str) -> None:
+def test_odd_hex_digits_are_not_read_as_base64(opened: Open, text: str) -> None:
     answered = opened().execute_async_script(READ, [["request", text]])
     assert "neither hex" in answered["error"]
 
 
 @pytest.mark.parametrize("size", [31, -1, 2**31 - 1])
-def test_a_size_that_is_wrong_is_named_and_the_request_read(opened: Open, size: int) -> None:
+def test_wrong_size_is_reported_and_the_request_is_read(opened: Open, size: int) -> None:
     data = request(ApiVersionsRequest(), 3)[4:]
     ((part,),) = read(opened(), ("request", size.to_bytes(4, "big", signed=True) + data))
     assert part["title"] == "ApiVersionsRequest v3"
