@@ -1,4 +1,4 @@
-"""What is asked of a real broker and of the embedded one about who is who in the cluster."""
+"""Requests about brokers and coordinators, sent to a real and to the embedded broker to compare."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def finding_coordinators(talk: Talk) -> Said:
 
     versions = talk.versions(FindCoordinatorRequest)
     deadline = time.monotonic() + PATIENCE_S
-    for kind in (GROUP, TRANSACTION):  # a real broker makes the topics first
+    for kind in (GROUP, TRANSACTION):  # a real broker creates the topics of coordinators first
         while "COORDINATOR_NOT_AVAILABLE" in str(ask(4, kind, "g")):
             assert time.monotonic() < deadline, "the coordinator did not come up"
             time.sleep(0.1)

@@ -1,7 +1,7 @@
-"""What is asked of a real broker and of the embedded one; each conversation is of one kind.
+"""Requests that are sent to a real and to the embedded broker for comparison, by kind.
 
-A conversation asks in every version that both take, and gives what came back under a name of its
-own, less what two brokers never have in common.
+A conversation sends its requests in every version that both brokers support. It yields a name and
+the fields of each response that two brokers can have in common.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def deleting(talk: Talk) -> Said:
     yield "id twice", delete(6, by_id, by_id)
     twice = DeleteTopicsRequest(topics=[DeleteTopicState(name=name), by_id], timeout_ms=10_000)
     found = talk.ask(twice, 6).responses
-    # Which of the two is named in the answer is up to the order of a Java set.
+    # A Java set decides which of the two topics the response names.
     yield "name and id", [error(topic.error_code) for topic in found]
     yield "id", delete(6, by_id)
 
@@ -207,8 +207,8 @@ def describing(talk: Talk) -> Said:
             ]
             brokers = [(node.node_id, node.rack) for node in answer.brokers]
             about = (answer.controller_id, answer.cluster_authorized_operations, answer.error_code)
-            asked = None if names is None else [part.partition("-")[0] for part in names]
-            yield (version, str(asked)), (topics, brokers, about, bool(answer.cluster_id))
+            requested = None if names is None else [part.partition("-")[0] for part in names]
+            yield (version, str(requested)), (topics, brokers, about, bool(answer.cluster_id))
     for version in talk.versions(MetadataRequest, 10):
         for wanted in (
             MetadataRequestTopic(name=None if version > 11 else "", topic_id=NOBODY),
@@ -247,8 +247,8 @@ def producing(talk: Talk) -> Said:
             "acks -2": {"acks": -2},
         }
         for what, changed in wrong.items():
-            asked = {"name": name, "topic_id": known, **changed}
-            yield (version, what), show(talk.produce(records=good, version=version, **asked))
+            requested = {"name": name, "topic_id": known, **changed}
+            yield (version, what), show(talk.produce(records=good, version=version, **requested))
     for what, records in {
         "nothing": b"",
         "bytes": b"xx",

@@ -1,4 +1,4 @@
-"""Members of groups that are other clients, each in a process of its own, and what they read."""
+"""Group members that are other clients in processes of their own, and the records they read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PATIENCE_S: Final = 60
 
 
 class GroupMember:
-    """A client in a process of its own, and what it tells."""
+    """A client in its own process, and the events that it reports."""
 
     def __init__(self, python: Path, peer: str, broker: ThreadedBroker, group: str) -> None:
         script = SCRIPTS / f"grouped_{peer}.py"
@@ -68,7 +68,7 @@ class GroupMember:
                 self.has_left = True
 
     def leave(self) -> None:
-        """Leave in order, and end."""
+        """Leaves the group and ends the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(PATIENCE_S)
@@ -87,12 +87,12 @@ class GroupMember:
 def until(condition: Callable[[], object]) -> None:
     end = time.monotonic() + PATIENCE_S
     while not condition():
-        assert time.monotonic() < end, "what was waited for did not come"
+        assert time.monotonic() < end, "the expected state did not occur"
         time.sleep(0.01)
 
 
 def write(broker: ThreadedBroker, *values: str) -> None:
-    """Each value to each partition."""
+    """Writes each value to each partition."""
     records = encode_batch([(None, value.encode(), [], TIMESTAMP) for value in values])
     data = [PartitionProduceData(index=it, records=records) for it in range(PARTITIONS)]
     request = ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t", partition_data=data)])
@@ -102,9 +102,9 @@ def write(broker: ThreadedBroker, *values: str) -> None:
 
 
 def share(members: Sequence[GroupMember]) -> bool:
-    """Whether each partition is somebody's, and nobody is without."""
-    held = sorted(it for member in members for it in member.assigned)
-    return held == list(range(PARTITIONS)) and all(member.assigned for member in members)
+    """Returns whether each partition has exactly one owner and each member has a partition."""
+    assigned = sorted(it for member in members for it in member.assigned)
+    return assigned == list(range(PARTITIONS)) and all(member.assigned for member in members)
 
 
 def read_by(members: Sequence[GroupMember]) -> list[tuple[int, str]]:
@@ -118,9 +118,9 @@ def share_and_hand_over(
     group: str,
     described: Callable[[], tuple[str, int]],
 ) -> None:
-    """Members come one by one, read all there is, and go, the first before the others.
+    """Members join one by one and read all records; then the first leaves before the others.
 
-    `described` gives the group's state and the number of its members.
+    `described` returns the group's state and the number of its members.
     """
     with ExitStack() as ending:
         members: list[GroupMember] = []
@@ -141,6 +141,6 @@ def share_and_hand_over(
             write(broker, "three")
             expected = sorted([*expected, *((it, "three") for it in range(PARTITIONS))])
             until(lambda: len(read_by(members)) >= len(expected))
-            assert read_by(members) == expected, "what was read is committed by who leaves"
+            assert read_by(members) == expected, "a leaving member has committed its offsets"
         for member in rest:
             member.leave()

@@ -1,4 +1,4 @@
-"""What is asked of a real broker and of the embedded one about offsets that groups commit."""
+"""Requests about committed offsets, sent to a real and to the embedded broker for comparison."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ __all__ = ["OFFSET_CONVERSATIONS", "Commit", "Offsets", "offset_records", "store
 
 OFFSETS = "__consumer_offsets"
 
-#: Records that a broker dates are not older: this was in 2023.
+#: A moment in 2023. A timestamp that a broker sets now is later.
 SOME_TIME_AGO_MS = 1_700_000_000_000
 
-#: Of OffsetFetch; later ones leave out what has no id any more.
+#: Versions of OffsetFetch after this leave out topics whose id no longer exists.
 LAST_BY_NAME = 9
 
-#: Before this version of both, offsets were kept in ZooKeeper, and KRaft has none.
+#: Earlier versions of both APIs stored offsets in ZooKeeper, which KRaft does not have.
 FIRST_IN_KAFKA = 1
 
 #: A partition of a commit: topic, partition, offset, leader epoch, metadata.
@@ -65,7 +65,7 @@ Commit = tuple[str, int, int, int, str | None]
 
 
 class Offsets:
-    """Somebody's commits, in words that all versions share."""
+    """Commits and fetches offsets, in terms that do not depend on the version."""
 
     def __init__(self, talk: Talk, *names: str) -> None:
         self.talk = talk
@@ -73,7 +73,7 @@ class Offsets:
         self.names = {topic_id: name for name, topic_id in self.ids.items()}
 
     def group(self, start: str) -> str:
-        """The id of a group that nobody else has, once it has a coordinator."""
+        """Returns the id of a group of its own, once the group has a coordinator."""
         group = self.talk.name(start)
         deadline = time.monotonic() + PATIENCE_S
         while self._waits(group):
@@ -101,9 +101,9 @@ class Offsets:
         at_ms: int = -1,
         none_of: str = "",
     ) -> object:
-        """The error of each partition, in the order of the answer.
+        """Returns the error of each partition, in the order of the response.
 
-        Topic `none_of` is named without its partitions.
+        The request names topic `none_of` without partitions.
         """
         topics = [
             OffsetCommitRequestTopic(
@@ -152,7 +152,7 @@ class Offsets:
         member: str | None = None,
         epoch: int = -1,
     ) -> object:
-        """What a group has committed; of all topics in the order of their names."""
+        """Returns the committed offsets of a group; for all topics, ordered by topic name."""
         if version >= 8:
             wanted = self._wanted(version, group, topics, member, epoch)
             (found,) = self.talk.ask(
@@ -201,7 +201,7 @@ class Offsets:
         )
 
     def fetch_of_many(self, version: int, *groups: str) -> object:
-        """Everything that several groups have committed."""
+        """Returns all committed offsets of several groups."""
         wanted = [self._wanted(version, group, None, None, -1) for group in groups]
         found = self.talk.ask(OffsetFetchRequest(groups=wanted), version).groups
         return [(self.plain(it.group_id), self.shown(it, in_order=False)) for it in found]
@@ -252,7 +252,7 @@ class Offsets:
         ]
 
     def _named(self, topic: Any) -> tuple[str, str]:
-        """The name, by whatever the answer says it, and how it says it."""
+        """Returns `name` or `id`, whichever the response identifies the topic by, and the name."""
         by_id = getattr(topic, "topic_id", ZERO_UUID)
         if by_id == ZERO_UUID:
             return "name", self.plain(topic.name)
@@ -260,7 +260,7 @@ class Offsets:
         return "id", self.plain(self.names.get(by_id, str(by_id)))
 
     def plain(self, name: str) -> str:
-        """A name without what only this run has."""
+        """Returns a name without the suffix of this run."""
         return name.removesuffix(self.talk.name(""))
 
 
@@ -309,7 +309,7 @@ def committing_offsets(talk: Talk) -> Said:
         if 2 <= version <= 4:
             yield (version, "kept an hour"), say((name, 1, 31, -1, "h"), retention_ms=3_600_000)
         yield (version, "no group"), say(fine, to="")
-        # The newest version of OffsetFetch that both have tells what was kept.
+        # The newest OffsetFetch version of both brokers returns the stored offsets.
         fetch = talk.versions(OffsetFetchRequest)[-1]
         yield (version, "kept"), they.fetch(fetch, group, [(name, [0, 1, 2])])
 
@@ -350,7 +350,7 @@ def fetching_offsets(talk: Talk) -> Said:
         if version >= 9:
             yield (version, "member"), say([(name, [0])], member="x", epoch=3)
             yield (version, "member of nobody"), say([(name, [0])], nobody, member="x", epoch=3)
-        if version >= 10:  # Kafka 3.9 never answers that
+        if version >= 10:  # Kafka 3.9 never answers an OffsetFetch without groups
             yield (version, "no groups"), they.fetch_of_many(version)
     talk.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=10_000), 6)
     deadline = time.monotonic() + PATIENCE_S
@@ -387,7 +387,7 @@ def deleting_offsets(talk: Talk) -> Said:
 
 
 def keeping_to_the_topic(talk: Talk) -> Said:
-    """What clients may do with the topic of groups."""
+    """Yields the results of requests to `__consumer_offsets` that a client may or may not send."""
     they = Offsets(talk)
     they.group("t")
     for version in talk.versions(MetadataRequest, 1):
@@ -442,7 +442,7 @@ def keeping_to_the_topic(talk: Talk) -> Said:
 
 
 def storing_offsets(talk: Talk) -> Said:
-    """The records that commits and deletions leave, in the order of one group."""
+    """Yields the records that commits and deletions write, in order, one group at a time."""
     name = talk.create("stored", 2)
     they = Offsets(talk, name)
     for version in talk.versions(OffsetCommitRequest, FIRST_IN_KAFKA):
@@ -458,7 +458,7 @@ def storing_offsets(talk: Talk) -> Said:
 
 
 def stored_offsets(talk: Talk, group: str, they: Offsets) -> Iterator[tuple[object, ...]]:
-    """Each record of a group and the size of its batch; of times, whether they are there."""
+    """Yields each record of a group and its batch size; of times, only their presence."""
     for record, size in offset_records(talk):
         found = decode_coordinator_record(record, topic=OFFSETS)
         assert isinstance(found, CoordinatorRecord)
@@ -490,9 +490,9 @@ def shown_fields(message: Message, they: Offsets) -> object:
 
 
 def offset_records(talk: Talk) -> Iterable[tuple[Record, int]]:
-    """Returns the coordinator records of all partitions, and how many their batches have.
+    """Yields the coordinator records of all partitions with the record count of their batch.
 
-    Control batches are left out: on a shared broker other groups may commit in transactions.
+    Leaves out control batches: on a shared broker other groups may commit in transactions.
     """
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS)])
     (topic,) = talk.ask(wanted, 12).topics

@@ -1,4 +1,4 @@
-"""Fetch sessions, request by request: what is asked of a real broker and of the embedded one."""
+"""Fetch sessions: requests that are sent to a real and to the embedded broker for comparison."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FIRST_BY_ID = 13
 
 
 class Reader:
-    """A client with a session: it counts the epochs, and says all names as `ids` knows them."""
+    """A client with a fetch session: it counts the epochs and looks up topic ids in `ids`."""
 
     def __init__(self, talk: Talk, version: int, ids: dict[str, Uuid]) -> None:
         self.talk = talk
@@ -47,7 +47,7 @@ class Reader:
         version: int | None = None,
         max_bytes: int = 1 << 20,
     ) -> object:
-        """Ask for (topic, partition, offset), and what came back, less the session id."""
+        """Fetches (topic, partition, offset); returns the response without the session id."""
         version = self.version if version is None else version
         epoch = self.epoch if epoch is None else epoch
         session_id = self.session_id if session_id is None else session_id
@@ -123,8 +123,8 @@ def keeping_sessions(talk: Talk) -> Said:
         yield (version, "after wrong epochs"), reader.fetch()
         talk.append(a, batch_bytes(2))
         talk.append(b, batch_bytes(2))
-        for turn in range(4):
-            yield (version, "in turn", turn), reader.fetch(max_bytes=1)
+        for number in range(4):
+            yield (version, "in number", number), reader.fetch(max_bytes=1)
         yield (version, "all at once"), reader.fetch()
         yield (version, "out of range"), reader.fetch((a, 0, 77))
         yield (version, "still out of range"), reader.fetch()
@@ -159,7 +159,7 @@ def keeping_sessions(talk: Talk) -> Said:
 
 
 def losing_topics(talk: Talk) -> Said:
-    """Topics that are deleted, and made again, while a session has them."""
+    """Yields fetches of a session whose topics are deleted and created again."""
     for version in (7, 12, 13, 16):
         kept, lost = talk.create(f"kept-{version}"), talk.create(f"lost-{version}")
         ids = {kept: talk.topic_id(kept), lost: talk.topic_id(lost)}
@@ -186,7 +186,7 @@ def _until_gone(talk: Talk, name: str) -> None:
         (found,) = talk.ask(wanted, 9).topics
         if found.error_code:
             with RawConnection(talk.bootstrap) as connection:
-                settle(connection)  # the log goes a little later
+                settle(connection)  # the broker deletes the log a little later
             return
         time.sleep(0.05)
     raise AssertionError(f"topic {name} did not go")

@@ -1,4 +1,4 @@
-"""Asking a broker, real or embedded, in ways that both understand alike."""
+"""Requests to a real or embedded broker, in versions that both support."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from tests.support.raw_connection import ClosedByBrokerError, RawConnection
 
 __all__ = ["PATIENCE_S", "Talk", "error", "ranges"]
 
-#: How long a topic or coordinator of the real broker may take to be there.
+#: How long a new topic or coordinator of the real broker may take, in seconds.
 PATIENCE_S = 20.0
 
 
 class Talk:
-    """Someone to ask; `ranges` are the versions in which to ask, by api key."""
+    """A broker, and the versions of each api key in which to send requests to it."""
 
     def __init__(self, bootstrap: str, ranges: dict[int, range]) -> None:
         self.bootstrap = bootstrap
@@ -44,16 +44,16 @@ class Talk:
         self._run = uuid.uuid4().hex[:6]
 
     def name(self, start: str) -> str:
-        """A topic name that nobody else uses."""
+        """Returns a topic name that is unique to this run."""
         return f"{start}-{self._run}"
 
     def versions(self, request: type[Request[Any]], first: int = 0) -> range:
-        """The versions to ask in."""
+        """Returns the versions in which to send a request."""
         both = self._ranges[request.API_KEY]
         return range(max(first, both.start), min(both.stop, request.LATEST_STABLE + 1))
 
     def ask(self, request: Request[Any], version: int) -> Any:
-        """The answer, on a connection of its own; None when it was closed instead."""
+        """Returns the response, on a new connection; None if the broker closed it instead."""
         with RawConnection(self.bootstrap) as connection:
             try:
                 return connection.exchange(request, version)
@@ -61,9 +61,9 @@ class Talk:
                 return None
 
     def create(self, start: str, partitions: int = 1, **configs: str) -> str:
-        """A new topic, once its partitions have leaders; its name."""
+        """Creates a topic and waits until its partitions have leaders; returns its name."""
         name = self.name(start)
-        # The batches of these tests are old, and a real broker would soon delete them.
+        # The batches of these tests have old timestamps: a real broker would soon delete them.
         settings = [
             CreatableTopicConfig(name=key.replace("_", "."), value=value)
             for key, value in {"retention_ms": "-1", **configs}.items()
@@ -76,7 +76,7 @@ class Talk:
         return name
 
     def topic_id(self, name: str) -> Uuid:
-        """The id of a topic, as soon as every partition can be written to."""
+        """Returns the id of a topic as soon as every partition is writable."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             wanted = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
@@ -87,7 +87,7 @@ class Talk:
         raise AssertionError(f"topic {name} did not come up")
 
     def _has_leaders(self, name: str, partitions: int) -> bool:
-        """Metadata knows of a leader before the leader does; only the leader lists offsets."""
+        """Metadata names a leader before the leader knows; only a leader answers ListOffsets."""
         wanted = [
             ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)
         ]
@@ -96,7 +96,7 @@ class Talk:
         return not any(partition.error_code for partition in found.partitions)
 
     def append(self, name: str, records: bytes, version: int = 9) -> PartitionProduceResponse:
-        """Produce to partition 0."""
+        """Produces to partition 0."""
         return self.produce(name, ZERO_UUID, records, version=version)
 
     def produce(
@@ -109,7 +109,7 @@ class Talk:
         partition: int = 0,
         acks: int = -1,
     ) -> PartitionProduceResponse:
-        """Produce to one partition; its answer."""
+        """Produces to one partition and returns its response."""
         data = PartitionProduceData(index=partition, records=records)
         topic = TopicProduceData(name=name, topic_id=topic_id, partition_data=[data])
         request = ProduceRequest(acks=acks, timeout_ms=5000, topic_data=[topic])
@@ -124,7 +124,7 @@ def error(code: int) -> str:
 
 
 def ranges(bootstrap: str) -> dict[int, range]:
-    """The versions that a broker takes, by api key."""
+    """Returns the versions that a broker supports, by api key."""
     with RawConnection(bootstrap) as connection:
         keys = connection.exchange(ApiVersionsRequest(), 0).api_keys
     return {key.api_key: range(key.min_version, key.max_version + 1) for key in keys}

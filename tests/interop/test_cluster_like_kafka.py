@@ -1,4 +1,4 @@
-"""Three real brokers and three embedded ones: what they say while one is stopped and comes back."""
+"""Three embedded brokers answer as three real ones do while one stops and restarts."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from .talk import error
 pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
 PATIENCE_S = 40.0
-#: The replicas of each partition; "alone" has one, "two" cannot lose any.
+#: The replicas of each partition: `alone` has one, and `two` is unavailable without either.
 TOPICS: Final[Mapping[str, list[tuple[int, ...]]]] = {
     "all": [(1, 2, 3), (2, 3, 1), (3, 1, 2)],
     "alone": [(1,)],
     "two": [(1, 2)],
 }
 
-Told: TypeAlias = Iterator[tuple[str, object]]
+Results: TypeAlias = Iterator[tuple[str, object]]
 
 
 class Nodes:
-    """Brokers by their ids, and how one is stopped and started."""
+    """Brokers by their ids, and functions that stop and start a broker."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Nodes:
         self.start = start
 
     def ask(self, node: int, request: Request[Any], version: int) -> Any:
-        """The answer of a node, which may have just been started."""
+        """Returns the response of a node, and retries while the node is starting."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -96,13 +96,13 @@ class Nodes:
         return [error(topic.error_code) for topic in answer.topics]
 
     def begin(self) -> tuple[object, dict[str, list[Any]]]:
-        """Make the topics, again where a slow machine made a leader change before all began."""
+        """Creates the topics, again if a leader changed before all brokers had started."""
         for _ in range(3):
-            created, said = self.create(), self.settle(set(self.addresses))
-            if all(epoch == 0 for name in TOPICS for _, _, epoch, *_ in said[name]):
+            created, found = self.create(), self.settle(set(self.addresses))
+            if all(epoch == 0 for name in TOPICS for _, _, epoch, *_ in found[name]):
                 break
             self.delete()
-        return created, said
+        return created, found
 
     def delete(self) -> None:
         self.ask(1, DeleteTopicsRequest(topic_names=list(TOPICS), timeout_ms=10_000), 5)
@@ -123,7 +123,7 @@ class Nodes:
                         part.leader_id,
                         part.leader_epoch,
                         list(part.replica_nodes),
-                        # Kafka 4.4 moves the last one of an ISR to the eligible leader replicas.
+                        # Kafka 4.4 moves the last ISR member to the eligible leader replicas.
                         sorted(part.isr_nodes) if part.leader_id >= 0 else None,
                         list(part.offline_replicas),
                     )
@@ -134,23 +134,23 @@ class Nodes:
         }
 
     def settle(self, in_sync: set[int]) -> dict[str, list[Any]]:
-        """Wait until all of them say that they are alive and in sync; what is said then."""
+        """Waits until all of `in_sync` are alive and in sync; returns their metadata."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            said = [self.metadata(node) for node in sorted(in_sync)]
-            if all(it == said[0] for it in said) and self._is_settled(said[0], in_sync):
-                for node in in_sync:  # metadata knows of a leader before the leader does
+            found = [self.metadata(node) for node in sorted(in_sync)]
+            if all(it == found[0] for it in found) and self._is_settled(found[0], in_sync):
+                for node in in_sync:  # metadata names a leader before the leader knows
                     with RawConnection(self.addresses[node]) as connection:
                         settle(connection)
-                return said[0]
-            assert time.monotonic() < deadline, said
+                return found[0]
+            assert time.monotonic() < deadline, found
             time.sleep(0.2)
 
-    def _is_settled(self, said: dict[str, list[Any]], in_sync: set[int]) -> bool:
-        return set(said["brokers"]) == in_sync and all(
+    def _is_settled(self, found: dict[str, list[Any]], in_sync: set[int]) -> bool:
+        return set(found["brokers"]) == in_sync and all(
             isr is None or set(isr) == in_sync & set(replicas)
             for name in TOPICS
-            for _, _, _, replicas, isr, _ in said[name]
+            for _, _, _, replicas, isr, _ in found[name]
         )
 
     def produce(self, node: int, topic: str = "all", *, acks: int = -1) -> object:
@@ -182,7 +182,7 @@ class Nodes:
         return sorted((each.broker_id, each.rack, each.is_fenced) for each in answer.brokers)
 
 
-def told_by(nodes: Nodes) -> Told:
+def behaviour_of(nodes: Nodes) -> Results:
     created, in_sync = nodes.begin()
     yield "created", created
     yield "all in sync", in_sync
@@ -211,12 +211,12 @@ def told_by(nodes: Nodes) -> Told:
     yield "2 is stopped", nodes.settle({1, 3})
 
 
-def test_three_brokers_behave_as_three_real_ones(start_cluster: StartCluster) -> None:
+def test_three_embedded_brokers_answer_as_three_real_ones(start_cluster: StartCluster) -> None:
     racks = ("a", "b", "c")
     with threaded_cluster(3, racks=racks) as embedded:
         addresses = embedded.call(lambda it: {node: it.broker(node).bootstrap for node in it.nodes})
         ours = dict(
-            told_by(
+            behaviour_of(
                 Nodes(
                     addresses,
                     lambda node: embedded.wait_for(lambda it: it.stop_broker(node)),
@@ -226,7 +226,7 @@ def test_three_brokers_behave_as_three_real_ones(start_cluster: StartCluster) ->
         )
     real = start_cluster("4.4.0", racks=racks, config={"auto.leader.rebalance.enable": "false"})
     theirs = dict(
-        told_by(
+        behaviour_of(
             Nodes(
                 {node: real.node(node).bootstrap for node in (1, 2, 3)},
                 lambda node: real.node(node).stop(),

@@ -1,7 +1,7 @@
-"""Events on a real broker: confluent-kafka and Kafka's Java client read ours, and we read theirs.
+"""CloudEvents on a real broker, exchanged with confluent-kafka and Kafka's Java client.
 
-They know nothing of events: what is compared is each record's key, value and headers, in their
-order, null apart from empty.
+The other clients know nothing of events. The tests compare each record's key, value and headers, in
+order, and distinguish null from empty.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ EMPTY = EVENT.replace(id="empty", datacontenttype=None, data=b"")
 NOTHING = EVENT.replace(id="nothing", datacontenttype=None, data=None)
 FOREIGN = (("trace", b"1"), ("trace", b""), ("trace", None), ("", b"\x00\xff"), ("grün", b"x"))
 
-#: What our client sends: an event, and the options of `send_event`.
+#: Events that kproto sends, and the options of `send_event`.
 SENT: list[tuple[CloudEvent, dict[str, Any]]] = [
     (EVENT, {}),
     (EVENT, {"mode": "structured", "key": b""}),
@@ -66,7 +66,7 @@ SENT: list[tuple[CloudEvent, dict[str, Any]]] = [
     (NOTHING, {"mode": "structured"}),
     (EVENT.to_version("0.3"), {}),
 ]
-#: Records that only another writer would make, and what they are.
+#: Records that only another client writes, and the type as which kproto reads them.
 THEIRS: list[tuple[KafkaRecord, type]] = [
     (
         KafkaRecord(
@@ -106,7 +106,7 @@ THEIRS: list[tuple[KafkaRecord, type]] = [
 
 @pytest.fixture(params=["confluent-kafka", "Java"])
 def peer(request: pytest.FixtureRequest, kafka: RunningKafka, peers_python: Path) -> Peer:
-    """Another client, of the broker's own release where it is Java's."""
+    """Runs another client; the Java client has the broker's own release."""
     if request.param == "confluent-kafka":
         command = [str(peers_python), str(SCRIPT)]
     else:
@@ -150,9 +150,7 @@ async def new_topic(client: Client) -> str:
 # --- the tests ----------------------------------------------------------------------------------
 
 
-async def test_another_client_reads_the_records_that_we_meant(
-    kafka: RunningKafka, peer: Peer
-) -> None:
+async def test_another_client_reads_the_expected_records(kafka: RunningKafka, peer: Peer) -> None:
     async with Client(kafka.bootstrap) as client:
         topic = await new_topic(client)
         async with client.producer() as producer:
@@ -165,7 +163,7 @@ async def test_another_client_reads_the_records_that_we_meant(
         expected = [to_kafka(event, **options) for event, options in SENT] + forwarded
         found = peer([topic, "read", str(len(expected))], "").splitlines()
         assert found == [line_of(record) for record in expected]
-        # And our own reader finds the events again.
+        # kproto reads the same events.
         stream = events(client.consumer(topic, stop_at_end=True))
         outcomes = [received.outcome async for received in stream]
         for (event, _), ours in zip(SENT, outcomes, strict=False):
@@ -173,7 +171,7 @@ async def test_another_client_reads_the_records_that_we_meant(
         await client.delete_topics(topic)
 
 
-async def test_we_read_what_another_client_wrote(kafka: RunningKafka, peer: Peer) -> None:
+async def test_events_of_another_client_are_read(kafka: RunningKafka, peer: Peer) -> None:
     records = [*THEIRS, *((to_kafka(event, **options), CloudEvent) for event, options in SENT)]
     async with Client(kafka.bootstrap) as client:
         topic = await new_topic(client)

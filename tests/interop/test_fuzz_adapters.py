@@ -1,4 +1,4 @@
-"""The adapters of `kproto fuzz`: each answers, and nothing it does is a fault of the lines."""
+"""The adapters of `kproto fuzz` answer every case and follow the line protocol."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.support.go_programs import built
 from tests.support.selection import rest_slow
 
 ADAPTERS = ROOT / "tools" / "fuzz_adapters"
-#: Adapters are judged by their answers, however busy the machine is.
+#: With these settings a slow machine does not count as a fault of an adapter.
 PATIENT = FuzzSettings().of_a_judge()
-#: What a right adapter never does, whatever stands behind it.
-OF_THE_LINES = {Fault.GARBAGE, Fault.ORDER, Fault.CRASHED, Fault.LATE}
+#: Faults in the line protocol that no correct adapter has, with any implementation.
+LINE_FAULTS = {Fault.GARBAGE, Fault.ORDER, Fault.CRASHED, Fault.LATE}
 
 
 def fuzzed(command: str, kinds: tuple[str, ...] = ("boundary", "value", "length")) -> Result:
@@ -34,23 +34,23 @@ def fuzzed(command: str, kinds: tuple[str, ...] = ("boundary", "value", "length"
 
 @pytest.mark.peers
 @pytest.mark.parametrize("peer", rest_slow(["kio", "kafka-python"], 1, 1))
-def test_a_peer_in_python(peer: str, peers_python: Path) -> None:
+def test_python_adapter_follows_the_line_protocol(peer: str, peers_python: Path) -> None:
     result = fuzzed(shlex.join([str(peers_python), str(ADAPTERS / "peer.py"), peer]))
     assert result.outcomes["agreed"] > 300
-    assert not OF_THE_LINES & {finding.verdict.fault for finding in result.findings}
+    assert not LINE_FAULTS & {finding.verdict.fault for finding in result.findings}
 
 
 @pytest.mark.peers
-def test_kmsg(tmp_path: Path) -> None:
+def test_kmsg_adapter_follows_the_line_protocol(tmp_path: Path) -> None:
     binary = built("Go's kmsg", ADAPTERS / "kmsg", tmp_path)
     result = fuzzed(str(binary), ("boundary", "value"))
     assert result.outcomes["agreed"] > 300
-    assert not OF_THE_LINES & {finding.verdict.fault for finding in result.findings}
+    assert not LINE_FAULTS & {finding.verdict.fault for finding in result.findings}
 
 
 @pytest.mark.exhaustive
 @pytest.mark.reference
-def test_kafkas_classes_and_ours_differ_where_it_is_documented() -> None:
+def test_kproto_differs_from_kafka_only_as_documented() -> None:
     from tools.reference.classes import ReferenceUnavailableError, class_path
 
     try:

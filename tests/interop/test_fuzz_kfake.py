@@ -1,4 +1,4 @@
-"""`kproto fuzz --broker` finds in franz-go's kfake what docs/evidence/findings.md names."""
+"""`kproto fuzz --broker` finds the faults of franz-go's kfake in docs/evidence/findings.md."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tools.setup.ports import LOOPBACK, free_ports
 
 pytestmark = [pytest.mark.peers, pytest.mark.slow]
 
-#: Where kfake ends on an api key that it does not know, in the words of Go.
+#: kfake's error and stack frame, as Go prints them, after an unknown api key.
 NIL_POINTER = "nil pointer dereference"
-PLACE = "kfake.(*clientConn).read("
+STACK_FRAME = "kfake.(*clientConn).read("
 
-#: An api key that there is none of, as docs/evidence/findings.md has it.
+#: A request with an api key that does not exist, from docs/evidence/findings.md.
 UNKNOWN_KEY = "0000000affff000000000001ffff"
 
 Captured = pytest.CaptureFixture[str]
 
 
 class Kfake(NamedTuple):
-    """A kfake that listens, and what it says."""
+    """The address of a running kfake, and the file with its standard error."""
 
     address: str
     errors: Path
@@ -61,7 +61,7 @@ def running(program: Path, folder: Path) -> Iterator[Kfake]:
     ):
         try:
             assert process.stdout is not None
-            assert process.stdout.readline()  # it says where it listens
+            assert process.stdout.readline()  # prints its address once it listens
             yield Kfake(f"{LOOPBACK}:{port}", errors)
         finally:
             process.kill()
@@ -81,26 +81,26 @@ def harmful(report: dict[str, Any]) -> list[dict[str, Any]]:
     return [finding for finding in report["findings"] if not finding["harmless"]]
 
 
-def test_an_unknown_api_key_ends_it(kfake: Kfake, capsys: Captured) -> None:
+def test_unknown_api_key_crashes_kfake(kfake: Kfake, capsys: Captured) -> None:
     (finding,) = harmful(fuzzed(kfake, capsys, "unknown"))
     assert finding["fault"] == "crashed"
     said = kfake.errors.read_text()
     assert NIL_POINTER in said
-    assert PLACE in said
+    assert STACK_FRAME in said
 
 
-def test_the_frame_of_the_documentation_ends_it(kfake: Kfake, capsys: Captured) -> None:
+def test_documented_frame_crashes_kfake(kfake: Kfake, capsys: Captured) -> None:
     assert UNKNOWN_KEY in (ROOT / "docs" / "evidence" / "findings.md").read_text()
     example = json.dumps({"frames": [{"hex": UNKNOWN_KEY}]})
     assert main(["fuzz", "--broker", kfake.address, "--replay", example]) == 1
     assert "crashed: " in capsys.readouterr().out
-    assert PLACE in kfake.errors.read_text()
+    assert STACK_FRAME in kfake.errors.read_text()
 
 
 @pytest.mark.parametrize(
     "kind",
     [
-        # Those that a broker waits with take the time that an answer is waited for, each.
+        # With these kinds every case lasts as long as the timeout for a response.
         pytest.param(kind, marks=pytest.mark.exhaustive)
         if kind in ("size", "cut", "noise")
         else kind
@@ -108,15 +108,17 @@ def test_the_frame_of_the_documentation_ends_it(kfake: Kfake, capsys: Captured) 
         if kind not in ("sound", "unknown")
     ],
 )
-def test_nothing_else_is_found(kfake: Kfake, capsys: Captured, kind: str) -> None:
+def test_other_frames_only_crash_by_unknown_api_keys(
+    kfake: Kfake, capsys: Captured, kind: str
+) -> None:
     for finding in harmful(fuzzed(kfake, capsys, kind)):
-        # A broken header may have an api key that it does not know.
+        # A broken header may contain an unknown api key.
         assert finding["fault"] == "crashed"
-        assert PLACE in kfake.errors.read_text()
+        assert STACK_FRAME in kfake.errors.read_text()
 
 
 @pytest.mark.exhaustive
-def test_billions_of_partitions_hang_it(kfake: Kfake, capsys: Captured) -> None:
+def test_billions_of_partitions_hang_kfake(kfake: Kfake, capsys: Captured) -> None:
     (finding,) = harmful(fuzzed(kfake, capsys, "sound", cases=1000, time=90))
     assert finding["fault"] == "hung"
     create_topics = 19

@@ -1,7 +1,7 @@
-"""The same questions to a real broker and to the embedded one, and the answers side by side.
+"""The embedded broker answers the same requests as a real broker does.
 
-What must differ, because the embedded broker leaves it out or the releases differ, is listed by
-name with the reason; an entry there that does not differ fails too.
+Differences are listed by name with the reason, because the embedded broker lacks a feature or the
+releases differ. A listed difference that no longer occurs fails the test too.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ pytestmark = pytest.mark.kafka
 
 
 class Difference(NamedTuple):
-    """Why an answer differs, and in which releases."""
+    """The reason of a difference, and the releases that have it."""
 
     reason: str
     releases: tuple[str, ...] = ("4.4.0", "3.9.2")
 
 
 BY_DESIGN: dict[tuple[str, object], Difference] = {
-    ("producing", "codec 7"): Difference("a codec that nobody knows breaks Kafka's own code"),
+    ("producing", "codec 7"): Difference("an unknown codec breaks Kafka's own code"),
     ("producing", "two hours ahead"): Difference(
         "3.9 has no bound for timestamps unless it is set", ("3.9.2",)
     ),
@@ -62,7 +62,7 @@ BY_DESIGN: dict[tuple[str, object], Difference] = {
     ],
     ids=lambda it: it.__name__,
 )
-def test_the_broker_answers_as_kafka_does(
+def test_embedded_broker_answers_as_kafka_does(
     conversation: Callable[[Talk], Said], kafka: RunningKafka
 ) -> None:
     both = ranges(kafka.bootstrap)
@@ -71,22 +71,22 @@ def test_the_broker_answers_as_kafka_does(
         ours = dict(conversation(Talk(broker.bootstrap, both)))
     assert len(theirs) >= 9
     assert list(ours) == list(theirs)
-    differing = {asked for asked in ours if ours[asked] != theirs[asked]}
+    differing = {request for request in ours if ours[request] != theirs[request]}
     expected = {
-        asked
-        for (name, asked), difference in BY_DESIGN.items()
+        request
+        for (name, request), difference in BY_DESIGN.items()
         if name == conversation.__name__ and kafka.version in difference.releases
     }
     if kafka.version == "external":
         expected &= differing
     assert differing == expected, {
-        asked: (ours[asked], theirs[asked]) for asked in differing ^ expected
+        request: (ours[request], theirs[request]) for request in differing ^ expected
     }
 
 
-def test_a_broker_of_a_release_lists_what_the_real_one_lists(kafka: RunningKafka) -> None:
+def test_embedded_broker_lists_the_api_versions_of_its_release(kafka: RunningKafka) -> None:
     if kafka.version == "external":
-        pytest.skip("of which release it is, is not known")
+        pytest.skip("the release of this broker is unknown")
     theirs = ranges(kafka.bootstrap)
     with threaded_broker(BrokerSettings(release=kafka.version)) as broker:
         ours = ranges(broker.bootstrap)

@@ -1,6 +1,7 @@
-"""What a real broker writes to `__consumer_offsets`: read by ours and written again, byte by byte.
+"""The embedded broker writes the same records to `__consumer_offsets` as a real broker.
 
-What ends is written too: a broker that looks every 300 ms shows it, beside the embedded one.
+It decodes the records of a real broker and encodes them again unchanged. Expired offsets are
+compared with a real broker that checks for them every 300 ms.
 """
 
 from __future__ import annotations
@@ -55,16 +56,16 @@ pytestmark = pytest.mark.kafka
 
 
 def written_again(record: Record) -> tuple[bytes, bytes | None]:
-    """The record as the embedded broker writes what it reads in it."""
+    """Returns key and value as the embedded broker writes them after reading the record."""
     found = decode_coordinator_record(record, topic="__consumer_offsets")
     assert isinstance(found, CoordinatorRecord)
     key: Any = found.key
     if isinstance(key, OffsetCommitKey):
-        place = key.group, key.topic, key.partition
+        tp = key.group, key.topic, key.partition
         if found.value is None:
-            return encode_coordinator_record(offset_tombstone(*place))
+            return encode_coordinator_record(offset_tombstone(*tp))
         ((_, committed),) = load([record])[key.group].offsets
-        return encode_coordinator_record(offset_record(*place, committed))
+        return encode_coordinator_record(offset_record(*tp, committed))
     assert isinstance(key, GroupMetadataKey)
     if found.value is None:
         return encode_coordinator_record(group_tombstone(key.group))
@@ -74,7 +75,7 @@ def written_again(record: Record) -> tuple[bytes, bytes | None]:
 
 
 def storing_members(talk: Talk) -> list[object]:
-    """The records of a group with members and of one that was deleted; who they are, by number."""
+    """Returns the records of a group with members and of a deleted group, with members numbered."""
     name = talk.create("members", 2)
     they = Offsets(talk, name)
     group, gone = they.group("members"), they.group("members-gone")
@@ -89,7 +90,7 @@ def storing_members(talk: Talk) -> list[object]:
 
 
 def plain(shown: Any, known: dict[str, str]) -> Any:
-    """Without ids and times of this run: members by their numbers."""
+    """Returns `shown` without ids and times of this run; members have numbers."""
     if isinstance(shown, MemberMetadata):
         shown = {name: getattr(shown, name) for name in shown._names()}
     if isinstance(shown, dict):
@@ -105,7 +106,7 @@ def _plain_field(name: str, value: Any, known: dict[str, str]) -> Any:
     return value > 0 if name == "current_state_timestamp" else plain(value, known)
 
 
-def test_members_are_written_as_kafka_does(newest_kafka: RunningKafka) -> None:
+def test_group_records_equal_those_of_kafka(newest_kafka: RunningKafka) -> None:
     if newest_kafka.version == "external":
         pytest.skip("of which release it is, is not known")
     both = ranges(newest_kafka.bootstrap)
@@ -116,7 +117,7 @@ def test_members_are_written_as_kafka_does(newest_kafka: RunningKafka) -> None:
     assert len(ours) >= 9
 
 
-def test_what_a_real_broker_has_written_is_written_again_the_same(
+def test_records_of_a_real_broker_are_reencoded_unchanged(
     newest_kafka: RunningKafka,
 ) -> None:
     if newest_kafka.version == "external":
@@ -150,8 +151,8 @@ def test_what_a_real_broker_has_written_is_written_again_the_same(
     }
 
 
-def test_markers_of_transactions_are_no_coordinator_records(newest_kafka: RunningKafka) -> None:
-    """Another test may have committed offsets in a transaction, on a broker that is shared."""
+def test_transaction_markers_are_no_coordinator_records(newest_kafka: RunningKafka) -> None:
+    """A shared broker may contain offsets that another test committed in a transaction."""
     talk = Talk(newest_kafka.bootstrap, ranges(newest_kafka.bootstrap))
     name = talk.create("marked")
     they = Offsets(talk, name)
@@ -172,7 +173,7 @@ def test_markers_of_transactions_are_no_coordinator_records(newest_kafka: Runnin
 
 
 def live_and_leave(talk: Talk, they: Offsets, group: str, topic: str, instance: str | None) -> None:
-    """A member joins, is assigned something, commits, and leaves."""
+    """Lets a member join, receive an assignment, commit an offset and leave."""
 
     def join(member_id: str) -> Any:
         protocol = JoinGroupRequestProtocol(name="range", metadata=b"\0\1metadata")
@@ -219,7 +220,7 @@ def live_and_leave(talk: Talk, they: Offsets, group: str, topic: str, instance: 
 
 
 def expiring(talk: Talk) -> list[object]:
-    """Records of groups whose offsets end, all, some or none; what they take afterwards."""
+    """Returns the records of groups in which all, some or no offsets expire, and later commits."""
     name = talk.create("expiring", 2)
     they = Offsets(talk, name)
     fine: Commit = (name, 0, 5, -1, "m")
@@ -232,8 +233,8 @@ def expiring(talk: Talk) -> list[object]:
     for group, count in ((every, 2), (some, 1), (none, 0)):
         tombstones = count if group == some else count + 1
         while sum(is_tombstone(it) for it in stored_offsets(talk, group, they)) < tombstones:
-            they.fetch(9, group, None)  # ours looks when somebody asks
-            assert time.monotonic() < deadline, "what has ended is still there"
+            they.fetch(9, group, None)  # the embedded broker expires offsets on a request
+            assert time.monotonic() < deadline, "expired offsets are still there"
             time.sleep(0.05)
     return [
         [
@@ -250,7 +251,7 @@ def is_tombstone(shown: tuple[object, ...]) -> bool:
     return shown[3] is None
 
 
-def test_what_has_had_its_time_is_written_as_kafka_does(start_kafka: StartKafka) -> None:
+def test_expired_offsets_are_written_as_kafka_does(start_kafka: StartKafka) -> None:
     often = {"offsets.retention.check.interval.ms": "300"}
     node = start_kafka(config=often)
     both = ranges(node.bootstrap)
@@ -262,7 +263,7 @@ def test_what_has_had_its_time_is_written_as_kafka_does(start_kafka: StartKafka)
 
 
 class InternalTopicCoordinators:
-    """Three brokers, and who of them coordinates group g."""
+    """Three brokers, one of which coordinates group `g`."""
 
     def __init__(
         self,
@@ -275,7 +276,7 @@ class InternalTopicCoordinators:
         self.start = start
 
     def found(self, asked: int, *, other_than: int = -1) -> int:
-        """The coordinator, as a node says it, once it is there and has read its log."""
+        """Returns the coordinator that node `asked` names, once it has loaded the group."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             request = FindCoordinatorRequest(coordinator_keys=["g"])
@@ -302,7 +303,7 @@ class InternalTopicCoordinators:
         offsets = [it.committed_offset for topic in group.topics for it in topic.partitions]
         return error(group.error_code), offsets
 
-    def told(self) -> Iterator[tuple[str, object]]:
+    def results(self) -> Iterator[tuple[str, object]]:
         wanted = CreatableTopic(name="t", num_partitions=1, replication_factor=3)
         self.ask(1, CreateTopicsRequest(topics=[wanted], timeout_ms=10_000), 5)
         first = self.found(1)
@@ -322,7 +323,7 @@ class InternalTopicCoordinators:
         yield "all know", self.fetched(self.found(first))
 
     def found_again(self, first: int) -> tuple[str, list[int]]:
-        """What the first says once it listens again: it does not coordinate any more."""
+        """Returns the answer of the restarted first broker, which no longer coordinates."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -334,7 +335,7 @@ class InternalTopicCoordinators:
 
 
 @pytest.mark.exhaustive
-def test_coordinators_that_stop_as_three_real_ones(start_cluster: StartCluster) -> None:
+def test_stopped_coordinators_move_as_in_a_real_cluster(start_cluster: StartCluster) -> None:
     with threaded_cluster(3) as embedded:
         addresses = embedded.call(lambda it: {node: it.broker(node).bootstrap for node in it.nodes})
         ours = dict(
@@ -342,7 +343,7 @@ def test_coordinators_that_stop_as_three_real_ones(start_cluster: StartCluster) 
                 addresses,
                 lambda node: embedded.wait_for(lambda it: it.stop_broker(node)),
                 lambda node: embedded.wait_for(lambda it: it.start_broker(node)),
-            ).told()
+            ).results()
         )
     real = start_cluster("4.4.0", config={"auto.leader.rebalance.enable": "false"})
     theirs = dict(
@@ -350,7 +351,7 @@ def test_coordinators_that_stop_as_three_real_ones(start_cluster: StartCluster) 
             {node: real.node(node).bootstrap for node in (1, 2, 3)},
             lambda node: real.node(node).stop(),
             lambda node: real.node(node).start(),
-        ).told()
+        ).results()
     )
     assert ours == theirs
     assert ours["it knows"] == ("NONE", [6])

@@ -1,10 +1,10 @@
-"""Our client on the clusters of others, while leaders move: librdkafka's mock one, and kfake.
+"""The client on librdkafka's mock cluster and on kfake while partition leaders move.
 
-kfake stores each batch once, by its producer id and sequence: every record is stored once and in
-order. The mock cluster appends whatever it gets, so that a batch whose answer was lost is stored
-once more: such a log shows that each batch came again as it was, and that a broker which compares
-sequences would have stored every record once and in order. A consumer meanwhile sees either log as
-it is, record by record.
+kfake stores each batch once, by producer id and sequence, so every record is stored once and in
+order. The mock cluster appends every batch, so it stores a batch again if its acknowledgement was
+lost. Its log shows that the client resent the same batch, and that a broker which checks sequences
+would have stored every record once and in order. Meanwhile a consumer reads every record of either
+log.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ CHUNK = 100
 ORDERS = 40
 LONGEST_S = 60.0
 
-#: kfake sends no answer where a test orders so: who waits for it should not wait long.
+#: On order kfake does not answer a request, so the request timeout is short.
 SETTINGS = kproto.ClientSettings(
     request_timeout_ms=5_000, retry_backoff_ms=10, retry_backoff_max_ms=100
 )
 
-#: The mock cluster answers whenever its broker is up, however busy the machine is: a client that
-#: waits for less long would send again what is stored.
+#: The mock cluster answers whenever its broker is up, but late on a busy machine. With a shorter
+#: timeout the client would resend batches that are already stored.
 PATIENT = replace(SETTINGS, request_timeout_ms=60_000)
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
@@ -57,7 +57,7 @@ NOT_LEADER = 6
 
 
 class OtherCluster:
-    """A cluster in a process of its own, which does what it is told."""
+    """A cluster in its own process, which carries out orders."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -93,16 +93,16 @@ def kfake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Log:
-    """Tracks a stored partition: its records, and those that a broker with sequences would keep.
+    """Tracks a stored partition: its records, and those that a broker with sequences would store.
 
-    `doubled` counts the batches that were stored again. Raises AssertionError on a batch that is
-    neither the next of its producer nor the same as one before.
+    `duplicates` counts the batches that were stored again. Raises AssertionError on a batch that is
+    neither the next of its producer nor equal to an earlier one.
     """
 
     def __init__(self) -> None:
         self.records: list[bytes | None] = []
-        self.kept: list[bytes | None] = []
-        self.doubled = 0
+        self.unique: list[bytes | None] = []
+        self.duplicates = 0
         self.producers: set[tuple[int, int]] = set()
 
     def append(self, batch: RecordBatch) -> None:
@@ -110,18 +110,18 @@ class Log:
         assert batch.base_offset == len(self.records)
         self.records += values
         self.producers.add((batch.producer_id, batch.producer_epoch))
-        # One producer writes, and its sequences count what it has written to the partition.
+        # One producer writes, and its sequence is the number of its records in the partition.
         first, end = batch.base_sequence, batch.base_sequence + len(values)
-        assert 0 <= first <= len(self.kept), f"a gap before sequence {first}"
-        if first == len(self.kept):
-            self.kept += values
+        assert 0 <= first <= len(self.unique), f"a gap before sequence {first}"
+        if first == len(self.unique):
+            self.unique += values
         else:
-            assert self.kept[first:end] == values, f"sequence {first} came with other records"
-            self.doubled += 1
+            assert self.unique[first:end] == values, f"sequence {first} has other records now"
+            self.duplicates += 1
 
 
 async def stored(bootstrap: str) -> dict[int, Log]:
-    """Reads all batches of the topic."""
+    """Returns the log of each partition, from all batches of the topic."""
     logs = {at: Log() for at in range(PARTITIONS)}
     async with kproto.Client(bootstrap) as client:
         async for fetched in client.consumer(TOPIC, stop_at_end=True).raw_batches():
@@ -129,16 +129,16 @@ async def stored(bootstrap: str) -> dict[int, Log]:
     return logs
 
 
-async def all_arrives(
+async def check_delivery(
     cluster: OtherCluster,
-    trouble: Callable[[int], Sequence[object]],
+    fault: Callable[[int], Sequence[object]],
     *,
     settings: kproto.ClientSettings = SETTINGS,
-    may_double: bool = False,
+    may_duplicate: bool = False,
 ) -> None:
     """Writes and reads while the cluster carries out one order after the other.
 
-    Only with `may_double` a batch may be stored again.
+    A batch may be stored again only if `may_duplicate` is true.
     """
     expected = {at: [b"%d" % n for n in range(RECORDS)][at::PARTITIONS] for at in range(PARTITIONS)}
     found: dict[int, list[bytes | None]] = {at: [] for at in range(PARTITIONS)}
@@ -167,30 +167,30 @@ async def all_arrives(
                 if not missing:
                     return
 
-        async def give_orders() -> None:
+        async def send_orders() -> None:
             for number in range(ORDERS):
                 await asyncio.sleep(0.02)
-                await asyncio.to_thread(cluster.order, *trouble(number))
+                await asyncio.to_thread(cluster.order, *fault(number))
 
         async with asyncio.TaskGroup() as tasks:
-            for work in (write, read, give_orders):
+            for work in (write, read, send_orders):
                 tasks.create_task(work())
         logs = await stored(cluster.bootstrap)
-    assert {at: log.kept for at, log in logs.items()} == expected
+    assert {at: log.unique for at, log in logs.items()} == expected
     assert len(set().union(*(log.producers for log in logs.values()))) == 1
-    for at, values in found.items():  # it ends with the last that it had not seen
+    for at, values in found.items():  # the consumer stops at the last missing record
         assert values == logs[at].records[: len(values)]
-    if not may_double:
+    if not may_duplicate:
         assert found == expected
-        assert not any(log.doubled for log in logs.values())
+        assert not any(log.duplicates for log in logs.values())
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_leaders_move_in_librdkafka_s_mock_cluster(peers_python: Path, seed: int) -> None:
+async def test_records_are_delivered_while_mock_leaders_move(peers_python: Path, seed: int) -> None:
     chance = random.Random(seed)
     script = SCRIPTS / "moving_mock_cluster.py"
 
-    def trouble(number: int) -> Sequence[object]:
+    def fault(number: int) -> Sequence[object]:
         match number % 4:
             case 0:
                 key = chance.choice([PRODUCE, FETCH, LIST_OFFSETS])
@@ -199,20 +199,20 @@ async def test_leaders_move_in_librdkafka_s_mock_cluster(peers_python: Path, see
                 return "move", chance.randrange(PARTITIONS), chance.randint(1, 3)
 
     with running([peers_python, script, "3", TOPIC, str(PARTITIONS)]) as cluster:
-        await all_arrives(cluster, trouble, settings=PATIENT)
+        await check_delivery(cluster, fault, settings=PATIENT)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_brokers_of_librdkafka_s_mock_cluster_go_down(peers_python: Path, seed: int) -> None:
-    """Leaders do not move by themselves there: a leader that goes down comes back.
+async def test_records_are_delivered_while_mock_brokers_stop(peers_python: Path, seed: int) -> None:
+    """Leaders do not fail over in the mock cluster: a stopped leader starts again as leader.
 
-    Its answers take a while, so that it goes down with batches stored and not acknowledged.
+    The brokers answer with a delay, so one that stops has stored batches without acknowledging.
     """
     chance = random.Random(seed)
     script = SCRIPTS / "moving_mock_cluster.py"
     down: list[int] = []
 
-    def trouble(number: int) -> Sequence[object]:
+    def fault(number: int) -> Sequence[object]:
         if down:
             return "up", down.pop()
         down.append(chance.randint(1, 3))
@@ -221,15 +221,15 @@ async def test_brokers_of_librdkafka_s_mock_cluster_go_down(peers_python: Path, 
     with running([peers_python, script, "3", TOPIC, str(PARTITIONS)]) as cluster:
         for node in (1, 2, 3):
             cluster.order("delay", node, 10)
-        await all_arrives(cluster, trouble, settings=PATIENT, may_double=True)
+        await check_delivery(cluster, fault, settings=PATIENT, may_duplicate=True)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_leaders_and_brokers_move_in_kfake(kfake: Path, seed: int) -> None:
+async def test_records_are_delivered_while_kfake_leaders_move(kfake: Path, seed: int) -> None:
     chance = random.Random(seed)
     nodes = [0, 1, 2]
 
-    def trouble(number: int) -> Sequence[object]:
+    def fault(number: int) -> Sequence[object]:
         match number % 5:
             case 0:
                 return ("shuffle",)
@@ -244,15 +244,15 @@ async def test_leaders_and_brokers_move_in_kfake(kfake: Path, seed: int) -> None
                 return "move", TOPIC, chance.randrange(PARTITIONS), chance.choice(nodes)
 
     (port,) = free_ports(1)
-    # Its answers to OffsetForLeaderEpoch say that records are gone: see below.
+    # kfake runs without OffsetForLeaderEpoch: its answers would report lost records, see below.
     with running([kfake, str(port), "3", str(OFFSET_FOR_LEADER_EPOCH)]) as cluster:
         async with kproto.Client(cluster.bootstrap, SETTINGS) as client:
             await client.create_topics(kproto.NewTopic(TOPIC, PARTITIONS, 3))
-        await all_arrives(cluster, trouble)
+        await check_delivery(cluster, fault)
 
 
 async def test_kfake_forgets_the_last_epoch_when_a_leader_moves(kfake: Path) -> None:
-    """Kafka answers the end of that epoch, the log's end: see docs/evidence/findings.md."""
+    """Kafka answers with the end offset of that epoch: see docs/evidence/findings.md."""
     (port,) = free_ports(1)
     with running([kfake, str(port), "3"]) as cluster:
         async with kproto.Client(cluster.bootstrap, SETTINGS) as client:

@@ -1,4 +1,4 @@
-"""Other clients against the embedded broker: each writes, and each reads what any has written."""
+"""Other clients on the embedded broker: each writes, and each reads the records of the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TIMEOUT_S = 60
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[ThreadedBroker]:
-    """One broker for all tests here."""
+    """One broker for all tests of this module."""
     with threaded_broker() as running:
         yield running
 
@@ -44,18 +44,18 @@ def run(python: Path, peer: str, *arguments: str) -> Any:
 
 
 def expected(count: int) -> list[list[object]]:
-    """What `write` of each script wrote: the same hundred twice."""
+    """Returns the records that `write` of each script sends: the same hundred twice."""
     return [[n, "key", f"value {n % 100}", [["h", f"{n % 100}"]]] for n in range(count)]
 
 
 @pytest.fixture(scope="module")
 def written(broker: ThreadedBroker, peers_python: Path) -> dict[str, list[int]]:
-    """The offsets that each peer was given for what it wrote, by peer."""
+    """The offsets that each peer received for the records it wrote."""
     return {peer: run(peers_python, peer, broker.bootstrap, peer, "write") for peer in PEERS}
 
 
 @pytest.mark.parametrize("peer", PEERS)
-def test_a_peer_creates_a_topic_and_writes(
+def test_peer_creates_a_topic_and_writes(
     broker: ThreadedBroker, written: dict[str, list[int]], peer: str
 ) -> None:
     assert sorted(written[peer]) == list(range(200))
@@ -74,7 +74,7 @@ def test_a_peer_creates_a_topic_and_writes(
 
 
 @pytest.mark.parametrize("peer", PEERS)
-def test_the_second_half_was_written_idempotently(
+def test_peer_writes_the_second_half_idempotently(
     broker: ThreadedBroker, written: dict[str, list[int]], peer: str
 ) -> None:
     batches = broker.call(lambda it: list(it.topics[peer].partitions[0].log))
@@ -88,7 +88,7 @@ def test_the_second_half_was_written_idempotently(
 
 @pytest.mark.parametrize("writer", PEERS)
 @pytest.mark.parametrize("reader", PEERS)
-def test_a_peer_reads_what_another_wrote(
+def test_peer_reads_the_records_of_another(
     broker: ThreadedBroker,
     peers_python: Path,
     written: dict[str, list[int]],
@@ -101,7 +101,7 @@ def test_a_peer_reads_what_another_wrote(
 
 
 @pytest.mark.parametrize("compression", rest_slow(["none", "zstd", "gzip", "snappy", "lz4"], 2, 2))
-async def test_peers_read_what_our_client_wrote(
+async def test_peers_read_the_records_of_kproto(
     broker: ThreadedBroker, peers_python: Path, compression: str
 ) -> None:
     topic = f"ours-{compression}"
@@ -120,7 +120,7 @@ async def test_peers_read_what_our_client_wrote(
 
 
 @pytest.mark.parametrize("peer", PEERS)
-async def test_our_client_reads_what_a_peer_wrote(
+async def test_kproto_reads_the_records_of_a_peer(
     broker: ThreadedBroker, written: dict[str, list[int]], peer: str
 ) -> None:
     assert len(written[peer]) == 200
@@ -136,7 +136,7 @@ async def test_our_client_reads_what_a_peer_wrote(
 
 
 @pytest.mark.parametrize(
-    ("release", "told", "taken_for", "fetched"),
+    ("release", "version", "detected", "fetched"),
     [
         ("0.8.2", "0.8.2", "0.8.2", 0),
         pytest.param("0.9", "0.9", "0.9", 1, marks=pytest.mark.exhaustive),
@@ -147,31 +147,31 @@ async def test_our_client_reads_what_a_peer_wrote(
         ("4.4", "-", "4.2", None),
     ],
 )
-def test_a_broker_of_a_release_is_taken_for_one(
-    release: str, told: str, taken_for: str, fetched: int | None, peers_python: Path
+def test_kafka_python_detects_the_release_of_the_broker(
+    release: str, version: str, detected: str, fetched: int | None, peers_python: Path
 ) -> None:
     fetches: list[tuple[int, int]] = []
 
-    def look(request: ReceivedRequest) -> None:
+    def note(request: ReceivedRequest) -> None:
         assert isinstance(request.message, FetchRequest)
         fetches.append((request.version, request.message.session_epoch))
 
     with threaded_broker(BrokerSettings(release=release)) as running:
         running.call(
-            lambda it: (it.create_topic("t", partitions=2), it.control(look, request=FetchRequest))
+            lambda it: (it.create_topic("t", partitions=2), it.control(note, request=FetchRequest))
         )
         done = subprocess.run(
-            [peers_python, SCRIPTS / "kafka_python_of_release.py", running.bootstrap, "t", told],
+            [peers_python, SCRIPTS / "kafka_python_of_release.py", running.bootstrap, "t", version],
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,
             check=False,
         )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [taken_for, [str(number) for number in range(20)]]
+    assert json.loads(done.stdout) == [detected, [str(number) for number in range(20)]]
     versions, epochs = {version for version, _ in fetches}, [epoch for _, epoch in fetches]
     assert fetched is None or versions == {fetched}
     if min(versions) >= 7:
-        assert epochs[:5] == [0, 1, 2, 3, 4], "it has a session"
+        assert epochs[:5] == [0, 1, 2, 3, 4], "the client has a fetch session"
     else:
         assert set(epochs) == {-1}

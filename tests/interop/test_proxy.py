@@ -1,4 +1,4 @@
-"""The example proxies, with a client between which and the broker they stand: aiokafka."""
+"""The example proxies between aiokafka and the embedded broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kproto.broker import Broker, BrokerSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: Where the proxy listens, at the broker's own port: the address that the broker advertises.
+#: The proxy listens on this host at the broker's port, which is the address the broker advertises.
 PROXY_HOST = "127.0.0.2"
 
 AIOKAFKA = """
@@ -39,7 +39,7 @@ asyncio.run(main(sys.argv[1]))
 
 
 @pytest.mark.peers
-async def test_aiokafka_through_the_proxy(peers_python: Path) -> None:
+async def test_proxy_prints_the_messages_of_aiokafka(peers_python: Path) -> None:
     async with Broker(BrokerSettings(advertised_host=PROXY_HOST)) as broker:
         broker.create_topic("seen", partitions=1)
         port = broker.bootstrap.rpartition(":")[2]
@@ -75,8 +75,8 @@ async def test_aiokafka_through_the_proxy(peers_python: Path) -> None:
 
 
 @pytest.mark.peers
-async def test_aiokafka_stays_on_the_rewriting_proxy(peers_python: Path) -> None:
-    """The broker advertises an address that nobody has: who is not told another cannot go on."""
+async def test_rewriting_proxy_keeps_aiokafka_connected(peers_python: Path) -> None:
+    """The broker advertises an unreachable address: a client works only with a rewritten one."""
     async with Broker(BrokerSettings(advertised_host="192.0.2.1")) as broker:
         broker.create_topic("seen", partitions=1)
         port = broker.bootstrap.rpartition(":")[2]
@@ -105,7 +105,7 @@ async def test_aiokafka_stays_on_the_rewriting_proxy(peers_python: Path) -> None
 
 
 def lines_of(lines: list[str]) -> list[str]:
-    """Direction and name of each line, all of which have a version and a size."""
+    """Returns direction and name of each line; every line must have a version and a size."""
     found = []
     for line in lines:
         match = re.fullmatch(r"(-> \w+Request|<- \w+Response) v\d+, [1-9]\d* bytes", line)

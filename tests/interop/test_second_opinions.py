@@ -1,10 +1,11 @@
-"""kafka-python and kio read our messages, write the same bytes again, and see the same values.
+"""kafka-python and kio decode kproto's messages to the same values and encode them unchanged.
 
-Each gets every instance of every message and version that it has. Where its answer is another one,
-a rule below says so and why; a rule that never applies fails the test, as does a difference that
-no rule foresees.
+Each implementation gets every instance of every message and version that it has. A rule below
+describes and explains every known difference. The test fails if a rule never applies, or if a
+difference matches no rule.
 
-What each covers stands in second_opinions.json. `KPROTO_WRITE=1` writes that file anew.
+second_opinions.json lists the versions that each implementation covers. `KPROTO_WRITE=1` rewrites
+that file.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ COVERED = HERE / "second_opinions.json"
 PEERS = ("kafka-python", "kio")
 
 TIMEOUT_S = 300.0
-"""Thousands of messages in one process take seconds."""
+"""Seconds for one process, which decodes and encodes thousands of messages."""
 
 
-class Asked(NamedTuple):
-    """One instance, and the layout that it was written by."""
+class Case(NamedTuple):
+    """One message instance, and the layout by which it was encoded."""
 
     message: Message
     version: int
@@ -50,54 +51,54 @@ class Asked(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A difference that is known: which answers it foresees, and why they come."""
+    """A known difference: its reason, and a check whether an answer shows it."""
 
     peer: str
     why: str
-    foresees: Callable[[Asked, dict[str, Any]], bool]
+    applies: Callable[[Case, dict[str, Any]], bool]
 
 
 def is_error(answer: dict[str, Any], pattern: str) -> bool:
     return re.match(pattern, answer.get("error", "")) is not None
 
 
-def has_error_code(asked: Asked, answer: dict[str, Any]) -> bool:
+def has_error_code(case: Case, answer: dict[str, Any]) -> bool:
     return (
-        asked.name == "ApiVersionsResponse"
-        and asked.version > 0
-        and getattr(asked.message, "error_code", 0) != 0
+        case.name == "ApiVersionsResponse"
+        and case.version > 0
+        and getattr(case.message, "error_code", 0) != 0
         and ("hex" in answer or is_error(answer, "error: unpack_from requires"))
     )
 
 
-def lost_its_unknown_tags(asked: Asked, answer: dict[str, Any]) -> bool:
-    if not holds_unknown_tags(asked.message) or "hex" not in answer:
+def lost_its_unknown_tags(case: Case, answer: dict[str, Any]) -> bool:
+    if not holds_unknown_tags(case.message) or "hex" not in answer:
         return False
-    return bool(answer["hex"] == without_unknown_tags(asked).hex())
+    return bool(answer["hex"] == without_unknown_tags(case).hex())
 
 
-def mixes_tags(asked: Asked, answer: dict[str, Any]) -> bool:
-    return holds_unknown_tags(asked.message) and is_error(answer, "AssertionError: $")
+def mixes_tags(case: Case, answer: dict[str, Any]) -> bool:
+    return holds_unknown_tags(case.message) and is_error(answer, "AssertionError: $")
 
 
-def is_refused_for_unknown_tags(asked: Asked, answer: dict[str, Any]) -> bool:
-    return holds_unknown_tags(asked.message) and is_error(
+def is_refused_for_unknown_tags(case: Case, answer: dict[str, Any]) -> bool:
+    return holds_unknown_tags(case.message) and is_error(
         answer, "KeyError: 'Unknown tagged field tag: 5000'"
     )
 
 
-def holds_an_error_code_of_no_name(asked: Asked, answer: dict[str, Any]) -> bool:
+def holds_an_error_code_of_no_name(case: Case, answer: dict[str, Any]) -> bool:
     found = re.match(r"ValueError: (-?\d+) is not a valid ErrorCode", answer.get("error", ""))
-    return found is not None and int(found[1]) in error_codes(asked.shape, asked.message)
+    return found is not None and int(found[1]) in error_codes(case.shape, case.message)
 
 
-def holds_a_time_beyond_its_range(asked: Asked, answer: dict[str, Any]) -> bool:
-    return asked.name in TIMES_OF_64_BITS and is_error(
+def holds_a_time_beyond_its_range(case: Case, answer: dict[str, Any]) -> bool:
+    return case.name in TIMES_OF_64_BITS and is_error(
         answer, "ValueError: timedelta milliseconds overflow"
     )
 
 
-#: Messages with a time of 64 bits, which a timedelta of Python cannot hold at its ends.
+#: Messages with a 64-bit time, which exceeds the range of a Python timedelta.
 TIMES_OF_64_BITS: Final = {
     "CreateDelegationTokenRequest",
     "ExpireDelegationTokenRequest",
@@ -118,7 +119,7 @@ RULES: Final = (
     Rule("kio", "refuses times beyond those of a timedelta", holds_a_time_beyond_its_range),
 )
 
-#: Names that a peer has for a field, in small letters, where they differ from ours.
+#: Lower-case names of fields that a peer names differently.
 RENAMED: Final = {
     ("kafka-python", "DescribeClusterResponse"): {
         "clusterauthorizedoperations": "authorizedoperations"
@@ -134,26 +135,26 @@ RENAMED: Final = {
     },
 }
 
-#: Values that the peers read as None: no uuid, no answer about operations, an absent struct.
+#: Values that the peers decode as None: no uuid, no authorized operations, an absent struct.
 READ_AS_NONE: Final = {
     "kafka-python": ("00" * 16, -(2**31), {"replicaid": -1, "replicaepoch": -1}),
     "kio": ("00" * 16,),
 }
 
 
-def every_instance() -> Iterator[Asked]:
+def every_instance() -> Iterator[Case]:
     for name, spec in sorted(union().items()):
         cls: type[Message] = getattr(generated, class_name(name))
         for version in cls.VALID_VERSIONS:
             shape = layout(spec, version)
             for unknown_tags in {False, shape.flexible}:
                 for message in instances(cls, version, unknown_tags=unknown_tags):
-                    yield Asked(message, version, shape, message.encode(version))
+                    yield Case(message, version, shape, message.encode(version))
 
 
-def answers(python: Path, peer: str, asked: list[Asked]) -> list[dict[str, Any] | None]:
+def answers(python: Path, peer: str, cases: list[Case]) -> list[dict[str, Any] | None]:
     lines = [
-        json.dumps({"name": it.name, "version": it.version, "hex": it.data.hex()}) for it in asked
+        json.dumps({"name": it.name, "version": it.version, "hex": it.data.hex()}) for it in cases
     ]
     ran = subprocess.run(
         [python, SCRIPT, peer],
@@ -165,20 +166,20 @@ def answers(python: Path, peer: str, asked: list[Asked]) -> list[dict[str, Any] 
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     found = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert len(found) == len(asked)
+    assert len(found) == len(cases)
     return found
 
 
 @pytest.mark.exhaustive
 @pytest.mark.peers
-def test_other_implementations_agree(peers_python: Path) -> None:
-    asked = list(every_instance())
+def test_other_implementations_agree_except_for_known_differences(peers_python: Path) -> None:
+    cases = list(every_instance())
     covered: dict[str, dict[str, set[int]]] = {}
     used: set[Rule] = set()
     wrong: list[str] = []
     for peer in PEERS:
         agreed: dict[str, set[int]] = {}
-        for it, answer in zip(asked, answers(peers_python, peer, asked), strict=True):
+        for it, answer in zip(cases, answers(peers_python, peer, cases), strict=True):
             if answer is None:
                 continue
             rule = rule_for(peer, it, answer)
@@ -201,26 +202,26 @@ def test_other_implementations_agree(peers_python: Path) -> None:
 
 def compare_with_the_committed(covered: dict[str, dict[str, set[int]]]) -> None:
     table = {
-        peer: {name: spans(versions) for name, versions in sorted(held.items())}
-        for peer, held in covered.items()
+        peer: {name: spans(versions) for name, versions in sorted(item.items())}
+        for peer, item in covered.items()
     }
     text = json.dumps(table, indent=1) + "\n"
     if os.environ.get("KPROTO_WRITE"):
         COVERED.write_text(text, encoding="utf-8")
     assert COVERED.read_text(encoding="utf-8") == text, (
-        f"{COVERED.name} says something else than was found: write it with KPROTO_WRITE=1"
+        f"{COVERED.name} differs from these results: write it with KPROTO_WRITE=1"
     )
 
 
-def rule_for(peer: str, asked: Asked, answer: dict[str, Any]) -> Rule | None:
+def rule_for(peer: str, case: Case, answer: dict[str, Any]) -> Rule | None:
     for rule in RULES:
-        if rule.peer == peer and rule.foresees(asked, answer):
+        if rule.peer == peer and rule.applies(case, answer):
             return rule
     return None
 
 
 def spans(versions: set[int]) -> str:
-    """Versions as text: `0-4,7`."""
+    """Returns versions as text: `0-4,7`."""
     parts: list[list[int]] = []
     for version in sorted(versions):
         if parts and parts[-1][1] == version - 1:
@@ -230,10 +231,10 @@ def spans(versions: set[int]) -> str:
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
 
 
-def differences(peer: str, asked: Asked, theirs: Any) -> list[str]:
-    """The paths at which a peer read something else than we wrote."""
-    ours = plain_struct(asked.shape, asked.message)
-    renamed = RENAMED.get((peer, asked.name), {})
+def differences(peer: str, case: Case, theirs: Any) -> list[str]:
+    """Returns the paths of the fields that a peer decoded differently."""
+    ours = plain_struct(case.shape, case.message)
+    renamed = RENAMED.get((peer, case.name), {})
     found: list[str] = []
 
     def compare(mine: Any, other: Any, path: str) -> None:
@@ -252,20 +253,20 @@ def differences(peer: str, asked: Asked, theirs: Any) -> list[str]:
             if set(names.values()) != set(other):
                 found.append(f"{path}: fields {sorted(mine)} against {sorted(other)}")
                 return
-            for name, held in mine.items():
-                compare(held, other[names[name]], f"{path}.{name}")
+            for name, item in mine.items():
+                compare(item, other[names[name]], f"{path}.{name}")
         elif isinstance(mine, list) and isinstance(other, list) and len(mine) == len(other):
-            for index, (held, its) in enumerate(zip(mine, other, strict=True)):
-                compare(held, its, f"{path}[{index}]")
+            for index, (item, its) in enumerate(zip(mine, other, strict=True)):
+                compare(item, its, f"{path}[{index}]")
         elif mine != other and not (other is None and mine in READ_AS_NONE[peer]):
             found.append(f"{path}: {mine!r} against {other!r}")
 
-    compare(ours, theirs, asked.name)
+    compare(ours, theirs, case.name)
     return found
 
 
 def plain_struct(shape: StructLayout, struct: object) -> dict[str, Any]:
-    """The fields as plain data, in the form of the peers' script."""
+    """Returns the fields as plain data, in the form of the peers' script."""
     return {
         field.name.lower(): plain(field.type, getattr(struct, field.attribute))
         for field in shape.all_fields()
@@ -276,20 +277,20 @@ def plain(kind: WireType, value: Any) -> Any:
     if value is None:
         return None
     if kind.element is not None:
-        return [plain(kind.element, held) for held in value]
+        return [plain(kind.element, item) for item in value]
     if kind.struct is not None:
         return plain_struct(kind.struct, value)
     return value.hex() if isinstance(value, bytes) else value
 
 
-def structs(held: object) -> Iterator[Struct]:
-    """A struct and all inside it."""
-    if isinstance(held, Struct):
-        yield held
-        for name in held.__slots__:
-            yield from structs(getattr(held, name))
-    elif isinstance(held, list):
-        for element in held:
+def structs(item: object) -> Iterator[Struct]:
+    """Yields a struct and all structs inside it."""
+    if isinstance(item, Struct):
+        yield item
+        for name in item.__slots__:
+            yield from structs(getattr(item, name))
+    elif isinstance(item, list):
+        for element in item:
             yield from structs(element)
 
 
@@ -297,15 +298,15 @@ def holds_unknown_tags(message: Message) -> bool:
     return any(struct.unknown_tagged_fields for struct in structs(message))
 
 
-def without_unknown_tags(asked: Asked) -> bytes:
-    bare = asked.message.copy()
+def without_unknown_tags(case: Case) -> bytes:
+    bare = case.message.copy()
     for struct in structs(bare):
         struct.unknown_tagged_fields = []
-    return bare.encode(asked.version)
+    return bare.encode(case.version)
 
 
 def error_codes(shape: StructLayout, message: Message) -> set[int]:
-    """The values of all fields for error codes."""
+    """Returns the values of all error code fields."""
     return {
         value
         for struct in structs(message)
@@ -314,17 +315,17 @@ def error_codes(shape: StructLayout, message: Message) -> set[int]:
     }
 
 
-def test_differences_are_seen() -> None:
-    """The comparison itself: another value, a field too few, a list too short, each is found."""
+def test_differences_are_detected() -> None:
+    """The comparison detects another value, a missing field and a short list."""
     spec = union()["MetadataRequest"]
     cls = generated.MetadataRequest
     message = instances(cls, 12)[2]
-    asked = Asked(message, 12, layout(spec, 12), message.encode(12))
-    value = plain_struct(asked.shape, message)
-    assert differences("kio", asked, value) == []
-    assert differences("kio", asked, value | {"allowautotopiccreation": 7})
-    assert differences("kio", asked, value | {"topics": value["topics"][1:]})
-    assert differences("kio", asked, value | {"topics": None})
-    assert differences("kio", asked, {name: value[name] for name in list(value)[1:]})
-    assert rule_for("kio", asked, {"hex": "00"}) is None
+    case = Case(message, 12, layout(spec, 12), message.encode(12))
+    value = plain_struct(case.shape, message)
+    assert differences("kio", case, value) == []
+    assert differences("kio", case, value | {"allowautotopiccreation": 7})
+    assert differences("kio", case, value | {"topics": value["topics"][1:]})
+    assert differences("kio", case, value | {"topics": None})
+    assert differences("kio", case, {name: value[name] for name in list(value)[1:]})
+    assert rule_for("kio", case, {"hex": "00"}) is None
     assert spans({0, 1, 2, 5, 7, 8}) == "0-2,5,7-8"

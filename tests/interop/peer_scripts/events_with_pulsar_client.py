@@ -1,7 +1,7 @@
-"""pulsar-client as a program, with kproto_cloudevents beside it.
+"""A program that checks kproto_cloudevents with pulsar-client.
 
-Without an argument each event goes through the package's message builder; with a service URL it
-goes through that broker. Either way it must come back as it was. Prints how many did.
+Without an argument each event passes through the package's message builder, with a service URL
+through that broker. Either must return it unchanged. Prints the number of events.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OLD = {
     "eventType": "t",
     "source": "/s",
     "eventID": "1",
-    # In the order of their names, as this client gives all properties back.
+    # Sorted by name, because this client returns all properties in that order.
     "extensions": '{"m":{"a":[1.10]},"n":5,"traceparent":"00-1"}',
 }
 JSON = {"datacontenttype": "application/json"}
@@ -48,7 +48,7 @@ OTHERS: list[tuple[PulsarMessage, type]] = [
     (PulsarMessage({"mine": "", "grün": "ü"}, None), NotAPulsarEvent),
 ]
 
-WAYS: list[dict[str, Any]] = [
+OPTIONS: list[dict[str, Any]] = [
     {"mode": "binary"},
     {"mode": "structured"},
     {"mode": "structured", "repeat_attributes": True},
@@ -58,7 +58,7 @@ Through = Callable[[PulsarMessage], PulsarMessage]
 
 
 def parts_of(message: Any) -> PulsarMessage:
-    """A message of pulsar-client as plain data; it gives b"" for null."""
+    """Returns a message of pulsar-client as plain data; `data()` returns b"" for null."""
     payload = None if message.has_null_value() else message.data()
     return PulsarMessage(message.properties(), payload)
 
@@ -80,7 +80,7 @@ def builder() -> Iterator[Through]:
 
 @contextmanager
 def broker(url: str) -> Iterator[Through]:
-    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)  # it writes on standard output
+    quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)  # the logger writes to standard output
     client = pulsar.Client(url, operation_timeout_seconds=30, logger=quiet)
     topic = f"events-{uuid.uuid4().hex}"
     consumer = client.subscribe(topic, "reader")
@@ -101,7 +101,7 @@ def broker(url: str) -> Iterator[Through]:
 def check(through: Through) -> int:
     count = 0
     for event in EVENTS:
-        for options in WAYS:
+        for options in OPTIONS:
             sent = to_pulsar(event, properties={"mine": ""}, **options)
             received = through(sent)
             assert received == sent, (received, sent)
@@ -118,5 +118,5 @@ def check(through: Through) -> int:
 
 
 if __name__ == "__main__":
-    with broker(sys.argv[1]) if len(sys.argv) > 1 else builder() as way:
-        print(check(way))
+    with broker(sys.argv[1]) if len(sys.argv) > 1 else builder() as through:
+        print(check(through))

@@ -1,7 +1,7 @@
-"""confluent-kafka as a program: `BOOTSTRAP TOPIC write` or `BOOTSTRAP TOPIC read COUNT`.
+"""Writes or reads records with confluent-kafka: `BOOTSTRAP TOPIC write`, or `... read COUNT`.
 
-Records stand on standard input and output as in tools/reference/java/Client.java: one a line, key,
-value, then NAME:VALUE for each header, each "-" for null, else "=" and its Base64.
+Standard input and output have the format of tools/reference/java/Client.java: a record per line
+with key, value, and NAME:VALUE for each header. Each is "-" for null, else "=" and its Base64.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Another implementation reads and re-writes messages: `kafka-python` or `kio` as the argument.
+"""Another implementation decodes and re-encodes messages: argument `kafka-python` or `kio`.
 
-Each line of the input is JSON: {"name", "version", "hex"}. For each, a line comes back: null when
-the implementation does not have that message at that version; {"hex", "value"} with the bytes that
-it writes after reading, and what it read; or {"error"} when it cannot.
+Each line of the input is JSON: {"name", "version", "hex"}. Each line of the output is the result:
+null if the implementation lacks that message at that version; {"hex", "value"} with the re-encoded
+bytes and the decoded value; or {"error"}.
 
-Values are plain data: structs as objects whose keys are field names in small letters without
+Values are plain data: structs as objects whose keys are field names in lower case without
 underscores, bytes and uuids as hex.
 """
 
@@ -26,16 +26,16 @@ from typing import Any
 def main() -> None:
     opinion = KafkaPython() if sys.argv[1] == "kafka-python" else Kio()
     for line in sys.stdin:
-        asked = json.loads(line)
-        print(json.dumps(answer(opinion, asked)))
+        request = json.loads(line)
+        print(json.dumps(answer(opinion, request)))
 
 
-def answer(opinion: KafkaPython | Kio, asked: dict[str, Any]) -> dict[str, Any] | None:
-    found = opinion.find(asked["name"], asked["version"])
+def answer(opinion: KafkaPython | Kio, request: dict[str, Any]) -> dict[str, Any] | None:
+    found = opinion.find(request["name"], request["version"])
     if found is None:
         return None
     try:
-        written, value = found(bytes.fromhex(asked["hex"]))
+        written, value = found(bytes.fromhex(request["hex"]))
         return {"hex": written.hex(), "value": plain(value)}
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"[:200]}
@@ -45,7 +45,7 @@ Codec = Callable[[bytes], "tuple[bytes, Any]"]
 
 
 class KafkaPython:
-    """kafka-python 3: one class a message, made of Kafka's JSON when it is imported."""
+    """kafka-python 3: one class per message, built from Kafka's JSON at import."""
 
     def __init__(self) -> None:
         import kafka.protocol as protocol
@@ -54,10 +54,10 @@ class KafkaPython:
         for info in pkgutil.walk_packages(protocol.__path__, "kafka.protocol."):
             if ".old" in info.name or "generate_stubs" in info.name:
                 continue
-            for held in vars(importlib.import_module(info.name)).values():
-                definition = isinstance(held, type) and getattr(held, "_json", None)
+            for item in vars(importlib.import_module(info.name)).values():
+                definition = isinstance(item, type) and getattr(item, "_json", None)
                 if definition:
-                    self.classes[definition["name"]] = held
+                    self.classes[definition["name"]] = item
 
     def find(self, name: str, version: int) -> Codec | None:
         cls = self.classes.get(name)
@@ -74,31 +74,31 @@ class KafkaPython:
                 read = cls.decode(data, version=version, header=False)
                 return read.encode(version=version, header=False), read.to_dict(json=False)
             read = cls.decode(data, version=version)
-            read._header = None  # decoding leaves it unset, and encoding asks for it
+            read._header = None  # decoding does not set it, but encoding needs it
             return read.encode(version=version), read.to_dict(json=False)
 
         return codec
 
 
 class Kio:
-    """kio: one class a message and version."""
+    """kio: one class per message and version."""
 
     def __init__(self) -> None:
         from kio.schema.index import schema_name_map
 
-        self.places: dict[tuple[str, int], str] = {}
+        self.class_paths: dict[tuple[str, int], str] = {}
         for versions in schema_name_map.values():
-            for version, places in versions.items():
-                for place in places.values():
-                    self.places[place.rpartition(":")[2], version] = place
+            for version, class_paths in versions.items():
+                for class_path in class_paths.values():
+                    self.class_paths[class_path.rpartition(":")[2], version] = class_path
 
     def find(self, name: str, version: int) -> Codec | None:
-        place = self.places.get((name, version))
-        if place is None:
+        class_path = self.class_paths.get((name, version))
+        if class_path is None:
             return None
         from kio.serial import entity_reader, entity_writer
 
-        cls = pkgutil.resolve_name(place)
+        cls = pkgutil.resolve_name(class_path)
         read, write = entity_reader(cls), entity_writer(cls)
 
         def codec(data: bytes) -> tuple[bytes, Any]:
@@ -119,14 +119,14 @@ def plain(value: Any) -> Any:
             for field in dataclasses.fields(value)
         }
     if isinstance(value, dict):
-        return {key(name): plain(held) for name, held in value.items()}
+        return {key(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(held) for held in value]
+        return [plain(item) for item in value]
     if isinstance(value, uuid.UUID):
         return value.hex
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value).hex()
-    if isinstance(value, set):  # kafka-python reads a bit field so
+    if isinstance(value, set):  # kafka-python decodes a bit field to a set
         bits = sum(1 << bit for bit in value)
         return bits - (1 << 32) if bits >> 31 else bits
     if isinstance(value, enum.Enum):
