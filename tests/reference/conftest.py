@@ -1,4 +1,4 @@
-"""The great runs against Kafka's classes, once for all tests that look at what they found."""
+"""Results of the long runs against Kafka's classes, computed once for all tests that check them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tools.reference.pairs import RELEASES, Pair
 
 @pytest.fixture(scope="session")
 def releases() -> tuple[str, ...]:
-    """The releases whose classes can be asked here; all of them, or the tests are skipped."""
+    """The releases whose classes are available; skips the tests unless all are."""
     try:
         for release in RELEASES:
             class_path(release)
@@ -28,7 +28,7 @@ def releases() -> tuple[str, ...]:
 
 @pytest.fixture(scope="session")
 def judges(releases: tuple[str, ...]) -> Iterator[dict[str, Reference]]:
-    """The Java program on the jars of each release."""
+    """The Java program with the jars of each release."""
     running = {release: Reference(release) for release in releases}
     yield running
     for judge in running.values():
@@ -37,11 +37,11 @@ def judges(releases: tuple[str, ...]) -> Iterator[dict[str, Reference]]:
 
 @pytest.fixture(scope="session")
 def compared(releases: tuple[str, ...]) -> dict[Pair, Compared]:
-    """What the comparison of all pairs found."""
+    """The results of comparing all pairs."""
     return compare_all()
 
 
 @pytest.fixture(scope="session")
 def fuzzed(releases: tuple[str, ...]) -> FuzzResult:
-    """What became of a million mutations."""
+    """The results of a million mutations."""
     return fuzz(MUTATIONS, SEED)

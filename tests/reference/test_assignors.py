@@ -1,10 +1,10 @@
-"""Random groups through several generations: our assignors decide what Kafka's classes decide.
+"""kproto's assignors compute Kafka's assignments for random groups over several generations.
 
-Sticky members that are as good as each other are taken in the order in which they are given.
-Kafka's class has them in that of a HashMap, so that they are given in that order here. Which of
-some partitions moves back is chosen by a HashSet there: then sizes must be equal. Kafka's class
-now and then gives a partition back to a member of an older generation that does not want its topic
-any more; ours does not.
+The sticky assignors take equally suitable members in input order. Kafka's class takes them in
+HashMap order, so the test passes them in that order. A HashSet in Kafka's class decides which of
+several partitions moves back; in that case only the sizes must be equal. Kafka's class sometimes
+assigns a partition to a member of an older generation that has unsubscribed from its topic;
+kproto's does not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ GROUPS = 1_500
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("assignor", ["range", "roundrobin"])
-def test_ranges_and_turns_are_those_of_kafka(
+def test_range_and_roundrobin_assignments_equal_those_of_kafka(
     judges: dict[str, Reference], release: str, assignor: str
 ) -> None:
     wanted = list(groups(GROUPS, SEED, assignor))
@@ -40,7 +40,7 @@ def test_ranges_and_turns_are_those_of_kafka(
 
 @pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
-def test_sticky_shares_are_those_of_kafka(
+def test_sticky_assignments_equal_those_of_kafka(
     judges: dict[str, Reference], release: str, assignor: str
 ) -> None:
     wanted = list(groups(GROUPS, SEED, assignor))
@@ -48,7 +48,7 @@ def test_sticky_shares_are_those_of_kafka(
     for group, theirs in zip(wanted, assigned(judges[release], assignor, wanted), strict=True):
         members = {member_id: group.members[member_id] for member_id in _hashed(group.members)}
         ours = ASSIGNORS[assignor](group.topics, members)
-        if theirs is None or _gives_what_nobody_wants(group, theirs):
+        if theirs is None or _assigns_unsubscribed_topics(group, theirs):
             seen["Kafka's class is wrong"] += 1
             continue
         if _in_order(ours) == _in_order(theirs):
@@ -61,7 +61,7 @@ def test_sticky_shares_are_those_of_kafka(
 
 
 def _hashed(names: Iterable[str]) -> list[str]:
-    """In the order in which a HashMap of Java's gives them: by bucket, then as they were put in."""
+    """Returns names in the order of a Java HashMap: by bucket, then by insertion."""
 
     found = list(names)
     buckets = 16
@@ -78,16 +78,18 @@ def _hashed(names: Iterable[str]) -> list[str]:
 def _in_order(
     found: Mapping[str, Iterable[TopicPartition]],
 ) -> dict[str, list[TopicPartition]]:
-    return {member_id: sorted(places) for member_id, places in found.items()}
+    return {member_id: sorted(tps) for member_id, tps in found.items()}
 
 
-def _gives_what_nobody_wants(group: Group, found: Mapping[str, Iterable[TopicPartition]]) -> bool:
+def _assigns_unsubscribed_topics(
+    group: Group, found: Mapping[str, Iterable[TopicPartition]]
+) -> bool:
     return any(
         topic not in group.members[member_id].topics
-        for member_id, places in found.items()
-        for topic, _ in places
+        for member_id, tps in found.items()
+        for topic, _ in tps
     )
 
 
 def _sizes(found: Mapping[str, Iterable[TopicPartition]]) -> list[int]:
-    return sorted(len(list(places)) for places in found.values())
+    return sorted(len(list(tps)) for tps in found.values())

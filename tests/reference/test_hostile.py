@@ -1,4 +1,4 @@
-"""A million mutated encodings: Kafka's readers and ours agree, but for what is documented."""
+"""Kafka and kproto accept the same million mutated encodings, with documented exceptions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "evidence" / "hostile-
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_both_take_mutated_encodings_or_both_refuse_them(fuzzed: FuzzResult) -> None:
+def test_kafka_and_kproto_agree_on_mutated_encodings(fuzzed: FuzzResult) -> None:
     print(fuzz_table(fuzzed))
     assert [str(disagreement) for disagreement in fuzzed.disagreements] == []
     assert fuzzed.disagreed == 0
@@ -42,16 +42,16 @@ def test_both_take_mutated_encodings_or_both_refuse_them(fuzzed: FuzzResult) -> 
 
 @pytest.mark.slow
 @pytest.mark.exhaustive
-def test_every_agreement_and_every_deviation_was_met(fuzzed: FuzzResult) -> None:
-    """A row that no mutation meets would be a claim without a proof."""
+def test_every_agreement_and_deviation_occurs(fuzzed: FuzzResult) -> None:
+    """Without an example among the mutations, a documented case would be unproven."""
     assert {case for case, count in fuzzed.cases.items() if count} == {*Agreement, *Deviation}
 
 
-def test_the_mutations_of_every_form_are_judged_by_a_release_that_has_it() -> None:
+def test_every_form_is_judged_by_a_release_that_has_it() -> None:
     assert {pair.form for pair in judged_pairs()} == set(forms())
 
 
-def test_the_document_names_every_deviation() -> None:
+def test_document_names_every_deviation() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     for case in (*Agreement, *Deviation):
         assert case.value in text
@@ -81,10 +81,10 @@ def test_mutations_are_the_same_for_the_same_seed() -> None:
         (4, "0267 00000001 026d 00 01 ffffffff0f 00", Deviation.TAG_NUMBER),
     ],
 )
-def test_one_of_each_case(
+def test_example_of_each_case_is_classified(
     judges: dict[str, Reference], version: int, data: str, case: Case
 ) -> None:
-    """Before the classes of 3.9, the more lenient: 4.4 looks at the count of tagged fields."""
+    """Uses the classes of 3.9, which are more lenient: 4.4 checks the count of tagged fields."""
     (pair,) = [p for p in pairs("3.9.2") if (p.name, p.version) == ("HeartbeatRequest", version)]
     assert list(judge(pair, [bytes.fromhex(data)], judges["3.9.2"])) == [case]
 
@@ -96,10 +96,10 @@ def test_one_of_each_case(
         ("FetchRequest", 12, "01 01 01 00", Agreement.NEITHER),
     ],
 )
-def test_the_cases_of_known_tags(
+def test_invalid_known_tags_are_classified(
     judges: dict[str, Reference], name: str, version: int, data: str, case: Case
 ) -> None:
-    """FetchRequest v12 ends in tags: 0 is ClusterId, and 1 is ReplicaState from v15 on."""
+    """FetchRequest v12 ends with tagged fields: 0 is ClusterId, 1 is ReplicaState since v15."""
     (pair,) = [p for p in pairs("4.4.0") if (p.name, p.version) == (name, version)]
     sound = pair.form.message().encode(version)
     mutated = sound[:-1] + bytes.fromhex(data)
@@ -109,20 +109,20 @@ def test_the_cases_of_known_tags(
 @pytest.mark.parametrize(
     ("release", "case"), [("3.9.2", Deviation.TAG_VERSION), ("4.4.0", Agreement.NEITHER)]
 )
-def test_a_tag_that_only_a_later_version_has(
+def test_tag_of_a_later_version_is_classified(
     judges: dict[str, Reference], release: str, case: Case
 ) -> None:
-    """Of a partition, tag 1 is HighWatermark in FetchRequest v18, which Kafka 3.9 does not have."""
+    """Tag 1 of a partition is HighWatermark in FetchRequest v18, which Kafka 3.9 does not have."""
     (pair,) = [p for p in pairs(release) if (p.name, p.version) == ("FetchRequest", 17)]
     partition = FetchPartition(high_watermark=5)
     data = FetchRequest(topics=[FetchTopic(partitions=[partition])]).encode(18)
     assert list(judge(pair, [data], judges[release])) == [case]
 
 
-def test_a_disagreement_is_found(
+def test_disagreement_is_detected(
     judges: dict[str, Reference], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Were our reader to take bytes otherwise than Kafka's, it would be seen."""
+    """A change of kproto's decoder shows that the comparison detects a disagreement."""
     (pair,) = [p for p in pairs("4.4.0") if (p.name, p.version) == ("HeartbeatRequest", 4)]
     message = pair.form.message
     sound = message().encode(4)

@@ -1,4 +1,4 @@
-"""Every message at every version, as each release names them: Kafka's own bytes and JSON."""
+"""Every message at every version has the bytes and JSON of Kafka's classes, in each release."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tools.reference.samples import SAMPLES, samples
 
 pytestmark = [pytest.mark.reference, pytest.mark.slow]
 
-#: Forms with fewer values than are compared of the others: no field, or a few flags.
+#: Forms with fewer than `SAMPLES` distinct values: they have no fields, or a few flags.
 FEW_VALUES = {
     "ApiVersionsRequest": {0: 1, 1: 1, 2: 1},
     "ListGroupsRequest": {0: 1, 1: 1, 2: 1},
@@ -36,7 +36,7 @@ def pair_of(release: str, name: str, version: int) -> Pair:
 
 
 @pytest.mark.exhaustive
-def test_all_messages_of_both_releases_are_the_same_in_bytes_and_json(
+def test_messages_of_both_releases_have_equal_bytes_and_json(
     compared: dict[Pair, Compared],
 ) -> None:
     print(comparison_summary(compared))
@@ -44,7 +44,7 @@ def test_all_messages_of_both_releases_are_the_same_in_bytes_and_json(
 
 
 @pytest.mark.exhaustive
-def test_every_message_and_version_of_the_union_was_compared(
+def test_every_message_and_version_is_compared(
     compared: dict[Pair, Compared],
 ) -> None:
     assert set(compared) == set(all_pairs())
@@ -54,7 +54,7 @@ def test_every_message_and_version_of_the_union_was_compared(
 
 
 @pytest.mark.exhaustive
-def test_at_least_fifty_instances_of_each_were_compared(compared: dict[Pair, Compared]) -> None:
+def test_at_least_fifty_instances_of_each_are_compared(compared: dict[Pair, Compared]) -> None:
     few: dict[str, dict[int, int]] = {}
     for pair, found in compared.items():
         if found.instances < SAMPLES:
@@ -64,7 +64,7 @@ def test_at_least_fifty_instances_of_each_were_compared(compared: dict[Pair, Com
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("release", "name", "version"), DIFFERENT)
-def test_bytes_that_are_said_to_differ_do(
+def test_listed_byte_differences_exist(
     compared: dict[Pair, Compared], release: str, name: str, version: int
 ) -> None:
     found = compared[pair_of(release, name, version)].differences
@@ -72,7 +72,7 @@ def test_bytes_that_are_said_to_differ_do(
 
 
 @pytest.mark.parametrize(("release", "name"), RENAMED)
-def test_fields_that_are_said_to_have_had_another_name_had_it(
+def test_listed_renamed_fields_had_another_name(
     judges: dict[str, Reference], monkeypatch: pytest.MonkeyPatch, release: str, name: str
 ) -> None:
     whole = RENAMED[release, name]
@@ -83,7 +83,7 @@ def test_fields_that_are_said_to_have_had_another_name_had_it(
 
 
 @pytest.mark.parametrize(("release", "name"), ADDED_LATER)
-def test_fields_that_are_said_to_have_come_later_did(
+def test_listed_new_fields_are_missing_in_the_older_release(
     judges: dict[str, Reference], monkeypatch: pytest.MonkeyPatch, release: str, name: str
 ) -> None:
     whole = ADDED_LATER[release, name]
@@ -94,7 +94,7 @@ def test_fields_that_are_said_to_have_come_later_did(
 
 
 def differing_checks(judges: dict[str, Reference], release: str, name: str) -> set[str]:
-    """What differs in any version of a message, now that an entry lacks one of its names."""
+    """Returns the checks in which a message differs while the table lacks one of its names."""
     found = set()
     for pair in pairs(release):
         if pair.name == name:
@@ -103,24 +103,24 @@ def differing_checks(judges: dict[str, Reference], release: str, name: str) -> s
     return found
 
 
-def test_the_samples_have_what_they_promise() -> None:
-    """Lengths of 16,382 to 16,384 and one sample of each kind, in a form that has all of it."""
+def test_samples_include_every_kind_of_value() -> None:
+    """Checks lengths of 16,382 to 16,384 and one sample of each kind, for a form with all kinds."""
     form = next(form for form in forms() if (form.name, form.version) == ("FetchResponse", 16))
-    taken = samples(form)
-    assert len(taken) == SAMPLES
-    assert max(map(len, taken)) > 16384
-    assert [form.message.decode(data, 16) for data in taken] == list(taken.values())
-    assert list(samples(form)) == list(taken)
+    made = samples(form)
+    assert len(made) == SAMPLES
+    assert max(map(len, made)) > 16384
+    assert [form.message.decode(data, 16) for data in made] == list(made.values())
+    assert list(samples(form)) == list(made)
 
 
-def test_base64_is_read_as_java_reads_it(judges: dict[str, Reference]) -> None:
+def test_base64_is_decoded_as_in_java(judges: dict[str, Reference]) -> None:
     texts = ["".join(text) for size in range(7) for text in product("Q= \n-", repeat=size)]
     nodes = [SaslAuthenticateRequest().to_json(2) | {"authBytes": text} for text in texts]
-    asked = [
+    questions = [
         question(Operation.FROM_JSON, "SaslAuthenticateRequest", 2, json.dumps(node).encode())
         for node in nodes
     ]
-    answers = judges["4.4.0"].ask(asked)
+    answers = judges["4.4.0"].ask(questions)
     read = 0
     for text, node, answer in zip(texts, nodes, answers, strict=True):
         try:

@@ -1,4 +1,4 @@
-"""The reader of .properties beside java.util.Properties; the list of names beside the clients."""
+"""kproto parses .properties and JAAS configs as Java does, and lists the clients' config names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tools.setup.peers import PeersError
 
 pytestmark = pytest.mark.reference
 
-#: Reads texts, one a line as hexadecimal UTF-16, and answers names and values in the same form.
+#: Prints the properties in each line of input. Texts, names and values are hexadecimal UTF-16.
 READER = r"""
 import java.io.*;
 import java.util.*;
@@ -66,7 +66,7 @@ public final class Reader16 {
 }
 """
 
-#: The same for sasl.jaas.config, by the class of Kafka's clients; the module's name is under "".
+#: The same for sasl.jaas.config, by a class of Kafka's clients. The name "" has the login module.
 JAAS_READER = r"""
 import java.io.*;
 import java.lang.reflect.Constructor;
@@ -119,14 +119,14 @@ Read = Callable[[str], "dict[str, str] | None"]
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
-    """What java.util.Properties reads of a text; None where it refuses it."""
+    """A function that returns the properties that Java reads from a text, or None if it refuses."""
     with _running("Reader16", READER, tmp_path_factory.mktemp("properties")) as read:
         yield read
 
 
 @pytest.fixture(scope="module")
 def java_jaas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
-    """What Kafka's own class reads of a sasl.jaas.config; None where it refuses it."""
+    """A function that returns the options of a sasl.jaas.config, or None if Kafka refuses it."""
     try:
         libraries = [str(clients_jar("4.4.0"))]
         with locked(CACHE / "lock"):
@@ -139,7 +139,7 @@ def java_jaas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Read]:
 
 @contextmanager
 def _running(name: str, program: str, folder: Path, *libraries: str) -> Iterator[Read]:
-    """A program that reads texts, compiled and started."""
+    """Compiles and starts a program that reads texts; yields a function that sends it one."""
     source = folder / f"{name}.java"
     source.write_text(program)
     try:
@@ -154,19 +154,19 @@ def _running(name: str, program: str, folder: Path, *libraries: str) -> Iterator
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        asked, answered = process.stdin, process.stdout
+        to_java, from_java = process.stdin, process.stdout
 
         def read(text: str) -> dict[str, str] | None:
-            asked.write(text.encode("utf-16-be", "surrogatepass").hex() + "\n")
-            asked.flush()
-            answer = answered.readline().strip()
+            to_java.write(text.encode("utf-16-be", "surrogatepass").hex() + "\n")
+            to_java.flush()
+            answer = from_java.readline().strip()
             if answer == "refused":
                 return None
             pairs = (pair.partition("=") for pair in answer.split())
             return {_text(name): _text(value) for name, _, value in pairs}
 
         yield read
-        asked.close()
+        to_java.close()
 
 
 def _text(hexadecimal: str) -> str:
@@ -180,7 +180,7 @@ def ours(text: str) -> dict[str, str] | None:
         return None
 
 
-#: Mostly what means something, so that combinations come up.
+#: Mostly characters with a meaning, so that combinations of them occur.
 TEXT = st.one_of(
     st.text(st.sampled_from("ab=: \t\f\\\n\r#!u0041\u00e4\U0001f600"), max_size=40),
     st.text(max_size=40),
@@ -194,12 +194,12 @@ TEXT = st.one_of(
 
 
 @given(TEXT)
-def test_any_text_is_read_as_java_reads_it(java: Read, text: str) -> None:
+def test_any_properties_text_is_parsed_as_in_java(java: Read, text: str) -> None:
     theirs, here = java(text), ours(text)
     for found in (theirs, here):
         if found is not None:
-            # Java finds one behind a backslash that ends a file, or not, by how its line ends.
-            # An empty name is refused in any case.
+            # After a backslash at the end of a file, Java may or may not read an empty name,
+            # depending on the line ending. An empty name is refused in any case.
             found.pop("", None)
     assert here == theirs
 
@@ -235,24 +235,24 @@ JAAS = st.tuples(
 
 
 @given(JAAS)
-def test_what_kafka_reads_of_a_jaas_config_is_read_here(java_jaas: Read, text: str) -> None:
+def test_jaas_config_is_parsed_as_in_kafka(java_jaas: Read, text: str) -> None:
     theirs = java_jaas(text)
     try:
         module = parse_jaas(text)
     except ConfigurationError as error:
-        assert theirs is None, error  # noqa: PT017 - what is refused there may be taken here
+        assert theirs is None, error  # noqa: PT017 - kproto may accept a text that Kafka refuses
         return
     if theirs is not None:
         assert {"": module.name, **module.options} == theirs
 
 
-def test_kafka_reads_such_a_jaas_config(java_jaas: Read) -> None:
+def test_kafka_parses_an_example_jaas_config(java_jaas: Read) -> None:
     text = """org.x.Module required a-b="c;=\\\\\\"'//" d.e=f /* g */ ;"""
     assert java_jaas(text) == {"": "org.x.Module", "a-b": "c;=\\\"'//", "d.e": "f"}
     assert java_jaas("org.x.Module required a=;") is None
 
 
-def test_the_list_has_the_names_of_the_clients() -> None:
+def test_config_name_list_equals_that_of_the_clients() -> None:
     try:
         java_names = names_of_java(names.RELEASES)
         version, librdkafka = names_of_librdkafka()

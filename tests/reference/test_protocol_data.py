@@ -1,4 +1,4 @@
-"""Subscriptions and assignments: ours are the bytes of Kafka's ConsumerProtocol, and read alike."""
+"""Subscriptions and assignments have the bytes of Kafka's ConsumerProtocol, and decode equally."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SEED = 18
 COUNT = 400
 VERSIONS = range(4)
 
-#: Names in whose order UTF-16 and code points differ, and plain ones.
+#: Plain names, and names that UTF-16 and code points sort differently.
 NAMES = ("t", "T", "orders.eu-west", "a", "z", "\uffee", "\U0001f600", "ä")
 
 
-def places(chance: random.Random) -> list[TopicPartition]:
+def random_partitions(chance: random.Random) -> list[TopicPartition]:
     every = [(topic, number) for topic in NAMES for number in range(6)]
     return chance.sample(every, chance.randrange(9))
 
@@ -46,7 +46,7 @@ def subscriptions(count: int) -> Iterator[Subscription]:
     for _ in range(count):
         yield Subscription(
             chance.sample(NAMES, chance.randrange(5)),
-            places(chance),
+            random_partitions(chance),
             chance.choice((-1, 0, 7, 0x7FFF_FFFF)),
             chance.choice((None, "a", "rack-1")),
             None,
@@ -56,21 +56,21 @@ def subscriptions(count: int) -> Iterator[Subscription]:
 
 def assignments(count: int) -> Iterator[list[TopicPartition]]:
     chance = random.Random(SEED)
-    return (places(chance) for _ in range(count))
+    return (random_partitions(chance) for _ in range(count))
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_what_is_written_is_what_kafka_writes(judges: dict[str, Reference], release: str) -> None:
-    told = list(subscriptions(COUNT))
-    ours = [subscription_bytes(each) for each in told]
-    assert ours == list(write_subscriptions(judges[release], told))
-    given = list(assignments(COUNT))
-    assert [*map(assignment_bytes, given)] == list(write_assignments(judges[release], given))
+def test_encoded_bytes_equal_those_of_kafka(judges: dict[str, Reference], release: str) -> None:
+    expected = list(subscriptions(COUNT))
+    ours = [subscription_bytes(each) for each in expected]
+    assert ours == list(write_subscriptions(judges[release], expected))
+    lists = list(assignments(COUNT))
+    assert [*map(assignment_bytes, lists)] == list(write_assignments(judges[release], lists))
 
 
 @pytest.mark.parametrize("version", [*VERSIONS, None])
 @pytest.mark.parametrize("release", RELEASES)
-def test_what_kafka_writes_in_any_version_is_read(
+def test_every_version_that_kafka_writes_is_decoded(
     judges: dict[str, Reference], release: str, version: int | None
 ) -> None:
     judge = judges[release]
@@ -78,23 +78,21 @@ def test_what_kafka_writes_in_any_version_is_read(
     for data, theirs in zip(written, read_subscriptions(judge, written), strict=True):
         assert read_subscription(data) == theirs
     written = list(write_assignments(judge, assignments(COUNT), version, b"mine"))
-    for data, places in zip(written, read_assignments(judge, written), strict=True):
-        assert read_assignment(data) == places
+    for data, partitions in zip(written, read_assignments(judge, written), strict=True):
+        assert read_assignment(data) == partitions
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_broken_bytes_are_refused_where_kafka_refuses_them(
-    judges: dict[str, Reference], release: str
-) -> None:
-    """Ours refuse bad UTF-8 and lengths below -1, too, as of all messages."""
+def test_broken_bytes_are_refused_as_in_kafka(judges: dict[str, Reference], release: str) -> None:
+    """kproto also refuses bad UTF-8 and lengths below -1, as in all messages."""
     chance = random.Random(SEED)
     broken = []
     for whole in map(subscription_bytes, subscriptions(COUNT)):
         damaged = bytearray(whole)
         for _ in range(chance.randrange(1, 3)):
             damaged[chance.randrange(len(damaged))] = chance.choice((0, 1, 0x7F))
-        kept = chance.choice((len(damaged), chance.randrange(1, len(damaged))))
-        broken.append(bytes(damaged[:kept]))
+        length = chance.choice((len(damaged), chance.randrange(1, len(damaged))))
+        broken.append(bytes(damaged[:length]))
     seen = {"alike": 0, "refused": 0}
     for data, theirs in zip(broken, read_subscriptions(judges[release], broken), strict=True):
         try:
@@ -110,9 +108,9 @@ def test_broken_bytes_are_refused_where_kafka_refuses_them(
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_golden_bytes_are_those_of_kafka(judges: dict[str, Reference], release: str) -> None:
+def test_golden_bytes_equal_those_of_kafka(judges: dict[str, Reference], release: str) -> None:
     judge = judges[release]
-    for version, told, data in SUBSCRIPTIONS:
-        assert [bytes.fromhex(data)] == list(write_subscriptions(judge, [told], version))
-    for version, places, data in ASSIGNMENTS:
-        assert [bytes.fromhex(data)] == list(write_assignments(judge, [places], version))
+    for version, expected, data in SUBSCRIPTIONS:
+        assert [bytes.fromhex(data)] == list(write_subscriptions(judge, [expected], version))
+    for version, partitions, data in ASSIGNMENTS:
+        assert [bytes.fromhex(data)] == list(write_assignments(judge, [partitions], version))

@@ -1,4 +1,4 @@
-"""Things taken at random times: our measures of quotas are those of Kafka's classes."""
+"""Quota rates and token buckets measure the same as Kafka's classes, at random times."""
 
 from __future__ import annotations
 
@@ -46,9 +46,7 @@ def measured_here(taken: Taken) -> list[Measured]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_what_was_taken_is_measured_as_kafka_measures_it(
-    judges: dict[str, Reference], release: str
-) -> None:
+def test_rates_and_tokens_equal_those_of_kafka(judges: dict[str, Reference], release: str) -> None:
     wanted = cases(300)
     for taken, theirs in zip(wanted, measure(judges[release], wanted), strict=True):
         ours = measured_here(taken)

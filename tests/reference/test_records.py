@@ -1,4 +1,4 @@
-"""Record batches and message sets: ours read by Kafka's classes, theirs by us, and mutations."""
+"""Kafka's classes and kproto decode each other's batches and message sets alike, also mutated."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def kafka_classes(request: pytest.FixtureRequest) -> Iterator[Reference]:
 
 
 def headers_of(magic: int, number: int) -> list[Header]:
-    """Headers with all there can be, and none where there can be none."""
+    """Returns some of all kinds of headers; none for magic 0 and 1, which have no headers."""
     if magic < 2:
         return []
     return [("a", b"1"), ("a", b"2"), ("null", None), ("empty", b""), ("", b"\0"), ("é√😀", b"x")][
@@ -44,7 +44,7 @@ def headers_of(magic: int, number: int) -> list[Header]:
 
 
 def samples(magic: int) -> list[list[NewRecord]]:
-    """Lists of records: null, empty, small, large, many; timestamps up and down, and none."""
+    """Returns lists of null, empty, small, large and many records, with varied timestamps."""
     few: list[NewRecord] = [
         (b"k1", b"v1", headers_of(magic, 0), T),
         (None, b"value of a null key", headers_of(magic, 5), T + 5),
@@ -71,7 +71,7 @@ def samples(magic: int) -> list[list[NewRecord]]:
 def described_for_java(
     magic: int, codec: str, records: list[NewRecord], *, gap: int = 1, **fields: Any
 ) -> dict[str, Any]:
-    """What Kafka's builder is asked for; offsets go up by `gap`."""
+    """Returns the input of Kafka's batch builder; offsets increase by `gap`."""
     base_offset = fields.get("base_offset", 0)
     return {
         "magic": magic,
@@ -88,7 +88,7 @@ PRODUCER: dict[str, Any] = {"producer_id": 4711, "producer_epoch": 3, "base_sequ
 
 
 def variants(magic: int) -> list[dict[str, Any]]:
-    """Fields of a batch beside its records, with which it is built."""
+    """Returns the fields of a batch besides its records."""
     found: list[dict[str, Any]] = [{}, {"base_offset": 2**40}, {"base_offset": 500, "gap": 7}]
     if magic >= 1:
         found.append({"log_append_time": T + 777, "base_offset": 3})
@@ -99,7 +99,7 @@ def variants(magic: int) -> list[dict[str, Any]]:
 
 
 @forms
-def test_what_java_wrote_is_read_as_java_reads_it(
+def test_batches_of_java_are_decoded_as_java_decodes_them(
     kafka_classes: Reference, magic: int, codec: str
 ) -> None:
     wanted = [
@@ -115,7 +115,7 @@ def test_what_java_wrote_is_read_as_java_reads_it(
 
 
 @forms
-def test_what_we_wrote_is_read_by_java_as_we_read_it(
+def test_batches_of_kproto_are_decoded_equally_by_java(
     kafka_classes: Reference, magic: int, codec: str
 ) -> None:
     buffers: list[bytes] = []
@@ -146,9 +146,7 @@ def test_what_we_wrote_is_read_by_java_as_we_read_it(
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
-def test_uncompressed_we_write_the_bytes_that_java_writes(
-    kafka_classes: Reference, magic: int
-) -> None:
+def test_uncompressed_batches_have_the_bytes_of_java(kafka_classes: Reference, magic: int) -> None:
     lists = samples(magic)
     theirs = build(kafka_classes, [described_for_java(magic, "none", one) for one in lists])
     for records, data in zip(lists, theirs, strict=True):
@@ -158,7 +156,7 @@ def test_uncompressed_we_write_the_bytes_that_java_writes(
             assert encode_message_set(records, magic=magic) == data
 
 
-def test_mixed_magics(kafka_classes: Reference) -> None:
+def test_mixed_magics_are_decoded_equally(kafka_classes: Reference) -> None:
     pieces = build(
         kafka_classes,
         [
@@ -179,14 +177,14 @@ SEED = 20_260_101
 
 @pytest.mark.exhaustive
 @forms
-def test_java_and_we_agree_on_mutated_batches(
+def test_java_and_kproto_agree_on_mutated_batches(
     kafka_classes: Reference, magic: int, codec: str
 ) -> None:
     few = samples(magic)[0]
     if magic == 2:
         seeds = [encode_batch(few, compression=codec), encode_batch(few[1:2], compression=codec)]
     else:
-        # One entry each: uncompressed, every message is one.
+        # One log entry each: with codec `none` every message is an entry.
         lists = [[record] for record in few] if codec == "none" else [few]
         seeds = [encode_message_set(one, magic=magic, compression=codec) for one in lists]
     buffers = list(mutations(seeds, MUTATIONS, SEED))

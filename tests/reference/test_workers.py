@@ -1,4 +1,4 @@
-"""Work spread over processes comes back whole, and no process is left behind."""
+"""Work in several processes returns every result, and no process is left behind."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if __name__ == "__main__":
 """
 
 
-def test_every_result_comes_back() -> None:
+def test_every_result_is_returned() -> None:
     assert sorted(in_parallel(abs, range(-50, 0), processes=2)) == list(range(1, 51))
 
 
-def test_the_error_of_a_task_comes_back() -> None:
+def test_error_of_a_task_is_raised() -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         list(in_parallel(int, ["1", "x", "2"], processes=2))
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="asks Linux for the children")
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the child list of Linux")
 def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     program = tmp_path / "endless.py"
     program.write_text(ENDLESS, encoding="utf-8")
@@ -60,7 +60,7 @@ def is_worker(pid: int) -> bool:
 
 
 def wait_for(found: Callable[[], list[int]], count: int) -> list[int]:
-    """Ask until there are so many; a minute is the time of a machine that hangs."""
+    """Waits until `found` returns `count` process ids; fails after a minute."""
 
     end = time.monotonic() + 60
     while len(pids := found()) < count:
