@@ -1,4 +1,4 @@
-"""Streams of the tests: run until all is read, and what they wrote."""
+"""Streaming queries for tests: run a query until it has read all, and read its output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def send(topics: Topics, topic: str, values: Iterable[int], partition: int = 0) 
 
 
 def start(spark: Any, options: dict[str, str], folder: Path, **trigger: Any) -> Any:
-    """A query from a topic to Parquet below `folder`, with its checkpoint there."""
+    """Starts a query from a topic to Parquet under `folder`, with its checkpoint there."""
     return (
         spark.readStream.format("kproto")
         .options(**options)
@@ -47,7 +47,7 @@ def start(spark: Any, options: dict[str, str], folder: Path, **trigger: Any) -> 
 
 
 def read_all(spark: Any, options: dict[str, str], folder: Path) -> list[dict[str, Any]]:
-    """Run a query with what is available now; its progress, batch by batch."""
+    """Runs a query over all available records; returns its progress, one entry per batch."""
     import json
 
     query = start(spark, options, folder, availableNow=True)
@@ -57,7 +57,7 @@ def read_all(spark: Any, options: dict[str, str], folder: Path) -> list[dict[str
 
 
 def rows_of(spark: Any, folder: Path) -> list[Any]:
-    """What was written so far, in the order of partition and offset."""
+    """Returns the rows written so far, ordered by partition and offset."""
     frame = spark.read.parquet(str(folder / "rows"))
     found: list[Any] = frame.orderBy("topic", "partition", "offset").collect()
     return found

@@ -1,4 +1,4 @@
-"""The demo from its command line: every count right, twice the same."""
+"""The demo as a command: every count is right, and a second run prints the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COMMAND = [sys.executable, "-u", "-m", "kproto_pipeline.demo"]
 
 
 def run_demo(output: Path, *more: str) -> str:
-    """What the demo prints of counts and carriers, without addresses and times."""
+    """Returns the counts and carriers that the demo prints, without addresses and times."""
     finished = subprocess.run(
         [*COMMAND, "--flights", "3000", "--output", output, *more],
         capture_output=True,
@@ -33,7 +33,7 @@ def run_demo(output: Path, *more: str) -> str:
     return report[0]
 
 
-def test_the_demo_gives_the_same_as_a_stream_and_as_a_batch(tmp_path: Path) -> None:
+def test_demo_prints_the_same_as_stream_and_batch(tmp_path: Path) -> None:
     output = tmp_path / "out"
     first = run_demo(output)
     assert first.count("  ok\n") == 7
@@ -50,22 +50,22 @@ def test_the_demo_gives_the_same_as_a_stream_and_as_a_batch(tmp_path: Path) -> N
 
 
 def is_written(output: Path) -> bool:
-    """Whether the job's tasks are at work."""
+    """Returns whether tasks of the job are writing."""
     return any(output.glob(".events-writing-*/_kproto/writing-*/_temporary/0/_temporary/*"))
 
 
 STAGES: dict[str, Callable[[Path, str], bool]] = {
-    "it begins": lambda output, said: True,
-    "Spark starts": lambda output, said: "incubator modules" in said,
-    "the job writes": lambda output, said: is_written(output),
+    "it begins": lambda output, log: True,
+    "Spark starts": lambda output, log: "incubator modules" in log,
+    "the job writes": lambda output, log: is_written(output),
 }
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, stage: str) -> None:
-    """Ctrl-C goes to every process of the terminal's group."""
-    output, said = tmp_path / "out", tmp_path / "said"
-    with said.open("w") as file:
+def test_interrupted_demo_leaves_no_files(tmp_path: Path, stage: str) -> None:
+    """Ctrl-C reaches every process in the group of the terminal."""
+    output, log = tmp_path / "out", tmp_path / "log"
+    with log.open("w") as file:
         demo = subprocess.Popen(
             [*COMMAND, "--flights", "20000", "--output", output],
             stdin=subprocess.DEVNULL,
@@ -77,18 +77,18 @@ def test_an_interrupted_demo_leaves_nothing(tmp_path: Path, stage: str) -> None:
         with demo:
             assert demo.stdout is not None
             broker = demo.stdout.readline()
-            while not STAGES[stage](output, said.read_text()):
-                assert demo.poll() is None, said.read_text()
+            while not STAGES[stage](output, log.read_text()):
+                assert demo.poll() is None, log.read_text()
                 time.sleep(0.01)
             os.killpg(demo.pid, signal.SIGINT)
             os.killpg(demo.pid, signal.SIGINT)
-            # To the end: until no process has the pipe any more.
+            # Reads to the end, that is until no process has the pipe open.
             assert "counts" not in demo.stdout.read()
     assert broker.startswith("broker 127.0.0.1:")
     assert demo.returncode == 130
-    told = said.read_text()
-    assert told.splitlines()[-1] == "interrupted"
-    assert "Traceback" not in told
-    assert "\tat " not in told, "a stack of Java"
+    text = log.read_text()
+    assert text.splitlines()[-1] == "interrupted"
+    assert "Traceback" not in text
+    assert "\tat " not in text, "a stack of Java"
     assert [path for path in output.rglob("*") if path.is_file()] == []
     assert not list(output.glob(".*"))

@@ -1,4 +1,4 @@
-"""Events are duplicates of each other, and of events written before."""
+"""Events are duplicates of each other and of events written earlier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAY = 86_400.0
 def verdicts(
     spark: Any, events: list[tuple[str, str, int | None]], before: list[tuple[str, str, int | None]]
 ) -> list[str]:
-    """The status of each event, (source, id, seconds), in order of its offset."""
+    """Returns the status of each event (source, id, seconds), ordered by offset."""
     rows = [(s, i, None, "t", 0, n, at) for n, (s, i, at) in enumerate(events)]
     seconds = EVENT.replace("timestamp timestamp", "timestamp bigint")
     frame = spark.createDataFrame(rows, seconds)
@@ -34,10 +34,10 @@ def test_event_written_within_the_window_is_a_duplicate(spark: Any) -> None:
     day = int(DAY)
     before = [("a", "1", 10 * day), ("a", "1", 12 * day), ("a", "2", None), ("b", "1", 0)]
     events: list[tuple[tuple[str, str, int | None], str]] = [
-        (("a", "1", 11 * day), "duplicate"),  # of both, and one row still
+        (("a", "1", 11 * day), "duplicate"),  # of both earlier rows, but a single row
         (("a", "3", 10 * day), "valid"),
         (("c", "1", 10 * day), "valid"),
-        (("a", "2", 10 * day), "duplicate"),  # when that was written, nobody knows
+        (("a", "2", 10 * day), "duplicate"),  # the earlier row has no timestamp
         (("b", "1", None), "duplicate"),
     ]
     assert verdicts(spark, [e for e, _ in events], before) == [v for _, v in events]

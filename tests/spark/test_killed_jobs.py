@@ -45,11 +45,11 @@ def no_undoing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def killed_at(step: str, times: int = 1) -> Callable[[str], None]:
     """Raises at a step when it is reached for the `times`th time."""
-    came: list[str] = []
+    steps: list[str] = []
 
     def at(reached: str) -> None:
-        came.append(reached)
-        if came.count(step) == times:
+        steps.append(reached)
+        if steps.count(step) == times:
             raise Killed
 
     return at
@@ -128,7 +128,7 @@ def test_restart_after_a_kill_during_replacement(
     wanted = settings(embedded_topics, topic_name, tmp_path, "once")
     run(spark, wanted)
     move = output_files.OutputFiles.move
-    for moves in (1, 2, 3):  # the increment's, the old output's, the new one's
+    for moves in (1, 2, 3):  # the moves of the increment, the old output and the new output
         last = killed_at("move", moves)
 
         def killed(self: Any, source: str, target: str, last: Any = last) -> None:
@@ -140,7 +140,7 @@ def test_restart_after_a_kill_during_replacement(
         with pytest.raises(Killed):
             run(spark, again)
         monkeypatch.setattr(output_files.OutputFiles, "move", move)
-        # It goes on from what stands there, which is the old or the new one, whole.
+        # The next run continues from the old or the new output, which is complete.
         run(spark, settings(embedded_topics, topic_name, tmp_path, "incremental"))
         assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
         assert [path.name for path in tmp_path.iterdir()] == ["lake"]
@@ -154,23 +154,23 @@ def test_restart_after_a_kill_without_atomic_rename(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As in an object store: the manifest is written last, and an increment needs one."""
+    """As in an object store: the manifest is written last, and an increment needs a manifest."""
     monkeypatch.setattr(output_files, "ATOMIC", frozenset())
     embedded_topics.fill(topic_name, RECORDS)
     wanted = settings(embedded_topics, topic_name, tmp_path, "incremental")
     with pytest.raises(Killed):
         run(spark, wanted, on_step=killed_at("moved without manifest"))
-    told: list[str] = []
-    run(spark, wanted, listener=Told(told))
+    reported: list[str] = []
+    run(spark, wanted, listener=Reports(reported))
     assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1}
-    assert "a reader may see a part of an increment" in told[0]
+    assert "a reader may see a part of an increment" in reported[0]
 
 
-class Told:
+class Reports:
     """Records what a run reports."""
 
-    def __init__(self, told: list[str]) -> None:
-        self.told = told
+    def __init__(self, reported: list[str]) -> None:
+        self.reported = reported
 
     def on_increment_started(self, number: int, plan: Any, behind: int) -> None:
         pass
@@ -179,10 +179,10 @@ class Told:
         pass
 
     def on_data_loss(self, what: str) -> None:
-        self.told.append(what)
+        self.reported.append(what)
 
     def on_delivery_guarantee(self, what: str) -> None:
-        self.told.append(what)
+        self.reported.append(what)
 
 
 def test_one_run_at_a_time(
@@ -194,10 +194,10 @@ def test_one_run_at_a_time(
         run(spark, wanted)
 
     def overtaken(step: str) -> None:
-        """Where the file system has no lock, another run may be at work: it was faster."""
+        """Simulates another run that finishes first, on a file system without locks."""
         if step == "manifest written":
-            (aside,) = (tmp_path / "lake" / "_kproto").iterdir()
-            shutil.copytree(aside, tmp_path / "lake" / "increment=000001")
+            (unpublished,) = (tmp_path / "lake" / "_kproto").iterdir()
+            shutil.copytree(unpublished, tmp_path / "lake" / "increment=000001")
 
     with pytest.raises(OutputBusyError, match="appeared during this run"):
         run(spark, wanted, on_step=overtaken)
@@ -206,7 +206,7 @@ def test_one_run_at_a_time(
 
 
 @pytest.fixture
-def begun(
+def existing_output(
     spark: Any, embedded_topics: Topics, topic_name: str, tmp_path: Path
 ) -> Iterator[tuple[JobSettings, Path]]:
     """An output of three increments."""
@@ -216,8 +216,8 @@ def begun(
     return wanted, tmp_path / "lake"  # type: ignore[return-value]
 
 
-def test_damaged_output_is_refused(spark: Any, begun: tuple[JobSettings, Path]) -> None:
-    wanted, lake = begun
+def test_damaged_output_is_refused(spark: Any, existing_output: tuple[JobSettings, Path]) -> None:
+    wanted, lake = existing_output
     manifest = lake / "increment=000003" / "_kproto.json"
     text = manifest.read_text()
     content = json.loads(text)

@@ -1,6 +1,6 @@
-"""Secrets in options stand nowhere that Spark shows anything: plans, pages, logs, errors, files.
+"""No text that Spark shows contains a secret from options: plans, pages, logs, errors, files.
 
-All goes through one Spark that shows as much as it can: UI, event log, the log at DEBUG.
+One Spark session with verbose output serves all tests: UI, event log, logging at DEBUG.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PASSWORD = "kestrel-hovers-over-meadow"
 WRONG = "kestrel-misses-the-meadow"
 STEPS = ["stream", "sink", "stream_sink"]
 
-#: The log of everything, as a file: Spark's own settings of log4j write to the console.
+#: A configuration that logs everything to a file: Spark's default logs to the console.
 LOG4J = """
 rootLogger.level = debug
 rootLogger.appenderRef.file.ref = file
@@ -42,14 +42,14 @@ JAAS = (
 
 @dataclass
 class Shown:
-    """Every text that came out of a Spark, by where it stood, and what must not stand there."""
+    """Every text that a Spark session showed, by its source, and the secrets to look for."""
 
     texts: dict[str, str]
     secrets: dict[str, str]
     registered: bool
 
     def leaks(self) -> dict[str, list[str]]:
-        """The names of the secrets that were shown, by where."""
+        """Returns the names of the shown secrets, by source."""
         found = {
             where: [name for name, secret in self.secrets.items() if secret in text]
             for where, text in self.texts.items()
@@ -59,7 +59,7 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
-    """A broker with TLS, certificates of clients and passwords; options for it; the secrets."""
+    """A broker with TLS, client certificates and passwords; options for it; the secrets."""
     pem = pem_of("alice@example.org", common_name="alice")
     certificates = pem.index("-----BEGIN CERTIFICATE")
     key, chain = pem[:certificates], pem[certificates:]
@@ -137,23 +137,24 @@ def shown(
     return Shown(texts, secrets, registered=request.param)
 
 
-#: Where Spark shows options with `spark.sql.ui.explainMode=extended` and `spark.sql.planChangeLog`,
-#: hidden by what they look like alone: docs/how-to/spark-cluster.md names these places.
+#: Sources in which Spark shows options with `spark.sql.ui.explainMode=extended` and
+#: `spark.sql.planChangeLog`. It hides only options whose name or value looks like a password's:
+#: docs/how-to/spark-cluster.md names these sources.
 SHOWN_BY_SPARK = ("file events/", "file spark.log", "page SQL/execution/", "page api/v1/appl")
 
 
 def test_no_secret_is_shown(shown: Shown) -> None:
-    """Without `register` Spark hides what looks like a password, and a private key does not."""
+    """Without `register` Spark hides what looks like a password, but shows a private key."""
     leaks = shown.leaks()
     if shown.registered:
         assert leaks == {}
     else:
         assert set(map(tuple, leaks.values())) == {("key",)}
-        assert [place for place in leaks if not place.startswith(SHOWN_BY_SPARK)] == []
+        assert [source for source in leaks if not source.startswith(SHOWN_BY_SPARK)] == []
 
 
 def test_every_inspected_text_is_shown_by_spark(shown: Shown) -> None:
-    """Each source of texts says something, so that it would have shown a secret, too."""
+    """Each inspected text has content, so it would contain a secret if Spark showed it."""
     assert "kproto" in shown.texts["explain formatted"]
     assert [name for name in shown.texts if name.startswith("failing ")] == [
         f"failing {name}" for name in ("password", "quotes", "option", "key")

@@ -1,4 +1,4 @@
-"""Streams on a real Kafka: topics grow, are truncated and deleted; offsets are committed."""
+"""Streams on a real Kafka: topics grow, are truncated or deleted; offsets are committed."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ pytestmark = [
 ]
 
 
-async def _asked(topics: Topics, *requests: Any) -> list[Any]:
+async def _send_all(topics: Topics, *requests: Any) -> list[Any]:
     async with Client(topics.bootstrap) as client:
         return [await client.request(each) for each in requests]
 
 
-def asked(topics: Topics, *requests: Any) -> list[Any]:
-    return asyncio.run(_asked(topics, *requests))
+def send_all(topics: Topics, *requests: Any) -> list[Any]:
+    return asyncio.run(_send_all(topics, *requests))
 
 
 def cut(topic: str, offset: int) -> DeleteRecordsRequest:
@@ -55,17 +55,17 @@ def values(spark: Any, folder: Path) -> list[int]:
 
 
 def add_partitions(topics: Topics, topic: str, count: int) -> None:
-    """Adds partitions, and waits until every broker knows them."""
+    """Adds partitions and waits until every broker has them in its metadata."""
     wanted = CreatePartitionsTopic(name=topic, count=count, assignments=None)
-    (answer,) = asked(topics, CreatePartitionsRequest(topics=[wanted], timeout_ms=30_000))
+    (answer,) = send_all(topics, CreatePartitionsRequest(topics=[wanted], timeout_ms=30_000))
     assert not answer.results[0].error_code, answer
 
-    async def told() -> None:
+    async def wait_for_metadata() -> None:
         async with Client(topics.bootstrap) as client, asyncio.timeout(30):
             while len((await client.refresh([topic]))[0].partitions) < count:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 
-    asyncio.run(told())
+    asyncio.run(wait_for_metadata())
 
 
 def test_added_partitions_are_read_from_earliest(
@@ -95,7 +95,7 @@ def test_truncated_log_is_data_loss(
     wanted = options(topics, topic_name, failOnDataLoss=fails)
     read_all(spark, wanted, tmp_path)
     send(topics, topic_name, range(10, 30))
-    asked(topics, cut(topic_name, 20))
+    send_all(topics, cut(topic_name, 20))
     if fails == "true":
         with pytest.raises(Exception, match="the log begins at 20 now, and 10 was to be read"):
             read_all(spark, wanted, tmp_path)
@@ -104,8 +104,8 @@ def test_truncated_log_is_data_loss(
     assert values(spark, tmp_path) == [*range(10), *range(20, 30)]
 
 
-async def anew(topics: Topics, topic: str) -> None:
-    """Delete a topic, and make it again once its brokers let it."""
+async def recreate(topics: Topics, topic: str) -> None:
+    """Deletes a topic and creates it again as soon as the broker accepts that."""
     async with Client(topics.bootstrap) as client:
         await client.delete_topics(topic)
         while True:
@@ -126,7 +126,7 @@ def test_deleted_or_recreated_topic_is_data_loss(
 
     try:
         query.processAllAvailable()
-        asyncio.run(anew(topics, topic_name))
+        asyncio.run(recreate(topics, topic_name))
         send(topics, topic_name, range(10, 16))
         if fails == "true":
             with pytest.raises(Exception, match=r"the topic was recreated|is gone"):
@@ -146,7 +146,7 @@ def test_topic_recreated_between_two_runs_is_data_loss(
     topics.fill(topic_name, [ProducerRecord(b"%d" % n) for n in range(5)])
     wanted = options(topics, topic_name, failOnDataLoss=fails)
     read_all(spark, wanted, tmp_path)
-    asyncio.run(anew(topics, topic_name))
+    asyncio.run(recreate(topics, topic_name))
     send(topics, topic_name, range(10, 12))
     if fails == "true":
         with pytest.raises(Exception, match="the log went back from 5 to 2"):
@@ -161,7 +161,7 @@ def test_topic_recreated_between_two_runs_is_data_loss(
 def committed(topics: Topics, group: str, topic: str) -> list[int]:
     wanted = OffsetFetchRequestTopics(name=topic, partition_indexes=[0, 1])
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[wanted])])
-    (answer,) = asked(topics, request)
+    (answer,) = send_all(topics, request)
     (found,) = answer.groups[0].topics
     return [each.committed_offset for each in found.partitions]
 
@@ -173,7 +173,7 @@ def test_offsets_of_a_query_are_committed_for_its_group(
         topic_name, [ProducerRecord(b"%d" % n, partition=n % 2) for n in range(10)], partitions=2
     )
     group = {"commitOffsets": "true", "kafka.group.id": topic_name}
-    # Brokers that know of a group answer within the moment for which a query waits.
+    # The first request loads the group's coordinator, so later ones finish within the query's wait.
     assert committed(topics, topic_name, topic_name) == [-1, -1]
     read_all(spark, options(topics, topic_name, **group), tmp_path)
     assert committed(topics, topic_name, topic_name) == [5, 5]
@@ -187,7 +187,7 @@ async def join(topics: Topics, group: str) -> str:
     protocol = JoinGroupRequestProtocol(name="any", metadata=b"")
     async with Client(topics.bootstrap) as client:
         member, answer = "", None
-        for _ in range(2):  # the first is told its id (KIP-394)
+        for _ in range(2):  # the first response contains the member id (KIP-394)
             answer = await client.request(
                 JoinGroupRequest(
                     group_id=group,
@@ -227,7 +227,7 @@ def test_no_commit_for_a_group_with_a_live_member(
     assert committed(topics, topic_name, topic_name) == [-1, -1]
 
     leaving = LeaveGroupRequest(group_id=topic_name, members=[MemberIdentity(member_id=member)])
-    (answer,) = asked(topics, leaving)
+    (answer,) = send_all(topics, leaving)
     assert not answer.error_code
     send(topics, topic_name, range(10, 13), 1)
     read_all(spark, options(topics, topic_name, **group), tmp_path)

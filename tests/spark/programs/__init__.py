@@ -1,6 +1,6 @@
-"""What runs in another environment than the tests': beside the JVM connector, on other PySparks.
+"""Programs for other environments than that of the tests: with the JVM connector, other PySparks.
 
-A program is a module with `run(spark, task)`: plain data in, plain data out, as JSON can say it.
-Nothing here imports pytest, which is not there. Some are scripts, too, so that none has the name of
-a module of the standard library.
+A program is a module with `run(spark, task)`. Task and result are plain data in JSON. No module
+here imports pytest, which those environments lack. Some modules are scripts too, so none may have
+the name of a module of the standard library.
 """

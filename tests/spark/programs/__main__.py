@@ -1,7 +1,7 @@
-"""`python -m tests.spark.programs CONFIG`: Spark, and then programs by name, a line of JSON each.
+"""`python -m tests.spark.programs CONFIG`: runs programs by name on one Spark session.
 
-A line of the input is {"program": name, "task": …}; a line of the output that begins with the mark
-is {"result": …} or {"error": text}. Spark is started once for all.
+Each line of the input is {"program": name, "task": …}. Each line of the output that begins with
+the mark is {"result": …} or {"error": text}.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def main() -> int:
     return 0
 
 
-def _answer(spark: Any, asked: dict[str, Any]) -> dict[str, Any]:
+def _answer(spark: Any, request: dict[str, Any]) -> dict[str, Any]:
     try:
-        program = import_module(f"tests.spark.programs.{asked['program']}")
-        return {"result": program.run(spark, asked["task"])}
-    except Exception:  # whatever it is, the test that asked shows it
+        program = import_module(f"tests.spark.programs.{request['program']}")
+        return {"result": program.run(spark, request["task"])}
+    except Exception:  # the test prints the traceback of any error
         return {"error": traceback.format_exc()}
 
 

@@ -1,4 +1,4 @@
-"""What must hold on every PySpark: the steps of a cluster, and rows with headers and of events."""
+"""Steps that must work on every PySpark: those of a cluster, rows with headers, events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def run(spark: Any, task: dict[str, Any]) -> dict[str, Any]:
         from kproto_pipeline import register
 
         register(spark)
-        register(spark)  # a second time changes nothing
+        register(spark)  # a second call has no effect
     source = spark.read.format("kproto").options(subscribe=task["events"], **task["options"])
     rows = source.option("includeHeaders", "true").load().orderBy("partition", "offset")
     found["headers"] = [

@@ -1,9 +1,9 @@
-"""What a user runs on a cluster: batch, stream and sink, with nothing of this checkout beside it.
+"""A user's program on a cluster: batch, stream and sink, without access to this checkout.
 
 `spark-submit on_a_cluster.py TASK`, or for Spark Connect `python on_a_cluster.py TASK`.
 TASK is JSON: `topic`, `steps`, `options` of every source and sink, `folder` for output and
 checkpoints, whether to `register`, and for Connect `remote`, with the `artifacts` to send there
-first. The last line of the output is what was found, as JSON.
+first. The last line of the output is the result, as JSON.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def session(task: dict[str, Any]) -> Any:
 
 
 def registered(spark: Any, task: dict[str, Any]) -> None:
-    """`register`, for who asks for it; else Spark finds the data source by itself."""
+    """Calls `register` if the task asks for it; otherwise Spark discovers the data source."""
     if task.get("register"):
         from kproto_pipeline import register
 
@@ -35,14 +35,14 @@ def registered(spark: Any, task: dict[str, Any]) -> None:
 
 
 def batch(spark: Any, task: dict[str, Any]) -> Any:
-    """How many rows there are, the sum of their offsets, and of how many partitions."""
+    """Returns the number of rows, the sum of their offsets and the number of partitions."""
     rows = spark.read.format("kproto").options(subscribe=task["topic"], **task["options"]).load()
     found = rows.selectExpr("count(*)", "sum(offset)", "count(distinct partition)")
     return list(found.collect()[0])
 
 
 def stream(spark: Any, task: dict[str, Any]) -> Any:
-    """How many rows a stream has written as Parquet until it had them all."""
+    """Returns the number of rows that a stream writes as Parquet until it has read all."""
     query = (
         spark.readStream.format("kproto")
         .options(subscribe=task["topic"], startingOffsets="earliest", **task["options"])
@@ -57,7 +57,7 @@ def stream(spark: Any, task: dict[str, Any]) -> Any:
 
 
 def sink(spark: Any, task: dict[str, Any]) -> Any:
-    """How many rows there are of 100 that were sent."""
+    """Returns how many of 100 sent rows the topic contains."""
     name = f"{task['topic']}-sink"
     options = {**task["options"], "topic": name}
     rows = spark.range(100).selectExpr("cast(id as string) as key", "cast(id as string) as value")
@@ -67,7 +67,7 @@ def sink(spark: Any, task: dict[str, Any]) -> Any:
 
 
 def stream_sink(spark: Any, task: dict[str, Any]) -> Any:
-    """How many different rows a stream has brought to another topic."""
+    """Returns how many distinct rows a stream copies to another topic."""
     name = f"{task['topic']}-stream-sink"
     query = (
         spark.readStream.format("kproto")
