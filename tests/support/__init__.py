@@ -1,1 +1,1 @@
-"""What the tests share: brokers, peers' interpreter, how a missing part is reported."""
+"""Shared by the tests: brokers, interpreters of peers, reports of missing parts."""

@@ -1,6 +1,6 @@
-"""Fixtures for tests that run on each broker alike: every real one, and the embedded one.
+"""Fixtures for tests that run on every real broker and on the embedded one.
 
-Import them into the conftest of a folder whose tests want them.
+The conftest of a test folder imports the fixtures that its tests need.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ EMBEDDED = "embedded"
 
 @pytest.fixture(params=[*versions(), EMBEDDED])
 def broker_version(request: pytest.FixtureRequest) -> str:
-    """Which broker the test runs on: `4.4.0`, `3.9.2`, `external` or `embedded`."""
+    """The broker on which the test runs: `4.4.0`, `3.9.2`, `external` or `embedded`."""
     return str(request.param)
 
 
 @pytest_asyncio.fixture
 async def bootstrap(broker_version: str, kafka_brokers: Brokers) -> AsyncIterator[str]:
-    """Where that broker listens; an embedded one is the test's own."""
+    """The address of that broker. Each test has an embedded broker of its own."""
     if broker_version == EMBEDDED:
         async with Broker() as broker:
             yield broker.bootstrap
@@ -50,7 +50,7 @@ async def bootstrap(broker_version: str, kafka_brokers: Brokers) -> AsyncIterato
 
 @pytest.fixture
 def connection(broker_version: str, kafka_brokers: Brokers) -> Iterator[RawConnection]:
-    """A blocking connection to that broker; an embedded one is the test's own."""
+    """A blocking connection to that broker. Each test has an embedded broker of its own."""
     if broker_version == EMBEDDED:
         with threaded_broker() as embedded, RawConnection(embedded.bootstrap) as connection:
             yield connection
@@ -60,7 +60,7 @@ def connection(broker_version: str, kafka_brokers: Brokers) -> Iterator[RawConne
 
 
 def real_broker(version: str, kafka_brokers: Brokers) -> RunningKafka:
-    """The running broker of that version; the test is skipped, in CI it fails, without one."""
+    """Returns the running broker of that version; without one, skips the test or fails in CI."""
     try:
         return kafka_brokers.get(version)
     except CANNOT_START as error:
@@ -76,9 +76,9 @@ async def client(bootstrap: str) -> AsyncIterator[kproto.Client]:
 
 @pytest_asyncio.fixture
 async def topic(client: kproto.Client) -> AsyncIterator[str]:
-    """A topic of three partitions that is gone after the test."""
+    """A topic of three partitions, which is deleted after the test."""
     name = f"client-{uuid.uuid4().hex}"
     await client.create_topics(kproto.NewTopic(name, 3, 1))
-    await client.topic(name)  # waits until the broker knows of it, as it does a moment later
+    await client.topic(name)  # waits until the broker has the topic in its metadata
     yield name
     await client.delete_topics(name)

@@ -1,7 +1,7 @@
-"""Two brokers that ask for rights, a real one and the embedded one, and the same questions to both.
+"""Equal requests to two brokers that authorize them: a real one and the embedded one.
 
-The real broker asks with KRaft's StandardAuthorizer; alice comes to it by SASL PLAIN. To the
-embedded one she comes by her principal.
+The real broker authorizes by KRaft's StandardAuthorizer, and alice authenticates by SASL PLAIN. The
+embedded broker gets the principal of alice without authentication.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ HERE: Final = "127.0.0.1"
 
 
 class Theirs:
-    """The real broker: as the super user, and as alice."""
+    """The real broker, with a connection of the super user and one of alice."""
 
     def __init__(self, kafka: SecuredKafka) -> None:
         self.bootstrap = kafka.bootstrap["PLAINTEXT"]
@@ -76,7 +76,7 @@ class Theirs:
 
 
 class Ours:
-    """The embedded broker's decisions."""
+    """The request handlers of the embedded broker, as the super user and as alice."""
 
     def __init__(self) -> None:
         settings = BrokerSettings(authorizer=True, super_users=(str(ROOT),))
@@ -92,8 +92,8 @@ class Ours:
 
     def ask(self, request: Request[Any], version: int, *, as_root: bool = False) -> Any:
         sent = type(request).decode(request.encode(version), version)
-        who = self.root if as_root else self.alice
-        answer: Any = APIS[request.API_KEY].handle(who, sent, version)
+        context = self.root if as_root else self.alice
+        answer: Any = APIS[request.API_KEY].handle(context, sent, version)
         return type(answer).decode(answer.encode(version), version)
 
 
@@ -114,7 +114,7 @@ def ids(side: Side) -> dict[str, Uuid]:
 def until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + 20
     while not condition():
-        assert time.monotonic() < end, "what was waited for did not come"
+        assert time.monotonic() < end, "the expected state did not occur"
         time.sleep(0.005)
 
 

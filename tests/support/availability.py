@@ -1,7 +1,7 @@
-"""What happens when a test needs something that this machine does not have.
+"""Skips or fails tests that need something this machine does not have.
 
-A developer's machine may skip the test, but never quietly: the last lines of the run name each
-missing part once and say what to install. CI fails instead.
+On a developer's machine the test is skipped, and the last lines of the run name each missing part
+once and what to install. In CI the test fails.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def skip_untested(part: str, reason: object, install: str = "") -> NoReturn:
 
 
 def _message(part: str, reason: object, install: str) -> str:
-    assert ": " not in part, "the summary finds the reason behind the first colon"
+    assert ": " not in part, "the summary splits the text at the first colon"
     return f"{PREFIX}{part}: {reason}" + (f"; install {install}" if install else "")
 
 
@@ -48,8 +48,8 @@ def _message(part: str, reason: object, install: str) -> str:
 def report_missing(reporter: pytest.TerminalReporter) -> Iterator[None]:
     """Writes a section with a line for each reason why something was not tested.
 
-    The section stands behind what is written within the block; pytest's own short summary, which
-    has a line for each place of a skip, leaves these skips out meanwhile.
+    The section follows the output of the block. pytest's own short summary, which has a line for
+    each skip, leaves these skips out.
     """
     skipped = reporter.stats.get("skipped", [])
     reporter.stats["skipped"] = [it for it in skipped if PREFIX not in _reason(it)]
@@ -76,9 +76,9 @@ def missing_lines(reasons: Iterable[str]) -> list[str]:
     counts: Counter[str] = Counter()
     parts: dict[str, set[str]] = {}
     for text in reasons:
-        _, found, told = text.partition(PREFIX)
+        _, found, message = text.partition(PREFIX)
         if found:
-            part, _, reason = told.partition(": ")
+            part, _, reason = message.partition(": ")
             reason = textwrap.shorten(reason, LONGEST_REASON)
             counts[reason] += 1
             parts.setdefault(reason, set()).add(part)

@@ -1,4 +1,4 @@
-"""Small record batches for tests of whoever stores or passes them on."""
+"""Small record batches for tests of code that stores or forwards them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kproto.records.magic2.crc import crc32c
 
 __all__ = ["TIMESTAMP", "batch_bytes", "patched", "view"]
 
-#: 2023-11-14: long enough ago for every topic to take it.
+#: In 2023: old enough for every topic to accept it.
 TIMESTAMP = 1_700_000_000_000
 
 
@@ -26,7 +26,7 @@ def batch_bytes(
     is_control: bool = False,
     base_offset: int = 0,
 ) -> bytes:
-    """A batch of `count` records whose timestamps go up by `step_ms`."""
+    """Returns a batch of `count` records whose timestamps increase by `step_ms`."""
     return encode_batch(
         [(b"k", value, (), timestamp + index * step_ms) for index in range(count)],
         compression=compression,
@@ -50,7 +50,7 @@ def view(
     compression: str = "none",
     step_ms: int = 1,
 ) -> RecordBatch:
-    """The same, as the broker sees it."""
+    """Returns the same batch, decoded."""
     batch = RecordBatch(
         batch_bytes(
             count,
@@ -68,7 +68,7 @@ def view(
 
 
 def patched(batch: bytes, at: int, new: bytes) -> bytes:
-    """The batch with other bytes at `at`, and the checksum that belongs to them."""
+    """Returns the batch with `new` at position `at` and a matching checksum."""
     changed = bytearray(batch)
     changed[at : at + len(new)] = new
     CRC.pack_into(changed, CRC_OFFSET, crc32c(bytes(changed[CRC_FROM:])))

@@ -1,8 +1,8 @@
-"""Where the tests find a real Kafka broker, and the fixtures that hand it to them.
+"""Finds or starts real Kafka brokers, and provides them to tests as fixtures.
 
-Looked for in this order: `KPROTO_BOOTSTRAP` (host:port[,host:port...]); a Docker engine that
-answers; the JVM broker of tools/kafka. Each version is started once for the whole run, when the
-first test asks for it.
+The first available source is used: the addresses in `KPROTO_BOOTSTRAP` (host:port[,host:port...]),
+a running Docker engine, the JVM broker of tools/kafka. Each version starts once per test run, when
+a test first needs it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .environment import ROOT
 __all__ = ["Brokers", "RunningKafka", "StartCluster", "StartKafka", "kafka_command"]
 
 EXTERNAL = "external"
-"""The version of a broker that was running already."""
+"""The version reported for a broker that the test run did not start."""
 
 CANNOT_START = (KafkaStartError, KafkaJarsError, JavaNotFoundError)
 
@@ -51,20 +51,20 @@ class RunningKafka:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port of the first bootstrap server."""
+        """Returns host and port of the first bootstrap server."""
         host, _, port = self.bootstrap.partition(",")[0].rpartition(":")
         return host.strip("[]"), int(port)
 
 
 class StartKafka(Protocol):
-    """What the fixture `start_kafka` gives."""
+    """The type of the fixture `start_kafka`."""
 
     def __call__(self, version: str = ..., config: Mapping[str, str] | None = None) -> KafkaNode:
-        """Start a node and wait until it answers."""
+        """Starts a node and waits until it answers."""
 
 
 class StartCluster(Protocol):
-    """What the fixture `start_cluster` gives."""
+    """The type of the fixture `start_cluster`."""
 
     def __call__(
         self,
@@ -74,11 +74,11 @@ class StartCluster(Protocol):
         racks: Sequence[str] = ...,
         config: Mapping[str, str] | None = None,
     ) -> KafkaCluster:
-        """Start a cluster and wait until its nodes know each other."""
+        """Starts a cluster and waits until its nodes know each other."""
 
 
 class Brokers:
-    """The brokers of one test run, each started when it is first asked for."""
+    """The brokers of one test run, each started on its first use."""
 
     def __init__(self) -> None:
         self._running: dict[str, RunningKafka | Exception] = {}
@@ -86,7 +86,7 @@ class Brokers:
         self._docker: bool | None = None
 
     def get(self, version: str) -> RunningKafka:
-        """Return the broker of this version; a failed start is remembered and raised again."""
+        """Returns the broker of this version; raises the error of a failed start again."""
         external = os.environ.get("KPROTO_BOOTSTRAP")
         if external:
             return RunningKafka(external, EXTERNAL, "external")
@@ -101,14 +101,14 @@ class Brokers:
         return found
 
     def close(self) -> None:
-        """Stop what was started."""
+        """Stops the brokers that this object started."""
         self._closing.close()
 
     def _start(self, version: str) -> RunningKafka:
         if self._docker is None:
             self._docker = engine_answers()
         if self._docker:
-            # An engine without the image, and without a way to it, is not the end.
+            # The JVM broker is used if the engine neither has the image nor can pull it.
             with contextlib.suppress(DockerKafkaError):
                 container = DockerKafka(version)
                 self._closing.callback(container.close)
@@ -118,7 +118,7 @@ class Brokers:
 
 
 def versions() -> tuple[str, ...]:
-    """Return the versions that tests with a broker run against."""
+    """Returns the versions that tests with a broker run against."""
     return (EXTERNAL,) if os.environ.get("KPROTO_BOOTSTRAP") else VERSIONS
 
 
@@ -132,13 +132,13 @@ def kafka_brokers() -> Iterator[Brokers]:
 
 @pytest.fixture(scope="session", params=versions())
 def kafka(request: pytest.FixtureRequest, kafka_brokers: Brokers) -> RunningKafka:
-    """A real broker, once for each version; mark the test `kafka`."""
+    """A real broker of each version in turn. Mark the test `kafka`."""
     return _broker(kafka_brokers, request.param)
 
 
 @pytest.fixture(scope="session")
 def newest_kafka(kafka_brokers: Brokers) -> RunningKafka:
-    """The newest real broker only, for tests that need one and not each."""
+    """A real broker of the newest version only. Mark the test `kafka`."""
     return _broker(kafka_brokers, VERSIONS[0])
 
 
@@ -151,7 +151,7 @@ def _broker(brokers: Brokers, version: str) -> RunningKafka:
 
 @pytest.fixture(scope="session")
 def kafka_jars() -> None:
-    """What a test needs that starts JVM nodes itself: Java, and the jars of every version."""
+    """Java and the jars of every version, for tests that start JVM nodes themselves."""
     try:
         java_home()
         for version in VERSIONS:
@@ -162,9 +162,9 @@ def kafka_jars() -> None:
 
 @pytest.fixture
 def start_kafka(kafka_jars: None) -> Iterator[StartKafka]:
-    """Start a JVM node of the test's own: `start_kafka("4.4.0", {"num.partitions": "3"})`.
+    """Starts JVM nodes for one test: `start_kafka("4.4.0", {"num.partitions": "3"})`.
 
-    It may be killed and started again, and is gone after the test.
+    The test may kill a node and start it again. All nodes stop after the test.
     """
     with contextlib.ExitStack() as nodes:
 
@@ -176,9 +176,9 @@ def start_kafka(kafka_jars: None) -> Iterator[StartKafka]:
 
 @pytest.fixture
 def start_cluster(kafka_jars: None) -> Iterator[StartCluster]:
-    """Start a cluster of the test's own: `start_cluster("4.4.0", racks=("a", "b", "c"))`.
+    """Starts clusters for one test: `start_cluster("4.4.0", racks=("a", "b", "c"))`.
 
-    Its nodes may be killed and started again, and are gone after the test.
+    The test may kill nodes and start them again. All clusters stop after the test.
     """
     with contextlib.ExitStack() as clusters:
 
@@ -203,7 +203,7 @@ def topic_name(request: pytest.FixtureRequest) -> str:
 
 
 def kafka_command(*arguments: str) -> str:
-    """What `python -m tools.kafka ARGUMENTS` prints. Raises where it fails."""
+    """Returns the output of `python -m tools.kafka ARGUMENTS`. Raises an error if it fails."""
     return subprocess.run(
         [sys.executable, "-m", "tools.kafka", *arguments],
         cwd=ROOT,

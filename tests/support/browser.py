@@ -1,6 +1,6 @@
-"""A real browser without a window, for pages of ours: Debian's chromium and chromium-driver.
+"""A headless browser for this project's pages: Debian's chromium and chromium-driver.
 
-Knows how one is started and asked, not which page is looked at.
+Starts the browser; the tests know the pages.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ __all__ = ["chromium"]
 
 ARGUMENTS = (
     "--headless=new",
-    "--no-sandbox",  # which no container has; the pages are our own
+    "--no-sandbox",  # containers have no sandbox, and the pages are this project's
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
     "--window-size=1400,1000",
     "--force-device-scale-factor=1",
 )
 
-#: Some scripts read thousands of cases, for seconds; a busy machine may take ten times as long.
+#: Some scripts read thousands of cases for seconds; a busy machine may take ten times as long.
 SCRIPT_S = 300
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[webdriver.Chrome]:
-    """The browser; all tests of a worker share it."""
+    """The browser, which all tests of a worker share."""
     browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if browser is None or driver is None:
         missing = "chromium" if browser is None else "chromedriver"
@@ -42,7 +42,7 @@ def chromium() -> Iterator[webdriver.Chrome]:
             f"{missing} is not on the PATH",
             "Chromium and its driver (Debian: chromium and chromium-driver)",
         )
-    from selenium import webdriver  # here, as most runs need none
+    from selenium import webdriver  # imported here because most runs do not need it
 
     options = webdriver.ChromeOptions()
     options.binary_location = browser

@@ -1,4 +1,4 @@
-"""A command of `kproto` as a process that runs until it is stopped."""
+"""Runs a command of `kproto` as a process until a test stops it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .environment import ROOT
 
 __all__ = ["complaints", "started"]
 
-#: A command that complains of nothing: of no resource left open, of no warning.
+#: Python options that turn every warning into an error, such as one of an unclosed resource.
 STRICT = ("-X", "dev", "-W", "error")
 
 
@@ -27,9 +27,9 @@ def started(
     stdout: Any = subprocess.PIPE,
     stderr: Any = subprocess.PIPE,
 ) -> Iterator[subprocess.Popen[str]]:
-    """The process of `python OPTIONS -m MODULE ARGUMENTS`, with `before` before it; it ends here.
+    """Runs `python OPTIONS -m MODULE ARGUMENTS`, after `before`; kills it at the end of the block.
 
-    What it writes is text, and to be read by the caller.
+    The caller reads its output, which is text.
     """
     process = subprocess.Popen(
         [*before, sys.executable, *options, "-m", module, *arguments],
@@ -47,6 +47,6 @@ def started(
 
 
 def complaints(err: str) -> list[str]:
-    """Lines of standard error, but for those in which asyncio's debug mode calls a machine slow."""
+    """Returns the lines of standard error, without asyncio's debug lines about slow callbacks."""
     slow = re.compile(r"Executing <.*> took \d+\.\d+ seconds")
     return [line for line in err.splitlines() if not slow.fullmatch(line)]

@@ -1,7 +1,7 @@
-"""Apache's own Kafka image in Docker, through testcontainers, where an engine answers.
+"""Apache's own Kafka image in Docker, run by testcontainers if a Docker engine answers.
 
-testcontainers' ready-made Kafka container is written for another vendor's image and its start-up
-script, so this one stands on the plain container.
+The Kafka container of testcontainers is made for another vendor's image and its start-up script, so
+this module uses the plain container.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tools.setup.ports import free_ports
 __all__ = ["DockerKafka", "DockerKafkaError", "engine_answers"]
 
 START_TIMEOUT_S = 120.0
-"""After the image is there; the broker itself takes a few seconds."""
+"""The time for the container once the image is loaded; the broker needs a few seconds."""
 
 POLL_S = 0.1
 LOG_TAIL_CHARACTERS = 3000
@@ -30,11 +30,11 @@ CONTROLLER_PORT = 9093
 
 
 class DockerKafkaError(RuntimeError):
-    """An engine answers, but no broker came up on it."""
+    """Raised if an engine answers, but no broker started on it."""
 
 
 def engine_answers() -> bool:
-    """Ask the engine: a client program may be installed where none runs."""
+    """Returns whether a Docker engine answers; a client may be installed without an engine."""
     with warnings.catch_warnings():
         # The engine's client leaves the socket of a refused connection to the garbage collector.
         warnings.simplefilter("ignore", ResourceWarning)
@@ -46,7 +46,7 @@ def engine_answers() -> bool:
 def _ping() -> bool:
     try:
         client = DockerClient().client
-    except Exception:  # there are many ways to find that nothing answers
+    except Exception:  # the client has many errors for an engine that does not answer
         return False
     try:
         return bool(client.ping())
@@ -57,14 +57,14 @@ def _ping() -> bool:
 
 
 class DockerKafka:
-    """A broker of one version in a container, reachable at `bootstrap` from its construction on."""
+    """A broker of one version in a container, reachable at `bootstrap` after construction."""
 
     def __init__(self, version: str) -> None:
         self.version = version
         self._container = DockerContainer(f"apache/kafka:{version}")
         host = self._container.get_docker_client().host()
-        # The broker must know the address it is reached at before it starts, so the host's port
-        # is chosen here and not by the engine.
+        # The broker needs its advertised address before it starts, so the test run chooses the
+        # port of the host, not the engine.
         (port,) = free_ports(1, host="")
         self.bootstrap = f"{host}:{port}"
         self._container.with_bind_ports(BROKER_PORT, port)
@@ -76,7 +76,7 @@ class DockerKafka:
         except DockerKafkaError:
             self.close()
             raise
-        except Exception as error:  # whatever the engine says: no image, no space, no rights
+        except Exception as error:  # any error of the engine: no image, no space, no rights
             self.close()
             raise DockerKafkaError(f"Docker could not start Kafka {version}: {error}") from error
 
@@ -92,12 +92,12 @@ class DockerKafka:
             time.sleep(POLL_S)
 
     def close(self) -> None:
-        """Remove the container."""
+        """Stops and removes the container."""
         self._container.stop()
 
 
 def environment(version: str, host: str, port: int) -> dict[str, str]:
-    """Return the settings of the JVM broker as the image wants them: one variable each."""
+    """Returns the JVM broker's settings in the image's form, an environment variable for each."""
     properties = server_properties(
         version,
         PurePosixPath("/tmp/kafka"),

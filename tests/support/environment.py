@@ -1,4 +1,4 @@
-"""What child processes of the tests need: a Java, and the packages of the source tree."""
+"""Environment variables for child processes of the tests: Java and the packages of the tree."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["ROOT", "spark_environment"]
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE_FOLDERS = (ROOT, ROOT / "codegen", ROOT / "cloudevents", ROOT / "pipeline")
 
-#: Sparks of tests live for seconds: what Java compiles a second time would not be paid back.
+#: Spark sessions of tests last seconds, too short for Java's optimizing compiler to pay off.
 SPARK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @pytest.fixture(scope="session")
 def spark_environment() -> None:
-    """Let Spark's JVM and its Python workers find Java, this interpreter and the packages.
+    """Sets variables by which Spark's JVM and Python workers find Java, Python and the packages.
 
-    Every test marked `spark` gets it, before any other fixture of the session.
+    Every test marked `spark` uses it, before any other fixture of the session.
     """
     try:
         home = java_home()

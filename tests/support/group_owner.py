@@ -1,6 +1,6 @@
-"""`Reading`: what a member of a group has its partitions read by, in tests; it reads nothing.
+"""`Reading`: an assignment listener of a group member, which reads nothing and notes each call.
 
-Notes each call with its places, so that a test sees in which order partitions came and went.
+A test sees from the calls in which order partitions were assigned and revoked.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ M = TypeVar("M", ConsumerMember, GroupMember, ClassicMember)
 
 
 class Reading:
-    """An `Owner`. With `held` a revoke waits until it is set, as for a record in hand.
+    """An `AssignmentListener`. With `held` a revocation waits for that event, like for a record.
 
-    With `telling` so does the call for a loss: a cancelled one is repeated by the next
-    `on_partitions_lost`.
+    With `telling` `on_partitions_lost` waits too. If a call is cancelled, the next
+    `on_partitions_lost` repeats it.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Reading:
 
     @property
     def names(self) -> list[str]:
-        """What was called, in order."""
+        """Returns the names of the calls, in order."""
         return [name for name, _ in self.calls]
 
     def owned_partitions(self) -> Collection[TopicPartition]:
@@ -82,15 +82,15 @@ class Reading:
         return self.is_late
 
     async def until_true(self, condition: Callable[[], object]) -> None:
-        """Wait for something that happens to this member; the test's own limit ends it."""
-        while not condition():  # noqa: ASYNC110 - what is waited for is no event of one loop
+        """Waits for a change of this member's state; the test's own timeout applies."""
+        while not condition():  # noqa: ASYNC110 - the state may change in another event loop
             await asyncio.sleep(0.002)
 
 
 def made(
     client: Client, settings: GroupSettings, wanted: str | Subscription
 ) -> tuple[ClassicMember, Reading]:
-    """A member of a classic group that is not started yet, and who reads for it."""
+    """Returns a member of a classic group that is not started yet, and its listener."""
     return made_as(ClassicMember, client, settings, wanted)
 
 
@@ -100,7 +100,7 @@ def made_as(
     settings: GroupSettings,
     wanted: str | Subscription,
 ) -> tuple[M, Reading]:
-    """The same of a class of members."""
+    """Returns a member of the given class that is not started yet, and its listener."""
     reading = Reading()
     member = kind(client._view, settings, reading)
     member.subscribe(Subscription.to(wanted) if isinstance(wanted, str) else wanted)

@@ -1,8 +1,8 @@
-"""A broker that is right until its n-th response, which an attack replaces.
+"""A proxy before a correct broker that attacks its n-th response.
 
-It stands in front of a broker that is right. An attack is a function of the frame's content, of
-what is in it, and of chance; it gives the bytes to send instead, and what happens to the connection
-then. Each response of every connection counts, in the order in which they come.
+An attack is a function of the frame's content, the decoded response and a random generator. It
+returns the bytes to send instead, and what then happens to the connection. Responses are counted
+over all connections, in order of arrival.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ __all__ = ["ATTACKS", "HONEST_AFTERWARDS", "Attack", "Hostile"]
 
 
 class Then(Enum):
-    """What follows the bytes of an attack."""
+    """The state of the connection after an attack."""
 
-    GO_ON = "as if nothing was"
+    GO_ON = "the connection works as before"
     HANG_UP = "the connection is closed"
-    SILENCE = "nothing more comes on this connection"
+    SILENCE = "the connection stays open, and no more bytes arrive"
 
 
-class Said(NamedTuple):
-    """What is sent in the place of a frame."""
+class Reply(NamedTuple):
+    """The bytes that replace a frame, and the state of the connection after them."""
 
     data: bytes
     then: Then = Then.GO_ON
 
 
-Attack = Callable[[bytes, ReceivedResponse, random.Random], Said]
+Attack = Callable[[bytes, ReceivedResponse, random.Random], Reply]
 
 _ID = 4  # bytes of the correlation id
 
 
-def mutated(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """Some bytes behind the correlation id are others, more or fewer."""
+def mutated(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Changes, adds or removes some bytes after the correlation id."""
     body = bytearray(content[_ID:])
     for _ in range(chance.randint(1, 6)):
         at = chance.randrange(len(body) + 1)
@@ -57,86 +57,86 @@ def mutated(content: bytes, response: ReceivedResponse, chance: random.Random) -
                 del body[at : at + chance.randint(1, 4)]
             case _:
                 body[at : at + 1] = chance.choice([b"\x00", b"\x7f", b"\x80", b"\xff"])
-    return Said(frame(content[:_ID], bytes(body)))
+    return Reply(frame(content[:_ID], bytes(body)))
 
 
-def giant_inside(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """A number in the message is as large as it gets: a length, a time, an offset, an id."""
+def giant_inside(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Replaces a number, such as a length, time, offset or id, by the largest one."""
     body = bytearray(content[_ID:])
     giant = chance.choice([b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x7f" + b"\xff" * 7])
     at = chance.randrange(max(1, len(body) - len(giant)))
     body[at : at + len(giant)] = giant
-    return Said(frame(content[:_ID], bytes(body)))
+    return Reply(frame(content[:_ID], bytes(body)))
 
 
-def another_version(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """The same response in the form of another version."""
+def another_version(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Encodes the same response in another version."""
     message: Any = response.message
     versions = [version for version in type(message).VALID_VERSIONS if version != response.version]
     for version in chance.sample(versions, len(versions)):
         try:
-            return Said(frame(content[:_ID], message.encode(version)))
+            return Reply(frame(content[:_ID], message.encode(version)))
         except Exception:
-            continue  # it cannot carry what the broker said
-    return Said(frame(content[:_ID]))
+            continue  # that version cannot encode the response
+    return Reply(frame(content[:_ID]))
 
 
-def another_id(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """The answer to a request that nobody made."""
-    return Said(frame(struct.pack(">i", response.correlation_id + 1000), content[_ID:]))
+def another_id(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Changes the correlation id to that of no request."""
+    return Reply(frame(struct.pack(">i", response.correlation_id + 1000), content[_ID:]))
 
 
-def twice(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """The same answer again."""
-    return Said(frame(content) * 2)
+def twice(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Sends the response twice."""
+    return Reply(frame(content) * 2)
 
 
-def empty(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """A frame with nothing in it."""
-    return Said(frame(b""))
+def empty(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Sends an empty frame."""
+    return Reply(frame(b""))
 
 
-def noise(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """Anything but Kafka."""
-    return Said(chance.randbytes(chance.randint(1, 200)), Then.SILENCE)
+def noise(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Sends random bytes."""
+    return Reply(chance.randbytes(chance.randint(1, 200)), Then.SILENCE)
 
 
-def giant_frame(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """A frame that is larger than any: of 2 GiB, or of less than nothing."""
+def giant_frame(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Sends a frame size of 2 GiB, above the limit or below zero."""
     size = chance.choice([0x7FFFFFFF, DEFAULT_MAX_FRAME_BYTES + 1, -1, -0x80000000])
-    return Said(struct.pack(">i", size) + content, Then.SILENCE)
+    return Reply(struct.pack(">i", size) + content, Then.SILENCE)
 
 
-def largest_frame(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """A frame as large as may be, of which little comes."""
-    return Said(struct.pack(">i", DEFAULT_MAX_FRAME_BYTES) + content, Then.SILENCE)
+def largest_frame(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Sends the largest frame size allowed, but few bytes."""
+    return Reply(struct.pack(">i", DEFAULT_MAX_FRAME_BYTES) + content, Then.SILENCE)
 
 
-def silence(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """No answer, to this and to all that follows."""
-    return Said(b"", Then.SILENCE)
+def silence(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Sends no response from now on."""
+    return Reply(b"", Then.SILENCE)
 
 
-def lost(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """No answer to this one, but to the next."""
-    return Said(b"")
+def lost(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Leaves out this response only."""
+    return Reply(b"")
 
 
-def closed(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """The connection is closed in its place."""
-    return Said(b"", Then.HANG_UP)
+def closed(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Closes the connection instead of a response."""
+    return Reply(b"", Then.HANG_UP)
 
 
-def half(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """A part of it, and the end of the connection."""
+def half(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Sends a part of the frame, then closes the connection."""
     whole = frame(content)
-    return Said(whole[: chance.randrange(len(whole))], Then.HANG_UP)
+    return Reply(whole[: chance.randrange(len(whole))], Then.HANG_UP)
 
 
-def half_and_silence(content: bytes, response: ReceivedResponse, chance: random.Random) -> Said:
-    """A part of it, and no more."""
+def half_and_silence(content: bytes, response: ReceivedResponse, chance: random.Random) -> Reply:
+    """Sends a part of the frame and nothing more."""
     whole = frame(content)
-    return Said(whole[: chance.randrange(len(whole))], Then.SILENCE)
+    return Reply(whole[: chance.randrange(len(whole))], Then.SILENCE)
 
 
 ATTACKS: tuple[Attack, ...] = (
@@ -156,13 +156,13 @@ ATTACKS: tuple[Attack, ...] = (
     half_and_silence,
 )
 
-#: After these a client that asks again gets all it wants; the others may have told it a lie in the
-#: form of an answer, such as versions or brokers that there are none of.
+#: A client that retries after one of these attacks succeeds. The other attacks can look like valid
+#: responses, for example with wrong versions or brokers.
 HONEST_AFTERWARDS = frozenset(ATTACKS) - {mutated, giant_inside, another_version, noise}
 
 
 class Hostile(Middleman):
-    """Does `attack` to response number `number`, which counts from 1, and to the `times` next."""
+    """Applies `attack` to response number `number`, counted from 1, and to `times` - 1 more."""
 
     def __init__(
         self, target: str, number: int, attack: Attack, seed: object, times: int = 1
@@ -187,7 +187,7 @@ class Hostile(Middleman):
         if not self.number <= self.seen < self.number + self.times:
             return passed, False
         self.attacked.append(type(response.message).__name__)
-        said = self.attack(passed[4:], response, self._chance)
-        if said.then is Then.SILENCE:
+        reply = self.attack(passed[4:], response, self._chance)
+        if reply.then is Then.SILENCE:
             self._silent.add(connection)
-        return said.data, said.then is Then.HANG_UP
+        return reply.data, reply.then is Then.HANG_UP

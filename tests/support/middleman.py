@@ -1,8 +1,8 @@
-"""A TCP proxy between a client and a broker, which reads what passes and spoils it by order.
+"""A TCP proxy between a client and a broker that decodes the traffic and can spoil it.
 
-It names itself as every broker's address in Metadata, so that a client never goes round it, and
-passes all else on as it is. A test says what shall happen to the next response of a kind, and which
-requests are held: the client finds its connection lost, and the broker gets them late.
+It rewrites every broker address in Metadata to its own, so the client always connects to it, and
+forwards everything else unchanged. A test chooses faults for the next responses of a type, and a
+type of request to hold: the client then loses its connection, and the broker gets the request late.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from kproto.wire.errors import KprotoError
 
 __all__ = ["Middleman", "Spoil", "cut", "drop", "other_correlation_id", "scramble"]
 
-#: Of the event loop: select, accept, make the transport, make the streams, and one to spare.
-_TURNS_TO_ACCEPT = 5
+#: Event loop passes: select, accept, create the transport, create the streams, and a spare one.
+_PASSES_TO_ACCEPT = 5
 
-#: From the content of a response frame to the bytes to send instead, and whether to hang up then.
+#: Maps the content of a response frame to the bytes to send, and whether to close the connection.
 Spoil = Callable[[bytes], "tuple[bytes, bool]"]
 
 
 def drop(content: bytes) -> tuple[bytes, bool]:
-    """Lose the response, and the connection with it."""
+    """Drops the response and closes the connection."""
     return b"", True
 
 
 def cut(content: bytes) -> tuple[bytes, bool]:
-    """Send half of it, then hang up."""
+    """Sends half of the response, then closes the connection."""
     return frame(content)[: 4 + len(content) // 2], True
 
 
 def scramble(content: bytes) -> tuple[bytes, bool]:
-    """Replace all behind the correlation id."""
+    """Replaces all bytes after the correlation id."""
     return frame(content[:4], b"\xff" * max(len(content) - 4, 20)), False
 
 
 def other_correlation_id(content: bytes) -> tuple[bytes, bool]:
-    """Answer a request that nobody made."""
+    """Changes the correlation id to that of no request."""
     return frame(b"\x7f\xff\xff\xff", content[4:]), False
 
 
@@ -58,7 +58,7 @@ class _Order(NamedTuple):
 
 
 class Middleman:
-    """Listens at `bootstrap` within `async with` and passes on to the broker at `target`."""
+    """Listens at `bootstrap` within `async with` and forwards to the broker at `target`."""
 
     def __init__(self, target: str) -> None:
         host, _, port = target.partition(",")[0].rpartition(":")
@@ -66,18 +66,18 @@ class Middleman:
         self.requests: list[ReceivedRequest] = []
         self.faults: list[KprotoError] = []
         self._orders: list[_Order] = []
-        #: Requests of this class are held from now on.
+        #: From now on requests of this class are held.
         self.holds: type[Request[Any]] | None = None
         self.has_held = asyncio.Event()
         self._held: list[bytes] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     def spoil(self, response: type[Response], how: Spoil, times: int = 1) -> None:
-        """Do that to the next responses of that kind."""
+        """Applies `how` to the next responses of that type."""
         self._orders += [_Order(response, how)] * times
 
     async def deliver(self) -> list[Response | None]:
-        """Let the broker have what was held, one after the other; returns what it answers."""
+        """Sends the held requests to the broker, one at a time; returns its responses."""
         answers = []
         for content in self._held:
             connection, pending, frames = ServerConnection(), PendingRequests(), FrameReader()
@@ -96,11 +96,11 @@ class Middleman:
 
     @property
     def left(self) -> int:
-        """How many orders have not been carried out."""
+        """Returns how many faults have not been applied yet."""
         return len(self._orders)
 
     def versions(self, name: str) -> list[int]:
-        """The versions of the requests of that name, in order."""
+        """Returns the versions of the requests of that name, in order."""
         return [request.version for request in self.requests if request.name == name]
 
     async def __aenter__(self) -> Self:
@@ -110,9 +110,9 @@ class Middleman:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        # Whoever connected last may not have been accepted yet, and asyncio's Server loses a
-        # connection that it accepts while it is closed.
-        for _ in range(_TURNS_TO_ACCEPT):
+        # The newest connection may not be accepted yet, and asyncio's Server loses a connection
+        # that it accepts while it is being closed.
+        for _ in range(_PASSES_TO_ACCEPT):
             await asyncio.sleep(0)
         self._server.close()
         for task in self._tasks:
@@ -120,7 +120,7 @@ class Middleman:
         if self._tasks:
             await asyncio.wait(self._tasks)
         await self._server.wait_closed()
-        assert not self.faults, "what passed could not be read"
+        assert not self.faults, "some frames could not be decoded"
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(self._serve(reader, writer))
@@ -137,19 +137,19 @@ class Middleman:
         try:
             from_broker, to_broker = await asyncio.open_connection(*self._target)
         except OSError:
-            return  # the client finds out by losing its connection
+            return  # the client loses its connection
         pending = PendingRequests()
-        ways = [
+        directions = [
             asyncio.create_task(self._requests(from_client, to_broker, pending)),
             asyncio.create_task(self._responses(from_broker, to_client, pending)),
         ]
         try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            to_broker.transport.abort()  # before anything that may be cancelled, too
-            for way in ways:
-                way.cancel()
-            ended = await asyncio.gather(*ways, return_exceptions=True)
+            to_broker.transport.abort()  # first, because the code below may be cancelled
+            for direction in directions:
+                direction.cancel()
+            ended = await asyncio.gather(*directions, return_exceptions=True)
         self.faults += [end for end in ended if isinstance(end, KprotoError)]
 
     async def _requests(
@@ -200,7 +200,7 @@ class Middleman:
     def _renamed(self, response: ReceivedResponse, message: MetadataResponse) -> bytes:
         for broker in message.brokers:
             broker.host, broker.port = "127.0.0.1", self.port
-        asked = ReceivedRequest(
+        request = ReceivedRequest(
             response.api_key, response.version, response.correlation_id, None, None, 0, b""
         )
-        return ServerConnection().send(asked, message)
+        return ServerConnection().send(request, message)

@@ -1,4 +1,4 @@
-"""tcpdump on the loopback interface, where it is there and may look."""
+"""Captures packets with tcpdump on the loopback interface, if it is installed and permitted."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["Captured", "captured"]
 TIMEOUT_S = 60.0
 POLL_S = 0.05
 BUFFER_KIB = 65_536
-"""Of the kernel, for packets that tcpdump has not taken yet."""
+"""The kernel's buffer, for packets that tcpdump has not read yet."""
 
 PROGRAMS = ("tcpdump", "/usr/sbin/tcpdump")
 
 
 @dataclass
 class Captured:
-    """What became of a capture: why there is none, or how many packets the kernel dropped.
+    """The outcome of a capture: why it is missing, or how many packets the kernel dropped.
 
-    `install` is what to install if there is none. `last` is the client id of the request that
-    ended the capture, which is in it too.
+    `install` names what to install for a capture. `last` is the client id of the request that ended
+    the capture, which contains that request too.
     """
 
     file: Path
@@ -44,7 +44,7 @@ class Captured:
 
 @contextlib.contextmanager
 def captured(bootstrap: str, file: Path) -> Iterator[Captured]:
-    """All that passes to and from the broker at `bootstrap` within the block, in a pcap file."""
+    """Captures the traffic of the broker at `bootstrap` within the block, in a pcap file."""
     found = Captured(file)
     program = next((path for each in PROGRAMS if (path := shutil.which(each))), None)
     if program is None:
@@ -56,7 +56,7 @@ def captured(bootstrap: str, file: Path) -> Iterator[Captured]:
         found.missing = f"{bootstrap} is not on the loopback interface"
         yield found
         return
-    # Without -Z, tcpdump of some systems becomes a user who may not write here.
+    # Without -Z, tcpdump on some systems switches to a user without write permission here.
     options = ["-Z", "root", "--immediate-mode", "-U", "-B", str(BUFFER_KIB), "-s", "0"]
     with subprocess.Popen(
         [program, "-i", "lo", *options, "-w", str(file), "tcp", "port", port],
@@ -65,31 +65,31 @@ def captured(bootstrap: str, file: Path) -> Iterator[Captured]:
     ) as process:
         try:
             assert process.stderr is not None
-            said = process.stderr.readline()
-            while said and "listening on" not in said:
-                found.missing = said.strip()
-                said = process.stderr.readline()
-            if said:
+            line = process.stderr.readline()
+            while line and "listening on" not in line:
+                found.missing = line.strip()
+                line = process.stderr.readline()
+            if line:
                 found.missing = ""
             yield found
-            if said:
-                found.last = _see_the_end(bootstrap, file)
+            if line:
+                found.last = _await_last_request(bootstrap, file)
                 process.send_signal(signal.SIGINT)
-                told = process.communicate(timeout=TIMEOUT_S)[1]
-                dropped = re.search(r"(\d+) packets dropped by kernel", told)
-                assert dropped is not None, told
+                summary = process.communicate(timeout=TIMEOUT_S)[1]
+                dropped = re.search(r"(\d+) packets dropped by kernel", summary)
+                assert dropped is not None, summary
                 found.dropped = int(dropped[1])
         finally:
             process.kill()
 
 
-def _see_the_end(bootstrap: str, file: Path) -> str:
-    """Send a request that is sure to be the last, and wait until it is in the file."""
+def _await_last_request(bootstrap: str, file: Path) -> str:
+    """Sends a last request and waits until the file contains it; returns its client id."""
     name = f"last-{uuid.uuid4().hex}"
     with RawConnection(bootstrap, name) as connection:
         connection.exchange(ApiVersionsRequest(), 0)
     deadline = time.monotonic() + TIMEOUT_S
     while name.encode() not in file.read_bytes():
-        assert time.monotonic() < deadline, "tcpdump does not see what passes"
+        assert time.monotonic() < deadline, "tcpdump does not capture the traffic"
         time.sleep(POLL_S)
     return name

@@ -1,4 +1,4 @@
-"""`kproto proxy` and `kproto capture` as processes, as a terminal starts them."""
+"""`kproto proxy` and `kproto capture` as child processes, started like in a terminal."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ TIMEOUT_S = 60
 
 
 class RunningProxy:
-    """A proxy process that rewrites and records; what it told, one object a line."""
+    """A proxy process that rewrites and records, and its output, one JSON object per line."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         assert process.stdout is not None
         self.told: list[dict[str, Any]] = [json.loads(process.stdout.readline())]
         self.address = self.told[0]["notice"].split()[-1]
-        # Read at once: a proxy whose lines nobody takes passes nothing on.
+        # Read in a thread: a proxy whose output is not read stops forwarding.
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -39,13 +39,13 @@ class RunningProxy:
         self.told += map(json.loads, self._process.stdout)
 
     def end(self) -> None:
-        """Stop it as Ctrl-C does, and wait until all is told."""
+        """Stops the process as Ctrl-C does and waits for the end of its output."""
         self._process.send_signal(signal.SIGINT)
         assert self._process.wait(TIMEOUT_S) == 0
         self._reader.join()
 
     def seen(self) -> Counter[tuple[str, str, str]]:
-        """How often it told of a side, an API and a kind of event."""
+        """Returns how many events the proxy reported, by side, API and kind."""
         return Counter(
             (line["from"], line.get("api", ""), line["kind"])
             for line in self.told
@@ -55,14 +55,14 @@ class RunningProxy:
 
 @contextlib.contextmanager
 def proxy(target: str, recording: Path, *options: str) -> Iterator[RunningProxy]:
-    """A proxy before `target` that rewrites, and records into that file."""
+    """Runs a proxy for `target` that rewrites addresses and records to that file."""
     arguments = [target, "--rewrite", "--json", "--record", str(recording), *options]
     with started("proxy", "127.0.0.1:0", *arguments, options=(), stderr=None) as process:
         yield RunningProxy(process)
 
 
 def capture(*arguments: str) -> str:
-    """What `kproto capture` prints."""
+    """Returns the output of `kproto capture`."""
     return subprocess.run(
         [sys.executable, "-m", "kproto", "capture", *arguments],
         capture_output=True,

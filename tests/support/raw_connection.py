@@ -1,7 +1,6 @@
-"""One blocking connection that speaks any version of any request: what a client would not send.
+"""A blocking connection that sends any request in any version, also those that a client avoids.
 
-Stands on `kproto.protocol` alone, so that it can be pointed at the embedded broker and at a real
-one alike.
+Uses only `kproto.protocol`, so it works with the embedded broker and with real ones.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ TIMEOUT_S = 20.0
 
 
 class ClosedByBrokerError(Exception):
-    """The broker closed the connection where an answer was awaited."""
+    """Raised if the broker closes the connection instead of answering."""
 
 
 class RawConnection:
@@ -61,35 +60,35 @@ class RawConnection:
         self._socket.close()
 
     def exchange(self, request: Request[R], version: int) -> R:
-        """Send a request and read its answer. Raises ClosedByBrokerError."""
+        """Sends a request and returns its response. Raises ClosedByBrokerError."""
         self.send(request, version)
         return cast(R, self.receive())
 
     def send(self, request: Request[Any], version: int) -> None:
-        """Send a request."""
+        """Sends a request."""
         _, data = self._protocol.send(request, version)
         self._socket.sendall(data)
 
     def send_bytes(self, data: bytes) -> None:
-        """Send bytes as they are."""
+        """Sends bytes unchanged."""
         self._socket.sendall(data)
 
     def receive(self) -> Response:
-        """Read the answer to the oldest request. Raises ClosedByBrokerError."""
+        """Returns the response to the oldest request. Raises ClosedByBrokerError."""
         message = self._protocol.receive(self.receive_frame()).message
         assert message is not None
         return message
 
     def has_answer(self, timeout_s: float) -> bool:
-        """Whether an answer begins to come within the time; for one with all before it read."""
+        """Returns whether response bytes arrive in time; all earlier responses must be read."""
         return bool(select.select([self._socket], [], [], timeout_s)[0])
 
     def receive_rest(self) -> bytes:
-        """Read all that comes until the broker closes the connection."""
+        """Returns all bytes until the broker closes the connection."""
         return self._stream.read()
 
     def receive_frame(self) -> bytes:
-        """Read one frame, without its size. Raises ClosedByBrokerError."""
+        """Returns one frame without its size. Raises ClosedByBrokerError."""
         try:
             size = self._stream.read(4)
             if len(size) < 4:

@@ -1,7 +1,7 @@
-"""One partition of one topic over a blocking connection: create, append, read, at any version.
+"""Partition 0 of a topic over a blocking connection: create, append and read, at any version.
 
-Speaks to a real broker and the embedded one alike. Owns the requests; what the records of an answer
-mean is the test's to say.
+Works with real brokers and the embedded one. Sends the requests; the test decodes the records of a
+response.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_BYTES = 4 << 20
 
 
 class Produced(NamedTuple):
-    """The answer to a produce: Kafka's name of the error, and in ms when the broker stamps."""
+    """The response to a produce request: error name, base offset and append time in ms."""
 
     error: str
     base_offset: int
@@ -44,9 +44,9 @@ class RawTopic:
 
     @classmethod
     def create(cls, connection: RawConnection, name: str, **configs: str) -> Self:
-        """Create a topic of one partition, and wait until it can be read.
+        """Creates a topic of one partition and waits until it is readable.
 
-        A setting is written with underscores in place of the dots in its name.
+        Names of configs have underscores instead of dots.
         """
         wanted = CreatableTopic(
             name=name,
@@ -67,7 +67,7 @@ class RawTopic:
         return topic
 
     def produce(self, records: bytes, version: int = _PRODUCE_VERSION) -> Produced:
-        """Append, whatever comes of it."""
+        """Produces `records`; returns the response, also one with an error."""
         data = PartitionProduceData(index=0, records=records)
         request = ProduceRequest(
             acks=-1,
@@ -79,7 +79,7 @@ class RawTopic:
         return Produced(name, answer.base_offset, answer.log_append_time_ms)
 
     def append(self, records: bytes) -> int:
-        """Append, which must succeed; the base offset."""
+        """Produces `records`, which must succeed; returns the base offset."""
         produced = self.produce(records)
         assert produced.error == "NONE", produced
         return produced.base_offset
@@ -87,7 +87,7 @@ class RawTopic:
     def fetch(
         self, offset: int, version: int = _FETCH_VERSION, max_bytes: int = _MAX_BYTES
     ) -> PartitionData:
-        """What a fetch from `offset` answers."""
+        """Returns the partition's data in the response to a fetch from `offset`."""
         wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
         request = FetchRequest(
             max_wait_ms=0,
@@ -100,5 +100,5 @@ class RawTopic:
     def read(
         self, offset: int, version: int = _FETCH_VERSION, max_bytes: int = _MAX_BYTES
     ) -> bytes:
-        """The bytes of the records that a fetch from `offset` answers with."""
+        """Returns the bytes of the records in a fetch from `offset`."""
         return self.fetch(offset, version, max_bytes).records or b""

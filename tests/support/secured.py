@@ -1,4 +1,4 @@
-"""Real brokers that are secured, for tests; and what a test gives its users the right to do."""
+"""Secured real brokers for tests, and functions to grant and remove rights of their users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.kafka.secured import SecuredKafka, unsecured_token
 from .availability import not_available
 from .brokers import CANNOT_START
 
-__all__ = ["Operation", "allow", "sasl_of", "secured", "take_away"]
+__all__ = ["Operation", "allow", "remove_right", "sasl_of", "secured"]
 
 _TOPIC = 2
 _LITERAL = 3
@@ -29,7 +29,7 @@ _PATIENCE_S = 30.0
 
 
 class Operation(IntEnum):
-    """What an ACL is about; the numbers are AclOperation's."""
+    """Operations of an ACL, with the numbers of AclOperation."""
 
     ALL = 2
     READ = 3
@@ -40,7 +40,7 @@ class Operation(IntEnum):
 
 @pytest.fixture(scope="session", params=VERSIONS)
 def secured(request: pytest.FixtureRequest) -> Iterator[SecuredKafka]:
-    """A node with a listener of each kind, whose users have no rights until a test gives some."""
+    """A node with a listener of each kind, whose users have no rights until a test grants some."""
     try:
         kafka = SecuredKafka(request.param)
         with kafka:
@@ -52,7 +52,7 @@ def secured(request: pytest.FixtureRequest) -> Iterator[SecuredKafka]:
 def sasl_of(
     kafka: SecuredKafka, mechanism: str, user: str = "alice", password: str | None = None
 ) -> kproto.Sasl:
-    """Who a client says that it is; with `password` instead of the right one."""
+    """Returns credentials of a user; `password` replaces the right password."""
     password = kafka.passwords.get(user, "unknown") if password is None else password
     match mechanism:
         case "PLAIN":
@@ -67,7 +67,7 @@ def sasl_of(
 async def allow(
     admin: kproto.Client, topic: str, *operations: Operation, user: str = "alice"
 ) -> None:
-    """Give a user rights to a topic, and wait until each broker has heard of them."""
+    """Grants a user rights to a topic, and waits until every broker applies them."""
     creations = [
         AclCreation(
             resource_type=_TOPIC,
@@ -94,17 +94,17 @@ async def allow(
     async with asyncio.timeout(_PATIENCE_S):
         for broker in admin.cluster.brokers:
             while True:
-                told = await admin.request(wanted, broker=broker)
-                known = {acl.operation for each in told.resources for acl in each.acls}
+                described = await admin.request(wanted, broker=broker)
+                known = {acl.operation for each in described.resources for acl in each.acls}
                 if known.issuperset(operations):
                     break
                 await asyncio.sleep(0.02)
 
 
-async def take_away(
+async def remove_right(
     admin: kproto.Client, topic: str, operation: Operation, user: str = "alice"
 ) -> None:
-    """Take a right to a topic from a user."""
+    """Removes a user's right to a topic."""
     found = DeleteAclsFilter(
         resource_type_filter=_TOPIC,
         resource_name_filter=topic,

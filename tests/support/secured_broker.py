@@ -1,4 +1,4 @@
-"""What tests of a secured broker share: certificates, and SASL over a connection."""
+"""Certificates and SASL exchanges for tests of a secured broker."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ PASSWORDS = {"alice": "the secret of alice", "bob": "the secret of bob"}
 
 @cache
 def authority() -> trustme.CA:
-    """Who signs the certificates of a test run."""
+    """Returns the authority that signs the certificates of a test run."""
     return trustme.CA(key_type=trustme.KeyType.ECDSA)
 
 
 @cache
 def pem_of(*names: str, common_name: str | None = None) -> str:
-    """Key and certificate, signed by `authority`."""
+    """Returns a private key and its certificate, signed by `authority`, as PEM."""
     issued = authority().issue_cert(
         *names,
         common_name=common_name,
@@ -61,12 +61,12 @@ def pem_of(*names: str, common_name: str | None = None) -> str:
 
 
 def authority_pem() -> str:
-    """The certificate to trust."""
+    """Returns the certificate of the authority, which clients trust."""
     return authority().cert_pem.bytes().decode()
 
 
 def server_tls(client_auth: str = "none") -> ServerTls:
-    """TLS of a listener on this machine."""
+    """Returns the TLS settings of a listener on this machine."""
     return ServerTls(
         certificate=pem_of("localhost", "127.0.0.1"),
         client_ca=None if client_auth == "none" else authority_pem(),
@@ -75,7 +75,7 @@ def server_tls(client_auth: str = "none") -> ServerTls:
 
 
 def client_tls(name: str | None = None) -> ssl.SSLContext:
-    """TLS of a client, which shows a certificate if it has a name."""
+    """Returns the TLS context of a client, with a certificate if `name` is not None."""
     context = ssl.create_default_context(cadata=authority_pem())
     if name is not None:
         authority().issue_cert(
@@ -89,7 +89,7 @@ def client_tls(name: str | None = None) -> ssl.SSLContext:
 
 
 def of_kind(protocol: str, mechanisms: tuple[str, ...] = ALL_MECHANISMS) -> Listener:
-    """A listener of one of Kafka's four kinds."""
+    """Returns a listener of one of Kafka's four security protocols."""
     return Listener(
         protocol,
         tls=server_tls() if "SSL" in protocol else None,
@@ -98,13 +98,13 @@ def of_kind(protocol: str, mechanisms: tuple[str, ...] = ALL_MECHANISMS) -> List
 
 
 def password(mechanism: str, name: str = "alice", secret: str | None = None) -> ClientExchange:
-    """A client's exchange by name and password."""
+    """Returns a client's SASL exchange by name and password."""
     secret = PASSWORDS[name] if secret is None else secret
     return client_exchange(mechanism, Credentials(name, secret, prepare_strings=False))
 
 
 def bearer(now_ms: int, name: str = "alice", lifetime_ms: int = 60_000) -> ClientExchange:
-    """A client's exchange by a token without a signature."""
+    """Returns a client's SASL exchange by an unsigned token."""
     return OAuthBearerClient(
         BearerToken(unsecured_token(name, now_ms=now_ms, lifetime_ms=lifetime_ms))
     )
@@ -113,9 +113,9 @@ def bearer(now_ms: int, name: str = "alice", lifetime_ms: int = 60_000) -> Clien
 def sign_in(
     connection: RawConnection, exchange: ClientExchange, version: int = 2
 ) -> SaslAuthenticateResponse:
-    """The broker's last answer: that which refused, or that which took the client in."""
-    shaken = connection.exchange(SaslHandshakeRequest(mechanism=exchange.mechanism), 1)
-    assert shaken.error_code == 0, shaken
+    """Authenticates; returns the broker's last response, with an error or with success."""
+    handshake = connection.exchange(SaslHandshakeRequest(mechanism=exchange.mechanism), 1)
+    assert handshake.error_code == 0, handshake
     token = exchange.first()
     while True:
         answer = connection.exchange(SaslAuthenticateRequest(auth_bytes=token), version)
@@ -127,9 +127,9 @@ def sign_in(
 
 
 def sign_in_bare(connection: RawConnection, exchange: ClientExchange) -> None:
-    """The same, by SaslHandshake v0 and frames without a header."""
-    shaken = connection.exchange(SaslHandshakeRequest(mechanism=exchange.mechanism), 0)
-    assert shaken.error_code == 0, shaken
+    """Authenticates by SaslHandshake v0 and frames without a header."""
+    handshake = connection.exchange(SaslHandshakeRequest(mechanism=exchange.mechanism), 0)
+    assert handshake.error_code == 0, handshake
     token = exchange.first()
     while not exchange.done:
         connection.send_bytes(frame(token))

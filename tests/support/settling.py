@@ -1,4 +1,4 @@
-"""Waiting until a real broker has heard of what its controller has decided."""
+"""Waits until a real broker has applied the decisions of its controller."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ _EXACT = 0
 
 
 def settle(connection: RawConnection) -> None:
-    """Wait until the broker has done all that was decided before, by one more thing to hear of.
+    """Waits until the broker has applied all earlier changes, by means of one more change.
 
-    A broker does one change after the other, and tells of one before it has done it: that the next
-    is told of shows that it is done with those before. `connection` is that of a super user.
+    A broker applies changes in order but may describe a change before it has applied it. A later
+    change that it describes proves that it has applied the earlier ones. `connection` needs the
+    rights of a super user.
     """
-    nobody = f"nobody-{uuid.uuid4().hex}"
-    wanted = ComponentData(entity_type="client-id", match_type=_EXACT, match=nobody)
-    _alter(connection, nobody, remove=False)
+    client_id = f"client_id-{uuid.uuid4().hex}"
+    wanted = ComponentData(entity_type="client-id", match_type=_EXACT, match=client_id)
+    _alter(connection, client_id, remove=False)
     deadline = time.monotonic() + PATIENCE_S
     while not connection.exchange(DescribeClientQuotasRequest(components=[wanted]), 1).entries:
-        assert time.monotonic() < deadline, "the broker hears nothing of its controller"
+        assert time.monotonic() < deadline, "the broker receives no changes from its controller"
         time.sleep(0.002)
-    _alter(connection, nobody, remove=True)
+    _alter(connection, client_id, remove=True)
 
 
 def _alter(connection: RawConnection, client_id: str, *, remove: bool) -> None:

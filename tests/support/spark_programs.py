@@ -16,7 +16,7 @@ from .environment import ROOT
 
 __all__ = ["ProgramFailed", "SparkPrograms", "spark_programs"]
 
-#: What every Spark of the tests is told.
+#: Spark settings of every test.
 QUIET = {
     "spark.master": "local[2]",
     "spark.ui.enabled": "false",
@@ -30,17 +30,17 @@ QUIET = {
 
 
 class ProgramFailed(AssertionError):
-    """What the program raised, as text."""
+    """The error that the program raised, as text."""
 
 
 class SparkPrograms:
-    """A Spark in a process of its own."""
+    """A Spark session in its own process."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
     def run(self, program: str, task: object) -> Any:
-        """What `run(spark, task)` of a program returns. Raises ProgramFailed."""
+        """Returns the result of `run(spark, task)` in a program. Raises ProgramFailed."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps({"program": program, "task": task}) + "\n")
@@ -58,9 +58,10 @@ class SparkPrograms:
 def spark_programs(
     python: Path, config: Mapping[str, str], *, errors: IO[bytes] | None = None
 ) -> Iterator[SparkPrograms]:
-    """A Spark of that interpreter, with `config` besides `QUIET`; it ends with the block.
+    """Yields a Spark session of that interpreter, with `config` added to `QUIET`.
 
-    What it writes to its standard error goes to `errors`, else to that of this process.
+    The process ends with the block. It writes its standard error to `errors`, by default to that of
+    this process.
     """
     command = [str(python), "-m", "tests.spark.programs", json.dumps({**QUIET, **config})]
     with subprocess.Popen(
@@ -76,7 +77,7 @@ def spark_programs(
             yield SparkPrograms(process)
         finally:
             assert process.stdin is not None
-            process.stdin.close()  # which ends it
+            process.stdin.close()  # ends the process
             try:
                 process.wait(timeout=60)
             except subprocess.TimeoutExpired:

@@ -1,8 +1,8 @@
-"""Time that passes over what the machine stood still.
+"""Event-loop time that does not advance while the machine is stalled.
 
-A busy machine pauses a process for longer than a test gives a request or a wait. To the loops of a
-test that is made `steady_time`, and to whoever goes by them, no pause is longer than `LONGEST_S`:
-what was awaited gets its turns before its time is over. All else lasts as long as ever.
+A busy machine can stall a process for longer than a test's timeout. With the fixture `steady_time`
+no stall counts for more than `LONGEST_S` in event loops and in code that uses their time, so an
+awaited task runs before its timeout expires. Everything else lasts as long as before.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from kproto.clock import Clock
 
 __all__ = ["LONGEST_S", "hold_up", "steady_time"]
 
-#: What counts of the time between two looks of a loop at its clock, at most.
+#: The most seconds that count between two readings of a loop's clock.
 LONGEST_S: Final = 0.02
 
-#: A wait for bytes is cut into such, so that all of it counts.
+#: The longest single wait of a selector, in seconds, so that a longer wait counts in full.
 _TICK_S: Final = 0.01
 
 
 @pytest.fixture
 def steady_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No pause of the machine uses up the time that a test, or its client, gives."""
+    """Keeps stalls of the machine from using up the timeouts of a test and its client."""
     monkeypatch.setattr(asyncio.BaseEventLoop, "time", _SteadyTime())
     monkeypatch.setattr(Clock, "monotonic", _monotonic)
     selector = selectors.DefaultSelector
@@ -41,7 +41,7 @@ def steady_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hold_up(seconds: float) -> None:
-    """Hold up the running loop until so long has passed by its own time."""
+    """Blocks the running loop until its own time has advanced by `seconds`."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while loop.time() < end:
@@ -49,7 +49,7 @@ def hold_up(seconds: float) -> None:
 
 
 class _SteadyTime:
-    """The method `time` of every loop."""
+    """Replaces the method `time` of every event loop."""
 
     def __init__(self) -> None:
         self._seen: WeakKeyDictionary[Any, tuple[float, float]] = WeakKeyDictionary()
@@ -58,7 +58,7 @@ class _SteadyTime:
         return self if loop is None else lambda: self.of(loop)
 
     def of(self, loop: Any) -> float:
-        """Seconds since some moment, without the pauses since the loop was first asked."""
+        """Returns the loop's time in seconds, without stalls since its first reading."""
         now = time.monotonic()
         seen, passed = self._seen.get(loop, (now, now))
         passed += min(now - seen, LONGEST_S)
@@ -67,7 +67,7 @@ class _SteadyTime:
 
 
 def _monotonic(_: Clock) -> float:
-    """The time of the loop that asks, so that both are the same."""
+    """Returns the running loop's time, so that both clocks agree."""
     try:
         return asyncio.get_running_loop().time()
     except RuntimeError:

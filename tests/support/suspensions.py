@@ -1,12 +1,12 @@
-"""Cancels a coroutine at each point at which it waits, and looks at what it leaves behind.
+"""Cancels a coroutine at each point at which it suspends, and checks that nothing is left behind.
 
-`points` runs a scene again and again, in a loop of its own each time, and has it cancelled at the
-first, the second, ... point at which the coroutine under test suspends, until it comes to its end
-before that. Two moments of each point count: as the coroutine begins to wait, and `late`: what it
-waits for has come, and it has not run yet, so that who drops the result loses it.
+`points` runs a scene many times, each in a new event loop, and cancels it at the first, second, ...
+suspension of the coroutine under test, until the coroutine ends before that. Each suspension is
+tested in two ways: cancelled as the coroutine begins to wait, and `late`: the awaited result has
+arrived but the coroutine has not resumed, so a coroutine that drops the result loses it.
 
-`turns` cancels it after so many turns of the loop: for what goes on in tasks of its own while the
-coroutine waits at one point.
+`turns` cancels the coroutine after a number of event loop iterations. This reaches the states of
+other tasks while the coroutine waits at one point.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ __all__ = ["MOST_POINTS", "Cancel", "CancelAt", "points", "turns"]
 C = TypeVar("C", bound="Cancel")
 
 MOST_POINTS: Final = 200
-"""More than any coroutine has; one that never ends is found by it."""
+"""More suspensions than any tested coroutine has, to detect a coroutine that never ends."""
 
 MOST_TURNS: Final = 1_000
 
 LONGEST_S: Final = 15.0
 
-#: Turns of the loop after which everything that was closed is gone.
+#: Event loop iterations after which everything that was closed is released.
 TURNS: Final = 10
 
 
 class Cancel(ABC):
-    """Runs coroutines; the task of the one is cancelled when its moment is `reached`."""
+    """Runs coroutines and cancels the current task at one moment; then `reached` is true."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -44,23 +44,23 @@ class Cancel(ABC):
     async def _run(self, work: Awaitable[object]) -> None: ...
 
     async def run(self, work: Awaitable[object]) -> None:
-        """Await `work`, which must be cancelled once its moment is reached.
+        """Awaits `work`, which must be cancelled once the moment is reached.
 
-        A coroutine that goes on as if nothing was would make `asyncio.timeout` lie.
+        A coroutine that swallows its cancellation would break `asyncio.timeout`.
         """
         try:
             await self._run(work)
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            assert self.reached, "it was cancelled by somebody else"
+            assert self.reached, "the task was cancelled from elsewhere"
             assert task is not None
             assert task.uncancel() == 0
         else:
-            assert not self.reached, f"it swallowed the cancellation {self}"
+            assert not self.reached, f"the coroutine swallowed the cancellation {self}"
 
 
 class CancelAt(Cancel):
-    """Cancels at the suspension number `number`."""
+    """Cancels at suspension number `number`."""
 
     def __init__(self, number: int, *, late: bool) -> None:
         super().__init__(number)
@@ -74,7 +74,7 @@ class CancelAt(Cancel):
         await _Steps(self, work)
 
     def suspends(self, on: asyncio.Future[Any] | None) -> None:
-        """The coroutine waits for `on`, or lets the loop turn."""
+        """Counts a suspension: the coroutine waits for `on`, or yields to the event loop."""
         self._count += 1
         if self._count != self.number:
             return
@@ -88,10 +88,10 @@ class CancelAt(Cancel):
 
 
 class _CancelAfter(Cancel):
-    """Cancels after `number` turns of the loop."""
+    """Cancels after `number` event loop iterations."""
 
     def __str__(self) -> str:
-        return f"after {self.number} turns"
+        return f"after {self.number} loop iterations"
 
     async def _run(self, work: Awaitable[object]) -> None:
         loop = asyncio.get_running_loop()
@@ -99,14 +99,14 @@ class _CancelAfter(Cancel):
         assert task is not None
         is_over = False
 
-        def turned(left: int) -> None:
+        def count_down(left: int) -> None:
             if left > 0 and not is_over:
-                loop.call_soon(turned, left - 1)
+                loop.call_soon(count_down, left - 1)
             elif not is_over:
                 self.reached = True
                 task.cancel()
 
-        loop.call_soon(turned, self.number - 1)
+        loop.call_soon(count_down, self.number - 1)
         try:
             await work
         finally:
@@ -135,21 +135,21 @@ class _Steps:
 
 
 def points(scene: Callable[[CancelAt], Coroutine[Any, Any, None]], *, late: bool) -> int:
-    """Play `scene` for each point; returns how many there are.
+    """Runs `scene` for each suspension; returns the number of suspensions.
 
-    Raises AssertionError, which names the point, where a task, a socket or a timer is left, or an
-    exception that nobody has seen.
+    Raises AssertionError, which names the suspension, if a task, a socket or a timer is left, or an
+    exception that was never retrieved.
     """
     return _each(scene, (CancelAt(at, late=late) for at in range(1, MOST_POINTS + 1)))
 
 
 def turns(scene: Callable[[Cancel], Coroutine[Any, Any, None]], *, step: int = 1) -> int:
-    """The same for each turn of the loop, or for every so many."""
+    """Runs `scene` for each event loop iteration, or every `step` iterations."""
     return _each(scene, (_CancelAfter(at) for at in range(1, MOST_TURNS, step)))
 
 
 def _each(scene: Callable[[C], Coroutine[Any, Any, None]], cancels: Iterable[C]) -> int:
-    gc.collect()  # what others have left is not told of here
+    gc.collect()  # releases what earlier tests left, so that it is not reported here
     for count, cancel in enumerate(cancels):
         try:
             _play(scene, cancel)
@@ -158,7 +158,7 @@ def _each(scene: Callable[[C], Coroutine[Any, Any, None]], cancels: Iterable[C])
             raise
         if not cancel.reached:
             return count
-    raise AssertionError(f"it has not come to its end when it is cancelled {cancel}")
+    raise AssertionError(f"the coroutine does not end even if it is cancelled {cancel}")
 
 
 def _play(scene: Callable[[C], Coroutine[Any, Any, None]], cancel: C) -> None:
@@ -172,9 +172,9 @@ def _play(scene: Callable[[C], Coroutine[Any, Any, None]], cancel: C) -> None:
             await asyncio.sleep(0)
 
     hook = sys.unraisablehook
-    sys.unraisablehook = lambda told: unseen.append((told.exc_value, told.err_msg, told.object))
+    sys.unraisablehook = lambda left: unseen.append((left.exc_value, left.err_msg, left.object))
     try:
-        # Debugging asyncio notes where each call comes from, which takes most of the time.
+        # asyncio's debug mode records a traceback for each call, which takes most of the time.
         with asyncio.Runner(debug=False) as runner:
             runner.run(play())
             loop: Any = runner.get_loop()
@@ -189,4 +189,4 @@ def _play(scene: Callable[[C], Coroutine[Any, Any, None]], cancel: C) -> None:
         gc.collect()
     finally:
         sys.unraisablehook = hook
-    assert not unseen, f"exceptions that nobody has seen: {unseen}"
+    assert not unseen, f"exceptions that were never retrieved: {unseen}"
