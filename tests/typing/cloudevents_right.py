@@ -1,4 +1,4 @@
-"""What users of CloudEvents may write, and the types that checkers must see. Never run."""
+"""Correct uses of CloudEvents, and the types that checkers must infer. Never run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from kproto.client import Acks, Producer
 
 
 class Consumed(NamedTuple):
-    """A record of some client, with more in it than is asked for."""
+    """A record of another client, with one field more than kproto_cloudevents needs."""
 
     key: bytes | None
     value: bytes | None
@@ -48,14 +48,14 @@ class Consumed(NamedTuple):
 
 
 class OfKafkaPython(NamedTuple):
-    """A record of a client that has no null headers, and None for none."""
+    """A record of a client without null headers; its `headers` may be None."""
 
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...] | None
 
 
-def every_outcome_is_told_apart(record: KafkaRecord) -> str | None:
+def every_outcome_is_distinguished(record: KafkaRecord) -> str | None:
     outcome = from_kafka(record.key, record.value, record.headers, profile=LENIENT)
     match outcome:
         case CloudEvent():
@@ -69,7 +69,7 @@ def every_outcome_is_told_apart(record: KafkaRecord) -> str | None:
             assert_never(outcome)
 
 
-def an_event_knows_its_attributes(event: CloudEvent) -> None:
+def event_attributes_have_types(event: CloudEvent) -> None:
     assert_type(event.id, str)
     assert_type(event.time, Timestamp | None)
     if event.time is not None:
@@ -82,14 +82,14 @@ def an_event_knows_its_attributes(event: CloudEvent) -> None:
     assert_type(event.replace(subject=None, data=b"x"), CloudEvent)
 
 
-def events_are_made_of_native_values(moment: datetime) -> CloudEvent:
+def events_accept_native_values(moment: datetime) -> CloudEvent:
     attributes: dict[str, str] = {"id": "1", "source": "/s", "type": "t"}
     CloudEvent(attributes, data={"total": 12})
     CloudEvent(id="1", source="/s", type="t", n=5, ok=True, raw=b"\x00", unset=None, time=moment)
     return CloudEvent(attributes, schema=Uri("http://a"), map=JsonMap.of({"a": 1}), data=[1, None])
 
 
-def an_event_is_written_in_many_ways(event: CloudEvent, headers: list[Header]) -> None:
+def events_are_encoded_in_every_mode(event: CloudEvent, headers: list[Header]) -> None:
     record = to_kafka(event)
     assert_type(record, KafkaRecord)
     assert_type(record.headers, tuple[Header, ...])
@@ -104,13 +104,13 @@ def an_event_is_written_in_many_ways(event: CloudEvent, headers: list[Header]) -
     assert_type(from_json_batch(b"[]"), list[CloudEvent])
 
 
-def many_records_come_to_one_outcome_each(records: list[KafkaRecord]) -> list[CloudEventError]:
+def each_record_has_one_outcome(records: list[KafkaRecord]) -> list[CloudEventError]:
     outcomes = from_kafka_many(records)
     assert_type(outcomes, list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent])
     return [outcome.error for outcome in outcomes if isinstance(outcome, InvalidEvent)]
 
 
-def lazy_reading(record: KafkaRecord) -> None:
+def lazy_events_are_decoded_on_demand(record: KafkaRecord) -> None:
     lazy = lazy_from_kafka(*record)
     assert_type(lazy, LazyEvent | CloudEvent | OpaqueEvent | NotAnEvent)
     if isinstance(lazy, LazyEvent):
@@ -127,18 +127,18 @@ async def every_outcome_can_be_sent(
     assert_type(await producer.send_events("orders", [outcome], mode="binary", key=b"k"), Acks)
 
 
-def an_event_is_a_mapping_of_its_attributes(event: CloudEvent, lazy: LazyEvent) -> None:
+def events_are_mappings_of_attributes(event: CloudEvent, lazy: LazyEvent) -> None:
     assert_type(dict(event), dict[str, AttributeValue])
     assert_type(dict(event.items()), dict[str, AttributeValue])
     assert_type(dict(lazy), dict[str, str])
     assert_type((event.mode, lazy.data), tuple[Mode | None, bytes | None])
 
 
-def what_is_unknown_is_a_field(outcome: OpaqueEvent) -> None:
+def opaque_events_name_the_unknown_part(outcome: OpaqueEvent) -> None:
     assert_type(outcome.unknown, Literal["format", "version"] | None)
 
 
-async def the_record_is_at_hand(
+async def outcomes_keep_their_records(
     consumed: AsyncIterator[Consumed], others: AsyncIterator[OfKafkaPython]
 ) -> None:
     async for received in events(consumed):

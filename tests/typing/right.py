@@ -1,4 +1,4 @@
-"""What users may write, and the types that checkers must see. Read by checkers, never run."""
+"""Correct uses of kproto, and the types that checkers must infer. Read by checkers, never run."""
 
 from __future__ import annotations
 
@@ -55,17 +55,17 @@ from kproto.messages.produce_request import (
 )
 from kproto.wire.tags import RawTaggedField
 
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 
 
-async def a_request_knows_its_response(client: Client) -> None:
+async def requests_have_response_types(client: Client) -> None:
     assert_type(await client.request(MetadataRequest(topics=None)), MetadataResponse)
     assert_type(await client.request(ProduceRequest(), version=9), ProduceResponse)
     assert_type(await client.request(FetchRequest(), broker=1, timeout_ms=500), FetchResponse)
     assert_type(
         await client.request(ShareGroupHeartbeatRequest(group_id="g")), ShareGroupHeartbeatResponse
     )
-    # A name of an earlier release is another name of the same class.
+    # The name of an earlier release refers to the same class.
     assert_type(ListClientMetricsResourcesRequest(), ListConfigResourcesRequest)
     assert_type(
         await client.request(ListClientMetricsResourcesRequest()), ListConfigResourcesResponse
@@ -89,12 +89,12 @@ async def handlers(consumer: GroupConsumer) -> None:
     await consumer.run(handle, stop_on=(signal.SIGTERM, signal.SIGINT), cancel_lost=False)
 
 
-def a_failure(record: Record) -> None:
+def failures_have_types(record: Record) -> None:
     assert_type(failure_of(record), Failure | None)
     raise Stop("enough", done=True)
 
 
-def the_codec_keeps_the_class(data: bytes) -> None:
+def codecs_keep_the_class(data: bytes) -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name="a")])
     assert_type(request.encode(12), bytes)
     assert_type(request.size(12), int)
@@ -106,7 +106,7 @@ def the_codec_keeps_the_class(data: bytes) -> None:
     assert_type(MetadataResponse.from_json({}, 12), MetadataResponse)
 
 
-def what_a_class_says_of_itself() -> None:
+def classes_have_version_constants() -> None:
     assert_type(MetadataRequest.API_KEY, int)
     assert_type(MetadataResponse.API_KEY, int)
     assert_type(MetadataRequest.VALID_VERSIONS, range)
@@ -130,13 +130,13 @@ def fields_have_the_types_of_the_definition(response: MetadataResponse) -> None:
     assert_type(response.unknown_tagged_fields, list[RawTaggedField])
 
 
-def null_is_told_from_absent(response: DescribeTopicPartitionsResponse) -> None:
+def nullable_structs_are_optional(response: DescribeTopicPartitionsResponse) -> None:
     assert_type(response.next_cursor, Cursor | None)
     if response.next_cursor is not None:
         assert_type(response.next_cursor.partition_index, int)
 
 
-def a_collection_knows_its_keys(
+def collections_are_searched_by_key(
     request: ProduceRequest, response: MetadataResponse, versions: ApiVersionsResponse
 ) -> None:
     assert_type(request.topic_data, TopicProduceDataCollection)
@@ -149,7 +149,7 @@ def a_collection_knows_its_keys(
     assert_type(versions.api_keys.find(api_key=18), ApiVersion | None)
 
 
-def any_iterable_makes_an_array(names: set[str]) -> None:
+def arrays_accept_any_iterable(names: set[str]) -> None:
     request = MetadataRequest(topics=(MetadataRequestTopic(name=name) for name in names))
     assert_type(request.topics, list[MetadataRequestTopic] | None)
     request.topics = None
@@ -166,7 +166,7 @@ def code_for_every_request(request: Request[ProduceResponse]) -> type[Response]:
     return ProduceResponse
 
 
-async def a_group_makes_another_consumer(client: Client) -> None:
+async def groups_select_the_group_consumer(client: Client) -> None:
     assert_type(client.consumer("a", start={("a", 0): 5}, stop_at_end=True), Consumer)
     assert_type(client.consumer([("a", 0)], group="g"), GroupConsumer)
     assert_type(client.consumer(re.compile("a.*"), group="g", start="none"), GroupConsumer)
@@ -176,12 +176,12 @@ async def a_group_makes_another_consumer(client: Client) -> None:
     client.consumer("a", group="g", group_protocol="consumer", server_assignor="uniform")
 
 
-async def a_group_consumer_is_read_like_any(client: Client) -> None:
-    async def on_revoked(places: list[tuple[str, int]]) -> None:
+async def group_consumers_are_iterated(client: Client) -> None:
+    async def on_revoked(tps: list[tuple[str, int]]) -> None:
         await consumer.commit()
 
-    def on_assigned(places: list[tuple[str, int]]) -> None:
-        consumer.seek(places[0], "earliest")
+    def on_assigned(tps: list[tuple[str, int]]) -> None:
+        consumer.seek(tps[0], "earliest")
 
     async with client.consumer(
         "a", group="g", on_assigned=on_assigned, on_revoked=on_revoked
@@ -194,9 +194,13 @@ async def a_group_consumer_is_read_like_any(client: Client) -> None:
             assert_type(fetched, FetchedRecords)
             await consumer.commit(fetched, "m")
         await consumer.commit({("a", 0): 5})
-        assert_type(await consumer.committed(("a", 0)), dict[Place, CommittedOffset | None])
+        assert_type(
+            await consumer.committed(("a", 0)), dict[TopicPartition, CommittedOffset | None]
+        )
         assert_type(await consumer.position(("a", 0)), int)
-        assert_type(await consumer.lag(), dict[Place, int])
-        assert_type(await consumer.offsets_for_times({("a", 0): 5}), dict[Place, int | None])
+        assert_type(await consumer.lag(), dict[TopicPartition, int])
+        assert_type(
+            await consumer.offsets_for_times({("a", 0): 5}), dict[TopicPartition, int | None]
+        )
         assert_type(consumer.assignment, frozenset[tuple[str, int]])
         consumer.pause(*consumer.assignment)

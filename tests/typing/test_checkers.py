@@ -1,4 +1,4 @@
-"""Both type checkers accept right code, and find each marked mistake of wrong code and no other."""
+"""Both type checkers accept correct code and report exactly the marked mistakes in wrong code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 RIGHT = [HERE / "right.py", HERE / "cloudevents_right.py"]
-#: With the number of mistakes that there are at least.
+#: Files with mistakes, and the least number of mistakes in each.
 WRONG = [(HERE / "wrong.py", 40), (HERE / "cloudevents_wrong.py", 30)]
 FILES = [str(path) for path in (*RIGHT, *(path for path, _ in WRONG))]
 
@@ -26,7 +26,7 @@ Found: TypeAlias = dict[Path, dict[int, str]]
 
 
 def run(*command: str) -> str:
-    """What a checker prints; it exits with 1 when it has found something."""
+    """Returns the output of a checker, which exits with 1 if it reports errors."""
     done = subprocess.run(
         [sys.executable, *command], cwd=ROOT, capture_output=True, text=True, timeout=300
     )
@@ -36,7 +36,7 @@ def run(*command: str) -> str:
 
 @cache
 def mypy() -> Found:
-    """Returns what mypy finds in all files at once: most of its work is the same for each."""
+    """Returns mypy's errors in all files, from one run: the files share most of its work."""
     lines = run("-m", "mypy", "--strict", "--no-error-summary", "--hide-error-context", *FILES)
     found: Found = {}
     for line in lines.splitlines():
@@ -48,7 +48,7 @@ def mypy() -> Found:
 
 @cache
 def pyright() -> Found:
-    """Returns what pyright finds in all files at once; its settings stand in a folder."""
+    """Returns pyright's errors in all files; it reads its settings from a folder."""
     settings = {"typeCheckingMode": "standard", "pythonVersion": "3.11", "include": FILES}
     with TemporaryDirectory() as folder:
         (Path(folder) / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
@@ -69,21 +69,21 @@ CHECKERS = pytest.mark.parametrize("checker", [mypy, pyright], ids=["mypy", "pyr
 
 @pytest.mark.slow
 @CHECKERS
-def test_nothing_is_found_in_other_files(checker: Checker) -> None:
+def test_checker_reports_no_errors_in_other_files(checker: Checker) -> None:
     assert checker().keys() == {path for path, _ in WRONG}
 
 
 @pytest.mark.slow
 @CHECKERS
 @pytest.mark.parametrize("path", RIGHT, ids=lambda path: path.stem)
-def test_right_code_is_accepted(checker: Checker, path: Path) -> None:
+def test_correct_code_is_accepted(checker: Checker, path: Path) -> None:
     assert checker().get(path, {}) == {}
 
 
 @pytest.mark.slow
 @CHECKERS
 @pytest.mark.parametrize(("path", "at_least"), WRONG, ids=lambda each: getattr(each, "stem", ""))
-def test_each_mistake_is_found_on_its_line(checker: Checker, path: Path, at_least: int) -> None:
+def test_each_mistake_is_reported_on_its_line(checker: Checker, path: Path, at_least: int) -> None:
     lines = path.read_text(encoding="utf-8").splitlines()
     marked = {number for number, line in enumerate(lines, 1) if "# error: " in line}
     assert len(marked) >= at_least
