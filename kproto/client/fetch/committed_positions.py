@@ -1,7 +1,7 @@
-"""`CommittedPositions`: looks up where the partitions of a group consumer start.
+"""`CommittedPositions`: looks up the start positions of a group consumer.
 
-At the committed offset of the group; without one at the start option: an end of the log, or the
-first record since a time.
+A partition starts at the committed offset of the group; without one, at an end of the log or at the
+first record since a time, by the option `start`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["CommittedPositions"]
 
 
 class CommittedPositions:
-    """Looks up positions for `subscriptions`; `shell` carries out what follows from them."""
+    """Looks up positions for `subscriptions`; `shell` carries out the effects."""
 
     def __init__(
         self,
@@ -40,15 +40,15 @@ class CommittedPositions:
         self._read_committed = read_committed
 
     async def look_up_all(self) -> None:
-        """Looks up all positions that are missing now."""
+        """Looks up the positions of all INITIALIZING partitions."""
         self._subscriptions.starts.begin_look_up()
         await self.look_up()
 
     async def look_up(self, tps: Collection[TopicPartition] | None = None) -> None:
-        """Looks up the positions of INITIALIZING partitions, or of some of them.
+        """Looks up the positions of INITIALIZING partitions: all of them, or those of `tps`.
 
-        A partition that is moved meanwhile keeps its position. Raises NoCommittedOffsetError if
-        the group has committed nothing and `start` is "none".
+        A partition whose position was set meanwhile, by a seek, keeps it. Raises
+        NoCommittedOffsetError if the group has no committed offset and `start` is "none".
         """
         starts = self._subscriptions.starts
         states = starts.initializing(tps, has_no_commit=False)
@@ -70,7 +70,7 @@ class CommittedPositions:
     async def _offsets_for_start(
         self, states: Mapping[TopicPartition, TopicPartitionState]
     ) -> dict[TopicPartition, int]:
-        """Returns the offsets of the start option if it is a time."""
+        """Returns the offsets at the time of `start`; empty if `start` is no time."""
         start = self._subscriptions.options.start
         if not isinstance(start, datetime | timedelta):
             return {}
@@ -80,7 +80,7 @@ class CommittedPositions:
         )
 
     async def ensure_positions(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
-        """Looks up the positions of these that have none, as far as they stay assigned."""
+        """Looks up the missing positions of these partitions while they stay assigned."""
         if any(state.fetch_state is FetchState.INITIALIZING for state in states.values()):
             await self.look_up(states)
         wanted: dict[TopicPartition, OffsetWanted] = {

@@ -1,10 +1,10 @@
 """The batches of one partition in a fetch response: checked and filtered at once, decoded late.
 
-Memory and the caches of the processor hold the records of one batch, not of a whole fetch. Every
-checksum is verified when the response arrives; a batch is decompressed and decoded when it is
-polled. Control batches are never returned, and the next position is the offset behind the last
-batch, also if compaction has removed the last records. A batch that cannot be decoded stays the
-first, however often it is polled. Plain data: no connection and no event loop.
+Every checksum is verified when the response arrives; a batch is decompressed and decoded when it is
+polled, so that memory and CPU caches need space for the records of one batch, not of a whole fetch.
+Control batches are never returned. The next position is the offset after the last batch, even if
+compaction has removed its last records. A batch that cannot be decoded stays first, and each poll
+raises its error. Plain data: no connection and no event loop.
 """
 
 from __future__ import annotations
@@ -31,18 +31,19 @@ __all__ = [
     "filter_batches",
 ]
 
-#: Offsets rise from batch to batch; Kafka 3.9 may give messages of older magics twice.
+#: From this magic on, offsets must rise from batch to batch; Kafka 3.9 may return messages of older
+#: magics twice.
 MAGIC_OF_BATCHES: Final = 2
 
-#: The most records of a list: small batches of one fetch are joined up to that, and large ones are
-#: split, so that a list costs little beside its records. Python collects garbage when 700 objects
-#: more were made than freed, in time proportional to all objects; a caller that processes one list
-#: after the other stays below that.
+#: The most records of a list: small batches of one fetch are joined up to this number, and large
+#: ones are split, so that a list costs little compared with its records. Python collects garbage,
+#: in time proportional to all objects, once 700 more objects were created than freed; a caller that
+#: processes one list after the other stays below that.
 _LIST_RECORDS: Final = 500
 
 
 class FetchedRecords(NamedTuple):
-    """Records of one partition in order; `high_watermark` is the offset behind its last record."""
+    """Records of one partition, in order, and its high watermark in the fetch response."""
 
     topic: str
     partition: int
@@ -51,11 +52,10 @@ class FetchedRecords(NamedTuple):
 
 
 class FetchedValues(NamedTuple):
-    """Values of one partition in order; `next_offset` is the offset of the record behind them.
+    """Values of one partition, in order; `next_offset` is the offset after the last one.
 
     The values have no offsets, and offsets cannot be counted from `next_offset`, because compaction
-    and transactions leave gaps. `high_watermark` is the offset behind the last record of the
-    partition.
+    and transactions leave gaps. `high_watermark` is that of the fetch response.
     """
 
     topic: str
@@ -66,13 +66,13 @@ class FetchedValues(NamedTuple):
 
 
 class FetchedBatch(NamedTuple):
-    """A batch of one partition as the broker stores it, not decoded; its checksum is right.
+    """A batch of one partition as the broker stores it, not decoded; its checksum is verified.
 
     `batch.raw` is its bytes, `batch.records()` decodes it. The first batch may have records before
-    the position, the last batch of `stop_at_end` records behind the end. In a message set (magic 0
-    and 1) a batch is a message, or a wrapper of compressed messages. It keeps the whole fetch
-    response in memory: copy `batch.raw` to keep it for long. `high_watermark` is the offset behind
-    the last record of the partition.
+    the position, and with `stop_at_end` the last batch may have records after the end. In a message
+    set (magic 0 and 1) a batch is a message, or a wrapper of compressed messages. The batch
+    references the whole fetch response: copy `batch.raw` to store it for long. `high_watermark` is
+    that of the fetch response.
     """
 
     topic: str
@@ -92,7 +92,7 @@ class FilteredBatches(NamedTuple):
     """The batches of one fetch in order, and the next fetch position.
 
     `last_epoch` is the leader epoch of the last batch, -1 if it has none. `epochs` has the offsets
-    at which the leader epoch changes from one batch to the next, filtered batches included.
+    at which the leader epoch changes from one batch to the next; filtered batches count, too.
     """
 
     batches: list[PlacedBatch]
@@ -131,14 +131,14 @@ class CompletedFetch:
         self._end = state.end
         self._batches = deque(batches)
         self._max_decompressed_bytes = max_decompressed_bytes
-        self._reader: BatchReader | None = None  # of the first batch, while a part of it is left
+        self._reader: BatchReader | None = None  # of a first batch that was returned in part
 
     def __bool__(self) -> bool:
         return bool(self._batches)
 
     @property
     def from_offset(self) -> int:
-        """The fetch position that brings these batches again."""
+        """The fetch position at which a new fetch returns these batches again."""
         return self._batches[0].from_offset
 
     @property
@@ -150,7 +150,7 @@ class CompletedFetch:
         return max(from_offset, batch.base_offset)
 
     def take_records(self) -> tuple[FetchedRecords, list[PlacedBatch]] | None:
-        """Returns records of small batches or of a part of a large one, and these batches."""
+        """Returns records of small batches, or of a part of a large one, with their batches."""
         records: list[Record] = []
         taken: list[PlacedBatch] = []
         while self._fits(len(records)):
@@ -173,7 +173,7 @@ class CompletedFetch:
         return FetchedRecords(topic, partition, records, self.high_watermark), taken
 
     def take_values(self) -> FetchedValues | None:
-        """Returns the values of the next batch, or of several small ones."""
+        """Returns the values of the next batch, or of several small batches."""
         values: list[bytes | None] = []
         next_offset = 0
         self._reader = None
@@ -206,7 +206,7 @@ class CompletedFetch:
         return FetchedBatch(self.state.topic, self.state.partition, batch, self.high_watermark)
 
     def put_back(self, batches: Iterable[PlacedBatch], from_offset: int) -> None:
-        """Puts batches that were taken last in front again, from `from_offset` on."""
+        """Puts the batches that were taken last back to the front, from `from_offset` on."""
         self._reader = None
         for placed in reversed(
             [placed for placed in batches if placed.batch.next_offset > from_offset]
@@ -269,7 +269,7 @@ class CompletedFetch:
         return [record for record in records if record.offset < end]
 
     def _unprocessed(self, batch: RecordBatch, records: list[Record]) -> list[Record]:
-        """Leaves out records that were processed before."""
+        """Returns `records` without those that were processed before the assignment."""
         incomplete = self.state.incomplete
         if incomplete is None or not self._is_in(incomplete, batch):
             return records
@@ -306,14 +306,15 @@ def filter_batches(
 ) -> FilteredBatches:
     """Returns the batches of `data.records` with offsets from `position` on, up to `end`.
 
-    The last batch may go beyond `end`. Raises CorruptBatchError and MissingCodecError, which name
-    the partition, if the first batch is broken: otherwise the batches before it are returned, and
-    the next fetch finds the fault. Raises ProtocolError if all batches lie before `position`.
+    The last batch may go beyond `end`. Raises CorruptBatchError or MissingCodecError, with a note
+    that names the partition, if the first batch is broken. If a later batch is broken, the batches
+    before it are returned, and the next fetch raises the error. Raises ProtocolError if all batches
+    are before `position`.
     """
     tp = f"{topic}[{data.partition_index}]"
     first = position
     last_epoch = -1
-    before: int | None = None  # behind the last batch; messages of old magics may repeat
+    before: int | None = None  # the offset after the last batch; old messages may repeat
     batches: list[PlacedBatch] = []
     epochs: list[tuple[int, int]] = []
     aborted = AbortedTransactions(aborted_transactions(data)) if read_committed else None
@@ -335,15 +336,15 @@ def filter_batches(
             position = next_offset
             if end is not None and position >= end:
                 position = end
-                break  # what is behind the end is not read, broken or not
+                break  # batches after the end are not read, even broken ones
     except (CorruptBatchError, MissingCodecError) as error:
         if not batches:
             error.add_note(f"while reading {tp} of Kafka")
             raise
     if position == first:
         raise ProtocolError(
-            f"{tp}: all that the fetch from offset {first} brought lies before it, and would be "
-            "brought again"
+            f"{tp}: all batches of the fetch from offset {first} lie before it; a retry would "
+            "return them again"
         )
     return FilteredBatches(batches, position, last_epoch, epochs)
 

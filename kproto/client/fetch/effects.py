@@ -1,6 +1,6 @@
 """The effects that `SubscriptionState` returns, and the shell that carries them out. Plain data.
 
-What is due at each broker is a `FetchPlan`; the effects here are due at once, and once.
+Fetches are not among the effects: `FetchPlan` has these. Each effect is carried out once, at once.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ __all__ = ["ConnectToLeaders", "Effect", "FetchShell", "Signal"]
 class Signal(Enum):
     """Effects without arguments."""
 
-    WAKE_POLL = "the poll that waits for records looks again"
-    LOOK_UP_POSITIONS = "the committed offsets or start offsets of INITIALIZING partitions"
+    WAKE_POLL = "the poll that waits for records plans its fetches again"
+    LOOK_UP_POSITIONS = "look up committed or start offsets of INITIALIZING partitions"
     CANCEL_LOOK_UP = "all partitions of the look-up are revoked or moved: another one may begin"
-    COMMIT_NOW = "a start offset is committed at once, as a later member would start elsewhere"
-    TOPICS_CHANGED = "a subscribed topic has other partitions: the member is told"
+    COMMIT_NOW = "commit a start offset at once, because a later member would start elsewhere"
+    TOPICS_CHANGED = "a subscribed topic has other partitions: the member may rejoin"
 
 
 class ConnectToLeaders(NamedTuple):
-    """Connections to the leaders of newly assigned partitions, while positions are looked up."""
+    """Opens connections to the leaders of newly assigned partitions during position look-ups."""
 
     tps: list[TopicPartition]
 
@@ -34,12 +34,12 @@ Effect: TypeAlias = Signal | ConnectToLeaders
 
 
 class FetchShell(Protocol):
-    """Carries out effects, with tasks and connections: a consumer."""
+    """Carries out effects, with tasks and connections; consumers implement it."""
 
     def on_metadata(self) -> None:
         """Compares the metadata with the subscription state, and starts look-ups of positions."""
         ...
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
-        """Begins each of the effects; waits for none."""
+        """Starts each of the effects; waits for none."""
         ...

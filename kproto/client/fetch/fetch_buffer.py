@@ -1,8 +1,9 @@
 """`FetchBuffer`: completed fetches that wait to be polled, and the records that were polled last.
 
-The caller processes what was polled last until it polls again: that is the range in flight. For
-iteration by record it is computed from the rest of the list, when it is asked for, so that a record
-costs a group consumer no more than a plain one. Plain data: no connection and no event loop.
+The caller processes the records of one poll until its next poll: they are the range in flight. If
+the caller iterates by record, the range is computed on demand, from the rest of the list, so that a
+record costs a group consumer no more than a plain consumer. Plain data: no connection and no event
+loop.
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ RecordInterceptor: TypeAlias = Callable[[str, int, list[Record]], list[Record]]
 
 
 class FetchBuffer:
-    """Completed fetches in `ready`, and the `rest` of the list that is iterated by record.
+    """Buffers completed fetches in `ready`, and the `rest` of the list that is iterated by record.
 
-    `take_records`, `take_values` and `take_batch` return what is next, None if the buffer is empty.
-    The first two raise what `CompletedFetch` raises; `ready[0]` is then the broken fetch. With a
-    `batch_size` the iteration by record stops after so many records, and `take_record` continues.
+    `take_records`, `take_values` and `take_batch` return the next ones, None if the buffer is
+    empty. The first two raise the errors of `CompletedFetch`; `ready[0]` is then the broken fetch.
+    With a `batch_size` the iteration by record stops after so many records, and `take_record`
+    continues it.
     """
 
     __slots__ = (
@@ -66,29 +68,29 @@ class FetchBuffer:
         self.batch_size = batch_size
         self.ready: deque[CompletedFetch] = deque()
         self._paused: dict[TopicPartitionState, list[CompletedFetch]] = {}
-        # The records that are returned without a call here, and all that is left of their list.
+        # `rest` is iterated directly, without a call here; `_left` is all that is left of the list.
         self.rest: Iterator[Record] = iter(())
         self._left = self.rest
-        # The list that was taken last, its fetch, and the batches that it was made of.
+        # The list that was taken last, its fetch, and its batches.
         self._current: FetchedRecords | None = None
         self._source: CompletedFetch | None = None
         self._opened: list[PlacedBatch] = []
-        # The partition and the first offset of what was taken last; and what of it is in flight.
+        # The partition and the first offset of the last list, and its range in flight.
         self._last_taken: tuple[TopicPartitionState, int] | None = None
         self._in_flight: InFlightRange | None = None
         self._by_record: TopicPartitionState | None = None  # its list is iterated by record
         self._polls = 0
 
-    # What is in flight
+    # The range in flight
 
     def on_poll(self) -> None:
-        """The caller polls again: what was returned before is processed."""
+        """Clears the range in flight: the caller polls again, so its records are processed."""
         self._in_flight = self._by_record = None
         self._polls += 1
 
     @property
     def in_flight(self) -> InFlightRange | None:
-        """What was returned by the last poll; None if it returned nothing."""
+        """The range that the last poll returned; None if it returned nothing."""
         state = self._by_record
         if state is None:
             return self._in_flight
@@ -103,7 +105,7 @@ class FetchBuffer:
 
     @property
     def poll_marker(self) -> PollMarker:
-        """A value that changes with each poll and each record."""
+        """A value that differs after each poll and each record."""
         in_flight = self.in_flight
         return self._polls, -1 if in_flight is None else in_flight.offset
 
@@ -116,14 +118,14 @@ class FetchBuffer:
     # Positions
 
     def processed_offset(self, state: TopicPartitionState) -> int:
-        """Returns the offset behind the last processed record of a partition with a position."""
+        """Returns the offset after the last processed record of a partition with a position."""
         in_flight = self.in_flight
         if in_flight is not None and in_flight.state is state:
             return in_flight.offset
         return self.position_of(state)
 
     def position_of(self, state: TopicPartitionState) -> int:
-        """Returns the offset of the next record to be returned; the partition has a position."""
+        """Returns the offset of the next record to be polled; the partition has a position."""
         source = self._source
         left = length_hint(self._left)
         if left and self._current is not None and source is not None and source.state is state:
@@ -137,7 +139,7 @@ class FetchBuffer:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record to be returned of each partition that has one here."""
+        """The offset of the next record to be polled, by partition with buffered records."""
         found = {
             state.tp: fetches[0].position for state, fetches in self._paused.items() if fetches
         }
@@ -151,7 +153,7 @@ class FetchBuffer:
     # Adding and taking
 
     def add(self, fetch: CompletedFetch) -> None:
-        """Appends a completed fetch; one of a paused partition waits until that is resumed."""
+        """Appends a completed fetch; that of a paused partition waits until `resume_buffered`."""
         paused = self._paused.get(fetch.state)
         if paused is None:
             self.ready.append(fetch)
@@ -159,7 +161,7 @@ class FetchBuffer:
             paused.append(fetch)
 
     def iterate(self, fetched: FetchedRecords) -> Record:
-        """Begins to return a list by record; returns the first record."""
+        """Starts to return a list by record; returns the first record."""
         assert self._in_flight is not None, "the list was taken"
         self._by_record = self._in_flight.state
         self._current = fetched
@@ -194,7 +196,7 @@ class FetchBuffer:
         return self._returned(fetched, 0 if fetched is None else fetched.next_offset)
 
     def take_batch(self) -> FetchedBatch | None:
-        """Returns the next batch; one whose records were returned in part is returned again."""
+        """Returns the next batch; a batch whose records were returned in part is returned again."""
         self.put_back_rest()
         taken = self._take_first(CompletedFetch.take_batch)
         fetched = None if taken is None else taken[0]
@@ -225,7 +227,7 @@ class FetchBuffer:
         return None if taken is None else taken[0]
 
     def _returned(self, fetched: T | None, next_offset: int) -> T | None:
-        """Sets the range in flight, unless nothing was taken or an interceptor left nothing."""
+        """Sets the range in flight if something was taken; returns `fetched`."""
         if fetched is not None:
             assert self._last_taken is not None, "it was taken"
             self._set_in_flight(InFlightRange(*self._last_taken, next_offset))
@@ -234,7 +236,7 @@ class FetchBuffer:
     def _take_first(
         self, take: Callable[[CompletedFetch], T | None]
     ) -> tuple[T, CompletedFetch] | None:
-        """Returns what `take` takes first, and of which fetch; removes empty fetches."""
+        """Returns the first result of `take` and its fetch; removes empty fetches."""
         while self.ready:
             fetch = self.ready[0]
             position = fetch.position
@@ -255,7 +257,7 @@ class FetchBuffer:
         return self._current._replace(records=left)
 
     def put_back_rest(self) -> None:
-        """Puts the rest of the list that is iterated by record back into its fetch."""
+        """Puts the rest of the list that is iterated by record back into its completed fetch."""
         in_flight = self.in_flight
         left = self._take_rest()
         if left is not None and self._source is not None:
@@ -267,7 +269,7 @@ class FetchBuffer:
     # Partitions that are dropped or paused
 
     def drop(self, state: TopicPartitionState) -> int:
-        """Drops all records of a partition; returns the offset behind the last returned record."""
+        """Drops all records of a partition; returns the offset after the last returned record."""
         in_flight = self.in_flight
         position = self.position_of(state)
         self._remove(state)
@@ -280,7 +282,7 @@ class FetchBuffer:
         return position
 
     def drop_broken(self) -> CompletedFetch:
-        """Drops the fetch that cannot be decoded and the later ones of its partition."""
+        """Drops the fetch that cannot be decoded, and the later fetches of its partition."""
         broken = self.ready[0]
         self._remove(broken.state)
         return broken
@@ -294,11 +296,11 @@ class FetchBuffer:
         return its
 
     def pause_buffered(self, state: TopicPartitionState) -> None:
-        """Returns nothing of a partition until it is resumed; its fetches are kept."""
+        """Returns no record of a partition until `resume_buffered`; its fetches stay buffered."""
         if self._source is not None and self._source.state is state:
             self.put_back_rest()
         self._paused[state] = self._remove(state)
 
     def resume_buffered(self, state: TopicPartitionState) -> None:
-        """Returns the fetches of a paused partition, behind those of other partitions."""
+        """Returns records of a paused partition again, after the buffered ones of others."""
         self.ready.extend(self._paused.pop(state, ()))

@@ -1,4 +1,4 @@
-"""How a consumer fetches, and where it continues if the log lacks its position."""
+"""`FetchOptions`: the fetch settings of a consumer, and its offset reset policy."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _MOST: Final = 0x7FFFFFFF
 
 
 class ResetPolicy(Enum):
-    """Where a consumer continues if its position is out of range (auto.offset.reset)."""
+    """The new position of a partition whose position is out of range (auto.offset.reset)."""
 
-    EARLIEST = "at the start of the log"
-    LATEST = "at the end of the log, unless the start of the log has overtaken the position"
-    NONE = "nowhere: that is an error"
+    EARLIEST = "the start of the log"
+    LATEST = "the end of the log; its start, if that has overtaken the position"
+    NONE = "none: the poll raises the error"
 
 
 class FetchOptions(NamedTuple):
-    """How to fetch.
+    """The settings of fetch requests.
 
-    `max_partition_fetch_bytes` bounds the bytes of each partition in a response. A broker holds a
-    fetch for at most `max_wait_ms`.
+    `max_partition_fetch_bytes` bounds the bytes of each partition in a response. A broker delays
+    the response to a fetch without records for at most `max_wait_ms`.
     """
 
     max_partition_fetch_bytes: int
@@ -34,6 +34,6 @@ class FetchOptions(NamedTuple):
     reset_policy: ResetPolicy = ResetPolicy.EARLIEST
 
     def check(self) -> None:
-        """Raises ConfigurationError for numbers that a fetch request cannot have."""
+        """Raises ConfigurationError if a number is out of range for a fetch request."""
         check_whole_number("max_partition_fetch_bytes", self.max_partition_fetch_bytes, 1, _MOST)
         check_whole_number("max_wait_ms", self.max_wait_ms, 0, _MOST)

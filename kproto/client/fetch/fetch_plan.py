@@ -1,7 +1,7 @@
-"""Plans fetches: which broker is asked for which partitions, and what partitions lack before that.
+"""Plans fetches: the partitions to fetch, to reset and to validate at each broker.
 
-Plain functions on plain data. A partition that failed backs off by itself: other partitions of its
-topic and its broker are fetched.
+Plain functions on plain data. A partition that failed backs off alone: other partitions of its
+topic and its broker are fetched meanwhile.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ _NEVER: Final = float("inf")
 
 
 class FetchPlan(NamedTuple):
-    """The partitions to fetch, to reset and to validate, each by node id; those of which metadata
-    knows no leader; and the time of the next plan, in seconds of the clock.
+    """The partitions to fetch, to reset and to validate, each by node id.
+
+    `unknown_leaders` are partitions without a leader in the metadata. `next_at` is the time of the
+    next plan, in seconds of the clock.
     """
 
     fetches: dict[int, list[TopicPartitionState]]
@@ -35,7 +37,7 @@ def plan_fetches(
     epoch_of: Callable[[str, int], int],
     brokers: Container[int],
 ) -> FetchPlan:
-    """Returns what is due at `now`, in the order of the partitions."""
+    """Returns the requests that are due at `now`, in the order of the partitions."""
     plan = FetchPlan({}, {}, {}, [], _NEVER)
     next_at = _NEVER
     for state in partitions:

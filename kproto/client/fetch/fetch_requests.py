@@ -1,4 +1,4 @@
-"""Fetch requests and responses as plain data: what to ask, what came, what an error means."""
+"""Builds fetch requests, reads their responses, and has the remedies of their errors. No I/O."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ __all__ = [
     "without_last_epochs",
 ]
 
-#: Room for one partition in a fetch response, in bytes; a larger first batch is sent whole.
+#: The most bytes of one partition in a fetch response; a larger first batch is sent whole.
 FETCH_BYTES: Final = 1_048_576
 
 
 class FetchedPartition(NamedTuple):
-    """What a fetch of one partition brought: `records` are batches, the last perhaps cut.
+    """The response of one fetch for one partition.
 
-    `aborted` are the first offset and the producer id of each aborted transaction in them, where
-    committed records alone were asked for; `kproto.stored.aborted` tells what that hides.
-    `topic_id` is the id by which the fetch named the topic, all zeros for a fetch by name.
+    `records` are batches; the broker may have cut the last one. `aborted` has the first offset and
+    the producer id of each aborted transaction in them, if the fetch was read_committed;
+    `kproto.stored.aborted` finds the records that are aborted. `topic_id` is the topic id in the
+    fetch, all zeros for a fetch by name.
     """
 
     records: bytes
@@ -53,29 +54,29 @@ class FetchedPartition(NamedTuple):
     topic_id: Uuid = ZERO_UUID
 
 
-#: What mends an error of a fetch where Kafka's table of all errors says otherwise: bytes that are
-#: broken in the log stay so.
+#: Remedies of fetch errors that differ from Kafka's table of all errors: no retry repairs bytes
+#: that are broken in the log.
 _REMEDIES: Final = by_code({"CORRUPT_MESSAGE": Remedy.FAIL})
 
-#: Errors with which a response says who leads the partition.
+#: Errors with which a response names the leader of the partition (KIP-951).
 _OTHER_LEADER: Final = (code_of("NOT_LEADER_OR_FOLLOWER"), code_of("FENCED_LEADER_EPOCH"))
 
-#: The first version of Fetch that says what was read last, and is told where the log diverges.
+#: The first version of Fetch with the last fetched epoch and, in the response, the diverging epoch.
 _FIRST_WITH_LAST_EPOCH: Final = 12
 
-#: The log no longer has the offset, or not yet: a new position is to be found.
+#: The log no longer has the offset, or not yet: the position is reset.
 _OUT_OF_RANGE: Final = code_of("OFFSET_OUT_OF_RANGE")
 
 
 def fetch_remedy(error: KprotoError) -> Remedy:
-    """What mends an error of a fetch, or of a partition in its response."""
+    """Returns the remedy of an error of a fetch, or of a partition in its response."""
     if isinstance(error, BrokerResponseError):
         return _REMEDIES.get(error.code) or remedy_of_code(error.code)
     return remedy_of(error)
 
 
 def is_out_of_range(error: KprotoError) -> bool:
-    """True when another position mends it."""
+    """Returns True if the position is out of range, so that a reset helps."""
     return isinstance(error, BrokerResponseError) and error.code == _OUT_OF_RANGE
 
 
@@ -88,7 +89,10 @@ def fetch_request(
     read_committed: bool,
     rack: str | None = None,
 ) -> FetchRequest:
-    """One fetch at one broker, of a session or without one; `rack` is where the reader stands."""
+    """Returns a fetch request to one broker, with or without a session.
+
+    `rack` is the rack of the consumer (KIP-392).
+    """
     grouped: dict[str, FetchTopic] = {}
     for (topic, partition), wanted in asked.named.items():
         its = grouped.get(topic)
@@ -123,7 +127,7 @@ def fetch_request(
 
 
 def closing_request(session_id: int) -> FetchRequest:
-    """Tells a broker that it need not keep a session; it answers at once."""
+    """Returns the request that closes a fetch session; the broker answers at once."""
     asked = SessionFetch(session_id, CLOSING, {}, [])
     return fetch_request(asked, max_bytes=1, min_bytes=0, max_wait_ms=0, read_committed=False)
 
@@ -131,14 +135,16 @@ def closing_request(session_id: int) -> FetchRequest:
 def without_last_epochs(
     wanted: Mapping[TopicPartition, WantedPartition], version: int
 ) -> Mapping[TopicPartition, WantedPartition]:
-    """What that version of Fetch can ask: none before v12 says what was read last."""
+    """Returns `wanted` for a version of Fetch: versions before v12 have no last fetched epoch."""
     if version >= _FIRST_WITH_LAST_EPOCH:
         return wanted
     return {tp: each._replace(last_epoch=UNKNOWN_EPOCH) for tp, each in wanted.items()}
 
 
 def leader_hints(response: FetchResponse, topics: Mapping[str, TopicInfo]) -> list[LeaderHint]:
-    """Who leads partitions now, by the broker that does not, or not in the epoch asked for."""
+    """Returns the leaders that a broker names because it does not lead a partition itself, or
+    leads it in another epoch than the request has.
+    """
     hints: list[LeaderHint] = []
     for (topic, partition), data in fetched_partitions(response, topics):
         now = data.current_leader
@@ -148,15 +154,19 @@ def leader_hints(response: FetchResponse, topics: Mapping[str, TopicInfo]) -> li
 
 
 def response_bytes(partition_bytes: int, partitions: int, max_frame_bytes: int) -> int:
-    """Room for a whole fetch response in bytes: every partition's, as far as a frame may hold it.
+    """Returns the limit of a whole fetch response in bytes: the sum of the partitions' limits.
 
-    Half of the frame is left for a first batch that comes whole however large, and for the rest.
+    The sum is capped at half of the largest frame. The other half is left for a first batch, which
+    is sent whole even if it is larger than the limit, and for the fields of the response.
     """
     return min(partition_bytes * partitions, max(max_frame_bytes // 2, 1))
 
 
 def highest_fetch_version(topics: Iterable[TopicInfo]) -> int | None:
-    """The version not to exceed: topics whose id is unknown can be fetched by name only."""
+    """Returns the highest version of Fetch for these topics; None if all versions will do.
+
+    A topic whose id is unknown can be fetched by name only.
+    """
     if any(topic.topic_id == ZERO_UUID for topic in topics):
         return BY_TOPIC_ID - 1
     return None
@@ -165,7 +175,7 @@ def highest_fetch_version(topics: Iterable[TopicInfo]) -> int | None:
 def fetched_partitions(
     response: FetchResponse, topics: Mapping[str, TopicInfo]
 ) -> Iterator[tuple[TopicPartition, PartitionData]]:
-    """The partitions of a response by name; those of topics that nobody asked for are left out."""
+    """Yields the partitions of a response by topic name; topics with unknown ids are left out."""
     names = {info.topic_id: name for name, info in topics.items() if info.topic_id != ZERO_UUID}
     for topic in response.responses:
         name = topic.topic or names.get(topic.topic_id)

@@ -1,10 +1,10 @@
-"""`FetchSession`: what one broker remembers of this consumer's partitions (KIP-227). Without I/O.
+"""`FetchSession`: the fetch session of this consumer at one broker (KIP-227). Without I/O.
 
-A fetch that opens a session names every partition; those behind it name what has changed, and the
-broker answers for partitions that have something new. The client goes by what it has said: a
-partition is named again as soon as what is asked of it differs from that. So what was dropped here,
-for whatever reason, needs no thought: it comes again from the offset that the broker remembers, or
-from the one that is then sent. The rules are those of Kafka's FetchSessionHandler.
+A full fetch opens a session and names every partition. The incremental fetches after it name the
+partitions whose offset, limit or epochs have changed, and the broker returns partitions that have
+something new. The client compares each partition with the one that it sent last, so records that it
+dropped need no special case: the broker sends them again, from the offset in the session or from
+the one in the next fetch. The rules are those of Kafka's FetchSessionHandler.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ __all__ = [
     "without_session",
 ]
 
-#: Before this version of Fetch there is none.
+#: The first version of Fetch with sessions.
 _FIRST_VERSION: Final = 7
 
-#: From this version on, Fetch names topics by id alone (KIP-516), and so does a session that was
-#: opened by it.
+#: From this version on, Fetch names topics by id alone (KIP-516); so does a session that such a
+#: fetch has opened.
 BY_TOPIC_ID: Final = 13
 
 _NO_SESSION: Final = 0
 
-#: The session epoch of a fetch without a session, and of one that closes it.
+#: The session epoch of a fetch without a session, and of a fetch that closes its session.
 CLOSING: Final = -1
 _OPENING: Final = 0
 _LAST_EPOCH: Final = 0x7FFFFFFF
@@ -45,7 +45,7 @@ _MENDED_BY_ANOTHER: Final = (_NOT_FOUND, code_of("INVALID_FETCH_SESSION_EPOCH"))
 
 
 class WantedPartition(NamedTuple):
-    """What is asked of one partition, with the id of its topic. -1 for an epoch that is unknown."""
+    """The fields of one partition in a fetch request; -1 for an unknown epoch."""
 
     topic_id: Uuid
     offset: int
@@ -55,7 +55,7 @@ class WantedPartition(NamedTuple):
 
 
 class ForgottenPartition(NamedTuple):
-    """A partition that the session need not hold any more."""
+    """A partition that the broker removes from the session."""
 
     topic: str
     topic_id: Uuid
@@ -63,7 +63,7 @@ class ForgottenPartition(NamedTuple):
 
 
 class SessionFetch(NamedTuple):
-    """What a fetch says: of its session, which partitions it names, and which may be forgotten."""
+    """The session id and epoch of a fetch, the partitions that it names, and those to forget."""
 
     session_id: int
     epoch: int
@@ -72,19 +72,19 @@ class SessionFetch(NamedTuple):
 
     @property
     def is_full(self) -> bool:
-        """Whether every partition is to be answered."""
+        """True if the response must have every partition."""
         return self.epoch in (CLOSING, _OPENING)
 
 
 def without_session(wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch:
-    """A fetch that no broker remembers."""
+    """Returns a full fetch that opens no session."""
     return SessionFetch(_NO_SESSION, CLOSING, wanted, [])
 
 
 class FetchSession:
-    """The session with one broker: each `ask` is followed by `answered`, or by `lost`.
+    """The session with one broker: `answered` or `lost` follows each `ask`.
 
-    `is_used` False is for who wants none.
+    Without `is_used` every fetch is full, and opens no session.
     """
 
     __slots__ = ("_asked", "_by_id", "_epoch", "_held", "_id", "_is_used")
@@ -95,10 +95,10 @@ class FetchSession:
         self._epoch = _OPENING  # of the next fetch
         self._held: dict[TopicPartition, WantedPartition] = {}
         self._by_id = False
-        self._asked: SessionFetch | None = None  # is under way
+        self._asked: SessionFetch | None = None  # is in flight
 
     def ask(self, wanted: Mapping[TopicPartition, WantedPartition], version: int) -> SessionFetch:
-        """How to ask for all of `wanted` in that version of Fetch."""
+        """Returns the fetch that asks for all of `wanted`, in that version of Fetch."""
         if self._asked is not None:
             self.lost()
         if not self._is_used or version < _FIRST_VERSION:
@@ -123,17 +123,17 @@ class FetchSession:
         if len(wanted) - len(named) != len(held) or named:
             for (topic, partition), each in held.items():
                 now = wanted.get((topic, partition))
-                # By name it is the same one, which would then be forgotten with its new topic.
+                # A session by names has both topics as one partition, which must stay in it.
                 is_other = self._by_id and now is not None and now.topic_id != each.topic_id
                 if now is None or is_other:
                     forgotten.append(ForgottenPartition(topic, each.topic_id, partition))
         return SessionFetch(self._id, self._epoch, named, forgotten)
 
     def answered(self, error_code: int, session_id: int, tps: Collection[TopicPartition]) -> bool:
-        """Take note of a response, which has `tps`; False where it was in vain.
+        """Takes note of a response, which has `tps`.
 
-        That is so when a session is at fault, and none is in the next fetch: it may begin at once.
-        All other error codes are the caller's.
+        Returns False if the session was invalid: the next fetch opens another one, and may be sent
+        at once. All other error codes are left to the caller.
         """
         asked, self._asked = self._asked, None
         if asked is None or asked.epoch == CLOSING:
@@ -144,9 +144,9 @@ class FetchSession:
             self._begin_again()
             return asked.is_full or error_code not in _MENDED_BY_ANOTHER
         if not asked.is_full and any(tp not in self._held for tp in tps):
-            self._begin_again()  # the broker holds what was not asked of it
+            self._begin_again()  # the session of the broker has other partitions
         elif session_id == _NO_SESSION:
-            self._id = _NO_SESSION  # it has no room for one, or has closed it
+            self._id = _NO_SESSION  # the broker has no room for a session, or has closed it
             self._begin_again()
         else:
             self._id = session_id
@@ -154,12 +154,12 @@ class FetchSession:
         return True
 
     def lost(self) -> None:
-        """What was asked has no answer: the broker may have taken note of it, or not."""
+        """Opens another session next: the last fetch has no response, so its epoch is in doubt."""
         self._asked = None
         self._begin_again()
 
     def closing(self) -> int | None:
-        """The id of the session that the broker may forget; None where there is none."""
+        """Ends the session; returns its id, so that it can be closed, None without a session."""
         session_id = self._id
         self._id = _NO_SESSION
         self._begin_again()
@@ -167,6 +167,6 @@ class FetchSession:
         return session_id or None
 
     def _begin_again(self) -> None:
-        """Open a new session by the next fetch, which closes the one there is, if any."""
+        """Makes the next fetch open a new session; the broker closes the present one then."""
         self._epoch = _OPENING
         self._held = {}

@@ -1,7 +1,7 @@
 """`Fetcher`: sends a fetch to each broker for all its partitions, and takes the responses.
 
-`subscription_state` decides which partitions are fetched; positions that are missing or in doubt
-are `offset_fetcher`'s. While the caller processes records, the brokers work on the next fetch.
+`subscription_state` decides which partitions are fetched; `offset_fetcher` resets and validates
+their positions. While the caller processes records, the next fetches are in flight.
 """
 
 from __future__ import annotations
@@ -68,14 +68,18 @@ class Fetcher:
     def take_completed(self) -> None:
         """Takes completed fetches and look-ups; raises the first error that no retry helps.
 
-        It is raised once all responses are taken: no partition suffers from another's error.
+        It raises the error after it has taken all responses, so that the error of one partition
+        does not delay the others.
         """
         faults = [*self._in_flight.found(), *self._in_flight.fetched(self._take)]
         if faults:
             raise faults[0]
 
     def start_due(self) -> float:
-        """Starts a fetch at every broker that holds none; returns when the next is due, in s."""
+        """Starts a fetch at every broker without one in flight; returns the time of the next plan.
+
+        The time is in seconds of the clock.
+        """
         view = self._view
         now = view.clock.monotonic()
         self._shell.on_metadata()
@@ -124,18 +128,20 @@ class Fetcher:
         self._in_flight.fetch(node, fetch, self._fetch(node, fetch))
 
     def _preempt_fetches(self) -> None:
-        """Cancels all fetches, because newly assigned partitions would wait behind one.
+        """Cancels all fetches, because newly assigned partitions would wait for one of them.
 
-        A broker handles one request of a connection at a time: so other connections are opened.
+        A broker handles one request of a connection at a time, so the next fetches use new
+        connections.
         """
         for fetch in self._in_flight.cancel_fetches():
             fetch.session.lost()
         self._view.abort(self._owner)
 
     def close_sessions(self) -> None:
-        """Closes the fetch sessions; waits for no response: a broker closes others by itself later.
+        """Closes the fetch sessions, without waiting for responses.
 
-        It uses the shared connections, because a broker may still hold a fetch on the others.
+        A broker evicts sessions that are not closed. The requests use the shared connections,
+        because a broker may still delay a fetch on the connections of the consumer.
         """
         for node, session in self._sessions.items():
             session_id = session.closing()
@@ -150,7 +156,7 @@ class Fetcher:
         self._sessions.clear()
 
     async def _refresh(self, topics: Iterable[str]) -> None:
-        """Asks for metadata that is too old; the known metadata is used until it arrives."""
+        """Refreshes metadata that is too old; the known metadata is used until it arrives."""
         try:
             await self._view.refresh(topics)
         except KprotoError as error:
@@ -176,7 +182,7 @@ class Fetcher:
                 rack=None if without_rack else view.settings.rack,
             )
 
-        # A fetch that names its rack may be sent to a replica, and gets no records of the leader.
+        # The leader may name a replica to a fetch with a rack, and then sends no records.
         without_rack = any(state.leader_until > fetch.begun_at for state in fetch.states.values())
         try:
             fetch.response = await fetch_from(
@@ -207,7 +213,7 @@ class Fetcher:
         else:
             fetch.session.lost()
         if isinstance(response, KprotoError):
-            # The time that a broker may hold a fetch does not count as a failure.
+            # The time for which a broker may delay a fetch does not count as a failure.
             begun = min(fetch.begun_at + self._options.max_wait_ms / 1000, fetch.ended_at)
             for each in fetch.states.values():
                 if each.preferred_replica is not None:
@@ -235,7 +241,7 @@ class Fetcher:
                     self._take_partition(node, state, data, fetch.ended_at)
             except KprotoError as fault:
                 faults.append(fault)
-                # Behind all others, so that its next response takes no bytes from them.
+                # It is fetched after all others, so that its response takes no bytes from them.
                 self._subscriptions.move_to_end(state)
         assert fetch.sent is not None, "it was answered"
         # A broker that throttles answers at once, without partitions (KIP-219).
@@ -260,7 +266,7 @@ class Fetcher:
         if was_replica:
             self._prefer_leader(state, now)
         if was_replica and is_out_of_range(error):
-            return  # a follower may lag behind or be ahead: the leader is asked first (KIP-392)
+            return  # a follower may be behind or ahead: the leader is asked first (KIP-392)
         cluster = self._view.cluster
         epoch = cluster.leader_epoch(*tp)
         if data.current_leader.leader_epoch >= 0 and epoch >= data.current_leader.leader_epoch:
@@ -279,7 +285,7 @@ class Fetcher:
         if data.preferred_read_replica not in (NO_REPLICA, node):
             self._prefer_replica(state, data.preferred_read_replica, now)
         if data.diverging_epoch.epoch >= 0 and state.preferred_replica == node:
-            self._prefer_leader(state, now)  # a follower may lag behind: the leader is asked first
+            self._prefer_leader(state, now)  # a follower may be behind: the leader is asked first
         elif data.diverging_epoch.epoch >= 0:
             diverging = data.diverging_epoch
             self._offsets.on_epoch_end(state, EpochEnd(diverging.epoch, diverging.end_offset))
@@ -290,7 +296,7 @@ class Fetcher:
             self._in_flight.look_up(name, self._offsets.update_end(state))
 
     def _prefer_replica(self, state: TopicPartitionState, replica: int, now: float) -> None:
-        """Reads from the replica that the leader names; asks for metadata if it is unknown."""
+        """Fetches from the replica that the leader names; refreshes metadata if it is unknown."""
         if replica in self._view.cluster.brokers:
             state.prefer_replica(replica, now + self._view.settings.metadata_max_age_ms / 1000)
             return
@@ -299,7 +305,7 @@ class Fetcher:
             self._in_flight.look_up("metadata", self._refresh([state.topic]))
 
     def _prefer_leader(self, state: TopicPartitionState, now: float) -> None:
-        """Reads from the leader for the longest backoff."""
+        """Fetches from the leader for the time of the longest backoff."""
         state.prefer_leader(now + self._view.settings.retry_backoff_max_ms / 1000)
 
     def _take_records(self, state: TopicPartitionState, data: PartitionData) -> None:
@@ -334,10 +340,11 @@ async def fetch_from(
     owner: object,
     ends_at: float,
 ) -> FetchResponse:
-    """Sends the fetch that `make` returns for a version to the leader of its partitions.
+    """Sends a fetch to the leader of its partitions; `make` returns it for the version in use.
 
-    It uses the connection of `owner`, and has until `ends_at`, in seconds of the clock, to connect
-    and to answer, and beyond that the time that the broker may hold it, `max_wait_ms`.
+    It uses the connection of `owner`. The time to connect and to answer ends at `ends_at`, in
+    seconds of the clock; the response may arrive later by `max_wait_ms`, for which the broker may
+    delay it.
     """
     connection = await view.with_deadline(ends_at, view.connection_to(leader, owner=owner))
     version = connection.version_of(FetchRequest, highest_fetch_version(topics))

@@ -1,6 +1,6 @@
-"""`InFlightFetches`: the fetches that brokers may hold, and the look-ups that are under way.
+"""`InFlightFetches`: the tasks of fetches and look-ups that are in flight.
 
-Knows tasks alone: their purpose and their results are the caller's.
+It knows the tasks alone; the caller knows their purpose and takes their results.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ __all__ = ["Fetch", "InFlightFetches"]
 
 @dataclass(slots=True)
 class Fetch:
-    """A fetch at one broker: the partitions and offsets, and its times in seconds of the clock.
+    """A fetch at one broker: its partitions and offsets, and its times in seconds of the clock.
 
-    Its response is for `states` alone: a partition that was moved or recreated has another state.
-    `sent` is what the fetch session sends of it; the session is told of the response.
+    The response counts for `states` alone: a partition that was moved or recreated has another
+    state. `sent` is the part of `wanted` that the fetch session sends; the session gets the
+    response.
     """
 
     wanted: dict[TopicPartition, WantedPartition]
@@ -48,11 +49,11 @@ class InFlightFetches:
         self._timer: asyncio.Task[None] | None = None
 
     def fetch(self, node: int, fetch: Fetch, fetching: Coroutine[Any, Any, None]) -> None:
-        """Starts a fetch at a broker that holds none."""
+        """Starts a fetch at a broker that has none in flight."""
         self.fetches[node] = (_started(fetching), fetch)
 
     def look_up(self, name: str, lookup: Coroutine[Any, Any, None]) -> None:
-        """Starts a look-up, unless one of that name is under way."""
+        """Starts a look-up, unless another one of that name is running."""
         if name in self._look_ups:
             lookup.close()
         else:
@@ -65,10 +66,10 @@ class InFlightFetches:
             task.cancel()
 
     async def first(self, timer: Coroutine[Any, Any, None] | None) -> None:
-        """Waits until a task is done, or until `timer` is; cancelled, it cancels no task.
+        """Waits until a task or `timer` is done; if it is cancelled, the tasks continue.
 
-        If a task is done already, it does not wait: a caller that is cancelled at its first wait
-        each time makes progress, too.
+        If a task is done already, it returns at once: so a caller whose every poll is cancelled at
+        the first wait makes progress, too.
         """
         waited: list[asyncio.Task[None]] = [task for task, _ in self.fetches.values()]
         waited += self._look_ups.values()
@@ -88,7 +89,7 @@ class InFlightFetches:
                 self._timer = None
 
     def found(self) -> Iterator[KprotoError]:
-        """Removes look-ups that are done; yields their errors."""
+        """Removes completed look-ups; yields their errors."""
         for name in [name for name, task in self._look_ups.items() if task.done()]:
             try:
                 self._look_ups.pop(name).result()
@@ -96,7 +97,7 @@ class InFlightFetches:
                 yield fault
 
     def fetched(self, take: Callable[[int, Fetch], None]) -> Iterator[KprotoError]:
-        """Calls `take` with each fetch that is done, and removes it; yields its errors."""
+        """Removes each completed fetch, and calls `take` with it; yields the errors."""
         for node in [node for node, (task, _) in self.fetches.items() if task.done()]:
             task, fetch = self.fetches.pop(node)
             try:

@@ -1,4 +1,4 @@
-"""What was polled and is not processed yet, and how many records a poll returns. Plain data."""
+"""`InFlightRange`: polled records that are not processed yet; `AdaptiveBatchSize`. Plain data."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from .partition_state import TopicPartitionState
 
 __all__ = ["AdaptiveBatchSize", "InFlightRange", "PollMarker"]
 
-#: The number of polls, and the first offset in flight: another marker means that the caller polled.
+#: The number of polls, and the first offset in flight. It differs once the caller has polled.
 PollMarker: TypeAlias = tuple[int, int]
 
 
 class InFlightRange(NamedTuple):
-    """Records that were polled and are not processed: from `offset` up to before `next_offset`."""
+    """Polled records that are not processed yet: from `offset` to `next_offset`, exclusive."""
 
     state: TopicPartitionState
     offset: int
@@ -21,10 +21,10 @@ class InFlightRange(NamedTuple):
 
 
 class AdaptiveBatchSize:
-    """How many records of a list are returned before the session is checked again: `size`.
+    """Adapts `size`, the number of records that are returned between two checks of the session.
 
     A handler that never waits blocks the event loop, and with it heartbeats and commits; and the
-    machine may be suspended between two records. So the slower a handler is, the smaller is `size`.
+    machine may be suspended between two records. So `size` is smaller for a slower handler.
     """
 
     __slots__ = ("_returned_at", "size")
@@ -38,7 +38,7 @@ class AdaptiveBatchSize:
         self._returned_at = now
 
     def on_poll(self, now: float) -> float:
-        """Adapts `size`; returns how long the records took in seconds, 0 if none were returned."""
+        """Adapts `size`; returns the processing time of the last records in seconds, 0 without."""
         if self._returned_at is None:
             return 0.0
         took, self._returned_at = now - self._returned_at, None
@@ -49,19 +49,19 @@ class AdaptiveBatchSize:
         return took
 
 
-#: How long `size` records shall take, in seconds: a slower handler gets one record at a time, and a
-#: check costs a hundredth of that time.
+#: The wanted processing time of `size` records, in seconds. A check costs a hundredth of it. A
+#: handler that needs more for one record gets one record at a time.
 _TARGET_S: Final = 0.0004
 _SHORTEST_S: Final = 1e-6
 
-#: A shorter time, in seconds, may be due to other processes on a busy machine: then the next `size`
-#: is not much smaller.
+#: Up to this time, in seconds, other processes on a busy machine may have caused a delay: the next
+#: `size` is then at least a fourth of the last one.
 _BUSY_S: Final = 0.02
 
-#: The size before the first measurement; and how much larger the next size may be.
+#: The size before the first measurement, and the largest factor from one size to the next.
 _FIRST_SIZE: Final = 1
 _GROWTH: Final = 4
 
-#: The largest size, as a fast handler may become slow. With half of it a group consumer costs 6 %
-#: more than a plain consumer, in place of 2.
+#: The largest size: a limit is needed, because a fast handler may become slow. With this limit a
+#: group consumer costs 2 % more than a plain consumer, with half of it 6 %.
 _MOST: Final = 512

@@ -1,8 +1,8 @@
 """`EpochHistory`: the leader epoch of the record before an offset of a partition (KIP-320).
 
 The fetch position is ahead of the processed offset, perhaps by records of another epoch. A commit
-has the epoch of the last processed record: a larger one would hide that the log was truncated, a
-smaller one would report a truncation that did not happen. Plain data.
+needs the epoch of the last processed record: a larger epoch would hide a truncation of the log, a
+smaller epoch would report a truncation that did not happen. Plain data.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from ..metadata.cluster import UNKNOWN_EPOCH
 
 __all__ = ["EpochHistory"]
 
-#: The most changes that are kept: only those of records that are not processed matter.
+#: The most epoch changes in memory; only changes at records that are not processed matter.
 _MOST: Final = 1_000
 
 
 class EpochHistory:
-    """The offsets at which epochs begin, from `begins` on; `epoch` is of the record before it."""
+    """The offsets at which leader epochs begin, from the offset `begins` on.
+
+    `epoch` is the epoch of the record before `begins`.
+    """
 
     __slots__ = ("_begins", "_epochs", "_first", "_from")
 
@@ -36,7 +39,7 @@ class EpochHistory:
         return self._epochs[-1] if self._epochs else self._first
 
     def add(self, changes: Iterable[tuple[int, int]]) -> None:
-        """Adds offsets at which another epoch begins, in order."""
+        """Adds offsets, in order, with the epochs that begin there."""
         for begins, epoch in changes:
             if epoch != self.last:
                 self._begins.append(begins)
@@ -47,7 +50,7 @@ class EpochHistory:
             del self._begins[:-_MOST], self._epochs[:-_MOST]
 
     def before(self, offset: int) -> int:
-        """Returns the epoch of the record before `offset`; UNKNOWN_EPOCH if it is not known."""
+        """Returns the epoch of the record before `offset`, UNKNOWN_EPOCH if it is unknown."""
         at = bisect_left(self._begins, offset)
         if at:
             return self._epochs[at - 1]

@@ -1,4 +1,4 @@
-"""ListOffsets: offsets of partitions at an end of the log or by time, as plain data and sent."""
+"""ListOffsets: builds and sends requests for offsets at an end of the log, or by time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def is_no_such(error: BrokerResponseError) -> bool:
 async def those_there(
     view: ClusterView, partitions: Collection[TopicPartition]
 ) -> list[TopicPartition]:
-    """Asks for metadata; returns those of these partitions that exist. Raises KprotoError."""
+    """Refreshes metadata; returns those of `partitions` that exist. Raises KprotoError."""
     found = await view.refresh({topic for topic, _ in partitions})
     there = {info.name: info.partitions for info in found if not info.error_code}
     return [tp for tp in partitions if tp[1] in there.get(tp[0], ())]
@@ -76,7 +76,7 @@ async def ask_for_offsets(
     partitions: Mapping[TopicPartition, OffsetWanted],
     read_committed: bool,
 ) -> ListOffsetsResponse:
-    """Asks the leader of partitions for their offsets, once."""
+    """Sends one ListOffsets request to the leader of `partitions`; returns its response."""
     epochs = {tp: view.cluster.leader_epoch(*tp) for tp in partitions}
     request = list_offsets_request(partitions, read_committed=read_committed, epochs=epochs)
     connection = await view.connection_to(leader)
@@ -91,7 +91,7 @@ def list_offsets_request(
     read_committed: bool,
     epochs: Mapping[TopicPartition, int] | None = None,
 ) -> ListOffsetsRequest:
-    """Returns the request for partitions that one broker leads, in the leader `epochs`.
+    """Returns the request for partitions that one broker leads; `epochs` are the leader epochs.
 
     Raises ConfigurationError for an offset that is neither a time nor "earliest" or "latest".
     """

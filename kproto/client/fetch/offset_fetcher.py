@@ -1,6 +1,7 @@
-"""`OffsetFetcher`: finds valid positions: resets and validates them, and looks for leaders.
+"""`OffsetFetcher`: resets and validates positions, and finds leaders.
 
-Each coroutine asks one broker for all its partitions; a failed partition backs off by itself.
+Each coroutine sends one request to a broker for all its partitions; a failed partition backs off
+alone.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ logger = logging.getLogger("kproto.client")
 
 
 class OffsetFetcher:
-    """Asks leaders for the offsets of partitions, and tells `subscriptions` the answers."""
+    """Asks leaders for offsets and epochs of partitions, and updates `subscriptions` by them."""
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class OffsetFetcher:
         self._shell = shell
 
     async def reset_positions(self, node: int, states: Sequence[TopicPartitionState]) -> None:
-        """Asks the leader for the start or the end of the logs (ListOffsets)."""
+        """Resets positions to the start or the end of the log, by ListOffsets at the leader."""
         view = self._view
         left = {(state.topic, state.partition): state for state in states}
         wanted: dict[TopicPartition, OffsetWanted]
@@ -77,7 +78,7 @@ class OffsetFetcher:
                 self._shell.carry_out(effects)
                 if gone:
                     logger.warning(
-                        "%s[%d]: the log no longer has offsets %d to %d; they are passed over",
+                        "%s[%d]: the log no longer has offsets %d to %d; they are skipped",
                         *tp,
                         found - gone,
                         found - 1,
@@ -88,7 +89,7 @@ class OffsetFetcher:
     async def update_end(self, state: TopicPartitionState) -> None:
         """Asks for the end of the log again, because it may have been truncated before `end`.
 
-        A new leader may not know its high watermark yet, and answers with an error then.
+        A new leader that does not know its high watermark yet responds with an error.
         """
         tp = (state.topic, state.partition)
         offsets = await list_offsets(
@@ -104,7 +105,7 @@ class OffsetFetcher:
             state.end = max(offsets[tp], state.position)
 
     async def validate_positions(self, node: int, states: Sequence[TopicPartitionState]) -> None:
-        """Asks a new leader whether its log has what was read (KIP-320, OffsetForLeaderEpoch)."""
+        """Validates positions at a new leader, by OffsetForLeaderEpoch (KIP-320)."""
         view = self._view
         left = {(state.topic, state.partition): state for state in states}
         asked = {
@@ -129,7 +130,7 @@ class OffsetFetcher:
             if known is None or not self._subscriptions.is_current(known):
                 continue
             if known.position != positions[tp]:
-                continue  # a response of the leader before came meanwhile: it is validated again
+                continue  # a response of the former leader has moved it: it is validated again
             try:
                 if isinstance(found, BrokerResponseError):
                     self.back_off({tp: known}, found, view.clock.monotonic())
@@ -146,9 +147,9 @@ class OffsetFetcher:
             raise faults[0]
 
     def on_epoch_end(self, state: TopicPartitionState, end: EpochEnd) -> None:
-        """Continues in a log in which the epoch of the last record ends at `end` (KIP-320).
+        """Continues in a log in which the epoch of the last fetched record ends at `end` (KIP-320).
 
-        Raises LogTruncatedError if returned records are gone and the reset policy is NONE.
+        Raises LogTruncatedError if the log has lost returned records and the reset policy is NONE.
         """
         if end.is_known and end.offset >= state.position:
             state.last_epoch = min(state.last_epoch, end.epoch)
@@ -166,8 +167,8 @@ class OffsetFetcher:
         if end.is_known:
             self._truncate(state, end.offset, end)
             logger.warning(
-                "%s: the log was truncated: offsets %d to %d, which were handed out, are gone; "
-                "reading goes on at %d",
+                "%s: the log was truncated: offsets %d to %d, which were returned, are gone; "
+                "the consumer continues at %d",
                 tp,
                 end.offset,
                 returned - 1,
@@ -177,8 +178,8 @@ class OffsetFetcher:
             state.position = returned
             state.await_reset("earliest")
             logger.warning(
-                "%s: the log was truncated, its leader cannot tell where; what was handed out up "
-                "to offset %d may be gone",
+                "%s: the log was truncated, its leader does not know where; records that were "
+                "returned, up to offset %d, may be gone",
                 tp,
                 returned - 1,
             )
@@ -188,7 +189,7 @@ class OffsetFetcher:
         self._shell.carry_out(effects)
 
     async def find_leaders(self, states: Sequence[TopicPartitionState]) -> None:
-        """Asks for metadata; a partition without a leader then backs off."""
+        """Refreshes metadata; a partition that still has no leader backs off."""
         view = self._view
         asked = {(state.topic, state.partition): state for state in states}
         begun = view.clock.monotonic()
@@ -211,7 +212,7 @@ class OffsetFetcher:
     # Attempts
 
     def begin_attempt(self, states: Iterable[TopicPartitionState], now: float) -> float:
-        """Begins an attempt for partitions; returns the first of their deadlines, in seconds."""
+        """Begins an attempt for partitions; returns the earliest deadline, in seconds."""
         ends_at = now + self._view.settings.api_timeout_ms / 1000
         for state in states:
             state.attempts.asked(now)
@@ -221,7 +222,7 @@ class OffsetFetcher:
     def current(
         self, states: Mapping[TopicPartition, TopicPartitionState]
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns those that were neither revoked nor moved nor recreated meanwhile."""
+        """Returns the states that are current: not revoked, moved or recreated meanwhile."""
         return {tp: its for tp, its in states.items() if self._subscriptions.is_current(its)}
 
     def back_off(
@@ -231,7 +232,7 @@ class OffsetFetcher:
         begun: float,
         ended: float | None = None,
     ) -> None:
-        """Backs off after a failed attempt of that time, in seconds of the clock.
+        """Backs off after an attempt that failed; its times are in seconds of the clock.
 
         Raises `error` if no retry helps, or if failures have lasted too long.
         """
@@ -253,7 +254,7 @@ class OffsetFetcher:
 async def ask_for_epochs(
     view: ClusterView, leader: int, asked: Mapping[TopicPartition, AskedEpoch]
 ) -> OffsetForLeaderEpochResponse | None:
-    """Asks a leader where epochs end; returns None if it is too old to be asked by a client."""
+    """Sends OffsetForLeaderEpoch to a leader; returns None if its versions are not for clients."""
     connection = await view.connection_to(leader)
     speaks = connection.ranges.get(OffsetForLeaderEpochRequest.API_KEY)
     if speaks is None or speaks.highest < FIRST_EPOCHS_VERSION:

@@ -1,4 +1,4 @@
-"""What brokers before 0.11 cannot tell a reader. Plain functions on requests and responses."""
+"""Checks of fetches from brokers before 0.11. Plain functions on requests and responses."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ...wire.errors import ConfigurationError, UnsupportedVersionError
 
 __all__ = ["check_fetch", "check_first_is_whole", "check_list_offsets"]
 
-#: From these versions of Fetch and ListOffsets on brokers know transactions (KIP-98).
+#: The first versions of Fetch and ListOffsets with transactions (KIP-98).
 FETCH_COMMITTED: Final = 4
 LIST_COMMITTED: Final = 2
 
-#: From this version of ListOffsets on it finds a record by its time (KIP-79).
+#: The first version of ListOffsets that finds a record by its timestamp (KIP-79).
 LIST_BY_TIME: Final = 1
 
-#: From this version of Fetch on the first batch comes whole however large it is (KIP-74).
+#: The first version of Fetch whose first batch is sent whole, however large it is (KIP-74).
 FIRST_IS_WHOLE: Final = 3
 
-#: What brokers since 0.11 put in place of what an old reader is not to see, such as markers of
-#: transactions: the offset -1 of a message that never comes whole.
+#: Brokers since 0.11 send this to old consumers in place of data that they cannot read, such as
+#: transaction markers: the offset -1 of a message that is cut off there.
 NOTHING_TO_SEE: Final = b"\xff" * 8
 
 
 def check_fetch(request: FetchRequest, version: int) -> None:
-    """Refuse what a broker that takes no later `version` cannot do: UnsupportedVersionError."""
+    """Raises UnsupportedVersionError if the fetch needs a later version than `version`."""
     if request.isolation_level and version < FETCH_COMMITTED:
         raise UnsupportedVersionError(
             f"read_committed wants Fetch v{FETCH_COMMITTED} (Kafka 0.11), and this broker takes "
@@ -37,7 +37,7 @@ def check_fetch(request: FetchRequest, version: int) -> None:
 
 
 def check_list_offsets(request: ListOffsetsRequest, version: int) -> None:
-    """The same for ListOffsets."""
+    """Raises UnsupportedVersionError if the ListOffsets needs a later version than `version`."""
     if request.isolation_level and version < LIST_COMMITTED:
         raise UnsupportedVersionError(
             f"read_committed wants ListOffsets v{LIST_COMMITTED} (Kafka 0.11), and this broker "
@@ -56,15 +56,16 @@ def check_list_offsets(request: ListOffsetsRequest, version: int) -> None:
 
 
 def check_first_is_whole(request: FetchRequest, response: FetchResponse, version: int) -> None:
-    """Refuse a partition whose first message was cut, as it would be for ever.
+    """Raises ConfigurationError if `max_partition_fetch_bytes` is too small for a first message.
 
-    Brokers fill a response in the order of the request, up to a limit of their own. What was cut
-    behind a partition that brought records had no room left: it is taken out of the response, and
-    comes with a later fetch. Raises ConfigurationError: `max_partition_fetch_bytes` must be larger.
+    Before v3 brokers cut such a message, and each retry would be cut again. Brokers fill a response
+    in the order of the request, up to their own limit, so a message may also be cut because an
+    earlier partition used the space: then it is removed from the response, and a later fetch
+    returns it.
     """
     if version >= FIRST_IS_WHOLE:
         return
-    brought = {
+    responses = {
         (answer.topic, data.partition_index): data
         for answer in response.responses
         for data in answer.partitions
@@ -72,7 +73,7 @@ def check_first_is_whole(request: FetchRequest, response: FetchResponse, version
     has_records = False
     for topic in request.topics:
         for asked in topic.partitions:
-            data = brought.get((topic.topic, asked.partition))
+            data = responses.get((topic.topic, asked.partition))
             if data is None:
                 continue
             if not _is_cut(data, asked.fetch_offset):
@@ -89,7 +90,7 @@ def check_first_is_whole(request: FetchRequest, response: FetchResponse, version
 
 
 def _is_cut(data: PartitionData, offset: int) -> bool:
-    """True where the first message did not fit; brokers since 0.11 send nothing of it."""
+    """Returns True if the first message did not fit; brokers since 0.11 send nothing of it."""
     records = data.records or b""
     if data.error_code:
         return False

@@ -36,12 +36,12 @@ logger = logging.getLogger("kproto.client")
 #: The position of a partition until it is found.
 NO_POSITION: Final = -1
 
-#: The preferred read replica in a response that names none: the leader itself is read.
+#: The preferred read replica of a response that names none: the consumer fetches from the leader.
 NO_REPLICA: Final = -1
 
 _LONG_AGO: Final = float("-inf")
 
-#: Errors of a deleted partition. The leader of its group revokes it when it notices that.
+#: Errors of a deleted partition. The group leader notices the deletion, and revokes the partition.
 _DELETED: Final = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID")
 
 #: The end of the log at which a reset looks for a position.
@@ -49,24 +49,24 @@ ResetStrategy: TypeAlias = Literal["earliest", "latest"]
 
 
 class FetchState(Enum):
-    """What the partition needs before, or for, its next fetch; the names are Java's."""
+    """The fetch state of a partition; the names are those of the Java client."""
 
     INITIALIZING = "no position: its committed offset, or its start offset, is looked up"
-    FETCHING = "a valid position: it is fetched"
-    AWAIT_RESET = "the start or the end of the log is looked up by ListOffsets"
-    AWAIT_VALIDATION = "the leader has a newer epoch: OffsetForLeaderEpoch checks the position"
+    FETCHING = "a valid position: the partition is fetched"
+    AWAIT_RESET = "ListOffsets looks up the start or the end of the log"
+    AWAIT_VALIDATION = "the leader has a newer epoch: OffsetForLeaderEpoch validates the position"
 
 
 class FetchEvent(Enum):
-    """What changes a fetch state."""
+    """An event that may change the fetch state."""
 
-    POSITION_SET = "a committed offset, a start offset or a seek gives the position"
+    POSITION_SET = "a committed offset, a start offset or a seek sets the position"
     RESET_REQUESTED = "OFFSET_OUT_OF_RANGE, a start by strategy, or a log without a known end"
-    RESET_FINISHED = "ListOffsets gives the position of the reset strategy"
+    RESET_FINISHED = "ListOffsets has returned the position of the reset strategy"
     LEADER_CHANGED = "metadata has a leader epoch that is newer than that of the position"
     LEADER_UNCHANGED = "metadata has no newer leader epoch, or there is nothing to validate"
     VALIDATED = "the leader has the record before the position"
-    TRUNCATED = "the log of the leader ends before the position, which goes back"
+    TRUNCATED = "the log of the leader ends before the position, which is moved back"
     FETCHED = "a fetch response moves the position"
 
 
@@ -75,14 +75,14 @@ _F: Final = FetchState.FETCHING
 _R: Final = FetchState.AWAIT_RESET
 _V: Final = FetchState.AWAIT_VALIDATION
 
-#: The one table of transitions; an event in a state without an entry is an error of the client.
+#: The table of transitions; an event in a state without an entry is a bug of the client.
 #:
 #: KIP-320: a position is validated when the leader epoch rises (LEADER_CHANGED), either by
 #: OffsetForLeaderEpoch (VALIDATED, TRUNCATED) or by the diverging epoch of a fetch response.
-#: KIP-392: a follower's OFFSET_OUT_OF_RANGE or diverging epoch is no event: the leader is read
-#: first. KIP-951: a leader that a response names changes nothing but whom to ask, until its epoch
-#: is compared in the next plan. Responses that were under way when the state changed may still
-#: arrive: they keep AWAIT_RESET and AWAIT_VALIDATION.
+#: KIP-392: OFFSET_OUT_OF_RANGE or a diverging epoch from a follower is no event: the leader is
+#: asked first. KIP-951: a leader that a response names is no event, either: it only changes the
+#: target of the next fetch, and the next plan compares its epoch. A response that was in flight
+#: when the state changed may still arrive: AWAIT_RESET and AWAIT_VALIDATION stay.
 TRANSITIONS: Final[Mapping[FetchEvent, Mapping[FetchState, FetchState]]] = {
     FetchEvent.POSITION_SET: {_I: _F, _R: _F},
     FetchEvent.RESET_REQUESTED: {_I: _R, _F: _R, _R: _R, _V: _R},
@@ -98,26 +98,26 @@ TRANSITIONS: Final[Mapping[FetchEvent, Mapping[FetchState, FetchState]]] = {
 class TopicPartitionState:
     """Tracks one partition from its assignment to its revocation, for plain and group consumers.
 
-    `position` is the offset to be fetched next, NO_POSITION until it is known; with `end` fetching
-    stops there. `last_epoch` is the leader epoch of the record before the position, `leader_epoch`
-    that of the leader in whose log the position is valid; -1 if unknown. `preferred_replica` is
-    read in place of the leader until `replica_until` (KIP-392); until `leader_until` the leader is
-    asked for records without naming the rack. Metadata is used only if it is newer than
-    `metadata_since`. These times are seconds of the client's clock. `was_fetched` is True once a
-    fetch was answered without an error, even without records.
+    `position` is the next fetch offset, NO_POSITION until it is known; fetching stops at `end`, if
+    that is not None. `last_epoch` is the leader epoch of the record before the position, and
+    `leader_epoch` that of the leader for which the position is valid; -1 if unknown. The consumer
+    fetches from `preferred_replica` until `replica_until` (KIP-392). Until `leader_until` it
+    fetches from the leader, without its rack in the request. Metadata is used only if it is newer
+    than `metadata_since`. These times are seconds of the client's clock. `was_fetched` is True
+    after the first fetch response without an error, even without records.
 
-    `assignment_epoch` numbers the assignment: a partition that is revoked and assigned again gets
-    another one, and so does a topic that was deleted and created again; `seek` keeps it. `topic_id`
-    is that of the assigned topic, zeros until it is known. `incomplete` has offsets behind the
-    position that were processed before, and are left out.
+    `assignment_epoch` numbers the assignment: it changes if the partition is revoked and assigned
+    again, and if the topic is deleted and recreated; `seek` does not change it. `topic_id` is that
+    of the assigned topic, zeros until it is known. `incomplete` has later offsets that were
+    processed before the assignment; their records are not returned.
 
     Commits: everything before `user_committed` is processed, because the user committed it.
     Everything before `initial_offset` was processed before the assignment, by any member. While the
     processed offset equals `committed_baseline`, nothing was processed since the assignment or
-    since an explicit commit; -1 if any processed offset counts, as after a `seek`. `is_shared` is
-    True if a group assigned it; `is_recreated` if its topic was deleted and created again while
-    this member read it. With `commits_start` its start offset is committed at once, because a later
-    member would start elsewhere.
+    since an explicit commit; the baseline is -1 if every processed offset is to be committed, as
+    after a `seek`. `is_shared` is True if a group assigned the partition, `is_recreated` if its
+    topic was recreated while this member read it. With `commits_start` the start offset is
+    committed at once, because a later member would start elsewhere.
     """
 
     __slots__ = (
@@ -201,7 +201,7 @@ class TopicPartitionState:
         return self.end is not None and self.position >= self.end
 
     def transition(self, event: FetchEvent) -> None:
-        """Enters the next fetch state by the table. Raises RuntimeError if it has no entry."""
+        """Changes the fetch state by the table. Raises RuntimeError if it has no such entry."""
         state = TRANSITIONS[event].get(self.fetch_state)
         if state is None:
             raise RuntimeError(
@@ -217,25 +217,25 @@ class TopicPartitionState:
         self.transition(FetchEvent.POSITION_SET)
         self.position = offset
         self.incomplete = None
-        # A leader of a newer epoch is asked whether its log has that record (KIP-320).
+        # A leader of a newer epoch must validate that its log has that record (KIP-320).
         self.last_epoch = self.leader_epoch = epoch
         self.epochs = EpochHistory(offset, epoch)
         self._on_new_position(offset)
 
     def await_reset(self, strategy: ResetStrategy) -> None:
-        """Looks up the start or the end of the log, and fetches from there on."""
+        """Requests a reset of the position to the start or the end of the log."""
         self.transition(FetchEvent.RESET_REQUESTED)
         self.reset_strategy = strategy
 
     def reset(self, offset: int, *, prefers_end: bool) -> int:
-        """Continues at the start or the end of the log; returns the number of skipped offsets.
+        """Sets the position to `offset`, an end of the log; returns the number of skipped offsets.
 
-        If the log start has overtaken the position, fetching continues at the log start, and skips
-        no record that exists. If the position is behind the end of the log and `prefers_end`, the
-        end is looked up next; otherwise fetching starts at the beginning again.
+        If the log start offset has overtaken the position, fetching continues there, and skips no
+        record that exists. If the position is after the end of the log, the end is looked up next
+        with `prefers_end`; otherwise fetching starts again at the log start.
         """
         if self.fetch_state is not FetchState.AWAIT_RESET:
-            return 0  # a call of `position` has found it meanwhile
+            return 0  # a call of `position` has set it meanwhile
         before = self.position
         self.last_epoch = UNKNOWN_EPOCH
         if self.reset_strategy == "earliest" and prefers_end and offset <= before:
@@ -250,14 +250,14 @@ class TopicPartitionState:
         return max(0, offset - before) if before != NO_POSITION else 0
 
     def _on_reset(self, offset: int, *, is_overtaken: bool) -> None:
-        if not is_overtaken:  # offsets behind a log start that has moved stay processed
+        if not is_overtaken:  # if only the log start has moved, later offsets stay processed
             self.incomplete = None
         self.epochs = EpochHistory(offset, UNKNOWN_EPOCH)
         self.user_committed = min(self.user_committed, offset)
         self._on_new_position(offset)
 
     def truncate_to(self, position: int, last_epoch: int, log_end: int) -> None:
-        """Goes back to the last record that the leader still has; its log ended at `log_end`."""
+        """Moves the position back after a truncation; the common log ends at `log_end`."""
         self.transition(FetchEvent.TRUNCATED)
         self.position = position
         self.last_epoch = last_epoch
@@ -271,10 +271,10 @@ class TopicPartitionState:
     def on_fetched(
         self, position: int, last_epoch: int, epochs: Iterable[tuple[int, int]] = ()
     ) -> None:
-        """Moves the position behind the batches of a fetch response.
+        """Moves the position after the batches of a fetch response.
 
-        `last_epoch` is the leader epoch of the last one; `epochs` has the offsets at which an epoch
-        begins.
+        `last_epoch` is the leader epoch of the last batch; `epochs` has the offsets at which an
+        epoch begins, each with the epoch.
         """
         self.transition(FetchEvent.FETCHED)
         self.position = position
@@ -282,7 +282,7 @@ class TopicPartitionState:
         self.epochs.add(epochs)
 
     def _on_new_position(self, offset: int) -> None:
-        """The position does not follow from the one before."""
+        """Sets the committed baseline: the position was set, and not by a fetch."""
         self.committed_baseline = offset if self.is_first_position else NO_POSITION
         self.is_first_position = False
 
@@ -291,8 +291,8 @@ class TopicPartitionState:
     def may_fetch_from(self, leader_epoch: int) -> bool:
         """Returns False if a leader of that epoch has to validate the position first (KIP-320).
 
-        A newer leader may have a log without the records that were read. Without such a record, and
-        if brokers report no epochs, there is nothing to validate.
+        The log of a newer leader may lack records that were fetched. If the epoch of the record
+        before the position is unknown, there is nothing to validate.
         """
         if leader_epoch != self.leader_epoch:
             if self.last_epoch >= 0 and 0 <= self.leader_epoch < leader_epoch:
@@ -304,7 +304,7 @@ class TopicPartitionState:
         return True
 
     def on_validated(self, leader_epoch: int) -> None:
-        """The leader of that epoch has the record before the position."""
+        """Takes the position as valid: the leader of that epoch has the record before it."""
         self.leader_epoch = leader_epoch
         self.transition(FetchEvent.VALIDATED)
 
@@ -316,8 +316,8 @@ class TopicPartitionState:
     def prefer_leader(self, until: float) -> None:
         """Fetches from the leader up to `until`, because the preferred replica failed.
 
-        A leader sends no records to a consumer that it sends to a replica, and may name a replica
-        that is lost.
+        Meanwhile requests have no rack: otherwise the leader might name the failed replica again,
+        instead of sending records.
         """
         self.preferred_replica = None
         self.leader_until = until
@@ -335,7 +335,7 @@ class TopicPartitionState:
     # Failures
 
     def on_leader_moved(self, error: KprotoError, now: float) -> None:
-        """A response named the new leader (KIP-951): it is asked at once."""
+        """Retries at once at the new leader, which the response has named (KIP-951)."""
         self._back_off(error, now)
         self.metadata_since = _LONG_AGO
         self.attempts.not_before = now
@@ -350,7 +350,10 @@ class TopicPartitionState:
         self._back_off(error, now)
 
     def request_offset_reset(self, error: KprotoError, now: float) -> None:
-        """Looks up a position that the log has: at once, after repeated failures with backoff."""
+        """Requests a reset, because the position is out of range.
+
+        The first time it is sent at once, after repeated failures with a backoff.
+        """
         self.await_reset("earliest")
         self._back_off(error, now)
         if self.attempts.count == 1:
@@ -359,27 +362,27 @@ class TopicPartitionState:
     def _back_off(self, error: KprotoError, now: float) -> None:
         if self.attempts.failed(error, now):
             return
-        self.attempts.succeeded()  # if the caller polls again, all of the time is available again
+        self.attempts.succeeded()  # the next poll has the whole time for its attempts
         is_deleted = isinstance(error, BrokerResponseError) and error.name in _DELETED
         if not self.is_shared or not is_deleted:
             raise error
         where = f"{self.topic}[{self.partition}]"
-        logger.warning("%s is not there: the leader of the group will see to it", where)
+        logger.warning("%s does not exist; the group leader will revoke it", where)
         self.attempts.failed(error, now)
 
     # Commits
 
     def may_commit(self, offset: int, position: int) -> bool:
-        """Returns True if records before `offset` can have been returned since the assignment.
+        """Returns True if records before `offset` may have been returned since the assignment.
 
-        All records before `position` were returned, unless a seek moved it.
+        All records before `position` were returned, except after a seek.
         """
         if self.fetch_state is FetchState.INITIALIZING or offset < self.initial_offset:
             return False
         return not self.is_recreated or offset <= position
 
     def to_commit(self, offset: int, metadata: str = "") -> ToCommit:
-        """Returns a commit of `offset`, with the leader epoch of the record before it if known."""
+        """Returns a commit of `offset`, with the leader epoch of the record before it, if known."""
         epoch = UNKNOWN_EPOCH
         if offset <= self.position:
             epoch = min(self.epochs.before(offset), self.last_epoch)

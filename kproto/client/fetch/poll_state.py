@@ -1,8 +1,8 @@
-"""`PollState`: what was polled, what of it is processed, and when the caller polled last.
+"""`PollState`: which records are polled, in flight and processed, and the time of the last poll.
 
-Without a processor the caller has processed all that it polled before; a processor (`run`) takes
-what is polled, and knows which records are processed. Plain data: times are passed in, in seconds
-of the client's clock.
+Without a processor, records are processed when the caller polls again. A processor (`run`) takes
+the polled records, and knows which of them are processed. Plain data: times are passed in, in
+seconds of the client's clock.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ __all__ = ["PollState", "PollTimer", "RecordProcessor"]
 
 
 class RecordProcessor(Protocol):
-    """Processes several records at once, and knows which are processed: `processing.pool`.
+    """Processes several records at once, and knows which are processed; see `processing.pool`.
 
-    A partition is known by its state, and by the assignment epoch under which it was assigned.
+    Partitions are identified by their states; assignments by their assignment epochs.
     """
 
     def first_incomplete(self, state: object) -> int | None:
-        """Returns the first offset that is not processed; None if all that were taken are."""
+        """Returns the first offset that is not processed; None if all taken records are."""
         ...
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
-        """Returns the highest offset that was in flight, and the incomplete offsets up to there;
-        None if there is none.
+        """Returns the highest offset that was in flight, and the incomplete offsets up to it.
+
+        None if no offset is incomplete.
         """
         ...
 
     def first_queued(self, state: object) -> int | None:
-        """Returns the first offset that was taken and never in flight."""
+        """Returns the first offset that was taken and is still queued; None if there is none."""
         ...
 
     @property
@@ -49,25 +50,23 @@ class RecordProcessor(Protocol):
         ...
 
     def oldest_started_at(self, now: float) -> float:
-        """Returns when the oldest record in flight was started; `now` if none is in flight."""
+        """Returns the start time of the oldest record in flight; `now` if none is in flight."""
         ...
 
     def drop(self, state: object) -> int | None:
-        """Starts no more records of a partition; returns the first offset that was dropped."""
+        """Drops the queued records of a partition; returns the first dropped offset, or None."""
         ...
 
     def forget(self, state: object) -> None:
-        """Drops a partition that is read from another position: its records in flight count for
-        nothing.
-        """
+        """Drops a partition whose position was moved: its records in flight are ignored."""
         ...
 
     def abandon(self, states: Iterable[object], epochs: Collection[object]) -> None:
-        """Drops partitions that are assigned to another member now."""
+        """Drops partitions that may be assigned to other members now."""
         ...
 
     def pause(self, state: object) -> None:
-        """Starts no record of a partition until it is resumed."""
+        """Starts no record of a partition until `resume`."""
         ...
 
     def resume(self, state: object) -> None:
@@ -76,9 +75,10 @@ class RecordProcessor(Protocol):
 
 
 class PollTimer:
-    """Measures the time since the last poll, for max.poll.interval.ms: `since`, in seconds.
+    """Measures the time since the last poll, for max.poll.interval.ms.
 
-    `since` is when `observe` saw the last poll: that may be later than the poll, not earlier.
+    `since` is the time at which `observe` noticed the last poll, in seconds. It may be later than
+    the poll, but not earlier.
     """
 
     __slots__ = ("_marker", "since")
@@ -88,14 +88,14 @@ class PollTimer:
         self.since = now
 
     def observe(self, marker: PollMarker, now: float, *, is_polling: bool) -> None:
-        """Compares the poll marker; `is_polling` while the caller waits for records."""
+        """Restarts the measurement if the marker has changed, or if a poll waits for records."""
         if is_polling or marker != self._marker:
             self._marker = marker
             self.since = now
 
 
 class PollState:
-    """Follows what the caller of `buffer`, or a `processor` of its records, has processed."""
+    """Tracks which records the caller of `buffer`, or a `processor`, has processed."""
 
     __slots__ = ("_timer", "buffer", "processor")
 
@@ -105,36 +105,38 @@ class PollState:
         self._timer = PollTimer(now)
 
     def on_poll(self, now: float) -> float:
-        """The caller polls: what was returned is processed; returns how long that took in s."""
+        """Marks the last records as processed; returns their processing time in seconds."""
         self.buffer.on_poll()
         size = self.buffer.batch_size
         return 0.0 if size is None else size.on_poll(now)
 
     def on_records_returned(self, now: float) -> None:
-        """A poll has returned records."""
+        """Starts to measure the processing time of the records that a poll has returned."""
         if self.buffer.batch_size is not None:
             self.buffer.batch_size.on_records_returned(now)
 
     @property
     def in_flight(self) -> InFlightRange | None:
-        """What was polled and is not processed; None while a processor takes records."""
+        """The polled records that are not processed; None while a processor takes records."""
         return None if self.processor is not None else self.buffer.in_flight
 
     def has_in_flight(self, states: Mapping[TopicPartition, TopicPartitionState]) -> bool:
-        """Returns True if records of these are in flight, also after a seek."""
+        """Returns True if records of these partitions are in flight, also after a seek."""
         if self.processor is not None:
             epochs = {state.assignment_epoch for state in states.values()}
             return self.processor.is_in_flight(epochs)
-        held = self.buffer.in_flight
-        if held is None:
+        in_flight = self.buffer.in_flight
+        if in_flight is None:
             return False
-        its = states.get(held.state.tp)
-        if its is None or its.assignment_epoch != held.state.assignment_epoch:
+        its = states.get(in_flight.state.tp)
+        if its is None or its.assignment_epoch != in_flight.state.assignment_epoch:
             return False
-        return its.user_committed < held.next_offset
+        return its.user_committed < in_flight.next_offset
 
     def last_poll_at(self, now: float, *, is_polling: bool) -> float:
-        """Returns when the caller last polled, or the processor last made progress, in seconds."""
+        """Returns the time of the last poll, in seconds; with a processor, the time at which its
+        oldest record in flight was started.
+        """
         timer = self._timer
         if self.processor is not None:
             timer.since = self.processor.oldest_started_at(now)
@@ -143,7 +145,7 @@ class PollState:
         return timer.since
 
     def position_of(self, state: TopicPartitionState) -> int:
-        """Returns the offset of the next record to be returned; the partition has a position."""
+        """Returns the offset of the next record to be polled; the partition has a position."""
         if self.processor is not None:
             queued = self.processor.first_queued(state)
             if queued is not None:
@@ -152,23 +154,23 @@ class PollState:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record to be returned of each partition that has one here."""
+        """The offset of the next record, by partition with buffered or queued records."""
         found = self.buffer.positions
         return found if self.processor is None else found | self.processor.queued_positions
 
     def processed_offset(self, state: TopicPartitionState) -> int:
-        """Returns the offset behind the last processed record of a partition with a position."""
+        """Returns the offset after the last processed record of a partition with a position."""
         if self.processor is None:
             return self.buffer.processed_offset(state)
         first = self.processor.first_incomplete(state)
         return self.position_of(state) if first is None else first
 
     def incomplete_of(self, state: TopicPartitionState) -> IncompleteOffsets | None:
-        """Returns what is processed of a partition behind a record that is not."""
+        """Returns the offsets processed after the first incomplete record, by any member."""
         return joined(self.incomplete_here(state), state.incomplete)
 
     def incomplete_here(self, state: TopicPartitionState) -> IncompleteOffsets | None:
-        """Returns the same without what was processed before the assignment."""
+        """Returns the offsets processed after the first incomplete record since the assignment."""
         own = None if self.processor is None else self.processor.incomplete_offsets(state)
         if own is None:
             return None
@@ -178,15 +180,16 @@ class PollState:
     # Partitions that are dropped
 
     def drop(self, state: TopicPartitionState) -> int:
-        """Drops what is buffered and queued; returns the offset behind the last returned record."""
+        """Drops buffered and queued records; returns the offset after the last returned record."""
         dropped = None if self.processor is None else self.processor.drop(state)
         position = self.position_of(state) if dropped is None else dropped
         self.buffer.drop(state)
         return position
 
     def drop_truncated(self, state: TopicPartitionState) -> int:
-        """Drops the records of a log that was truncated; returns the offset behind the last one
-        that was returned. What is in flight is not processed, and is returned again if it is there.
+        """Drops the records of a truncated log; returns the offset after the last returned record.
+
+        Records in flight count as not processed: they are returned again if the log still has them.
         """
         if self.processor is None:
             return self.buffer.drop(state)

@@ -1,9 +1,9 @@
 """Truncated logs (KIP-320): the requests of OffsetForLeaderEpoch, and their responses.
 
-After an unclean election, records that were read may be gone, and other records have their offsets.
-A consumer knows the leader epoch of the last record that it read; the leader returns the end of
-that epoch in its log. Records that were read behind it have diverged. Plain functions on plain
-data.
+After an unclean leader election, fetched records may be gone, and other records have their offsets.
+A consumer knows the leader epoch of the last record that it fetched; the leader returns the end of
+that epoch in its log. Records that were fetched after that end have diverged. Plain functions on
+plain data.
 """
 
 from __future__ import annotations
@@ -35,14 +35,17 @@ FIRST_EPOCHS_VERSION: Final = 3
 
 
 class AskedEpoch(NamedTuple):
-    """`last` is the epoch of the last record read, `current` that of the leader that is asked."""
+    """The epochs of one partition in the request.
+
+    `last` is the leader epoch of the last fetched record, `current` that of the present leader.
+    """
 
     last: int
     current: int
 
 
 class EpochEnd(NamedTuple):
-    """The largest epoch up to the requested one, and the offset behind its last record.
+    """The largest epoch up to the requested one, and the offset after its last record.
 
     Both are -1 if the leader knows no such epoch.
     """
@@ -57,10 +60,10 @@ class EpochEnd(NamedTuple):
 
 
 class LogTruncatedError(KprotoError):
-    """Records that were read are gone: the log of a partition was truncated (KIP-320).
+    """The log of a partition was truncated, so that returned records are gone (KIP-320).
 
-    `position` is the offset behind the last returned record; records from `diverging_offset` on are
-    gone, and other records may have their offsets. It is None if the leader does not know.
+    `position` is the offset after the last returned record. Records from `diverging_offset` on are
+    gone, and other records may have their offsets; it is None if the leader does not know it.
     """
 
     def __init__(
@@ -71,27 +74,29 @@ class LogTruncatedError(KprotoError):
         self.position = position
         self.diverging_offset = diverging_offset
         if diverging_offset is None:
-            what = f"what was read before offset {position} is not in its log any more"
-            advice = "its leader cannot tell where its log begins to differ"
+            what = f"records that were returned before offset {position} are gone"
+            advice = (
+                "the leader cannot tell where the logs diverge: start another consumer at an offset"
+            )
         else:
             what = (
-                f"offsets {diverging_offset} to {position - 1}, which were handed out, are gone, "
-                "and others may stand there"
+                f"offsets {diverging_offset} to {position - 1}, which were returned, are gone, "
+                "and other records may have them"
             )
-            advice = f"begin another consumer there (diverging_offset, {diverging_offset})"
+            advice = f"start another consumer at diverging_offset, {diverging_offset}"
         super().__init__(
-            f"{topic}[{partition}]: its log was truncated: {what}; {advice}, or one that starts at "
-            "'earliest' or 'latest', which goes on by itself"
+            f"{topic}[{partition}]: its log was truncated: {what}; {advice}, or with start "
+            "'earliest' or 'latest', which resets the position by itself"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Several arguments, so that an exception cannot be pickled by its text alone."""
+        """Pickles all arguments: the text alone does not make the exception."""
         arguments = (self.topic, self.partition, self.position, self.diverging_offset)
         return type(self), arguments, vars(self)
 
 
 def epochs_request(partitions: Mapping[TopicPartition, AskedEpoch]) -> OffsetForLeaderEpochRequest:
-    """Returns the request to one leader for the ends of epochs of its partitions."""
+    """Returns the request to one leader for the end offsets of epochs of its partitions."""
     by_topic: dict[str, list[OffsetForLeaderPartition]] = {}
     for (topic, partition), epoch in partitions.items():
         asked = OffsetForLeaderPartition(

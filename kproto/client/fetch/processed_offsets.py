@@ -1,4 +1,4 @@
-"""`ProcessedOffsets`: what is processed of partitions, and what of it is to be committed.
+"""`ProcessedOffsets`: the processed offset of each partition, and the offsets to commit.
 
 Sans-IO: times are passed in, in seconds of the client's clock.
 """
@@ -25,7 +25,7 @@ _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 
 
 class ProcessedOffsets:
-    """Compares what `poll` has processed with what `commit_state` has committed."""
+    """Compares the processed offsets of `poll` with the committed ones of `commit_state`."""
 
     __slots__ = ("_commit_state", "_most_metadata", "_poll")
 
@@ -37,7 +37,7 @@ class ProcessedOffsets:
     def due(
         self, request: CommitRequest, states: _States, now: float
     ) -> dict[TopicPartition, ToCommit]:
-        """Returns the offsets of a commit of `states` whose turn it is."""
+        """Returns the offsets of a commit of `states` that is sent now."""
         if request.kind is CommitKind.START_OFFSETS:
             return self._commit_state.begun(states)
         processed = self.of(states)
@@ -49,7 +49,7 @@ class ProcessedOffsets:
         return self._commit_state.due(processed, now)
 
     def of(self, states: _States) -> dict[TopicPartition, ToCommit]:
-        """Returns the commit of each of these with a position: everything before is processed."""
+        """Returns the commit of each partition with a position, at its processed offset."""
         found = {}
         for tp, state in states.items():
             if state.has_position:
@@ -64,8 +64,10 @@ class ProcessedOffsets:
         incomplete: IncompleteOffsets | None,
         metadata: str = "",
     ) -> ToCommit:
-        """Returns a commit of `offset`; without `metadata` with incomplete offsets as metadata, of
-        at most the length that the broker takes.
+        """Returns a commit of `offset`.
+
+        Without `metadata` of the user, the metadata has the incomplete offsets, up to the length
+        that the broker accepts.
         """
         text = metadata or text_of(incomplete, offset, state.topic_id, self._most_metadata)
         return state.to_commit(offset, text)
@@ -73,7 +75,7 @@ class ProcessedOffsets:
     def _unchanged(
         self, states: _States, processed: Mapping[TopicPartition, ToCommit]
     ) -> set[TopicPartition]:
-        """Returns those of which no more is processed than at the committed baseline."""
+        """Returns the partitions without a processed record since the committed baseline."""
         return {
             tp
             for tp, its in processed.items()
@@ -82,13 +84,11 @@ class ProcessedOffsets:
         }
 
     def on_metadata_too_large(self, length: int) -> None:
-        """The broker refused a metadata of incomplete offsets of that length: later ones are
-        shorter.
-        """
+        """Shortens later metadata: the broker refused incomplete offsets of `length` characters."""
         if length <= self._most_metadata:
             self._most_metadata = length // 2
             logger.warning(
-                "the broker takes no metadata of %d bytes (offset.metadata.max.bytes): what is "
-                "done behind a record that is not may come again",
+                "the broker takes no metadata of %d bytes (offset.metadata.max.bytes): records "
+                "that were processed after an incomplete one may be redelivered",
                 length,
             )

@@ -1,8 +1,8 @@
-"""Partitions that are being revoked, and what the rebalance listener was told of them. Plain data.
+"""`PendingRevocations`: partitions that are being revoked, with their listener calls. Plain data.
 
-A partition is pending from the moment it is no longer fetched until its offsets are committed and
-the listener has returned. A revocation may be interrupted, because the membership is lost: its
-partitions are then lost, or are revoked once more.
+A revocation is pending from the end of fetching until the listener has returned and the offsets are
+committed. It is interrupted if the member loses its membership meanwhile: the partitions are then
+lost, or are revoked again.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ __all__ = ["PendingRevocations"]
 @dataclass(slots=True)
 class _Pending:
     state: TopicPartitionState
-    is_interrupted: bool = False  # nothing of it is committed any more
+    is_interrupted: bool = False  # its offsets are not committed any more
     was_listener_called: bool = False
     has_listener_returned: bool = False
 
 
 class PendingRevocations:
-    """Partitions that are being revoked, and losses that the listener was not fully told of."""
+    """Tracks partitions that are being revoked, and losses that the listener has not completed."""
 
     __slots__ = ("_pending", "unreported_losses")
 
     def __init__(self) -> None:
         self._pending: dict[TopicPartition, _Pending] = {}
-        #: Lost partitions of which `on_lost` was not called, or was interrupted: the next change of
-        #: the assignment calls it first.
+        #: Lost partitions for which `on_lost` was not called, or was interrupted: it is called
+        #: before the next change of the assignment.
         self.unreported_losses: set[TopicPartition] = set()
 
     @property
@@ -55,7 +55,7 @@ class PendingRevocations:
         return pending is not None and pending.is_interrupted
 
     def add(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
-        """Begins to revoke these."""
+        """Adds partitions whose revocation begins."""
         for tp, state in states.items():
             pending = self._pending.get(tp)
             if pending is None:
@@ -68,7 +68,7 @@ class PendingRevocations:
         states: Mapping[TopicPartition, TopicPartitionState],
         tps: Collection[TopicPartition],
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns `states` and those of `tps` whose revocation was interrupted: all are revoked."""
+        """Returns `states`, and those of `tps` whose interrupted revocation continues now."""
         resumed = dict(states)
         for tp, pending in self._pending.items():
             if pending.is_interrupted and tp in tps:
@@ -78,25 +78,25 @@ class PendingRevocations:
         return resumed
 
     def interrupt(self, tps: Iterable[TopicPartition]) -> None:
-        """The revocation of these was cancelled."""
+        """Marks the revocation of these as interrupted."""
         for tp in tps:
             if tp in self._pending:
                 self._pending[tp].is_interrupted = True
 
     def on_listener_called(self, tps: Iterable[TopicPartition]) -> None:
-        """`on_revoked` is called for these."""
+        """Takes note that `on_revoked` is called for these."""
         for tp in tps:
             if tp in self._pending:
                 self._pending[tp].was_listener_called = True
 
     def on_listener_returned(self, tps: Iterable[TopicPartition]) -> None:
-        """`on_revoked` has returned for these: it is not called again."""
+        """Takes note that `on_revoked` has returned for these: it is not called again."""
         for tp in tps:
             if tp in self._pending:
                 self._pending[tp].has_listener_returned = True
 
     def not_returned(self, tps: Iterable[TopicPartition]) -> set[TopicPartition]:
-        """Returns those of which `on_revoked` has not returned."""
+        """Returns the partitions for which `on_revoked` has not returned."""
         return {
             tp
             for tp in tps
@@ -108,9 +108,9 @@ class PendingRevocations:
         states: Mapping[TopicPartition, TopicPartitionState],
         tps: Collection[TopicPartition],
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns `states` and those of `tps` that are being revoked: all are lost.
+        """Returns `states`, and those of `tps` that are being revoked: all are lost.
 
-        Losses are unreported until `on_lost` has returned, except where `on_revoked` was called.
+        A loss is unreported until `on_lost` has returned, unless `on_revoked` was called for it.
         """
         gone = dict(states)
         gone |= {tp: its.state for tp, its in self._pending.items() if tp in tps}
@@ -119,6 +119,6 @@ class PendingRevocations:
         return gone
 
     def remove(self, tps: Iterable[TopicPartition]) -> None:
-        """The revocation or the loss of these is complete."""
+        """Removes partitions whose revocation or loss is complete."""
         for tp in tps:
             self._pending.pop(tp, None)

@@ -1,4 +1,4 @@
-"""`fetch_partition`: one fetch of one partition by hand, over a connection of its own."""
+"""`fetch_partition`: one fetch of one partition, for `Client.fetch`, over its own connection."""
 
 from __future__ import annotations
 

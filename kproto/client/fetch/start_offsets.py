@@ -1,7 +1,7 @@
-"""`StartOffsets`: where the partitions of a group consumer start. Sans-IO: times are passed in.
+"""`StartOffsets`: the start positions of a group consumer. Sans-IO: times are passed in.
 
-At the committed offset of the group; without one where the start option says: at an end of the log,
-or at the first record since a time.
+A partition starts at the committed offset of the group; without one, at an end of the log or at the
+first record since a time, by the option `start`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 
 
 class StartOffsets:
-    """Gives `partitions` their first positions."""
+    """Sets the first positions of `partitions`."""
 
     def __init__(
         self,
@@ -41,14 +41,14 @@ class StartOffsets:
         self._commit_state = commit_state
         self._start = start
         self._group_id = group_id
-        self._looked_up: list[TopicPartitionState] = []  # whose positions are being looked up
-        #: Topics that start at the beginning if the group has committed nothing.
+        self._looked_up: list[TopicPartitionState] = []  # the partitions of the present look-up
+        #: Topics that start at their log start if the group has no committed offset.
         self.from_start: frozenset[str] = frozenset()
         #: Partitions of recreated topics that wait until their new topic id is assigned.
         self.awaiting_assignment: set[TopicPartition] = set()
 
     def begin_look_up(self) -> None:
-        """The positions of all INITIALIZING partitions are looked up now."""
+        """Begins a look-up of the positions of all INITIALIZING partitions."""
         self._looked_up = [
             state
             for state in self._partitions.values()
@@ -57,13 +57,13 @@ class StartOffsets:
 
     @property
     def needs_look_up(self) -> bool:
-        """True if a partition has no position, and none is looked up by ListOffsets."""
+        """True if a partition is INITIALIZING: its committed or start offset is unknown."""
         return any(
             state.fetch_state is FetchState.INITIALIZING for state in self._partitions.values()
         )
 
     def cancel_look_up(self) -> list[Effect]:
-        """Ends a look-up of which no partition is left: a later one has its own time."""
+        """Cancels a look-up without partitions, so that the next one gets its own timeout."""
         if not self._looked_up or any(
             self._partitions.get(state.tp) is state for state in self._looked_up
         ):
@@ -74,8 +74,9 @@ class StartOffsets:
     def initializing(
         self, tps: Container[TopicPartition] | None = None, *, has_no_commit: bool
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns those of `tps` that wait for their committed offset, or for their start offset
-        if the group has committed none.
+        """Returns the INITIALIZING partitions of `tps`, or all of them.
+
+        They wait for their committed offsets; with `has_no_commit`, for their start offsets.
         """
         return {
             tp: state
@@ -89,7 +90,7 @@ class StartOffsets:
     def _still_initializing(
         self, states: _States, *, has_no_commit: bool
     ) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns those that were neither moved nor revoked meanwhile."""
+        """Returns the states that were neither moved nor revoked meanwhile."""
         now = self.initializing(states, has_no_commit=has_no_commit)
         return {tp: state for tp, state in states.items() if now.get(tp) is state}
 
@@ -103,8 +104,8 @@ class StartOffsets:
     ) -> list[Effect]:
         """Starts partitions at their committed offsets.
 
-        `of_deleted_topics` are partitions whose commits are of a topic of the same name that was
-        deleted: they are read from their start.
+        `of_deleted_topics` are partitions whose commits belong to a deleted topic of the same name;
+        they start at the log start.
         """
         effects: list[Effect] = []
         known = {}
@@ -126,9 +127,10 @@ class StartOffsets:
         return effects
 
     def without_start_offset(self, states: _States) -> dict[TopicPartition, TopicPartitionState]:
-        """Returns those of partitions without a commit that start as the option says.
+        """Returns the partitions without a commit for which the option `start` counts.
 
-        Topics of `from_start` start at the beginning. Raises NoCommittedOffsetError with "none".
+        Partitions of `from_start` topics start at the log start instead. Raises
+        NoCommittedOffsetError if `start` is "none".
         """
         for tp, state in states.items():
             if tp[0] in self.from_start:
@@ -136,7 +138,7 @@ class StartOffsets:
         left = self._still_initializing(states, has_no_commit=True)
         if left and self._start == "none":
             for state in left.values():
-                state.has_no_commit = False  # the group may have committed one the next time
+                state.has_no_commit = False  # the next look-up may find a committed offset
             raise NoCommittedOffsetError(self._group_id, left)
         return left
 
@@ -162,7 +164,7 @@ class StartOffsets:
         return effects
 
     def start_recreated(self, state: TopicPartitionState) -> None:
-        """Reads a recreated topic from its start."""
+        """Starts a partition of a recreated topic at its log start."""
         state.is_recreated = True
         state.commits_start = self._start not in ("earliest", "none")
         state.await_reset("earliest")

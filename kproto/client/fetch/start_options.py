@@ -23,11 +23,11 @@ __all__ = [
 
 LAST_OFFSET: Final = 0x7FFFFFFFFFFFFFFF
 
-#: Where a plain consumer starts: at an end of the logs, or at an offset for each partition.
+#: The start of a plain consumer: an end of the logs, or an offset for each partition.
 Start: TypeAlias = Literal["earliest", "latest"] | Mapping[TopicPartition, int]
 
-#: Where partitions without a commit start: at an end of the log, with an error, at the first record
-#: since a time, or since a duration before now (KIP-1106).
+#: The start of partitions without a committed offset: an end of the log, an error ("none"), or the
+#: first record since a time or since a duration before now (KIP-1106).
 GroupStart: TypeAlias = Literal["earliest", "latest", "none"] | datetime | timedelta
 
 
@@ -36,7 +36,7 @@ def checked_group_start(start: object) -> None:
     if isinstance(start, datetime):
         if start.utcoffset() is None:
             raise ConfigurationError(
-                f"start is {start!r}, which says no time zone; give one, as datetime.now(UTC) has"
+                f"start is {start!r}, which has no time zone; set one, as datetime.now(UTC) does"
             )
         if start.timestamp() < 0:
             raise ConfigurationError(f"start is {start!r}; no record is from before 1970")
@@ -48,8 +48,8 @@ def checked_group_start(start: object) -> None:
     elif not isinstance(start, str) or start not in ("earliest", "latest", "none"):
         raise ConfigurationError(
             f"start is {start!r}; with a group it is 'earliest', 'latest', 'none', a datetime or a "
-            "timedelta back from now: where what has no commit begins; give group=None to read "
-            "from offsets without one"
+            "timedelta back from now, for partitions without a committed offset; set group=None "
+            "to start at given offsets"
         )
 
 

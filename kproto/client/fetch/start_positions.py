@@ -1,4 +1,4 @@
-"""Where a plain consumer starts: finds its partitions, their positions, and where they end."""
+"""`StartPositions`: finds the partitions of a plain consumer, with start positions and ends."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LONG_AGO: Final = float("-inf")
 
 
 class StartPositions:
-    """Looks up the positions of what `subscriptions` wants; the shell of a plain consumer.
+    """Looks up the start positions of `subscriptions`; it is the shell of a plain consumer.
 
-    `owner` has the connections.
+    The fetches use connections of `owner`.
     """
 
     def __init__(
@@ -52,15 +52,15 @@ class StartPositions:
             self._in_flight.look_up(f"start of {name}", self.restart(name))
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
-        """Does nothing: effects beside fetches are those of groups."""
+        """Does nothing: a plain consumer has no effects apart from fetches."""
 
     async def find(self) -> None:
-        """Looks up all partitions that are wanted, and their start positions."""
+        """Looks up all wanted partitions and their start positions."""
         wanted = self._subscriptions.options.wanted
         self._subscriptions.start(await self._look_up(wanted))
 
     async def restart(self, name: str) -> None:
-        """Looks up the start positions of a topic again, because it was recreated unread."""
+        """Looks up the start positions of a topic that was recreated before its first fetch."""
         topic_id = self._subscriptions.topics.id_of(name)
         options = self._subscriptions.options
         wanted = [want for want in options.wanted if topic_of(want) == name]
@@ -72,7 +72,7 @@ class StartPositions:
     ) -> dict[TopicPartition, TopicPartitionState]:
         view = self._view
         stop_at_end = self._subscriptions.options.stop_at_end
-        # A broker that is unreachable for a moment is no reason to fail: it is none later either.
+        # Connection errors are retried here, as they are retried for later fetches.
         needs_new_metadata = stop_at_end or self._start == "latest"
         as_of = view.clock.monotonic() if needs_new_metadata else _LONG_AGO
         tps = await view.retrying(partial(find_partitions, view, wanted, as_of), responses=False)
@@ -95,9 +95,9 @@ class StartPositions:
 async def find_partitions(
     view: ClusterView, wanted: Sequence[str | TopicPartition], as_of: float
 ) -> list[TopicPartition]:
-    """Returns the wanted partitions, each once. Raises KprotoError if one does not exist.
+    """Returns the wanted partitions, each once. Raises KprotoError if a partition does not exist.
 
-    Metadata older than `as_of`, in seconds of the clock, is asked for again, because it may lack
+    Metadata older than `as_of`, in seconds of the clock, is refreshed, because it may lack
     partitions, or have a topic that was deleted.
     """
     names = set(map(topic_of, wanted))

@@ -1,9 +1,9 @@
-"""`SubscriptionState`: the one owner of what a consumer reads, polled, processed and committed.
+"""`SubscriptionState`: owns the assignment and the partition states of a consumer.
 
-For plain and group consumers alike it has the assignment, the state of each partition, the fetch
-buffer, pauses and backpressure, what is in flight, what is being revoked or was lost, and the
-commit state. It has no connection, no task and no clock: times are passed in, in seconds of the
-client's clock, and shells carry out the effects that it returns.
+For plain and group consumers alike it also owns the fetch buffer, pauses and backpressure, the
+records in flight, pending revocations and losses, and the commit state. It has no connection, no
+task and no clock: times are passed in, in seconds of the client's clock, and shells carry out the
+effects that it returns.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _RECREATED: Final = code_of("UNKNOWN_TOPIC_ID")
 
 
 class SubscriptionOptions(NamedTuple):
-    """What a consumer reads, and from where on.
+    """The topics, partitions and start of a consumer.
 
-    `wanted` are the topics and partitions of a plain consumer, which reads up to the present end
-    with `stop_at_end`. A consumer with a `group_id` has its partitions assigned, by hand or, with
-    `is_shared`, by its group.
+    `wanted` are the topics and partitions of a plain consumer; with `stop_at_end` it stops at the
+    ends that they have at the start. With a `group_id` partitions are assigned: by the group if
+    `is_shared`, manually otherwise.
     """
 
     start: Start | GroupStart
@@ -60,8 +60,7 @@ class SubscriptionOptions(NamedTuple):
 class SubscriptionState:
     """Owns the states of the assigned `partitions`, in the order in which they are fetched.
 
-    `poll` has what was fetched and polled, and knows what is processed. `commit_state` is used with
-    a group alone.
+    `poll` tracks fetched, polled and processed records. `commit_state` is used with a group only.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class SubscriptionState:
             options.start,
             options.group_id or "",
         )
-        #: Topics that were recreated before anything was fetched: their start is looked up again.
+        #: Topics that were recreated before their first fetch: their start is looked up again.
         self.to_restart: set[str] = set()
         self.paused: set[TopicPartition] = set()
         self._under_backpressure: set[TopicPartition] = set()
@@ -122,13 +121,14 @@ class SubscriptionState:
         epoch_of: Callable[[str, int], int],
         brokers: Container[int],
     ) -> FetchPlan:
-        """Returns what is due at `now` at each broker."""
+        """Returns the requests that are due at `now` at each broker."""
         return plan_fetches(self.fetchable(), now, led_by, epoch_of, brokers)
 
     def preempts(self, plan: FetchPlan, busy: Container[int]) -> bool:
-        """Returns True if newly assigned partitions would wait behind a fetch of a `busy` broker.
+        """Returns True if newly assigned partitions would wait for a fetch in flight at a `busy`
+        broker.
 
-        Each partition asks once.
+        Each partition counts once.
         """
         if not self._prioritized:
             return False
@@ -156,9 +156,10 @@ class SubscriptionState:
         last_epoch: int,
         epochs: Iterable[tuple[int, int]],
     ) -> None:
-        """Moves the position behind a fetch response, and buffers its batches, if it has any.
+        """Moves the position after a fetch response, and buffers its batches, if it has any.
 
-        The partition goes to the end of the order: in a full response each one has its turn.
+        The partition moves to the end of the order, so that each partition gets its share of full
+        responses.
         """
         state.on_fetched(position, last_epoch, epochs)
         self.move_to_end(state)
@@ -168,7 +169,7 @@ class SubscriptionState:
     def on_offset_reset(
         self, state: TopicPartitionState, offset: int, *, prefers_end: bool
     ) -> tuple[int, list[Effect]]:
-        """ListOffsets gave the start or the end of the log; returns the number of lost offsets."""
+        """Resets the position to `offset`, from ListOffsets; returns the number of lost offsets."""
         before = state.position
         lost = state.reset(offset, prefers_end=prefers_end)
         if state.position < before and self.poll.processor is not None:
@@ -177,26 +178,26 @@ class SubscriptionState:
         return lost, self.starts.on_position(state)
 
     def on_position_found(self, state: TopicPartitionState, offset: int) -> list[Effect]:
-        """The position of a partition that awaits its first reset was looked up."""
+        """Sets the first position of a partition in AWAIT_RESET."""
         state.set_position(offset)
         return self.starts.on_position(state)
 
     def on_truncated(
         self, state: TopicPartitionState, position: int, last_epoch: int, log_end: int
     ) -> list[Effect]:
-        """The log of the leader ends before the position, which goes back."""
+        """Moves the position back, because the log of the leader ends before it."""
         state.truncate_to(position, last_epoch, log_end)
         return self.starts.on_position(state)
 
     def rewind_broken(self) -> TopicPartitionState:
-        """Goes back to a batch that cannot be decoded: the next fetch finds it again."""
+        """Moves the position back to a batch that cannot be decoded; it is fetched again."""
         broken = self.poll.buffer.drop_broken()
         broken.state.position = broken.from_offset
         return broken.state
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record to be returned, of each partition with a position."""
+        """The offset of the next record to be polled, by partition with a position."""
         found = {tp: state.position for tp, state in self.partitions.items() if state.has_position}
         return found | self.poll.positions
 
@@ -205,11 +206,11 @@ class SubscriptionState:
     def on_metadata(
         self, topics: Mapping[str, TopicInfo], member: GroupMembership[Any] | None = None
     ) -> list[Effect]:
-        """Compares topics with what is known of them: recreated ones, and added partitions.
+        """Finds recreated topics and added partitions in new metadata.
 
-        Added partitions of a topic that a plain consumer reads as a whole are read from their
-        start: no record is missed. Raises BrokerResponseError if a topic that is read up to its end
-        was recreated.
+        If a plain consumer reads a whole topic, it reads added partitions from their start, so that
+        it misses no record. Raises BrokerResponseError if a topic was recreated and `stop_at_end`
+        is set.
         """
         effects: list[Effect] = []
         names = self._wanted_topics or list(dict.fromkeys(topic for topic, _ in self.partitions))
@@ -238,12 +239,12 @@ class SubscriptionState:
                 state.await_reset("earliest")
 
     def _on_recreated(self, info: TopicInfo, member: GroupMembership[Any] | None) -> list[Effect]:
-        """Reads a topic that was deleted and created again from its start (KIP-516).
+        """Reads a topic that was deleted and recreated from its start (KIP-516).
 
-        A plain consumer that has fetched nothing knew the topic from old metadata alone: its start
-        is looked up again, but not at a later "latest", which may be behind new records. A member
-        of the consumer protocol waits until the new topic id is assigned, because the coordinator
-        may assign it to another member.
+        If a plain consumer has fetched nothing of the topic yet, its start is looked up again. The
+        exception is "latest": looked up now, it would skip records that are new since the start. A
+        member of the consumer protocol waits until the new topic id is assigned, because the
+        coordinator may assign it to another member.
         """
         tps = [tp for tp in self.partitions if tp[0] == info.name]
         has_group = self.options.group_id is not None
@@ -253,10 +254,10 @@ class SubscriptionState:
         elif self.options.stop_at_end:
             raise error_of_code(
                 _RECREATED,
-                f"topic {info.name!r} was deleted and made anew; what was to be read of it is gone",
+                f"topic {info.name!r} was deleted and recreated; its unread records are gone",
             )
         else:
-            logger.warning("topic %s was made anew; it is read from its start", info.name)
+            logger.warning("topic %s was recreated; it is read from its start", info.name)
         identity = None if member is None else member.identity
         awaits_assignment = identity is not None and identity.has_epoch
         effects: list[Effect] = []
@@ -271,7 +272,8 @@ class SubscriptionState:
             if member is None or not awaits_assignment:
                 self.starts.start_recreated(state)
             elif member.is_assigned(tp, info.topic_id):
-                self.starts.awaiting_assignment.discard(tp)  # the broker told of the old topic late
+                # A broker with old metadata had reported the deleted topic.
+                self.starts.awaiting_assignment.discard(tp)
             else:
                 self.starts.awaiting_assignment.add(tp)
         return effects
@@ -279,14 +281,14 @@ class SubscriptionState:
     # Partitions of a plain consumer
 
     def start(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
-        """Reads these, whose positions are known."""
+        """Replaces all partitions by these, which have positions."""
         self.partitions.clear()
         self.partitions.update(states)
 
     def restart(
         self, name: str, states: Mapping[TopicPartition, TopicPartitionState], topic_id: Uuid
     ) -> None:
-        """Reads these in place of all partitions of a topic, whose start was looked up again."""
+        """Replaces all partitions of a topic by these, whose start was looked up again."""
         for tp in [tp for tp in self.partitions if tp[0] == name]:
             del self.partitions[tp]
         self.partitions.update(states)
@@ -305,7 +307,7 @@ class SubscriptionState:
         topics: Mapping[str, TopicInfo],
         member: GroupMembership[Any] | None = None,
     ) -> list[Effect]:
-        """Adds partitions; they are fetched once their callback has returned.
+        """Adds partitions; they are fetched once `on_assigned` has returned.
 
         Their positions are looked up meanwhile, and connections to their leaders are opened.
         """
@@ -331,14 +333,14 @@ class SubscriptionState:
         return state
 
     def on_callback_returned(self, tps: Iterable[TopicPartition]) -> list[Effect]:
-        """`on_assigned` has returned for these: they may be fetched."""
+        """Allows fetches of these partitions, because `on_assigned` has returned."""
         self._awaiting_callback.difference_update(tps)
         return [Signal.WAKE_POLL]
 
     def seek(
         self, tp: TopicPartition, assignment_epoch: int | None = None
     ) -> tuple[TopicPartitionState, list[Effect]]:
-        """Drops what is buffered of a partition and its position; returns its new state."""
+        """Drops the position and the buffered records of a partition; returns its new state."""
         epoch = self.partitions[tp].assignment_epoch
         return self._replace(tp, epoch if assignment_epoch is None else assignment_epoch, None)
 
@@ -359,7 +361,7 @@ class SubscriptionState:
     def _remove(
         self, tps: Iterable[TopicPartition]
     ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
-        """Reads these no more, and returns none of their records; their positions are final."""
+        """Removes partitions; none of their records is returned, and their positions are final."""
         removed = {}
         for tp in tps:
             state = self.partitions.pop(tp, None)
@@ -388,7 +390,7 @@ class SubscriptionState:
         return states, effects
 
     def complete_revocation(self, tps: Iterable[TopicPartition]) -> None:
-        """Other members may read and commit these now, unless they were assigned again."""
+        """Ends the revocation: other members may own the partitions, unless assigned again."""
         self.revocations.remove(tps)
         left = [tp for tp in tps if tp not in self.partitions]
         self.commit_state.forget(left)
@@ -399,7 +401,7 @@ class SubscriptionState:
     def on_partitions_lost(
         self, tps: Collection[TopicPartition]
     ) -> tuple[dict[TopicPartition, TopicPartitionState], list[Effect]]:
-        """Drops partitions that other members may have: nothing of them is committed any more."""
+        """Drops partitions that other members may own; their offsets are not committed any more."""
         removed, effects = self._remove(tps)
         lost = self.revocations.lost(removed, tps)
         self.abandon(lost)
@@ -407,19 +409,19 @@ class SubscriptionState:
         return lost, effects
 
     def abandon(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:
-        """Has a processor drop partitions that other members may have."""
+        """Makes a processor drop partitions that other members may own."""
         if self.poll.processor is not None:
             epochs = {state.assignment_epoch for state in states.values()}
             self.poll.processor.abandon(states.values(), epochs)
 
     def drop_all(self) -> list[Effect]:
-        """Reads nothing any more, because the member has failed."""
+        """Removes all partitions, because the member has failed."""
         return self._remove(list(self.partitions))[1]
 
     # Pauses and backpressure
 
     def pause(self, tps: Iterable[TopicPartition]) -> None:
-        """Fetches and returns nothing of these until they are resumed."""
+        """Stops fetching these, and returns none of their records until `resume`."""
         for tp in tps:
             if tp not in self.paused:
                 self.paused.add(tp)
@@ -440,14 +442,14 @@ class SubscriptionState:
         return [Signal.WAKE_POLL]
 
     def apply_backpressure(self, tp: TopicPartition) -> None:
-        """Fetches and returns nothing of a partition of which enough records are queued."""
+        """Stops fetching a partition, and returns none of its records: enough are queued."""
         if tp in self.partitions and tp not in self._under_backpressure:
             self._under_backpressure.add(tp)
             if tp not in self.paused:
                 self.poll.buffer.pause_buffered(self.partitions[tp])
 
     def release_backpressure(self, tps: Iterable[TopicPartition] | None = None) -> list[Effect]:
-        """Fetches and returns records of these again, or of all partitions."""
+        """Fetches and returns records of these partitions again; without `tps`, of all."""
         effects: list[Effect] = []
         for tp in [*self._under_backpressure] if tps is None else tps:
             if tp in self._under_backpressure:
@@ -460,10 +462,10 @@ class SubscriptionState:
     def rewind(
         self, state: TopicPartitionState, offset: int, incomplete: IncompleteOffsets | None
     ) -> list[Effect]:
-        """Goes back to `offset`, whose record was returned and not processed.
+        """Moves the position back to `offset`, whose record was returned and not processed.
 
-        Offsets of `incomplete` are processed, and are not returned again. The position of a
-        revoked partition goes back, too: another member starts there.
+        Offsets of `incomplete` are processed, and are not returned again. The position of a revoked
+        partition moves back, too, for its last commit.
         """
         if not self.is_current(state):
             if state.has_position:
@@ -497,7 +499,7 @@ class SubscriptionState:
     def offsets_to_commit(
         self, request: CommitRequest, now: float
     ) -> dict[TopicPartition, ToCommit]:
-        """Returns the offsets of a commit whose turn it is."""
+        """Returns the offsets of a commit that is sent now."""
         if request.kind is CommitKind.EXPLICIT:
             return dict(request.offsets)
         states = self._committable() if request.states is None else request.states
@@ -506,7 +508,7 @@ class SubscriptionState:
     def on_committed(
         self, request: CommitRequest, offsets: Mapping[TopicPartition, ToCommit], now: float
     ) -> None:
-        """The broker has committed these."""
+        """Takes note of the offsets that the broker has committed."""
         self.commit_state.committed(offsets, now)
         for tp in offsets:
             if tp in request.baselines:
@@ -514,14 +516,15 @@ class SubscriptionState:
                 state.committed_baseline = offset
 
     def on_metadata_too_large(self, length: int) -> None:
-        """The broker refused a metadata of incomplete offsets of that length."""
+        """Shortens later metadata: the broker refused incomplete offsets of `length` characters."""
         self.processed.on_metadata_too_large(length)
 
     def baselines(
         self, tps: Iterable[TopicPartition]
     ) -> dict[TopicPartition, tuple[TopicPartitionState, int]]:
-        """Returns what is processed of these now: after an explicit commit, auto-commit leaves them
-        alone until more is processed.
+        """Returns the processed offset of each of these now, with the partition's state.
+
+        After an explicit commit, auto-commit skips a partition until more of it is processed.
         """
         states = self._committable([*tps])
         return {tp: (states[tp], its.offset) for tp, its in self.processed.of(states).items()}

@@ -1,4 +1,4 @@
-"""`TopicHistory`: the topics of a consumer as metadata showed them first and last. Plain data."""
+"""`TopicHistory`: the topics of a consumer in its first and its last metadata. Plain data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["TopicHistory"]
 
 
 class TopicHistory:
-    """Tells whether a partition is new, and which topic is meant by a name."""
+    """Finds out whether a partition is new, and which topic id belongs to a topic name."""
 
     __slots__ = ("_first", "_last")
 
@@ -20,29 +20,30 @@ class TopicHistory:
         self._last: dict[str, TopicInfo] = {}
 
     def get(self, name: str) -> TopicInfo | None:
-        """Returns a topic as it was looked at last."""
+        """Returns the last metadata of a topic; None if it has none."""
         return self._last.get(name)
 
     def id_of(self, name: str) -> Uuid:
-        """Returns the id of a topic that was looked at."""
+        """Returns the id of a topic in its last metadata."""
         return self._last[name].topic_id
 
     def look_at(self, info: TopicInfo) -> None:
-        """Takes a topic for the one of its name that is read."""
+        """Replaces the last metadata of a topic: the consumer reads the topic with this id."""
         self._last[info.name] = info
 
     def see(self, topics: Mapping[str, TopicInfo]) -> None:
-        """Notes topics that were not seen before."""
+        """Adds the first metadata of topics that are new to the consumer."""
         for name, info in topics.items():
             self._first.setdefault(name, info)
 
     def keep(self, names: Container[str]) -> None:
-        """Forgets how other topics looked last."""
+        """Forgets the last metadata of all other topics."""
         self._last = {name: info for name, info in self._last.items() if name in names}
 
     def is_new(self, tp: TopicPartition) -> bool:
-        """Returns True if the topic got this partition, or was recreated, since it was seen first:
-        no record of it was there to be skipped.
+        """Returns True if the partition was added, or its topic recreated, since it was first seen.
+
+        The consumer reads it from its start, because all of its records are new.
         """
         topic, partition = tp
         first, last = self._first.get(topic), self._last.get(topic)

@@ -1,4 +1,4 @@
-"""Bytes that are broken: told where they stand, behind the good records before them."""
+"""Corrupt bytes raise an error with their position, after the good records before them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from tests.unit.client.scripted_log import COMMIT, ScriptedLog, batch, marker
 QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 
-async def test_garbage_in_a_response_is_told_and_harms_nothing_else() -> None:
+async def test_garbage_in_a_response_raises_and_later_fetches_work() -> None:
     from kproto import DecodeError
     from kproto.protocol.framing import frame
 
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
-        broker.answers[FetchRequest] = lambda asked: frame(
-            asked.correlation_id.to_bytes(4, "big") + b"\x00" + b"\xff" * 30
+        broker.answers[FetchRequest] = lambda request: frame(
+            request.correlation_id.to_bytes(4, "big") + b"\x00" + b"\xff" * 30
         )
         with pytest.raises(DecodeError, match="FetchResponse"):
             await read(client)
@@ -41,7 +41,7 @@ async def test_garbage_in_a_response_is_told_and_harms_nothing_else() -> None:
         assert await read(client) == [b"a"]
 
 
-async def test_a_batch_that_grows_beyond_the_bound_is_told_behind_the_good_ones() -> None:
+async def test_batch_beyond_the_decompression_bound_raises_after_the_good_ones() -> None:
     settings = ClientSettings(max_decompressed_bytes=10_000)
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
         log = ScriptedLog(broker)
@@ -49,13 +49,13 @@ async def test_a_batch_that_grows_beyond_the_bound_is_told_behind_the_good_ones(
         log.append(batch(1, [bytes(20_000)], compression="gzip"))
         consumer = client.consumer("t", stop_at_end=True)
         assert (await first_of(consumer)).value == b"small"
-        with pytest.raises(CorruptBatchError, match="more than the bound of 10000 bytes") as told:
+        with pytest.raises(CorruptBatchError, match="more than the bound of 10000 bytes") as raised:
             await first_of(consumer)
-        assert "t[0]" in told.value.__notes__[0]
+        assert "t[0]" in raised.value.__notes__[0]
 
 
-async def test_a_batch_said_to_be_longer_than_it_is_is_told_behind_the_good_ones() -> None:
-    """A reader that took it for cut would ask for the rest of it for ever."""
+async def test_batch_with_an_excessive_length_raises_after_the_good_ones() -> None:
+    """A consumer that takes the batch for a cut one would fetch the rest of it for ever."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"good"]))
@@ -64,20 +64,20 @@ async def test_a_batch_said_to_be_longer_than_it_is_is_told_behind_the_good_ones
         consumer = client.consumer("t", start="earliest")
         async with asyncio.timeout(10):
             assert (await first_of(consumer)).value == b"good"
-            with pytest.raises(CorruptBatchError, match="the data ends inside a batch") as told:
+            with pytest.raises(CorruptBatchError, match="the data ends inside a batch") as raised:
                 await first_of(consumer)
-        assert (told.value.offset, told.value.base_offset) == (0, 1)
+        assert (raised.value.offset, raised.value.base_offset) == (0, 1)
         assert len(log.fetches) <= 3
 
 
-async def test_records_that_all_lie_before_the_position_are_told() -> None:
+async def test_fetch_with_only_earlier_records_raises() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
         log.append(batch(1, [b"b"]))
 
-        async def old(asked: ReceivedRequest) -> FetchResponse:
-            response = await log.fetch(asked)
+        async def old(request: ReceivedRequest) -> FetchResponse:
+            response = await log.fetch(request)
             response.responses[0].partitions[0].records = batch(0, [b"a"])
             return response
 
@@ -85,11 +85,13 @@ async def test_records_that_all_lie_before_the_position_are_told() -> None:
         consumer = client.consumer("t", start="earliest")
         async with asyncio.timeout(10):
             assert (await first_of(consumer)).value == b"a"
-            with pytest.raises(ProtocolError, match=r"t\[0\]: all that the fetch from offset 1 "):
+            with pytest.raises(
+                ProtocolError, match=r"t\[0\]: all batches of the fetch from offset 1 "
+            ):
                 await first_of(consumer)
 
 
-async def test_the_bound_of_decompression_holds_for_control_batches_too() -> None:
+async def test_decompression_bound_applies_to_control_batches() -> None:
     settings = ClientSettings(max_decompressed_bytes=10_000)
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
         log = ScriptedLog(broker)
@@ -99,8 +101,8 @@ async def test_the_bound_of_decompression_holds_for_control_batches_too() -> Non
             await read(client, read_committed=True)
 
 
-async def test_what_stands_behind_the_end_may_be_broken() -> None:
-    """Also behind a control batch, of which nothing is handed out."""
+async def test_corrupt_batch_after_the_end_is_ignored() -> None:
+    """This includes an end after a control batch, which has no records to return."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(marker(0, COMMIT, 4))

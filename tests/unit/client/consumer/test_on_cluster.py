@@ -1,4 +1,4 @@
-"""The consumer on an embedded cluster whose leaders move, stop, and forget."""
+"""The consumer on an embedded cluster whose leaders move, stop and truncate their logs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ QUICK = quick(metadata_wait_ms=2000, delivery_timeout_ms=10_000)
 @pytest.mark.parametrize("seed", range(4))
 async def test_each_record_is_read_once_while_leaders_move_and_stop(seed: int) -> None:
     chance = random.Random(seed)
-    places = [("t", at) for at in range(6)]
-    seen: dict[int, list[int]] = {at: [] for _, at in places}
+    partitions = [("t", at) for at in range(6)]
+    seen: dict[int, list[int]] = {at: [] for _, at in partitions}
     async with (
         Cluster(brokers=3) as cluster,
         Client(cluster.bootstrap, QUICK) as client,
         Client(cluster.bootstrap, QUICK) as writing,
     ):
-        cluster.create_topic("t", partitions=len(places), replication_factor=3)
+        cluster.create_topic("t", partitions=len(partitions), replication_factor=3)
         ends = dict.fromkeys(seen, 0)
         stopped: int | None = None
 
@@ -40,20 +40,22 @@ async def test_each_record_is_read_once_while_leaders_move_and_stop(seed: int) -
         async with writing.producer() as producer:
             for _ in range(60):
                 for _ in range(chance.randrange(4)):
-                    at = chance.randrange(len(places))
+                    at = chance.randrange(len(partitions))
                     await producer.send("t", b"%d" % ends[at], partition=at)
                     ends[at] += 1
                 fate = chance.random()
                 if fate < 0.3:
                     running = [node for node in cluster.nodes if node != stopped]
-                    cluster.move_leader("t", chance.randrange(len(places)), chance.choice(running))
+                    cluster.move_leader(
+                        "t", chance.randrange(len(partitions)), chance.choice(running)
+                    )
                 elif fate < 0.4 and stopped is None:
                     stopped = chance.choice(cluster.nodes)
                     await cluster.stop_broker(stopped)
                 elif fate < 0.6 and stopped is not None:
                     await cluster.start_broker(stopped)
                     stopped = None
-        while sum(map(len, seen.values())) < sum(ends.values()):  # noqa: ASYNC110 - see the limit
+        while sum(map(len, seen.values())) < sum(ends.values()):  # noqa: ASYNC110 - a count
             await asyncio.sleep(0.005)
         reading.cancel()
         with suppress(asyncio.CancelledError):
@@ -61,7 +63,7 @@ async def test_each_record_is_read_once_while_leaders_move_and_stop(seed: int) -
     assert seen == {at: list(range(end)) for at, end in ends.items()}
 
 
-async def test_what_was_read_and_is_gone_is_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_truncation_is_logged_or_raised(caplog: pytest.LogCaptureFixture) -> None:
     async with (
         Cluster(brokers=3) as cluster,
         Client(cluster.bootstrap, QUICK) as client,
@@ -71,10 +73,10 @@ async def test_what_was_read_and_is_gone_is_told(caplog: pytest.LogCaptureFixtur
             for value in (b"a", b"b", b"c", b"d"):
                 await producer.send("t", value)
         async with (
-            client.consumer("t", max_wait_ms=5) as goes_on,
-            client.consumer("t", max_wait_ms=5, start={("t", 0): 0}) as is_told,
+            client.consumer("t", max_wait_ms=5) as resetting,
+            client.consumer("t", max_wait_ms=5, start={("t", 0): 0}) as exact,
         ):
-            readers = [aiter(goes_on), aiter(is_told)]
+            readers = [aiter(resetting), aiter(exact)]
             for reader in readers:
                 assert [(await anext(reader)).value for _ in range(4)] == [b"a", b"b", b"c", b"d"]
             cluster.truncate("t", 0, 2)
@@ -82,13 +84,13 @@ async def test_what_was_read_and_is_gone_is_told(caplog: pytest.LogCaptureFixtur
                 await producer.send("t", b"C")
             with caplog.at_level(logging.WARNING, "kproto.client"):
                 assert (await anext(readers[0])).value == b"C"
-            assert "offsets 2 to 3, which were handed out, are gone" in caplog.text
-            with pytest.raises(LogTruncatedError) as told:
+            assert "offsets 2 to 3, which were returned, are gone" in caplog.text
+            with pytest.raises(LogTruncatedError) as raised:
                 await anext(readers[1])
-            assert (told.value.position, told.value.diverging_offset) == (4, 2)
+            assert (raised.value.position, raised.value.diverging_offset) == (4, 2)
 
 
-async def test_a_reader_asks_the_replica_of_its_rack() -> None:
+async def test_consumer_fetches_from_the_replica_of_its_rack() -> None:
     settings = BrokerSettings(replica_selector="RackAwareReplicaSelector")
     async with Cluster(brokers=3, racks=("a", "b", "c"), settings=settings) as cluster:
         cluster.create_topic("t", partitions=3, replication_factor=3)

@@ -1,4 +1,4 @@
-"""What one partition or one caller does takes nothing from the others, and nothing in silence."""
+"""Faults of one partition do not affect other partitions, and are reported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def cluster(**topics: int) -> AsyncIterator[tuple[ScriptedLog, Client]]:
 async def drain(
     records: AsyncIterator[Record], value: bytes | None = None, into: list[Any] | None = None
 ) -> None:
-    """Read until it ends or raises; all are to have that value, if one is given."""
+    """Reads until the iterator ends or raises; every record must have `value`, if given."""
     async for record in records:
         assert value is None or record.value == value
         if into is not None:
@@ -46,7 +46,7 @@ def damaged(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("broken_at", [0, 2])
-async def test_a_partition_that_stays_broken_starves_nobody(broken_at: int) -> None:
+async def test_corrupt_partition_does_not_starve_others(broken_at: int) -> None:
     async with cluster(t=3) as (log, client):
         for at in range(4):
             content = batch(at, [b"0-%d" % at])
@@ -55,26 +55,26 @@ async def test_a_partition_that_stays_broken_starves_nobody(broken_at: int) -> N
                 log.append(batch(at, [b"%d-%d" % (partition, at)]), partition=partition)
         consumer = client.consumer("t")
         seen: list[bytes | None] = []
-        told: list[str] = []
+        notes: list[str] = []
         for _ in range(10):
             with pytest.raises(CorruptBatchError) as error:
                 await drain(aiter(consumer), into=seen)
-            told += error.value.__notes__
-        assert len(told) == 10
-        assert set(told) == {"while reading t[0] of Kafka"}
+            notes += error.value.__notes__
+        assert len(notes) == 10
+        assert set(notes) == {"while reading t[0] of Kafka"}
         expected = [b"0-%d" % at for at in range(broken_at)]
         expected += [b"%d-%d" % (partition, at) for partition in (1, 2) for at in range(4)]
         assert sorted(value or b"" for value in seen) == expected
         await consumer.close()
 
 
-async def test_a_partition_that_is_denied_starves_nobody() -> None:
+async def test_denied_partition_does_not_starve_others() -> None:
     async with cluster(t=2) as (log, client):
         log.append(batch(0, [b"denied"]))
         log.append(batch(0, [b"a"]), partition=1)
 
-        async def deny(asked: Any) -> Any:
-            response = await log.fetch(asked)
+        async def deny(request: Any) -> Any:
+            response = await log.fetch(request)
             for topic in response.responses:
                 for part in topic.partitions:
                     if part.partition_index == 0:
@@ -92,7 +92,7 @@ async def test_a_partition_that_is_denied_starves_nobody() -> None:
         await consumer.close()
 
 
-async def test_offsets_that_do_not_rise_are_told() -> None:
+async def test_decreasing_offsets_raise() -> None:
     """No checksum covers the base offset."""
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a", b"b"]))
@@ -105,8 +105,8 @@ async def test_offsets_that_do_not_rise_are_told() -> None:
             await read(client)
 
 
-class Remade:
-    """A broker whose topics have an id, and can be made anew."""
+class RecreatedTopic:
+    """A broker whose topics have an id and can be recreated."""
 
     def __init__(self, log: ScriptedLog) -> None:
         self.log = log
@@ -114,30 +114,30 @@ class Remade:
         log.broker.answers[ApiVersionsRequest] = self.by_name
         log.broker.answers[MetadataRequest] = self.metadata
 
-    def by_name(self, asked: Any) -> Any:
+    def by_name(self, request: Any) -> Any:
         found = api_versions()
         for key in found.api_keys.find_all(api_key=FetchRequest.API_KEY):
-            key.max_version = 12  # the scripted log knows names alone
+            key.max_version = 12  # the scripted log has topic names, and no ids
         return found
 
-    def metadata(self, asked: Any) -> Any:
-        response = self.log.broker.metadata(asked)
+    def metadata(self, request: Any) -> Any:
+        response = self.log.broker.metadata(request)
         for topic in response.topics:
             topic.topic_id = Uuid(bytes(15) + bytes([self.number]))
         return response
 
     async def now(self, client: Client) -> None:
-        """Make it anew, with five records; metadata shows it."""
+        """Recreates the topic with five records, and refreshes the metadata."""
         self.number += 1
         self.log.batches["t", 0] = [batch(0, [b"new"] * 5)]
         self.log.following["t", 0] = [5]
         await client.refresh(["t"])
 
 
-async def test_partitions_by_hand_of_a_topic_made_anew_are_read_from_their_start() -> None:
+async def test_manually_assigned_recreated_topic_is_read_from_its_start() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
-        made = Remade(log)
+        made = RecreatedTopic(log)
         log.append(batch(0, [b"old"] * 3))
         async with client.consumer([("t", 0)]) as consumer:
             records = aiter(consumer)
@@ -150,40 +150,40 @@ async def test_partitions_by_hand_of_a_topic_made_anew_are_read_from_their_start
 
 
 @pytest.mark.parametrize("what", ["t", [("t", 0)]], ids=["topic", "by hand"])
-async def test_who_reads_up_to_the_end_is_told_of_a_topic_made_anew(what: Any) -> None:
+async def test_stop_at_end_raises_for_a_recreated_topic(what: Any) -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
-        made = Remade(log)
+        made = RecreatedTopic(log)
         for at in range(3):
             log.append(batch(at, [b"old"]))
         async with client.consumer(what, stop_at_end=True, max_partition_fetch_bytes=1) as consumer:
             records = aiter(consumer)
             await anext(records)
             await made.now(client)
-            for _ in range(2):  # and again for who asks again
-                with pytest.raises(BrokerResponseError, match="was deleted and made anew"):
+            for _ in range(2):  # the next poll raises it again
+                with pytest.raises(BrokerResponseError, match="was deleted and recreated"):
                     await drain(aiter(consumer), b"old")
 
 
 @pytest.mark.parametrize("kind", ["records", "record_lists", "values", "raw_batches"])
-async def test_closing_within_the_loop_ends_it(kind: str) -> None:
+async def test_close_inside_the_loop_ends_it(kind: str) -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"%d" % at for at in range(20)]))
         log.append(batch(20, [b"more"]))
         consumer = client.consumer("t", max_partition_fetch_bytes=1)
         iteration: Any = consumer if kind == "records" else getattr(consumer, kind)()
-        turns = 0
+        count = 0
         async for _ in iteration:
-            turns += 1
+            count += 1
             await consumer.close()
-        assert turns == 1
+        assert count == 1
         assert consumer.positions == {("t", 0): 1 if kind == "records" else 20}
         with pytest.raises(ConfigurationError, match="closed"):
             await anext(aiter(consumer))
 
 
 @pytest.mark.parametrize("offset", [None, "5", 5.0, True, -1, 1 << 63])
-async def test_a_start_that_is_no_offset(offset: Any) -> None:
+async def test_invalid_start_offset_is_refused(offset: Any) -> None:
     async with cluster(t=1) as (_, client):
         with pytest.raises(ConfigurationError, match="start"):
             client.consumer("t", start={("t", 0): offset})
@@ -192,13 +192,13 @@ async def test_a_start_that_is_no_offset(offset: Any) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"max_partition_fetch_bytes": 1 << 31}, {"max_wait_ms": 1 << 31}]
 )
-async def test_bounds_that_no_fetch_can_say(wrong: dict[str, Any]) -> None:
+async def test_bounds_beyond_int32_are_refused(wrong: dict[str, Any]) -> None:
     async with cluster(t=1) as (_, client):
         with pytest.raises(ConfigurationError, match=next(iter(wrong))):
             client.consumer("t", **wrong)
 
 
-async def test_nothing_is_left_running() -> None:
+async def test_failed_read_leaves_no_task() -> None:
     before = asyncio.all_tasks()
     async with cluster(t=1) as (log, client):
         log.append(damaged(batch(0, [b"a"])))
