@@ -1,6 +1,7 @@
-"""Each response of a session in turn is replaced: one clear error or a retry, and never a hang.
+"""Replaces each response of a session by a hostile one: the client raises one error or retries, and
+never hangs.
 
-Memory stays within what really came, whatever lengths are told.
+Its memory stays within the bytes received, whatever lengths the responses claim.
 """
 
 from __future__ import annotations
@@ -40,16 +41,16 @@ TOPIC = "t"
 REQUEST_MS = 100
 DELIVERY_MS = 250
 
-#: What one operation may take at the most, in seconds: its deadline and one attempt more, and what
-#: a busy machine adds.
+#: The longest time of one operation in seconds: its deadline, one more attempt, and a margin for a
+#: busy machine.
 LONGEST_S = 6.0
 
-#: What a session may take of memory beside what came, in bytes: its own buffers.
+#: The memory of a session in bytes beyond the bytes received: its own buffers.
 MOST_MEMORY = 16_000_000
 
 TIME_OUTS = (kproto.RequestTimeoutError, kproto.BrokerConnectionError)
 
-#: How many responses a session has at the least, and some more for what is asked again.
+#: The least number of responses in a session, with a margin for repeated requests.
 RESPONSES = 22
 
 EXPECTED = {
@@ -63,7 +64,7 @@ EXPECTED = {
     "DeleteTopicsResponse",
 }
 
-#: Enough for a first look: a connection that ends, early or late, and what is no answer at all.
+#: A quick selection: a connection that ends early or late, and a response of another request.
 FEW = {another_id, closed, half}
 
 
@@ -92,16 +93,16 @@ def impatient() -> kproto.ClientSettings:
 
 
 class Session:
-    """A client that does one thing after the other, whatever becomes of each."""
+    """A client session of several operations; each runs although earlier ones failed."""
 
     def __init__(
         self,
         bootstrap: str,
         settings: kproto.ClientSettings | None = None,
         *,
-        is_lied_to: bool = False,
+        is_under_attack: bool = False,
     ) -> None:
-        self.is_lied_to = is_lied_to
+        self.is_under_attack = is_under_attack
         self.client = kproto.Client(bootstrap, settings or impatient())
         self.errors: list[kproto.KprotoError] = []
         self.longest_s = 0.0
@@ -131,16 +132,16 @@ class Session:
 
     async def read(self) -> None:
         consumer = self.client.consumer(TOPIC, stop_at_end=True, max_wait_ms=5)
-        # An end that there is none of is waited for, as records may come until it is reached.
-        with contextlib.suppress(*[TimeoutError] * self.is_lied_to):
+        # A consumer waits for a false end offset, because records may still arrive.
+        with contextlib.suppress(*[TimeoutError] * self.is_under_attack):
             async with asyncio.timeout(1.5), consumer:
                 async for _ in consumer:
                     pass
 
     async def works(self) -> None:
-        """The same client gets what it asks for, once it is not lied to any more.
+        """Checks that the client works once the broker is honest again.
 
-        On a busy machine its short time-outs may strike a sound broker, too; then it asks again.
+        On a busy machine its short timeouts may expire at a sound broker, too; then it tries again.
         """
         async with asyncio.timeout(15):
             for number in itertools.count():
@@ -163,25 +164,25 @@ class Session:
 
 
 def no_names(loop: asyncio.AbstractEventLoop) -> None:
-    """Look no name up: those of brokers that there are none of would be asked for far away."""
+    """Refuses all name look-ups, because names in hostile responses would reach DNS servers."""
 
     async def refuse(host: object, port: object, **_: object) -> Any:
         raise socket.gaierror(socket.EAI_NONAME, f"{host!r} is no name here")
 
-    loop.getaddrinfo = refuse  # type: ignore[method-assign]  # of this loop alone
+    loop.getaddrinfo = refuse  # type: ignore[method-assign]  # only of this event loop
 
 
 async def attacked(
     broker: Broker, attack: Attack, number: int, seed: object = 0, times: int = 1
 ) -> Hostile:
-    """Run a session; returns the broker that it met."""
+    """Runs a session and returns its hostile broker."""
     loop = asyncio.get_running_loop()
     no_names(loop)
-    unseen: list[dict[str, Any]] = []
-    loop.set_exception_handler(lambda _, context: unseen.append(context))
+    unhandled: list[dict[str, Any]] = []
+    loop.set_exception_handler(lambda _, context: unhandled.append(context))
     try:
         async with Hostile(broker.bootstrap, number, attack, seed, times) as hostile:
-            session = Session(hostile.bootstrap, is_lied_to=attack not in HONEST_AFTERWARDS)
+            session = Session(hostile.bootstrap, is_under_attack=attack not in HONEST_AFTERWARDS)
             try:
                 await session.run()
                 assert session.longest_s < LONGEST_S
@@ -192,7 +193,7 @@ async def attacked(
                 await session.client.close()
             for name in list(broker.topics):
                 broker.delete_topic(name)
-        assert not unseen
+        assert not unhandled
     except BaseException as error:
         error.add_note(f"{attack.__name__} at response {number} {hostile.attacked}, seed {seed}")
         raise
@@ -202,7 +203,7 @@ async def attacked(
 
 
 async def every_response(broker: Broker, attack: Attack, seed: object, step: int = 1) -> set[str]:
-    """Attack one response after the other; returns what they were."""
+    """Attacks one response after the other; returns the names of these responses."""
     found: set[str] = set()
     for number in range(1, RESPONSES + 1, step):
         found.update((await attacked(broker, attack, number, seed)).attacked)
@@ -210,21 +211,21 @@ async def every_response(broker: Broker, attack: Attack, seed: object, step: int
 
 
 @pytest.mark.parametrize("port", [-1, 65_536, 2**31 - 1])
-async def test_a_port_that_is_none(port: int) -> None:
-    """As a Metadata response may tell it."""
+async def test_invalid_port_is_refused(port: int) -> None:
+    """A Metadata response may contain such a port."""
     address = Address("127.0.0.1", port)
     with pytest.raises(kproto.BrokerConnectionError, match="is no port"):
         await BrokerConnection.open(address, kproto.ClientSettings())
 
 
 @pytest.mark.parametrize("attack", CASES)
-async def test_a_session_with_a_hostile_broker(broker: Broker, attack: Attack) -> None:
+async def test_session_survives_each_hostile_response(broker: Broker, attack: Attack) -> None:
     found = await every_response(broker, attack, seed=0)
-    # On a busy machine a session may not come to its end in time.
+    # On a busy machine a session may end early.
     assert len(found & EXPECTED) >= len(EXPECTED) - 2
 
 
-async def test_an_honest_session_has_no_errors(broker: Broker) -> None:
+async def test_honest_session_has_no_errors(broker: Broker) -> None:
     async with Hostile(broker.bootstrap, 0, silence, 0) as honest:
         session = Session(honest.bootstrap, kproto.ClientSettings())
         await session.run()
@@ -236,8 +237,11 @@ async def test_an_honest_session_has_no_errors(broker: Broker) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", CASES)
-async def test_a_broker_that_stays_hostile(broker: Broker, attack: Attack) -> None:
-    """From the third response on, which is of Metadata or later, nothing is right any more."""
+async def test_session_survives_a_permanently_hostile_broker(
+    broker: Broker, attack: Attack
+) -> None:
+    """All responses from the third one on are hostile; the third is a Metadata response or a
+    later one."""
     hostile = await attacked(broker, attack, 3, times=1_000_000)
     assert len(hostile.attacked) > 1
 
@@ -246,8 +250,8 @@ async def test_a_broker_that_stays_hostile(broker: Broker, attack: Attack) -> No
 @pytest.mark.parametrize(
     "attack", [giant_frame, giant_inside, largest_frame], ids=lambda attack: attack.__name__
 )
-async def test_memory_follows_what_came(broker: Broker, attack: Attack) -> None:
-    await attacked(broker, silence, 1_000)  # what is imported and kept by a session
+async def test_memory_is_bounded_by_the_bytes_received(broker: Broker, attack: Attack) -> None:
+    await attacked(broker, silence, 1_000)  # loads the modules and caches of a session
     tracemalloc.start()
     try:
         for seed in range(2):
@@ -260,6 +264,6 @@ async def test_memory_follows_what_came(broker: Broker, attack: Attack) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(1, 41))
-async def test_many_mutations(broker: Broker, seed: int) -> None:
+async def test_session_survives_many_mutations(broker: Broker, seed: int) -> None:
     for attack in (mutated, giant_inside):
         await every_response(broker, attack, seed)

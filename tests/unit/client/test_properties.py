@@ -1,4 +1,5 @@
-"""`Client.from_properties`: settings, what takes their place, and what producers begin with."""
+"""Tests `Client.from_properties`: settings, overrides, and the defaults of producers and
+consumers."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ SECURED = {
 }
 
 
-def test_a_secured_cluster(tmp_path: Path) -> None:
+def test_tls_and_sasl_properties_become_settings(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_text("".join(f"{name}={value}\n" for name, value in SECURED.items()))
     for source in (SECURED, path, str(path)):
@@ -44,7 +45,7 @@ def test_a_secured_cluster(tmp_path: Path) -> None:
         assert "hunter" not in repr(client.settings) + repr(client)
 
 
-def test_what_is_given_takes_the_place_of_the_properties() -> None:
+def test_arguments_override_the_properties() -> None:
     context = ssl.create_default_context()
     wrong = {**SECURED, "sasl.mechanism": "AWS_MSK_IAM", "ssl.truststore.location": "trust.jks"}
     arguments = client_arguments(
@@ -57,7 +58,7 @@ def test_what_is_given_takes_the_place_of_the_properties() -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "overrides", "said"),
+    ("properties", "overrides", "words"),
     [
         ({}, {}, "^the properties have no bootstrap.servers"),
         ({}, {"bootstrap": "a:b"}, "is no address of a broker"),
@@ -66,15 +67,15 @@ def test_what_is_given_takes_the_place_of_the_properties() -> None:
         ({**SECURED, "linger": 1}, {}, "no client of Kafka knows; the nearest: linger.ms"),
     ],
 )
-def test_what_is_wrong_is_told(
-    properties: dict[str, str], overrides: dict[str, Any], said: str
+def test_wrong_property_or_argument_is_refused(
+    properties: dict[str, str], overrides: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=words):
         Client.from_properties(properties, clock=ManualClock(), **overrides)
 
 
 def codecs(batches: bytes) -> list[int]:
-    """The compression of each batch, by the bits of its attributes."""
+    """Returns the compression codec of each batch, from the bits of its attributes."""
     found = []
     while batches:
         (length,) = struct.unpack_from(">i", batches, 8)
@@ -83,7 +84,7 @@ def codecs(batches: bytes) -> list[int]:
     return found
 
 
-async def test_producers_and_consumers_begin_with_what_the_properties_say() -> None:
+async def test_properties_are_defaults_of_producers_and_consumers() -> None:
     async with Broker() as broker:
         properties = {
             "bootstrap.servers": broker.bootstrap,
@@ -107,7 +108,7 @@ async def test_producers_and_consumers_begin_with_what_the_properties_say() -> N
             assert len([record async for record in consumer]) == 2
 
 
-async def test_consumers_are_members_of_the_group_that_the_properties_name() -> None:
+async def test_consumers_join_the_group_of_the_properties() -> None:
     async with Broker() as broker:
         properties = {
             "bootstrap.servers": broker.bootstrap,
@@ -126,8 +127,8 @@ async def test_consumers_are_members_of_the_group_that_the_properties_name() -> 
             with pytest.raises(ConfigurationError, match=r"\(billing\) has no end.* group=None$"):
                 client.consumer("orders", stop_at_end=True)
             for group in ("billing", "shipping"):
-                given: dict[str, Any] = {} if group == "billing" else {"group": group}
-                consumer: Any = client.consumer("orders", **given)  # what a checker sees is less
+                options: dict[str, Any] = {} if group == "billing" else {"group": group}
+                consumer: Any = client.consumer("orders", **options)
                 async with consumer:
                     with pytest.raises(NoCommittedOffsetError, match=group):
                         await anext(aiter(consumer))
@@ -137,7 +138,7 @@ async def test_consumers_are_members_of_the_group_that_the_properties_name() -> 
                 assert answer.groups[0].protocol_type == "consumer"
 
 
-async def test_settings_of_members_wait_for_a_group() -> None:
+async def test_member_properties_are_checked_with_a_group_only() -> None:
     async with Broker() as broker:
         properties = {
             "bootstrap.servers": broker.bootstrap,
@@ -155,7 +156,7 @@ async def test_settings_of_members_wait_for_a_group() -> None:
 
 KAFKA = "org.apache.kafka.common.security."
 
-#: Files as they are handed out, but for the address; {secret} and {token} are put in.
+#: Files as vendors offer them, without the address; {secret}, {token} and {ca} are filled in.
 FILES = {
     "PLAIN": f"""
 security.protocol=SASL_SSL
@@ -191,19 +192,19 @@ ssl.truststore.certificates={ca}
 
 @pytest.mark.parametrize("mechanism", FILES)
 @pytest.mark.parametrize("secret", [SECRET, "wrong-4711"])
-async def test_a_file_that_is_pasted_as_it_is_connects(
+async def test_unchanged_vendor_file_connects(
     mechanism: str, secret: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     ca = trustme.CA()
     token = tmp_path / "token"
     token.write_text(secret)
     path = tmp_path / "client.properties"
-    inline = client_ca(ca).replace("\n", " ")  # one line, as Java's clients take it
-    said = FILES[mechanism].format(secret=secret, token=token.as_uri(), ca=inline)
+    inline = client_ca(ca).replace("\n", " ")  # in one line, as Java clients accept it
+    words = FILES[mechanism].format(secret=secret, token=token.as_uri(), ca=inline)
     async with SecuredBroker(
         {"greetings": 1}, tls=server_tls(ca, "127.0.0.1"), mechanisms=(mechanism,)
     ) as broker:
-        path.write_text(f"bootstrap.servers={broker.bootstrap}\n{said}")
+        path.write_text(f"bootstrap.servers={broker.bootstrap}\n{words}")
         client = Client.from_properties(path)
         if secret == SECRET:
             async with client:

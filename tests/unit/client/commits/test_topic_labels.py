@@ -66,7 +66,7 @@ def test_label_of_another_cluster_is_no_other_topic() -> None:
 
 @dataclass
 class BrokerByName:
-    """A broker that keeps commits by names, and topic `t`."""
+    """A client of a broker that stores commits by topic name, with topic `t`."""
 
     client: Client
 

@@ -1,4 +1,4 @@
-"""What an error means, and how long a retry waits (KIP-580)."""
+"""Tests the meaning of errors, and the backoff of retries (KIP-580)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kproto.wire.errors import (
 )
 
 MIDDLE = 0.5
-"""The chance with which the jitter is none."""
+"""The random value without jitter."""
 
 SETTINGS = ClientSettings(retry_backoff_ms=100, retry_backoff_max_ms=1000)
 
@@ -34,27 +34,27 @@ SETTINGS = ClientSettings(retry_backoff_ms=100, retry_backoff_max_ms=1000)
     ("attempt", "wait"),
     [(1, 100), (2, 200), (3, 400), (4, 800), (5, 1000), (6, 1000), (5000, 1000)],
 )
-def test_it_doubles_up_to_the_bound(attempt: int, wait: float) -> None:
+def test_backoff_doubles_up_to_its_limit(attempt: int, wait: float) -> None:
     assert backoff_ms(SETTINGS, attempt, MIDDLE) == wait
 
 
 @given(attempt=st.integers(1, 10_000), chance=st.floats(0, 1, exclude_max=True))
-def test_chance_adds_or_takes_a_fifth(attempt: int, chance: float) -> None:
+def test_jitter_is_at_most_a_fifth(attempt: int, chance: float) -> None:
     plain = backoff_ms(SETTINGS, attempt, MIDDLE)
     assert 0.8 * plain - 1e-9 <= backoff_ms(SETTINGS, attempt, chance) <= 1.2 * plain + 1e-9
 
 
-def test_the_ends_of_chance() -> None:
+def test_extreme_random_values_give_the_full_jitter() -> None:
     assert backoff_ms(SETTINGS, 1, 0.0) == pytest.approx(80)
     assert backoff_ms(SETTINGS, 1, 1.0) == pytest.approx(120)
 
 
-def test_a_first_wait_above_the_bound_is_bounded() -> None:
+def test_first_backoff_is_limited_too() -> None:
     settings = ClientSettings(retry_backoff_ms=5000, retry_backoff_max_ms=1000)
     assert backoff_ms(settings, 1, MIDDLE) == 1000
 
 
-# --- What an error means ---
+# --- Meanings of errors ---
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ def test_a_first_wait_above_the_bound_is_bounded() -> None:
     ],
     ids=str,
 )
-def test_remedies(error: KprotoError, remedy: Remedy) -> None:
+def test_error_has_its_remedy(error: KprotoError, remedy: Remedy) -> None:
     assert remedy_of(error) is remedy
 
 
-def test_what_kafka_calls_retriable_is_tried_again_and_nothing_else() -> None:
+def test_exactly_the_retriable_error_codes_are_retried() -> None:
     for code, known in ERRORS.items():
         assert (remedy_of_code(code) is not Remedy.FAIL) == known.retriable, known.name
 
@@ -89,7 +89,7 @@ def test_what_kafka_calls_retriable_is_tried_again_and_nothing_else() -> None:
 LOST = BrokerConnectionError("lost")
 
 
-def test_attempts_go_on_until_the_deadline_that_the_first_failure_sets() -> None:
+def test_attempts_end_at_the_deadline_set_by_the_first_failure() -> None:
     attempts = Attempts(SETTINGS, 1_000)
     assert attempts.not_before == float("-inf")
     assert attempts.failed(LOST, 50.0)
@@ -101,21 +101,21 @@ def test_attempts_go_on_until_the_deadline_that_the_first_failure_sets() -> None
     assert not attempts.failed(LOST, 51.0)
 
 
-def test_a_wait_behind_the_deadline_is_as_long_as_ever() -> None:
-    """For who has a deadline of his own, and goes on."""
+def test_backoff_after_the_deadline_is_not_shortened() -> None:
+    """A caller with its own deadline retries further."""
     attempts = Attempts(SETTINGS, 1_000, begun=0.0)
     assert not attempts.failed(LOST, 5.0)
     assert attempts.not_before >= 5.08
 
 
-def test_the_last_attempt_has_a_moment() -> None:
+def test_last_attempt_has_a_minimum_time() -> None:
     attempts = Attempts(SETTINGS, 1_000, begun=0.0)
     assert attempts.ends_at(0.99) == 1.0
     attempts.failed(LOST, 0.99)
     assert attempts.ends_at(1.0) == 1.0 + LAST_ATTEMPT_S
 
 
-def test_time_in_which_nobody_asks_does_not_count_and_that_of_an_attempt_does() -> None:
+def test_deadline_excludes_idle_time_and_includes_attempts() -> None:
     attempts = Attempts(SETTINGS, 1_000)
     attempts.failed(LOST, 0.0)
     due = attempts.not_before
@@ -128,12 +128,12 @@ def test_time_in_which_nobody_asks_does_not_count_and_that_of_an_attempt_does() 
     assert attempts.deadline == pytest.approx(21.0)
 
 
-def test_a_deadline_may_begin_before_the_first_failure() -> None:
+def test_deadline_may_start_before_the_first_failure() -> None:
     attempts = Attempts(SETTINGS, 1_000, begun=49.0)
     assert not attempts.failed(LOST, 50.0)
 
 
-def test_a_success_begins_anew() -> None:
+def test_success_resets_the_attempts() -> None:
     attempts = Attempts(SETTINGS, 1_000)
     attempts.failed(LOST, 50.0)
     attempts.succeeded()
@@ -141,7 +141,7 @@ def test_a_success_begins_anew() -> None:
     assert attempts.failed(LOST, 90.0)
 
 
-def test_attempts_are_bounded_by_api_timeout_ms_by_default() -> None:
+def test_attempts_are_limited_by_api_timeout_ms_by_default() -> None:
     attempts = Attempts(ClientSettings(api_timeout_ms=2_000))
     assert attempts.failed(LOST, 0.0)
     assert attempts.failed(LOST, 1.0)

@@ -1,4 +1,4 @@
-"""Fetch sessions of the consumer, without a loop: what is said, and what an answer leads to."""
+"""Tests fetch sessions of the consumer: the requests, and the effects of responses."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def at(offset: int, topic_id: Uuid = ID, **epochs: int) -> WantedPartition:
 
 
 def opened(wanted: dict[TopicPartition, WantedPartition], version: int = 18) -> FetchSession:
-    """A session 7 that holds `wanted`."""
+    """Returns a fetch session with id 7 that has the partitions in `wanted`."""
     session = FetchSession()
     assert session.ask(wanted, version) == SessionFetch(0, 0, wanted, [])
     assert session.answered(0, 7, wanted)
     return session
 
 
-def test_the_first_fetch_names_all_and_the_others_what_has_changed() -> None:
+def test_first_fetch_has_all_partitions_and_later_ones_the_changed() -> None:
     wanted = {("t", 0): at(5), ("t", 1): at(6)}
     session = opened(wanted)
     assert session.ask(dict(wanted), 18) == SessionFetch(7, 1, {}, [])
@@ -57,7 +57,7 @@ def test_the_first_fetch_names_all_and_the_others_what_has_changed() -> None:
     assert session.ask(wanted, 18) == SessionFetch(7, 3, {("t", 0): wanted["t", 0]}, [])
 
 
-def test_what_is_not_wanted_any_more_is_forgotten_and_what_is_new_is_named() -> None:
+def test_removed_partition_is_forgotten_and_new_one_is_added() -> None:
     session = opened({("t", 0): at(5), ("t", 1): at(6)})
     wanted = {("t", 0): at(5), ("u", 0): at(0)}
     forgotten = [ForgottenPartition("t", ID, 1)]
@@ -66,17 +66,15 @@ def test_what_is_not_wanted_any_more_is_forgotten_and_what_is_new_is_named() -> 
     assert session.ask({("t", 0): at(5)}, 18).forgotten == [ForgottenPartition("u", ID, 0)]
 
 
-@pytest.mark.parametrize(("version", "is_told"), [(12, False), (13, True)])
-def test_a_topic_made_anew_is_named_and_the_old_one_forgotten_by_id(
-    version: int, is_told: bool
-) -> None:
+@pytest.mark.parametrize(("version", "forgets"), [(12, False), (13, True)])
+def test_recreated_topic_is_added_and_the_old_id_is_forgotten(version: int, forgets: bool) -> None:
     session = opened({("t", 0): at(5)}, version)
     wanted = {("t", 0): at(0, OTHER)}
-    forgotten = [ForgottenPartition("t", ID, 0)] if is_told else []
+    forgotten = [ForgottenPartition("t", ID, 0)] if forgets else []
     assert session.ask(wanted, version) == SessionFetch(7, 1, wanted, forgotten)
 
 
-def test_a_session_by_name_does_not_become_one_by_id() -> None:
+def test_session_by_name_is_replaced_by_one_by_id() -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted, 12)
     assert session.ask(wanted, 13) == SessionFetch(7, 0, wanted, [])
@@ -84,18 +82,18 @@ def test_a_session_by_name_does_not_become_one_by_id() -> None:
     assert session.ask(wanted, 12) == SessionFetch(8, 0, wanted, [])
 
 
-def test_a_session_that_is_not_there_is_followed_by_a_new_one_at_once() -> None:
+def test_unknown_session_is_replaced_at_once() -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted)
     session.ask(wanted, 18)
     assert not session.answered(NOT_FOUND, 0, [])
     assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
-    # A broker that says so of a fetch which names none is not asked again at once.
+    # If the broker answers a fetch without a session so, the fetch is not repeated at once.
     assert session.answered(NOT_FOUND, 0, [])
     assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
 
 
-def test_a_wrong_epoch_closes_the_session() -> None:
+def test_invalid_epoch_closes_the_session() -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted)
     session.ask(wanted, 18)
@@ -104,7 +102,7 @@ def test_a_wrong_epoch_closes_the_session() -> None:
 
 
 @pytest.mark.parametrize("code", [TOPIC_ID, -1])
-def test_other_errors_close_the_session_too_and_are_the_callers(code: int) -> None:
+def test_other_error_closes_the_session_and_is_left_to_the_caller(code: int) -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted)
     session.ask(wanted, 18)
@@ -112,17 +110,17 @@ def test_other_errors_close_the_session_too_and_are_the_callers(code: int) -> No
     assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
 
 
-def test_a_lost_answer_closes_the_session() -> None:
+def test_lost_response_closes_the_session() -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted)
     session.ask({("t", 0): at(9)}, 18)
     session.lost()
     assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
-    # So does one that nobody waited for.
+    # A response that no caller awaited closes the session, too.
     assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
 
 
-def test_a_broker_without_room_and_one_that_closes_the_session() -> None:
+def test_response_without_a_session_id_ends_the_session() -> None:
     wanted = {("t", 0): at(5)}
     session = FetchSession()
     for _ in range(2):
@@ -134,7 +132,7 @@ def test_a_broker_without_room_and_one_that_closes_the_session() -> None:
     assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
 
 
-def test_an_answer_about_what_the_session_does_not_hold() -> None:
+def test_response_for_a_foreign_partition_closes_the_session() -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted)
     session.ask(wanted, 18)
@@ -142,7 +140,7 @@ def test_an_answer_about_what_the_session_does_not_hold() -> None:
     assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
 
 
-def test_the_epoch_after_the_last_one_is_one() -> None:
+def test_session_epoch_wraps_to_one() -> None:
     session = opened({})
     session._epoch = 0x7FFFFFFF
     assert session.ask({}, 18).epoch == 0x7FFFFFFF
@@ -151,7 +149,7 @@ def test_the_epoch_after_the_last_one_is_one() -> None:
 
 
 @pytest.mark.parametrize(("version", "is_used"), [(6, True), (18, False)])
-def test_without_sessions(version: int, is_used: bool) -> None:
+def test_fetch_without_a_session_has_the_final_epoch(version: int, is_used: bool) -> None:
     session = FetchSession(is_used=is_used)
     wanted = {("t", 0): at(5)}
     for _ in range(2):
@@ -160,7 +158,7 @@ def test_without_sessions(version: int, is_used: bool) -> None:
     assert session.closing() is None
 
 
-def test_closing() -> None:
+def test_closing_returns_the_session_id_once() -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted)
     assert session.closing() == 7
@@ -168,12 +166,12 @@ def test_closing() -> None:
     assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
 
 
-# Whatever happens, each record is read once and in order
+# Random schedules: each record is read once and in order
 
 
 @dataclass
 class ModelCluster:
-    """Partitions of two topics on three brokers; a record is its offset, in eight bytes."""
+    """Partitions of two topics on three brokers; a record is its offset in eight bytes."""
 
     logs: dict[TopicPartition, int] = field(default_factory=dict)
     leaders: dict[TopicPartition, int] = field(default_factory=dict)
@@ -194,15 +192,15 @@ class ModelCluster:
                         partition_index=wanted.partition, error_code=code_of("UNKNOWN_TOPIC_ID")
                     )
                 topic = names[0]
-            place = (topic, wanted.partition)
-            if self.leaders[place] != node:
+            tp = (topic, wanted.partition)
+            if self.leaders[tp] != node:
                 code = code_of("NOT_LEADER_OR_FOLLOWER")
                 return PartitionData(partition_index=wanted.partition, error_code=code)
-            offsets = range(wanted.fetch_offset, self.logs[place])[:room]
+            offsets = range(wanted.fetch_offset, self.logs[tp])[:room]
             room -= len(offsets)
             return PartitionData(
                 partition_index=wanted.partition,
-                high_watermark=self.logs[place],
+                high_watermark=self.logs[tp],
                 records=b"".join(struct.pack(">q", offset) for offset in offsets),
             )
 
@@ -211,21 +209,21 @@ class ModelCluster:
 
 @dataclass
 class ModelReader:
-    """Reads all that it believes a broker leads, through sessions."""
+    """Fetches all partitions that it believes a broker leads, in fetch sessions."""
 
     cluster: ModelCluster
     version: int
     sessions: list[FetchSession] = field(default_factory=lambda: [FetchSession() for _ in "abc"])
     positions: dict[TopicPartition, int] = field(default_factory=dict)
-    believed: dict[TopicPartition, int] = field(default_factory=dict)
+    assumed_leaders: dict[TopicPartition, int] = field(default_factory=dict)
     seen: dict[TopicPartition, list[int]] = field(default_factory=dict)
 
     def fetch(self, node: int, fate: str, paused: TopicPartition, dropped: TopicPartition) -> None:
         ids = self.cluster.ids
         wanted = {
-            place: WantedPartition(ids[place[0]], self.positions[place], 1000)
-            for place, leader in self.believed.items()
-            if leader == node and place != paused
+            tp: WantedPartition(ids[tp[0]], self.positions[tp], 1000)
+            for tp, leader in self.assumed_leaders.items()
+            if leader == node and tp != paused
         }
         session = self.sessions[node]
         version = min(self.version, 12) if ZERO_UUID in ids.values() else self.version
@@ -249,33 +247,31 @@ class ModelReader:
             return
         if asked.is_full:
             assert found.keys() == wanted.keys()
-        for place, part in found.items():
+        for tp, part in found.items():
             if part.error_code:
-                self.believed[place] = self.cluster.leaders[place]
-            elif place != dropped:
+                self.assumed_leaders[tp] = self.cluster.leaders[tp]
+            elif tp != dropped:
                 offsets = [offset for (offset,) in struct.iter_unpack(">q", part.records or b"")]
-                assert offsets == list(
-                    range(self.positions[place], self.positions[place] + len(offsets))
-                )
-                self.seen.setdefault(place, []).extend(offsets)
-                self.positions[place] += len(offsets)
+                assert offsets == list(range(self.positions[tp], self.positions[tp] + len(offsets)))
+                self.seen.setdefault(tp, []).extend(offsets)
+                self.positions[tp] += len(offsets)
 
 
-PLACES: list[TopicPartition] = [("t", 0), ("t", 1), ("t", 2), ("u", 0), ("u", 1)]
-NOWHERE: TopicPartition = ("none", 0)
+TPS: list[TopicPartition] = [("t", 0), ("t", 1), ("t", 2), ("u", 0), ("u", 1)]
+NO_TP: TopicPartition = ("none", 0)
 
 STEPS = st.one_of(
-    st.tuples(st.just("append"), st.sampled_from(PLACES), st.integers(1, 7)),
-    st.tuples(st.just("move"), st.sampled_from(PLACES), st.integers(0, 2)),
+    st.tuples(st.just("append"), st.sampled_from(TPS), st.integers(1, 7)),
+    st.tuples(st.just("move"), st.sampled_from(TPS), st.integers(0, 2)),
     st.tuples(st.just("evict"), st.integers(0, 2)),
     st.tuples(st.just("version"), st.sampled_from([6, 7, 11, 12, 13, 18])),
-    st.tuples(st.just("remade"), st.sampled_from(["t", "u"])),
+    st.tuples(st.just("recreated"), st.sampled_from(["t", "u"])),
     st.tuples(
         st.just("fetch"),
         st.integers(0, 2),
         st.sampled_from(["", "", "", "request lost", "response lost"]),
-        st.sampled_from([NOWHERE, NOWHERE, *PLACES]),
-        st.sampled_from([NOWHERE, NOWHERE, *PLACES]),
+        st.sampled_from([NO_TP, NO_TP, *TPS]),
+        st.sampled_from([NO_TP, NO_TP, *TPS]),
     ),
 )
 
@@ -283,13 +279,13 @@ STEPS = st.one_of(
 @given(st.lists(STEPS, max_size=60))
 def test_each_record_is_read_once_and_in_order(steps: list[tuple[object, ...]]) -> None:
     cluster = ModelCluster(
-        logs=dict.fromkeys(PLACES, 3),
-        leaders=dict.fromkeys(PLACES, 0),
+        logs=dict.fromkeys(TPS, 3),
+        leaders=dict.fromkeys(TPS, 0),
         ids={"t": ID, "u": OTHER},
     )
     reader = ModelReader(cluster, 18)
-    reader.positions = dict.fromkeys(PLACES, 0)
-    reader.believed = dict(cluster.leaders)
+    reader.positions = dict.fromkeys(TPS, 0)
+    reader.assumed_leaders = dict(cluster.leaders)
     next_id = 3
     for step in steps:
         match step:
@@ -301,18 +297,18 @@ def test_each_record_is_read_once_and_in_order(steps: list[tuple[object, ...]]) 
                 cluster.brokers[node].sessions.clear()
             case ("version", int(version)):
                 reader.version = version
-            case ("remade", str(topic)):
+            case ("recreated", str(topic)):
                 cluster.ids[topic] = Uuid(bytes(15) + bytes([next_id]))
                 next_id += 1
-                for place in PLACES:
-                    if place[0] == topic:
-                        cluster.logs[place] = 2
-                        reader.positions[place] = 0
-                        reader.seen.pop(place, None)
+                for tp in TPS:
+                    if tp[0] == topic:
+                        cluster.logs[tp] = 2
+                        reader.positions[tp] = 0
+                        reader.seen.pop(tp, None)
             case ("fetch", int(node), str(fate), paused, dropped):
                 reader.fetch(node, fate, paused, dropped)  # type: ignore[arg-type]
     for _ in range(1 + sum(cluster.logs.values())):
         for node in range(3):
-            reader.fetch(node, "", NOWHERE, NOWHERE)
-    for place, end in cluster.logs.items():
-        assert reader.seen.get(place, []) == list(range(end))
+            reader.fetch(node, "", NO_TP, NO_TP)
+    for tp, end in cluster.logs.items():
+        assert reader.seen.get(tp, []) == list(range(end))

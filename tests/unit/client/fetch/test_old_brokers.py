@@ -1,4 +1,4 @@
-"""What a reader of an old broker is told, and what it waits for."""
+"""Tests the errors of consumers at old brokers, and the cases in which they fetch again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kproto.messages.list_offsets_request import ListOffsetsPartition, ListOffse
 from kproto.records import encode_message_set
 from kproto.wire.errors import ConfigurationError, UnsupportedVersionError
 
-ASKED = FetchRequest(
+REQUEST = FetchRequest(
     topics=[
         FetchTopic(
             topic="t",
@@ -28,7 +28,7 @@ MESSAGE = encode_message_set([(None, b"v" * 100, (), 0)], magic=0)
 MARKER = b"\xff" * 8 + (61).to_bytes(4, "big")
 
 
-def brought(
+def response_with(
     records: bytes | None, *, high_watermark: int = 8, error_code: int = 0
 ) -> FetchResponse:
     data = PartitionData(
@@ -38,37 +38,37 @@ def brought(
 
 
 @pytest.mark.parametrize("records", [MESSAGE[:-1], MESSAGE[:5], b"", None])
-def test_a_first_message_that_does_not_fit_is_told(records: bytes | None) -> None:
+def test_first_message_beyond_the_fetch_size_raises(records: bytes | None) -> None:
     with pytest.raises(ConfigurationError, match=r"t\[0\]: the message at offset 7 is"):
-        check_first_is_whole(ASKED, brought(records), 2)
-    check_first_is_whole(ASKED, brought(records), 3)
+        check_first_is_whole(REQUEST, response_with(records), 2)
+    check_first_is_whole(REQUEST, response_with(records), 3)
 
 
 @pytest.mark.parametrize("records", [MESSAGE, MESSAGE + MESSAGE[:20], MARKER])
-def test_what_can_be_read_or_will_come_is_no_error(records: bytes) -> None:
-    check_first_is_whole(ASKED, brought(records), 0)
+def test_complete_or_pending_first_message_is_no_error(records: bytes) -> None:
+    check_first_is_whole(REQUEST, response_with(records), 0)
 
 
-def test_the_end_of_the_log_and_an_error_are_no_cut_message() -> None:
-    check_first_is_whole(ASKED, brought(b"", high_watermark=7), 0)
-    check_first_is_whole(ASKED, brought(b"", error_code=6), 0)
+def test_end_of_the_log_or_an_error_is_no_truncated_message() -> None:
+    check_first_is_whole(REQUEST, response_with(b"", high_watermark=7), 0)
+    check_first_is_whole(REQUEST, response_with(b"", error_code=6), 0)
 
 
 @pytest.mark.parametrize("records", [MESSAGE[:-1], MESSAGE[:5], b"", None])
-def test_what_had_no_room_behind_others_comes_later(records: bytes | None) -> None:
+def test_message_cut_off_after_other_partitions_is_fetched_later(records: bytes | None) -> None:
     parts = [FetchPartition(partition=at, fetch_offset=7) for at in (1, 0)]
     asked = FetchRequest(topics=[FetchTopic(topic="t", partitions=parts)])
-    answer = brought(records)
+    answer = response_with(records)
     full = PartitionData(partition_index=1, high_watermark=8, records=MESSAGE)
     answer.responses[0].partitions.append(full)
     check_first_is_whole(asked, answer, 2)
     assert [part.records or b"" for part in answer.responses[0].partitions] == [b"", MESSAGE]
     full.records, full.high_watermark = b"", 7
     with pytest.raises(ConfigurationError, match=r"t\[0\]: the message at offset 7 is"):
-        check_first_is_whole(asked, brought(records), 2)
+        check_first_is_whole(asked, response_with(records), 2)
 
 
-def test_transactions_are_refused_where_there_are_none() -> None:
+def test_read_committed_is_refused_at_old_versions() -> None:
     check_fetch(FetchRequest(isolation_level=1), 4)
     check_fetch(FetchRequest(isolation_level=0), 0)
     with pytest.raises(UnsupportedVersionError, match="takes v3"):
@@ -78,7 +78,7 @@ def test_transactions_are_refused_where_there_are_none() -> None:
 
 
 @pytest.mark.parametrize(("timestamp", "refused"), [(-1, False), (-2, False), (0, True), (5, True)])
-def test_times_are_refused_where_they_mean_something_else(timestamp: int, refused: bool) -> None:
+def test_timestamp_lookup_is_refused_at_version_0(timestamp: int, refused: bool) -> None:
     part = ListOffsetsPartition(partition_index=3, timestamp=timestamp)
     request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[part])])
     check_list_offsets(request, 1)

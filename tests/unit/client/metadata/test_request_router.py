@@ -1,4 +1,4 @@
-"""Requests that several brokers answer: split, sent side by side and merged."""
+"""Tests requests that several brokers answer: split, sent concurrently and merged."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 @asynccontextmanager
 async def three_brokers() -> AsyncIterator[tuple[ScriptedCluster, Client]]:
-    """Nodes 0, 1 and 2; `t` has a partition of each, and `u` one of node 1."""
+    """Yields nodes 0, 1 and 2; `t` has a partition on each, and `u` one on node 1."""
     async with scripted_cluster() as cluster:
         cluster.topic("t", [0, 1, 2])
         cluster.topic("u", [1])
@@ -82,13 +82,13 @@ async def three_brokers() -> AsyncIterator[tuple[ScriptedCluster, Client]]:
 # --- Leaders ---
 
 
-def delete(*places: tuple[str, int]) -> DeleteRecordsRequest:
+def delete(*tps: tuple[str, int]) -> DeleteRecordsRequest:
     return DeleteRecordsRequest(
         topics=[
             DeleteRecordsTopic(
                 name=name, partitions=[DeleteRecordsPartition(partition_index=at, offset=at)]
             )
-            for name, at in places
+            for name, at in tps
         ]
     )
 
@@ -112,7 +112,7 @@ def deleted(asked: ReceivedRequest, code: int = 0) -> DeleteRecordsResponse:
     )
 
 
-def told(response: DeleteRecordsResponse) -> list[tuple[str, int, int]]:
+def results(response: DeleteRecordsResponse) -> list[tuple[str, int, int]]:
     return [
         (topic.name, part.partition_index, part.error_code)
         for topic in response.topics
@@ -120,27 +120,27 @@ def told(response: DeleteRecordsResponse) -> list[tuple[str, int, int]]:
     ]
 
 
-async def test_leaders_are_asked_side_by_side_and_answer_as_one() -> None:
+async def test_request_to_several_leaders_is_sent_concurrently_and_merged() -> None:
     async with three_brokers() as (cluster, client):
         together = asyncio.Event()
-        under_way = 0
+        in_flight = 0
 
         async def answer(asked: ReceivedRequest) -> DeleteRecordsResponse:
-            nonlocal under_way
-            under_way += 1
-            if under_way == 3:
+            nonlocal in_flight
+            in_flight += 1
+            if in_flight == 3:
                 together.set()
             await together.wait()
             return deleted(asked)
 
         cluster.answer(DeleteRecordsRequest, answer)
         found = await client.request(delete(("t", 2), ("u", 0), ("t", 0), ("t", 1)))
-        assert told(found) == [("t", 2, 0), ("t", 0, 0), ("t", 1, 0), ("u", 0, 0)]
+        assert results(found) == [("t", 2, 0), ("t", 0, 0), ("t", 1, 0), ("u", 0, 0)]
         assert cluster.count(DeleteRecordsRequest) == [1, 1, 1]
         assert cluster.asked_for() == [[], ["t", "u"]]
 
 
-async def test_what_has_one_leader_is_sent_as_it_is() -> None:
+async def test_request_to_one_leader_is_sent_unchanged() -> None:
     async with three_brokers() as (cluster, client):
         cluster.answer(DeleteRecordsRequest, deleted)
         request = delete(("u", 0), ("t", 1))
@@ -151,30 +151,30 @@ async def test_what_has_one_leader_is_sent_as_it_is() -> None:
         assert cluster.count(DeleteRecordsRequest) == [0, 1, 0]
 
 
-async def test_a_topic_that_nobody_has_is_any_broker_s_to_refuse() -> None:
+async def test_unknown_topic_is_refused_by_any_broker() -> None:
     async with three_brokers() as (cluster, client):
         cluster.answer(DeleteRecordsRequest, lambda asked: deleted(asked, 3))
         found = await client.request(delete(("nope", 0)))
-        assert told(found) == [("nope", 0, 3)]
+        assert results(found) == [("nope", 0, 3)]
         for broker in cluster.brokers:
             broker.answers[DeleteRecordsRequest] = deleted
-        assert len(told(await client.request(delete(("nope", 0), ("t", 2), ("t", 9))))) == 3
+        assert len(results(await client.request(delete(("nope", 0), ("t", 2), ("t", 9))))) == 3
 
 
-async def test_a_leader_that_is_none_any_more_is_looked_for_by_the_next_call() -> None:
+async def test_moved_leader_is_found_by_the_next_call() -> None:
     async with three_brokers() as (cluster, client):
         cluster.answer(DeleteRecordsRequest, deleted)
         cluster.brokers[1].answers[DeleteRecordsRequest] = lambda asked: deleted(asked, 6)
         request = delete(("t", 0), ("u", 0))
         await client.refresh(["t", "u"])
         cluster.move("u", 0, 2)
-        assert told(await client.request(request)) == [("t", 0, 0), ("u", 0, 6)]
+        assert results(await client.request(request)) == [("t", 0, 0), ("u", 0, 6)]
         before = len(cluster.asked_for())
-        assert told(await client.request(request)) == [("t", 0, 0), ("u", 0, 0)]
-        assert cluster.asked_for()[before:] == [["u"]]  # `t` is known still
+        assert results(await client.request(request)) == [("t", 0, 0), ("u", 0, 0)]
+        assert cluster.asked_for()[before:] == [["u"]]  # `t` is still known
 
 
-async def test_a_leader_that_is_lost_is_looked_for_by_the_next_call() -> None:
+async def test_lost_leader_is_found_by_the_next_call() -> None:
     async with three_brokers() as (cluster, client):
         cluster.answer(DeleteRecordsRequest, deleted)
         cluster.brokers[1].answers[DeleteRecordsRequest] = lambda asked: HANG_UP
@@ -190,12 +190,12 @@ async def test_a_leader_that_is_lost_is_looked_for_by_the_next_call() -> None:
             (2, type(None)),
         ]
         cluster.move("t", 1, 2)
-        assert len(told(await client.request(request))) == 3
+        assert len(results(await client.request(request))) == 3
 
 
-async def test_a_hint_takes_the_place_of_metadata() -> None:
+async def test_leader_hint_replaces_a_metadata_request() -> None:
     async with three_brokers() as (cluster, client):
-        places = [("t", 0), ("u", 0)]
+        tps = [("t", 0), ("u", 0)]
         await client.refresh(["t", "u"])
 
         def moved(asked: ReceivedRequest) -> ShareFetchResponse:
@@ -209,13 +209,13 @@ async def test_a_hint_takes_the_place_of_metadata() -> None:
         cluster.answer(ShareFetchRequest, lambda asked: shared(asked, 0))
         cluster.brokers[1].answers[ShareFetchRequest] = moved
         before = len(cluster.asked_for())
-        await client.request(share_fetch(cluster, places))
-        await client.request(share_fetch(cluster, places))
+        await client.request(share_fetch(cluster, tps))
+        await client.request(share_fetch(cluster, tps))
         assert cluster.count(ShareFetchRequest) == [2, 1, 1]
         assert len(cluster.asked_for()) == before
 
 
-def share_fetch(cluster: ScriptedCluster, places: list[tuple[str, int]]) -> ShareFetchRequest:
+def share_fetch(cluster: ScriptedCluster, tps: list[tuple[str, int]]) -> ShareFetchRequest:
     return ShareFetchRequest(
         group_id="g",
         topics=[
@@ -223,7 +223,7 @@ def share_fetch(cluster: ScriptedCluster, places: list[tuple[str, int]]) -> Shar
                 topic_id=cluster.ids[name],
                 partitions=[share_fetch_request.FetchPartition(partition_index=at)],
             )
-            for name, at in places
+            for name, at in tps
         ],
     )
 
@@ -263,30 +263,30 @@ def fetched(asked: ReceivedRequest) -> FetchResponse:
     )
 
 
-async def test_topics_by_id_that_are_not_known_are_asked_for_by_id() -> None:
+async def test_unknown_topic_ids_are_requested_by_id() -> None:
     async with three_brokers() as (cluster, client):
         cluster.answer(FetchRequest, fetched)
         unknown = Uuid(b"?" * 16)
-        places = [(cluster.ids["t"], 2), (unknown, 0), (cluster.ids["u"], 0)]
+        tps = [(cluster.ids["t"], 2), (unknown, 0), (cluster.ids["u"], 0)]
         request = FetchRequest(
             topics=[
                 FetchTopic(topic_id=topic_id, partitions=[FetchPartition(partition=at)])
-                for topic_id, at in places
+                for topic_id, at in tps
             ]
         )
         found = await client.request(request)
-        assert [topic.topic_id for topic in found.responses] == [its for its, _ in places]
+        assert [topic.topic_id for topic in found.responses] == [its for its, _ in tps]
         assert cluster.count(FetchRequest) == [0, 1, 1]
         assert cluster.asked_for() == [[], ["", "", ""]]
         await client.request(request)
-        assert cluster.asked_for()[2:] == [[""]]  # the one that nobody has
+        assert cluster.asked_for()[2:] == [[""]]  # only the id that no broker has
         session = FetchRequest(session_id=5, session_epoch=3)
         with pytest.raises(ConfigurationError, match="name it with broker="):
             await client.request(session)
         await client.request(session, broker=2)
 
 
-async def test_every_replica_is_asked() -> None:
+async def test_request_about_replicas_goes_to_every_replica() -> None:
     async with three_brokers() as (cluster, client):
         cluster.answer(AlterReplicaLogDirsRequest, lambda asked: AlterReplicaLogDirsResponse())
         topic = AlterReplicaLogDirTopic(name="t", partitions=[0])
@@ -295,7 +295,7 @@ async def test_every_replica_is_asked() -> None:
         assert cluster.count(AlterReplicaLogDirsRequest) == [1, 1, 1]
 
 
-async def test_every_broker_is_asked_for_its_log_dirs() -> None:
+async def test_log_dirs_are_requested_from_every_broker() -> None:
     async with three_brokers() as (cluster, client):
         for broker in cluster.brokers:
             broker.answers[DescribeLogDirsRequest] = log_dir_of(broker)
@@ -311,7 +311,7 @@ def log_dir_of(broker: ScriptedBroker) -> Answer:
 # --- Resources ---
 
 
-async def test_each_broker_tells_its_own_settings() -> None:
+async def test_configs_of_a_broker_are_requested_from_it() -> None:
     async with three_brokers() as (cluster, client):
 
         def answer(asked: ReceivedRequest) -> DescribeConfigsResponse:
@@ -347,7 +347,7 @@ def configs(kinds: list[tuple[int, str]]) -> DescribeConfigsRequest:
 
 
 class Groups:
-    """Coordinators of groups: the node that a name ends with."""
+    """Coordinators of groups; the last digit of the group id is the node."""
 
     def __init__(self, cluster: ScriptedCluster) -> None:
         self.asked: list[list[str]] = []
@@ -379,7 +379,7 @@ def names(response: DescribeGroupsResponse) -> list[str]:
     return [group.group_id for group in response.groups]
 
 
-async def test_coordinators_are_found_in_one_request_and_asked_side_by_side() -> None:
+async def test_coordinators_are_found_in_one_request_and_called_concurrently() -> None:
     async with three_brokers() as (cluster, client):
         groups = Groups(cluster)
         wanted = ["b1", "a2", "c1", "d0"]
@@ -391,7 +391,7 @@ async def test_coordinators_are_found_in_one_request_and_asked_side_by_side() ->
         assert groups.asked[1:] == [["e2"]]
 
 
-async def test_one_coordinator_that_is_not_there_yet_is_asked_for_again() -> None:
+async def test_unavailable_coordinator_is_requested_again() -> None:
     async with three_brokers() as (cluster, client):
         groups = Groups(cluster)
         groups.errors = {"a1": 15}
@@ -402,14 +402,14 @@ async def test_one_coordinator_that_is_not_there_yet_is_asked_for_again() -> Non
             await client.request(DescribeGroupsRequest(groups=["c1", "d2"]))
 
 
-async def test_a_coordinator_that_another_call_forgets_is_asked_all_the_same() -> None:
+async def test_coordinator_forgotten_by_another_call_still_gets_the_request() -> None:
     async with three_brokers() as (cluster, client):
         Groups(cluster)
         cluster.up = [0, 1]
         await client.refresh([])
 
         def metadata(asked: ReceivedRequest) -> MetadataResponse:
-            cluster.up = [0, 1, 2]  # where the coordinator is
+            cluster.up = [0, 1, 2]  # the coordinator is node 2
             client._view._requests.coordinators.forget_all()
             return cluster.metadata(asked)
 
@@ -421,7 +421,7 @@ async def test_a_coordinator_that_another_call_forgets_is_asked_all_the_same() -
         assert cluster.count(DescribeGroupsRequest)[2] == 2
 
 
-async def test_one_coordinator_that_moved_is_forgotten_and_the_others_are_not() -> None:
+async def test_only_the_moved_coordinator_is_forgotten() -> None:
     async with three_brokers() as (cluster, client):
         groups = Groups(cluster)
         moved = DescribeGroupsResponse(groups=[DescribedGroup(group_id="a1", error_code=16)])
@@ -433,7 +433,7 @@ async def test_one_coordinator_that_moved_is_forgotten_and_the_others_are_not() 
         assert groups.asked == [["a1", "b2"], ["a1"]]
 
 
-async def test_brokers_that_know_one_key_at_a_time() -> None:
+async def test_old_brokers_get_one_coordinator_key_per_request() -> None:
     def ranges(asked: ReceivedRequest) -> ApiVersionsResponse:
         found = api_versions()
         for key in found.api_keys.find_all(api_key=FindCoordinatorRequest.API_KEY):
@@ -452,7 +452,7 @@ async def test_brokers_that_know_one_key_at_a_time() -> None:
 # --- Metadata ---
 
 
-async def test_topics_that_wait_while_others_are_asked_for_go_together() -> None:
+async def test_topics_that_wait_for_a_metadata_request_share_the_next() -> None:
     async with three_brokers() as (cluster, client):
         gate = asyncio.Event()
 
@@ -469,12 +469,14 @@ async def test_topics_that_wait_while_others_are_asked_for_go_together() -> None
             for wanted in (["u"], ["t", "u"], ["nope"], ["t"], [])
         ]
         gate.set()
-        told = [[topic.name for topic in found] for found in await asyncio.gather(first, *others)]
-        assert told == [["t"], ["u"], ["t", "u"], ["nope"], ["t"], []]
+        found_names = [
+            [topic.name for topic in found] for found in await asyncio.gather(first, *others)
+        ]
+        assert found_names == [["t"], ["u"], ["t", "u"], ["nope"], ["t"], []]
         assert cluster.asked_for()[before:] == [["t"], ["nope", "t", "u"]]
 
 
-async def test_a_name_that_cannot_be_sent_spoils_nobody_else_s_request() -> None:
+async def test_invalid_topic_name_does_not_fail_other_requests() -> None:
     async with three_brokers() as (_, client):
         good, bad = client.refresh(["t"]), client.refresh(["\udc00"])
         found, error = await asyncio.gather(good, bad, return_exceptions=True)

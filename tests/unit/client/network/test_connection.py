@@ -1,4 +1,5 @@
-"""One connection against peers good and bad: one clear error each, and nothing waits for ever."""
+"""Tests one connection against sound and faulty peers: each fault raises one specific error at
+once."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def peer(talk: Talk) -> AsyncIterator[Address]:
-    """Somebody who listens, and does with each connection what `talk` says."""
+    """Yields the address of a listener that runs `talk` on each connection."""
     served: set[asyncio.Task[None]] = set()
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -80,27 +81,27 @@ async def peer(talk: Talk) -> AsyncIterator[Address]:
 
 
 async def refused(address: Address, settings: ClientSettings = QUICK) -> KprotoError:
-    with pytest.raises(KprotoError) as told:
+    with pytest.raises(KprotoError) as raised:
         await BrokerConnection.open(address, settings)
-    assert str(address) in str(told.value), "the error says where"
-    return told.value
+    assert str(address) in str(raised.value), "the error has the address"
+    return raised.value
 
 
-# --- Agreeing on versions ---
+# --- Version negotiation ---
 
 
-async def test_it_agrees_and_asks() -> None:
+async def test_connection_negotiates_versions_and_sends_requests() -> None:
     async with ScriptedBroker({"t": 1}) as broker, connected(broker) as connection:
         assert connection.usable
         answer = await connection.request(MetadataRequest(topics=[]))
         assert answer.cluster_id == "scripted"
-        asked = [(received.name, received.version) for received in broker.asked]
-        assert asked == [("ApiVersionsRequest", 5), ("MetadataRequest", 13)]
+        sent = [(received.name, received.version) for received in broker.asked]
+        assert sent == [("ApiVersionsRequest", 5), ("MetadataRequest", 13)]
         assert {received.client_id for received in broker.asked} == {"kproto"}
     assert not connection.usable
 
 
-async def test_it_names_itself() -> None:
+async def test_client_software_is_sent() -> None:
     async with ScriptedBroker() as broker, connected(broker):
         request = broker.asked[0].message
         assert isinstance(request, ApiVersionsRequest)
@@ -110,12 +111,12 @@ async def test_it_names_itself() -> None:
         assert request.client_software_version == kproto.__version__
 
 
-# The first is what Apache Kafka 3.9.2 answers to ApiVersions v5, behind its correlation id.
+# The first refusal is the answer of Apache Kafka 3.9.2 to ApiVersions v5, after its correlation id.
 @pytest.mark.parametrize(
     ("refusal", "again"),
     [("002300000001001200000004", 4), ("0023" + "0000000100120000" + "0002", 2), ("0023", 0)],
 )
-async def test_it_asks_again_in_a_version_that_the_broker_has(refusal: str, again: int) -> None:
+async def test_apiversions_is_repeated_in_a_supported_version(refusal: str, again: int) -> None:
     def answer(asked: Any) -> Any:
         if asked.version == 5:
             head = asked.correlation_id.to_bytes(4, "big")
@@ -129,7 +130,7 @@ async def test_it_asks_again_in_a_version_that_the_broker_has(refusal: str, agai
             assert connection.version_of(MetadataRequest) == 13
 
 
-async def test_a_broker_that_refuses_every_version() -> None:
+async def test_broker_that_refuses_every_version_is_an_error() -> None:
     async with ScriptedBroker() as broker:
         broker.answers[ApiVersionsRequest] = lambda asked: frame(
             asked.correlation_id.to_bytes(4, "big") + bytes.fromhex("002300000000")
@@ -140,17 +141,17 @@ async def test_a_broker_that_refuses_every_version() -> None:
         assert broker.count(ApiVersionsRequest) == 2
 
 
-async def test_a_broker_that_does_not_take_this_client() -> None:
+async def test_broker_that_refuses_this_client_is_an_error() -> None:
     async with ScriptedBroker() as broker:
         broker.answers[ApiVersionsRequest] = lambda asked: ApiVersionsResponse(error_code=42)
         error = await refused(Address("127.0.0.1", broker.port))
         assert "error code 42; the broker does not take this client" in str(error)
 
 
-# --- Peers that are no brokers ---
+# --- Peers that are no Kafka brokers ---
 
 
-async def test_a_closed_port() -> None:
+async def test_closed_port_is_an_error() -> None:
     async with peer(lambda reader, writer: asyncio.sleep(0)) as address:
         pass
     error = await refused(address)
@@ -160,13 +161,13 @@ async def test_a_closed_port() -> None:
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "two..dots", "x" * 64, "nul\0l"])
-async def test_a_host_that_is_none(host: str) -> None:
+async def test_invalid_host_is_an_error(host: str) -> None:
     error = await refused(Address(host, 9092))
     assert isinstance(error, BrokerConnectionError)
     assert "cannot connect" in str(error)
 
 
-async def test_an_http_server() -> None:
+async def test_http_server_is_recognized() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
@@ -178,7 +179,7 @@ async def test_an_http_server() -> None:
     assert "look like HTTP" in str(error)
 
 
-async def test_a_server_that_greets() -> None:
+async def test_server_with_a_greeting_is_an_error() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n")
         await reader.read()
@@ -188,7 +189,7 @@ async def test_a_server_that_greets() -> None:
     assert isinstance(error, ProtocolError)
 
 
-async def test_a_server_that_says_nothing() -> None:
+async def test_silent_server_times_out() -> None:
     async with peer(lambda reader, writer: asyncio.sleep(60)) as address:
         error = await refused(address, ClientSettings(connect_timeout_ms=100))
     assert isinstance(error, RequestTimeoutError)
@@ -196,11 +197,11 @@ async def test_a_server_that_says_nothing() -> None:
     assert "100 ms (connect_timeout_ms)" in str(error)
 
 
-@pytest.mark.parametrize("said", [b"", b"\x00\x00", frame(bytes(100))[:50]], ids=len)
-async def test_a_server_that_hangs_up_in_the_middle(said: bytes) -> None:
+@pytest.mark.parametrize("sent_bytes", [b"", b"\x00\x00", frame(bytes(100))[:50]], ids=len)
+async def test_server_that_closes_within_a_response_is_an_error(sent_bytes: bytes) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
-        writer.write(said)
+        writer.write(sent_bytes)
         await writer.drain()
         writer.close()
         await writer.wait_closed()
@@ -209,8 +210,8 @@ async def test_a_server_that_hangs_up_in_the_middle(said: bytes) -> None:
         error = await refused(address)
     assert isinstance(error, BrokerConnectionError)
     assert "the broker closed the connection" in str(error) or "lost" in str(error)
-    if said:
-        assert f"{len(said)} bytes into a response" in str(error)
+    if sent_bytes:
+        assert f"{len(sent_bytes)} bytes into a response" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ async def test_a_server_that_hangs_up_in_the_middle(said: bytes) -> None:
     [b"", b"\x00\x00", b"\x00\x00\x00\x07\x00\x00", bytes(4) + b"\x00\x00\xff\xff"],
     ids=len,
 )
-async def test_a_server_that_answers_nonsense(content: bytes) -> None:
+async def test_malformed_response_is_an_error(content: bytes) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(frame(content))
@@ -229,7 +230,7 @@ async def test_a_server_that_answers_nonsense(content: bytes) -> None:
     assert isinstance(error, ProtocolError)
 
 
-async def test_a_server_that_talks_first() -> None:
+async def test_response_before_any_request_is_an_error() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(frame(bytes(6)) * 3)
         await reader.read()
@@ -239,10 +240,10 @@ async def test_a_server_that_talks_first() -> None:
     assert isinstance(error, ProtocolError)
 
 
-async def test_a_server_that_says_more_than_it_was_asked() -> None:
+async def test_surplus_response_is_an_error() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
-        answer = bytes(4) + api_versions().encode(5)  # of the first correlation id
+        answer = bytes(4) + api_versions().encode(5)  # for the first correlation id
         writer.write(frame(answer) + frame(bytes(6)))
         await reader.read()
 
@@ -251,10 +252,10 @@ async def test_a_server_that_says_more_than_it_was_asked() -> None:
     assert isinstance(error, ProtocolError)
 
 
-# --- Requests, one after the other and at once ---
+# --- Requests, in sequence and concurrent ---
 
 
-async def test_each_request_gets_its_own_answer() -> None:
+async def test_each_request_gets_its_own_response() -> None:
     def answer(asked: Any) -> MetadataResponse:
         return MetadataResponse(cluster_id=asked.message.topics[0].name)
 
@@ -271,7 +272,7 @@ async def test_each_request_gets_its_own_answer() -> None:
     assert found == [f"t{number}" for number in range(500)]
 
 
-async def test_no_more_requests_than_allowed_are_under_way() -> None:
+async def test_requests_in_flight_are_limited() -> None:
     settings = ClientSettings(max_in_flight=3)
     seen = []
     async with ScriptedBroker() as broker, connected(broker, settings) as connection:
@@ -287,8 +288,8 @@ async def test_no_more_requests_than_allowed_are_under_way() -> None:
     assert max(seen) == 3
 
 
-async def test_waiting_for_a_turn_is_no_time_out() -> None:
-    """Twenty answers of 50 ms each take longer than the time that one request has."""
+async def test_queued_request_does_not_time_out() -> None:
+    """Twenty responses of 50 ms each take longer than the timeout of one request."""
     settings = ClientSettings(max_in_flight=2, request_timeout_ms=400)
 
     async def answer(asked: Any) -> MetadataResponse:
@@ -301,7 +302,7 @@ async def test_waiting_for_a_turn_is_no_time_out() -> None:
         assert connection.usable
 
 
-async def test_a_request_that_times_out_gives_the_connection_up() -> None:
+async def test_request_timeout_closes_the_connection() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = lambda asked: None
         first = asyncio.create_task(connection.request(MetadataRequest(), timeout_ms=100))
@@ -317,20 +318,20 @@ async def test_a_request_that_times_out_gives_the_connection_up() -> None:
             await connection.request(MetadataRequest())
 
 
-async def test_a_peer_that_does_not_read_is_taken_for_lost() -> None:
-    agreed = asyncio.Event()
+async def test_peer_that_does_not_read_times_out() -> None:
+    negotiated = asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.read(65_536))[8:12]
         writer.write(frame(head, api_versions().encode(5)))
-        agreed.set()
-        writer.transport.pause_reading()  # type: ignore[attr-defined]  # a read transport too
+        negotiated.set()
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # the transport supports reading, too
         await asyncio.sleep(60)
 
     settings = ClientSettings(request_timeout_ms=300)
     async with peer(talk) as address:
         connection = await BrokerConnection.open(address, settings)
-        await agreed.wait()
+        await negotiated.wait()
         request = ProduceRequest(acks=0, transactional_id="x" * 30_000)
 
         async def flood() -> None:
@@ -344,7 +345,7 @@ async def test_a_peer_that_does_not_read_is_taken_for_lost() -> None:
         await connection.close()
 
 
-async def test_a_produce_without_acks_is_sent_and_not_waited_for() -> None:
+async def test_produce_without_acks_awaits_no_response() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[ProduceRequest] = lambda asked: None
         with pytest.raises(ConfigurationError, match="no broker answers this ProduceRequest v13"):
@@ -354,7 +355,7 @@ async def test_a_produce_without_acks_is_sent_and_not_waited_for() -> None:
         assert broker.count(ProduceRequest) == 1
 
 
-async def test_what_a_version_cannot_express_is_refused() -> None:
+async def test_request_that_its_version_cannot_express_is_refused() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         with pytest.raises(EncodeError, match="topics"):
             await connection.request(MetadataRequest(topics=None), version=0)
@@ -364,7 +365,7 @@ async def test_what_a_version_cannot_express_is_refused() -> None:
         assert broker.count(MetadataRequest) == 1
 
 
-async def test_an_api_that_the_broker_lacks() -> None:
+async def test_missing_api_is_an_error() -> None:
     def answer(asked: Any) -> ApiVersionsResponse:
         found = api_versions()
         for key in found.api_keys.find_all(api_key=CreateTopicsRequest.API_KEY):
@@ -378,14 +379,14 @@ async def test_an_api_that_the_broker_lacks() -> None:
                 await connection.request(CreateTopicsRequest())
 
 
-# --- Responses that are wrong ---
+# --- Wrong responses ---
 
 
 def with_head(asked: Any, body: bytes) -> bytes:
     return frame(asked.correlation_id.to_bytes(4, "big") + b"\x00", body)
 
 
-async def test_a_body_that_is_garbage_costs_one_request() -> None:
+async def test_malformed_body_fails_only_its_request() -> None:
     async with ScriptedBroker({"t": 1}) as broker, connected(broker) as connection:
         broker.answers[FetchRequest] = lambda asked: with_head(asked, b"\xff" * 40)
         with pytest.raises(DecodeError, match="FetchResponse v18"):
@@ -394,17 +395,17 @@ async def test_a_body_that_is_garbage_costs_one_request() -> None:
         assert (await connection.request(MetadataRequest())).cluster_id == "scripted"
 
 
-async def test_another_correlation_id_ends_the_connection() -> None:
+async def test_wrong_correlation_id_closes_the_connection() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = lambda asked: frame(
             b"\x00\x00\x03\xe7\x00", MetadataResponse().encode(13)
         )
-        with pytest.raises(ProtocolError, match="correlation id 999 where 1 must come next"):
+        with pytest.raises(ProtocolError, match="correlation id 999, but 1 must come next"):
             await connection.request(MetadataRequest())
         assert not connection.usable
 
 
-async def test_a_frame_over_the_bound_ends_the_connection() -> None:
+async def test_frame_beyond_the_limit_closes_the_connection() -> None:
     settings = ClientSettings(max_frame_bytes=10_000)
     async with ScriptedBroker() as broker, connected(broker, settings) as connection:
         broker.answers[MetadataRequest] = lambda asked: b"\x00\x00\x27\x11"
@@ -413,7 +414,7 @@ async def test_a_frame_over_the_bound_ends_the_connection() -> None:
         assert not connection.usable
 
 
-async def test_a_response_cut_off_by_the_end_of_the_connection() -> None:
+async def test_response_cut_off_by_a_closed_connection_is_an_error() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
 
         async def cut(asked: Any) -> Any:
@@ -429,21 +430,21 @@ async def test_a_response_cut_off_by_the_end_of_the_connection() -> None:
             await connection.request(MetadataRequest())
 
 
-async def test_every_request_under_way_is_told_of_the_loss() -> None:
+async def test_lost_connection_fails_all_requests_in_flight() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = lambda asked: None
-        asking = [asyncio.create_task(connection.request(MetadataRequest())) for _ in range(5)]
+        call = [asyncio.create_task(connection.request(MetadataRequest())) for _ in range(5)]
         await broker.until(lambda: broker.count(MetadataRequest) == 5)
         broker.hang_up()
-        errors = await asyncio.gather(*asking, return_exceptions=True)
+        errors = await asyncio.gather(*call, return_exceptions=True)
         assert all(isinstance(error, BrokerConnectionError) for error in errors)
-        assert len({id(error) for error in errors}) == 5, "each has an error of its own"
+        assert len({id(error) for error in errors}) == 5, "each request has its own error"
 
 
 # --- Cancelling and closing ---
 
 
-async def test_a_cancelled_request_leaves_the_others_alone() -> None:
+async def test_cancelled_request_does_not_disturb_others() -> None:
     release = asyncio.Event()
 
     async def answer(asked: Any) -> MetadataResponse:
@@ -463,7 +464,7 @@ async def test_a_cancelled_request_leaves_the_others_alone() -> None:
             await first
 
 
-async def test_a_cancelled_open_leaves_nothing() -> None:
+async def test_cancelled_open_leaves_no_connection() -> None:
     async with peer(lambda reader, writer: asyncio.sleep(60)) as address:
         for wait in (0, 0.001, 0.02):
             opening = asyncio.create_task(BrokerConnection.open(address, QUICK))
@@ -473,21 +474,21 @@ async def test_a_cancelled_open_leaves_nothing() -> None:
                 await opening
 
 
-async def test_closing_tells_who_waits_and_is_complete() -> None:
+async def test_close_fails_pending_requests_and_ends_the_connection() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = lambda asked: None
-        asking = asyncio.create_task(connection.request(MetadataRequest()))
+        call = asyncio.create_task(connection.request(MetadataRequest()))
         await broker.until(lambda: broker.count(MetadataRequest) == 1)
         await connection.close()
         with pytest.raises(BrokerConnectionError, match="the connection was closed"):
-            await asking
+            await call
         await connection.close()
         with pytest.raises(BrokerConnectionError, match="the connection was closed"):
             await connection.request(MetadataRequest())
         await broker.until(lambda: not broker.writers)
 
 
-async def test_a_size_that_a_broker_announces_takes_no_memory() -> None:
+async def test_announced_frame_size_allocates_no_memory() -> None:
     async def announce(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1000)
         writer.write((100_000_000).to_bytes(4, "big") + b"x")
@@ -505,4 +506,4 @@ async def test_a_size_that_a_broker_announces_takes_no_memory() -> None:
             taken = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    assert taken < 15_000_000, "some 64 KiB a connection, and as much for the peer's"
+    assert taken < 15_000_000, "about 64 KiB for each connection, and as much for its peer"

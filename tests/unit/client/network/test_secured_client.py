@@ -1,4 +1,5 @@
-"""A client of a secured cluster: every call tells a refusal at once, and none a secret."""
+"""Tests a client of a secured cluster: every call raises a refusal at once, and no text has a
+secret."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from tests.unit.client.secured_broker import (
     SecuredBroker,
 )
 
-# --- Every way in ---
+# --- Calls ---
 
 
 async def consume(client: Client) -> None:
@@ -58,7 +59,7 @@ async def enter(client: Client) -> None:
         pass
 
 
-WAYS: dict[str, Callable[[Client], Awaitable[object]]] = {
+CALLS: dict[str, Callable[[Client], Awaitable[object]]] = {
     "enter": enter,
     "request": lambda client: client.request(MetadataRequest()),
     "produce": produce,
@@ -73,23 +74,23 @@ WAYS: dict[str, Callable[[Client], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_wrong_password_is_told_at_once(way: str) -> None:
+@pytest.mark.parametrize("call", CALLS)
+async def test_wrong_password_raises_at_once(call: str) -> None:
     async with (
         SecuredBroker({"t": 1}, mechanisms=("SCRAM-SHA-256",)) as broker,
         quickly(broker, sasl=ScramSha256(USER, "wrong")) as client,
     ):
         async with asyncio.timeout(2):
-            with pytest.raises(AuthenticationError, match="refused the SCRAM-SHA-256") as told:
-                await WAYS[way](client)
+            with pytest.raises(AuthenticationError, match="refused the SCRAM-SHA-256") as raised:
+                await CALLS[call](client)
         assert broker.connections == 1
-    if way in ("produce", "enqueue"):
-        assert isinstance(told.value, kproto.DeliveryError)
-    gc.collect()  # a task that nobody looked at would be told of now
+    if call in ("produce", "enqueue"):
+        assert isinstance(raised.value, kproto.DeliveryError)
+    gc.collect()  # reports tasks with unretrieved errors
 
 
-@pytest.mark.parametrize("way", ["produce", "consume", "offsets"])
-async def test_a_password_that_is_changed_in_use(way: str) -> None:
+@pytest.mark.parametrize("call", ["produce", "consume", "offsets"])
+async def test_password_changed_during_use_raises(call: str) -> None:
     async with (
         SecuredBroker({"t": 1}, mechanisms=("PLAIN",)) as broker,
         quickly(broker, sasl=Plain(USER, SECRET)) as client,
@@ -99,7 +100,7 @@ async def test_a_password_that_is_changed_in_use(way: str) -> None:
         broker.hang_up()
         async with asyncio.timeout(2):
             with pytest.raises(AuthenticationError, match="refused the PLAIN"):
-                await WAYS[way](client)
+                await CALLS[call](client)
 
 
 class Refusing:
@@ -111,7 +112,7 @@ class Refusing:
         raise AuthenticationError("no")
 
 
-async def test_several_addresses_that_all_refuse() -> None:
+async def test_error_lists_all_refusing_addresses() -> None:
     async with (
         SecuredBroker(mechanisms=("PLAIN",)) as one,
         SecuredBroker(mechanisms=("PLAIN",)) as two,
@@ -122,8 +123,8 @@ async def test_several_addresses_that_all_refuse() -> None:
         await client.close()
 
 
-@pytest.mark.parametrize("way", ["enter", "produce", "consume", "topic", "offsets"])
-async def test_an_address_that_is_away_beside_one_that_refuses(way: str) -> None:
+@pytest.mark.parametrize("call", ["enter", "produce", "consume", "topic", "offsets"])
+async def test_error_lists_unreachable_and_refusing_addresses(call: str) -> None:
     async with SecuredBroker({"t": 1}, mechanisms=("PLAIN",)) as broker:
         async with SecuredBroker(mechanisms=("PLAIN",)) as gone:
             pass
@@ -131,15 +132,15 @@ async def test_an_address_that_is_away_beside_one_that_refuses(way: str) -> None
         settings = quick(metadata_wait_ms=60_000, delivery_timeout_ms=60_000)
         client = Client(servers, settings, sasl=Plain(USER, "wrong"))
         async with asyncio.timeout(2):
-            with pytest.raises(AuthenticationError) as told:
-                await WAYS[way](client)
-        assert f"{gone.bootstrap}: cannot connect" in str(told.value)
-        assert f"{broker.bootstrap}: the broker refused the PLAIN" in str(told.value)
+            with pytest.raises(AuthenticationError) as raised:
+                await CALLS[call](client)
+        assert f"{gone.bootstrap}: cannot connect" in str(raised.value)
+        assert f"{broker.bootstrap}: the broker refused the PLAIN" in str(raised.value)
         assert broker.connections == 1
         await client.close()
 
 
-async def test_a_client_in_use_waits_for_its_broker_though_another_address_refuses() -> None:
+async def test_connected_client_waits_for_its_broker_although_another_address_refuses() -> None:
     async with (
         SecuredBroker(mechanisms=("SCRAM-SHA-256",)) as other,
         SecuredBroker({"t": 1}, mechanisms=("PLAIN",)) as broker,
@@ -154,7 +155,7 @@ async def test_a_client_in_use_waits_for_its_broker_though_another_address_refus
                 await client.refresh([])
 
 
-async def test_an_address_that_is_away_beside_one_that_works() -> None:
+async def test_unreachable_bootstrap_address_is_skipped() -> None:
     async with SecuredBroker(mechanisms=("PLAIN",)) as broker:
         async with SecuredBroker() as gone:
             pass
@@ -163,7 +164,7 @@ async def test_an_address_that_is_away_beside_one_that_works() -> None:
             assert client.cluster.brokers
 
 
-async def test_a_broker_that_is_away_is_tried_again() -> None:
+async def test_stopped_broker_is_retried() -> None:
     async with SecuredBroker({"t": 1}, tls=GOOD, mechanisms=("PLAIN",)) as broker:
         stored = Stored(broker)
         async with (
@@ -182,7 +183,7 @@ async def test_a_broker_that_is_away_is_tried_again() -> None:
         assert stored.values() == [b"one", b"two"]
 
 
-async def test_tls_files_that_cannot_be_used_are_told_at_once() -> None:
+async def test_unusable_tls_file_raises_at_once() -> None:
     async with (
         SecuredBroker({"t": 1}, tls=GOOD) as broker,
         quickly(broker, tls=Tls(ca="/no/such/ca.pem")) as client,
@@ -191,11 +192,11 @@ async def test_tls_files_that_cannot_be_used_are_told_at_once() -> None:
             await client.topic("t")
 
 
-# --- What is said and shown ---
+# --- Warnings and secrets ---
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "tls", "warned"),
+    ("mechanism", "tls", "warnings"),
     [
         ("PLAIN", False, 1),
         ("OAUTHBEARER", False, 1),
@@ -203,8 +204,8 @@ async def test_tls_files_that_cannot_be_used_are_told_at_once() -> None:
         ("PLAIN", True, 0),
     ],
 )
-async def test_readable_tokens_without_tls_are_warned_of_once(
-    mechanism: str, tls: bool, warned: int, caplog: pytest.LogCaptureFixture
+async def test_plaintext_credentials_without_tls_are_warned_of_once(
+    mechanism: str, tls: bool, warnings: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG):
         async with SecuredBroker(
@@ -215,25 +216,25 @@ async def test_readable_tokens_without_tls_are_warned_of_once(
                 await produce(client)
                 broker.hang_up()
                 await client.retrying(lambda: client.refresh([]))
-    told = [each for each in caplog.records if "without TLS" in each.message]
-    assert len(told) == warned
+    logged = [each for each in caplog.records if "without TLS" in each.message]
+    assert len(logged) == warnings
     assert SECRET not in caplog.text
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_no_repr_shows_a_secret(mechanism: str) -> None:
+def test_repr_shows_no_secret(mechanism: str) -> None:
     sasl = who(mechanism)
     settings = ClientSettings(sasl=sasl)
     assert SECRET not in f"{sasl!r} {settings!r} {Client('a:1', settings).settings!r}"
 
 
 @pytest.mark.parametrize("given", ["PLAIN", Plain, object(), {"username": USER}])
-def test_what_is_no_setting_of_sasl(given: Any) -> None:
+def test_invalid_sasl_setting_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"^sasl is of "):
         ClientSettings(sasl=given)
 
 
-def test_what_is_said_to_the_client_stands_above_its_settings() -> None:
+def test_client_arguments_override_its_settings() -> None:
     settings = ClientSettings(tls=True, sasl=Plain(USER, SECRET), client_id="me")
     client = Client("a:1", settings, tls=TRUSTING)
     assert client.settings.tls is TRUSTING
@@ -242,6 +243,6 @@ def test_what_is_said_to_the_client_stands_above_its_settings() -> None:
     assert Client("a:1", settings, tls=False).settings.tls is False
 
 
-async def test_a_scripted_broker_needs_nothing_of_it() -> None:
+async def test_client_without_sasl_connects() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
         assert client.settings.sasl is None

@@ -1,4 +1,5 @@
-"""An accumulator without a broker: records for it, what it sends next, and a clock to turn."""
+"""A record accumulator without a broker, with records for it, its next batches, and a manual
+clock."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ SETTINGS = ClientSettings(
 LOST = BrokerConnectionError("the connection was lost")
 
 
-class Shown:
-    """What the clock shows when a batch is opened, in seconds."""
+class CurrentTime:
+    """The time at which a batch is opened, in seconds."""
 
     now = 0.0
 
 
-SHOWN = Shown()
+SHOWN = CurrentTime()
 
 
 def accumulator(
@@ -35,7 +36,7 @@ def accumulator(
     max_in_flight: int = 5,
     idempotent: bool = True,
 ) -> Accumulator:
-    SHOWN.now = 0.0  # whatever the test before has left
+    SHOWN.now = 0.0  # a former test may have changed it
     made = Accumulator(
         SETTINGS,
         batch_bytes=batch_bytes,
@@ -51,18 +52,18 @@ def accumulator(
 
 
 def add(to: Accumulator, count: int = 1, partition: int = 0, now: float = 0.0) -> list[Batch]:
-    """Records of which two do not fit into one batch."""
+    """Adds records of which two exceed a batch; returns the batch of each."""
     SHOWN.now = now
     return [to.add("t", partition, None, sized(at, 70), (), 0)[0] for at in range(count)]
 
 
 def sized(number: int, size: int) -> bytes:
-    """A value that begins with `number`, of that many bytes."""
+    """Returns a value of `size` bytes that starts with `number`."""
     return b"%d " % number + b"." * (size - 1 - len(b"%d" % number))
 
 
 def number_of(value: bytes | None) -> int:
-    """What `sized` made a value of."""
+    """Returns the number in a value of `sized`."""
     return int((value or b"").split(b" ")[0])
 
 
@@ -75,7 +76,7 @@ def plan(of: Accumulator, now: float = 0.0, in_flight: int = 0) -> Plan:
 
 
 def take_all(of: Accumulator, now: float = 0.0) -> list[Batch]:
-    """What goes out at once, in its order."""
+    """Takes all batches that can be sent at once, in their order."""
     taken: list[Batch] = []
     while queues := plan(of, now).requests.get(0):
         taken += [of.take(queue, 0) for queue in queues]

@@ -1,6 +1,7 @@
-"""Thousands of schedules against a model of a partition's leader (KIP-98).
+"""Tests the producer with thousands of random schedules against a model of a partition leader
+(KIP-98).
 
-What was acknowledged is stored once, in order, whatever was lost or refused on the way.
+Each acknowledged record is stored once and in order, whatever messages are lost or refused.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from tests.unit.client.producer.accumulators import (
 
 @dataclass
 class Leader:
-    """A partition's leader as far as producers see it: epochs, numbers, and five remembered."""
+    """A partition leader as producers see it: epochs, sequence numbers, and the last five
+    batches."""
 
     most_records: int = 100
     stored: list[bytes | None] = field(default_factory=list)
@@ -58,7 +60,7 @@ class Leader:
 
 
 class Sent(NamedTuple):
-    """The bytes of a batch, which the network may hold while the producer numbers it anew."""
+    """The bytes of a batch, which may be in flight while the producer renumbers the batch."""
 
     identity: ProducerIdAndEpoch
     sequence: int
@@ -71,12 +73,12 @@ def bytes_of(batch: Batch) -> Sent:
     )
 
 
-FAULTS = ["fine"] * 6 + ["not enough", "too late", "too large"]
-FAULTS += ["lost before", "lost behind", "held"]
+FAULTS = ["none"] * 6 + ["not enough", "too late", "too large"]
+FAULTS += ["request lost", "response lost", "delayed"]
 
 
 @given(seed=st.integers(0, 2**32), fault_rate=st.floats(0, 1), idempotent=st.booleans())
-def test_what_is_acknowledged_is_stored_once_and_in_order(
+def test_acknowledged_records_are_stored_once_and_in_order(
     seed: int, fault_rate: float, idempotent: bool
 ) -> None:
     chance = random.Random(seed)
@@ -87,67 +89,71 @@ def test_what_is_acknowledged_is_stored_once_and_in_order(
         loop.close()
 
 
-def play(waiting: Accumulator, chance: random.Random, fault_rate: float, idempotent: bool) -> None:
+def play(
+    accumulated: Accumulator, chance: random.Random, fault_rate: float, idempotent: bool
+) -> None:
     leader = Leader(most_records=chance.choice([1, 2, 100]))
-    sent: list[Batch] = []  # what the leader has not seen yet, in the order of the connection
+    sent: list[Batch] = []  # batches not yet at the leader, in the order of the connection
     answers: list[tuple[Batch, KprotoError | None]] = []
-    batches: dict[Batch, list[bytes | None]] = {}  # with the values of their records
+    batches: dict[Batch, list[bytes | None]] = {}  # the values of their records
     now = 0.0
-    to_come = 40
+    remaining = 40
     next_id = 8
     written: dict[Batch, Sent] = {}
-    held: list[Sent] = []  # copies of what the producer takes for lost, which the network holds
-    while to_come or waiting.busy or held:
+    delayed: list[Sent] = []  # copies still in flight of batches that the producer takes for lost
+    while remaining or accumulated.busy or delayed:
         now += chance.random() / 5
         SHOWN.now = now
-        if to_come and chance.random() < 0.7:
-            value = sized(40 - to_come, chance.choice([10, 30, 70]))
-            batch, _ = waiting.add("t", 0, None, value, (), 0)
+        if remaining and chance.random() < 0.7:
+            value = sized(40 - remaining, chance.choice([10, 30, 70]))
+            batch, _ = accumulated.add("t", 0, None, value, (), 0)
             batches.setdefault(batch, []).append(value)
-            to_come -= 1
-        waiting.expire_batches(now)
-        found = plan(waiting, now, in_flight=len(sent) + len(answers))
+            remaining -= 1
+        accumulated.expire_batches(now)
+        found = plan(accumulated, now, in_flight=len(sent) + len(answers))
         if found.needs_producer_id:
-            waiting.producer_state.identity = ProducerIdAndEpoch(next_id, 0)
+            accumulated.producer_state.identity = ProducerIdAndEpoch(next_id, 0)
             next_id += 1
         for queues in found.requests.values():
             for queue in queues:
-                batch = waiting.take(queue, 0)
+                batch = accumulated.take(queue, 0)
                 written[batch] = bytes_of(batch)
                 sent.append(batch)
         if sent and chance.random() < 0.8:
             answers += answer(
-                leader, sent, written, held if idempotent else None, chance, fault_rate
+                leader, sent, written, delayed if idempotent else None, chance, fault_rate
             )
-        if held and chance.random() < 0.1:
-            arrived = held.pop(0)
+        if delayed and chance.random() < 0.1:
+            arrived = delayed.pop(0)
             if len(arrived.values) <= leader.most_records:
                 leader.append(arrived)
         while answers and chance.random() < 0.6:
             batch, refused = answers.pop(chance.randrange(len(answers)) if not sent else 0)
             if refused is None:
-                waiting.on_ack(batch)
+                accumulated.on_ack(batch)
             else:
-                waiting.on_failure(batch, refused, now)
+                accumulated.on_failure(batch, refused, now)
     check(leader, batches, once=idempotent)
-    assert (waiting.buffered, waiting.busy, waiting.incomplete) == (0, {}, set()), "all is let go"
+    assert (accumulated.buffered, accumulated.busy, accumulated.incomplete) == (0, {}, set()), (
+        "everything is released"
+    )
 
 
 def answer(
     leader: Leader,
     sent: list[Batch],
     written: dict[Batch, Sent],
-    held: list[Sent] | None,
+    delayed: list[Sent] | None,
     chance: random.Random,
     fault_rate: float,
 ) -> list[tuple[Batch, KprotoError | None]]:
-    """What becomes of the oldest request; a lost connection takes all behind it along."""
-    fault = chance.choice(FAULTS) if chance.random() < fault_rate else "fine"
-    if fault == "held" and held is not None:
-        held += [written[batch] for batch in sent]
-    if fault == "held" or fault.startswith("lost"):
+    """Decides the fate of the oldest request; a lost connection loses all requests in flight."""
+    fault = chance.choice(FAULTS) if chance.random() < fault_rate else "none"
+    if fault == "delayed" and delayed is not None:
+        delayed += [written[batch] for batch in sent]
+    if fault == "delayed" or fault.endswith(" lost"):
         lost = list(sent)
-        if fault == "lost behind":
+        if fault == "response lost":
             for batch in lost[: chance.randint(1, len(lost))]:
                 if batch.count <= leader.most_records:
                     leader.append(written[batch])
@@ -171,15 +177,15 @@ def answer(
 
 
 def check(leader: Leader, batches: dict[Batch, list[bytes | None]], *, once: bool) -> None:
-    values = [value for held in batches.values() for value in held]
+    values = [value for own in batches.values() for value in own]
     acknowledged = [
         value
-        for batch, held in batches.items()
-        for at, value in enumerate(held)
+        for batch, own in batches.items()
+        for at, value in enumerate(own)
         if batch.failure(at) is None
     ]
     first_stored = list(dict.fromkeys(leader.stored))
     assert [v for v in first_stored if v in acknowledged] == acknowledged
-    assert first_stored == [v for v in values if v in first_stored], "in the order given"
+    assert first_stored == [v for v in values if v in first_stored], "in the order of the calls"
     if once:
-        assert len(leader.stored) == len(first_stored), "nothing twice"
+        assert len(leader.stored) == len(first_stored), "no duplicates"

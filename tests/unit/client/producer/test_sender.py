@@ -1,4 +1,4 @@
-"""The sender: one Produce a broker, several under way, linger, and records given for later."""
+"""Tests the sender: one Produce request per broker, requests in flight, linger, and `enqueue`."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=2_000)
 
 
 def partitions(asked: ReceivedRequest) -> list[tuple[str, int]]:
-    """Which partitions a Produce is about."""
+    """Returns the partitions of a Produce request."""
     request = asked.message
     assert isinstance(request, ProduceRequest)
     return [(t.name, part.index) for t in request.topic_data for part in t.partition_data]
 
 
-async def test_one_request_takes_what_is_ready_for_all_partitions_of_a_broker() -> None:
+async def test_request_has_the_ready_batches_of_all_partitions_of_a_broker() -> None:
     async with ScriptedBroker({"t": 3, "u": 2}) as broker, Client(broker.bootstrap) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
@@ -45,13 +45,13 @@ async def test_one_request_takes_what_is_ready_for_all_partitions_of_a_broker() 
                 producer.send_many("t", [ProducerRecord(b"", partition=at) for at in range(3)]),
                 producer.send_many("u", [ProducerRecord(b"", partition=at) for at in range(2)]),
             )
-        asked = [got for got in broker.asked if isinstance(got.message, ProduceRequest)]
-        assert sorted(partitions(asked[0])) == [("t", 0), ("t", 1), ("t", 2), ("u", 0), ("u", 1)]
-        assert len(asked) == 1
+        sent = [got for got in broker.asked if isinstance(got.message, ProduceRequest)]
+        assert sorted(partitions(sent[0])) == [("t", 0), ("t", 1), ("t", 2), ("u", 0), ("u", 1)]
+        assert len(sent) == 1
         assert len(stored.batches) == 5
 
 
-async def test_each_broker_gets_what_it_leads() -> None:
+async def test_each_broker_gets_the_partitions_that_it_leads() -> None:
     def metadata(asked: ReceivedRequest) -> MetadataResponse:
         response = one.metadata(asked)
         response.brokers.append(MetadataResponseBroker(node_id=1, host="127.0.0.1", port=two.port))
@@ -69,8 +69,9 @@ async def test_each_broker_gets_what_it_leads() -> None:
             assert [at for _, at in partitions(asked)] == [node, node + 2]
 
 
-async def test_five_requests_are_under_way_once_the_first_is_stored() -> None:
-    """The scripted broker answers one request of a connection after the other, so they queue."""
+async def test_five_requests_are_in_flight_once_the_first_is_acknowledged() -> None:
+    """The scripted broker answers the requests of a connection one after the other, so they
+    queue."""
     release = asyncio.Event()
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
@@ -95,7 +96,7 @@ async def test_five_requests_are_under_way_once_the_first_is_stored() -> None:
         assert [batch.base_sequence for *_, batch in stored.batches] == list(range(20))
 
 
-async def test_the_order_holds_when_connections_are_lost_with_several_under_way() -> None:
+async def test_order_is_kept_when_connections_with_several_requests_are_lost() -> None:
     lost = 0
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         log: dict[tuple[int, int], list[bytes | None]] = {}
@@ -119,7 +120,7 @@ async def test_the_order_holds_when_connections_are_lost_with_several_under_way(
 
 
 class Sequenced:
-    """Stores what follows in sequence, knows the last five again, and refuses the rest (KIP-98)."""
+    """Stores batches in sequence, recognizes the last five, and refuses the others (KIP-98)."""
 
     def __init__(self, broker: ScriptedBroker, log: dict[tuple[int, int], Any]) -> None:
         self.values: list[bytes | None] = []
@@ -146,7 +147,7 @@ class Sequenced:
 # --- Linger ---
 
 
-async def test_a_batch_lingers_by_the_clock() -> None:
+async def test_batch_lingers_by_the_clock() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker({"t": 1}) as broker,
@@ -169,10 +170,10 @@ async def test_a_batch_lingers_by_the_clock() -> None:
         assert [batch.record_count for *_, batch in stored.batches] == [2, 1]
 
 
-# --- For later ---
+# --- enqueue ---
 
 
-async def test_a_record_can_be_given_for_later() -> None:
+async def test_enqueue_returns_a_delivery_at_once() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         Stored(broker)
         async with client.producer() as producer:
@@ -182,13 +183,13 @@ async def test_a_record_can_be_given_for_later() -> None:
             assert repr(deliveries[0]) == "<delivery to t[0], under way>"
             acks = await asyncio.gather(*deliveries)
             assert [ack.offset for ack in acks] == list(range(10))
-            assert (await deliveries[3]).offset == 3, "as often as wanted"
+            assert (await deliveries[3]).offset == 3, "a delivery can be awaited repeatedly"
             assert deliveries[3].done
             assert deliveries[3].record.value == b"3"
         assert broker.count(ProduceRequest) == 1
 
 
-async def test_what_is_given_for_later_waits_for_room_only() -> None:
+async def test_enqueue_waits_only_for_buffer_space() -> None:
     release = asyncio.Event()
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
@@ -200,24 +201,24 @@ async def test_what_is_given_for_later_waits_for_room_only() -> None:
 
         broker.answers[ProduceRequest] = answer
         async with client.producer(buffer_bytes=1_000) as producer:
-            given = 0
+            enqueued = 0
 
-            async def give() -> None:
-                nonlocal given
+            async def enqueue_all() -> None:
+                nonlocal enqueued
                 for at in range(40):
                     await producer.enqueue("t", b"%03d" % at * 30)
-                    given += 1
+                    enqueued += 1
 
-            giving = asyncio.create_task(give())
+            enqueuing = asyncio.create_task(enqueue_all())
             await broker.until(lambda: broker.count(ProduceRequest) == 1)
             await asyncio.sleep(0.01)
-            assert given == 1_000 // (90 + 16) + 1
+            assert enqueued == 1_000 // (90 + 16) + 1
             release.set()
-            await giving
+            await enqueuing
         assert [value[:3] for value in stored.values() if value] == [b"%03d" % n for n in range(40)]
 
 
-async def test_a_failure_that_nobody_looked_at_is_told_by_the_flush() -> None:
+async def test_flush_raises_an_unretrieved_failure() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=29)
         producer = client.producer()
@@ -225,16 +226,16 @@ async def test_a_failure_that_nobody_looked_at_is_told_by_the_flush() -> None:
         await producer.enqueue("t", b"lost", key=b"k")
         with pytest.raises(DeliveryError, match="TOPIC_AUTHORIZATION_FAILED"):
             await seen
-        with pytest.raises(DeliveryError, match=r"1 records for t\[0\].*TOPIC_AUTH") as told:
+        with pytest.raises(DeliveryError, match=r"1 records for t\[0\].*TOPIC_AUTH") as raised:
             await producer.flush()
-        assert [(record.value, record.key) for record in told.value.records] == [(b"lost", b"k")]
+        assert [(record.value, record.key) for record in raised.value.records] == [(b"lost", b"k")]
         await producer.flush()
         await producer.enqueue("t", b"again")
         with pytest.raises(DeliveryError):
             await producer.close()
 
 
-async def test_the_error_of_a_block_comes_first_and_says_what_else_failed() -> None:
+async def test_error_of_a_block_notes_the_failed_records() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=29)
 
@@ -243,12 +244,12 @@ async def test_the_error_of_a_block_comes_first_and_says_what_else_failed() -> N
                 await producer.enqueue("t", b"lost")
                 raise RuntimeError("of the block")
 
-        with pytest.raises(RuntimeError, match="of the block") as told:
+        with pytest.raises(RuntimeError, match="of the block") as raised:
             await block()
-        assert "1 records for t[0] were not acknowledged" in told.value.__notes__[0]
+        assert "1 records for t[0] were not acknowledged" in raised.value.__notes__[0]
 
 
-async def test_a_closed_producer_takes_nothing_for_later() -> None:
+async def test_closed_producer_refuses_enqueue() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         producer = client.producer()
         await producer.close()
@@ -259,7 +260,7 @@ async def test_a_closed_producer_takes_nothing_for_later() -> None:
 # --- The order of calls ---
 
 
-async def test_calls_go_on_in_their_order_where_metadata_comes_late() -> None:
+async def test_calls_keep_their_order_when_metadata_is_late() -> None:
     answers = 0
 
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
@@ -280,7 +281,7 @@ async def test_calls_go_on_in_their_order_where_metadata_comes_late() -> None:
         assert stored.values() == [b"%d" % at for at in range(20)]
 
 
-async def test_calls_go_on_in_their_order_where_there_is_no_room() -> None:
+async def test_calls_keep_their_order_when_the_buffer_is_full() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer(buffer_bytes=100, batch_bytes=150) as producer:
@@ -288,7 +289,7 @@ async def test_calls_go_on_in_their_order_where_there_is_no_room() -> None:
         assert stored.values() == [b"%03d" % at for at in range(200)]
 
 
-async def test_a_call_that_is_cancelled_while_it_waits_lets_the_next_go_on() -> None:
+async def test_cancelled_waiting_call_does_not_block_the_next() -> None:
     release = asyncio.Event()
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
@@ -308,7 +309,7 @@ async def test_a_call_that_is_cancelled_while_it_waits_lets_the_next_go_on() -> 
         assert stored.values() == [b"1", b"3"]
 
 
-async def test_a_partition_that_was_added_is_asked_for_before_it_is_refused() -> None:
+async def test_metadata_is_refreshed_before_an_unknown_partition_is_refused() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         Stored(broker)
         async with client.producer() as producer:
@@ -322,7 +323,7 @@ async def test_a_partition_that_was_added_is_asked_for_before_it_is_refused() ->
                 await producer.send("t", b"", partition=9)
 
 
-async def test_a_call_that_waits_for_a_partition_is_not_overtaken() -> None:
+async def test_call_waiting_for_a_partition_is_not_overtaken() -> None:
     release = asyncio.Event()
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
@@ -335,9 +336,9 @@ async def test_a_call_that_waits_for_a_partition_is_not_overtaken() -> None:
                 return broker.metadata(asked)
 
             broker.answers[MetadataRequest] = metadata
-            asked = broker.count(MetadataRequest)
+            requests = broker.count(MetadataRequest)
             first = asyncio.create_task(producer.send("t", b"first", partition=1))
-            await broker.until(lambda: broker.count(MetadataRequest) > asked)
+            await broker.until(lambda: broker.count(MetadataRequest) > requests)
             second = asyncio.create_task(producer.send("t", b"second", partition=0))
             third = asyncio.create_task(producer.send("t", b"third", partition=1))
             await asyncio.sleep(0.01)
@@ -347,7 +348,7 @@ async def test_a_call_that_waits_for_a_partition_is_not_overtaken() -> None:
         assert stored.values(1) == [b"first", b"third"]
 
 
-async def test_a_full_buffer_waits_for_no_more_records() -> None:
+async def test_full_buffer_ends_the_linger() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker({"t": 1}) as broker,
@@ -363,7 +364,7 @@ async def test_a_full_buffer_waits_for_no_more_records() -> None:
             assert len(await sending) == 30
 
 
-async def test_what_is_stored_keeps_no_bytes() -> None:
+async def test_acknowledged_batch_frees_its_bytes() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         Stored(broker)
         async with client.producer() as producer:
@@ -375,7 +376,7 @@ async def test_what_is_stored_keeps_no_bytes() -> None:
         assert (batch.data, batch.content.parts) == (None, [])
 
 
-async def test_a_close_that_is_cancelled_twice_leaves_nobody_waiting() -> None:
+async def test_close_cancelled_twice_fails_all_waiting_calls() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: None
         producer = client.producer(batch_bytes=80)
@@ -392,7 +393,7 @@ async def test_a_close_that_is_cancelled_twice_leaves_nobody_waiting() -> None:
         assert [type(outcome) for outcome in outcomes] == [DeliveryError] * 3
 
 
-async def test_a_delivery_whose_wait_was_broken_off_is_told_by_the_flush() -> None:
+async def test_delivery_whose_wait_was_cancelled_is_raised_at_close() -> None:
     release = asyncio.Event()
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
 
@@ -407,14 +408,14 @@ async def test_a_delivery_whose_wait_was_broken_off_is_told_by_the_flush() -> No
             async with asyncio.timeout(0.01):
                 await delivery
         release.set()
-        with pytest.raises(DeliveryError) as told:
+        with pytest.raises(DeliveryError) as raised:
             await producer.close()
-        assert told.value.records[0].value == b"lost"
+        assert raised.value.records[0].value == b"lost"
 
 
 @pytest.mark.slow
-async def test_every_record_that_did_not_go_is_in_the_error() -> None:
-    """One of a batch that failed, and one whose partition never came."""
+async def test_error_has_every_record_that_was_not_sent() -> None:
+    """Some records fail with their batch, others because their partition never appears."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=29)
         async with client.producer() as producer:
@@ -425,27 +426,27 @@ async def test_every_record_that_did_not_go_is_in_the_error() -> None:
                 broker.answers[MetadataRequest] = lambda asked: HANG_UP
                 yield ProducerRecord(b"b", partition=7)
 
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await producer.send_many("t", records())
-        assert [record.value for record in told.value.records] == [b"a", b"b"]
+        assert [record.value for record in raised.value.records] == [b"a", b"b"]
 
 
-async def test_many_end_with_the_first_that_failed_and_give_the_others_back() -> None:
+async def test_send_many_stops_at_the_first_failure_and_leaves_the_rest() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=29)
         async with client.producer(batch_bytes=200, buffer_bytes=500) as producer:
             values = [b"%03d" % at for at in range(100)]
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await producer.send_many("t", values)
-            assert [record.value for record in told.value.records] == values
-            assert str(told.value).startswith("100 records for t[0] were not acknowledged")
+            assert [record.value for record in raised.value.records] == values
+            assert str(raised.value).startswith("100 records for t[0] were not acknowledged")
             left = iter(values)
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await producer.send_many("t", left)
-            assert [record.value for record in told.value.records] + list(left) == values
+            assert [record.value for record in raised.value.records] + list(left) == values
 
 
-async def test_room_is_waited_for_no_longer_than_a_delivery_takes() -> None:
+async def test_wait_for_buffer_space_ends_at_the_delivery_timeout() -> None:
     clock = ManualClock()
     settings = ClientSettings(delivery_timeout_ms=3_000)
     async with (
@@ -455,21 +456,21 @@ async def test_room_is_waited_for_no_longer_than_a_delivery_takes() -> None:
         broker.answers[ProduceRequest] = lambda asked: None
         producer = client.producer(buffer_bytes=10)
         await client.topic("t")
-        producer._accumulator.buffered = 1_000_000  # of which nothing is ever settled
+        producer._accumulator.buffered = 1_000_000  # none of these bytes is ever released
         sending = asyncio.create_task(producer.send("t", b"kept"))
         await clock.advance(2_999)
         assert not sending.done()
         await clock.advance(1)
-        with pytest.raises(DeliveryError, match="no room for it within 3000 ms") as told:
+        with pytest.raises(DeliveryError, match="no room for it within 3000 ms") as raised:
             await sending
-        assert told.value.records[0].value == b"kept"
+        assert raised.value.records[0].value == b"kept"
         await producer.close()
 
 
 # --- Too large for the broker ---
 
 
-async def test_a_batch_that_is_too_large_is_split() -> None:
+async def test_oversized_batch_is_split() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         store = stored.answer
@@ -489,16 +490,16 @@ async def test_a_batch_that_is_too_large_is_split() -> None:
             assert [ack.offset for ack in acks] == list(range(40))
             assert stored.values() == values
             too_large = bytes(1_000)
-            with pytest.raises(DeliveryError, match="MESSAGE_TOO_LARGE") as told:
-                await producer.send_many("t", [b"before", too_large, b"behind"])
-            assert [record.value for record in told.value.records] == [too_large]
-        assert stored.values()[-2:] == [b"before", b"behind"]
+            with pytest.raises(DeliveryError, match="MESSAGE_TOO_LARGE") as raised:
+                await producer.send_many("t", [b"before", too_large, b"after"])
+            assert [record.value for record in raised.value.records] == [too_large]
+        assert stored.values()[-2:] == [b"before", b"after"]
 
 
-# --- Time-outs of flush and close ---
+# --- Timeouts of flush and close ---
 
 
-async def test_flush_and_close_take_a_time_out() -> None:
+async def test_flush_and_close_end_at_their_timeout() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker({"t": 1}) as broker,
@@ -517,12 +518,12 @@ async def test_flush_and_close_take_a_time_out() -> None:
         assert not delivery.done
         closing = asyncio.create_task(producer.close(timeout_ms=200))
         await clock.advance(200)
-        with pytest.raises(DeliveryError, match="the producer was closed") as told:
+        with pytest.raises(DeliveryError, match="the producer was closed") as raised:
             await closing
-        assert told.value.records[0].value == b"kept"
+        assert raised.value.records[0].value == b"kept"
 
 
-async def test_an_exception_in_the_block_is_not_hidden_behind_a_long_flush() -> None:
+async def test_error_of_a_block_is_raised_after_a_bounded_flush() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker({"t": 1}) as broker,
@@ -541,9 +542,9 @@ async def test_an_exception_in_the_block_is_not_hidden_behind_a_long_flush() -> 
         running = asyncio.create_task(block())
         await left.wait()
         await clock.advance(QUICK.error_flush_ms)
-        with pytest.raises(RuntimeError, match="of the block") as told:
+        with pytest.raises(RuntimeError, match="of the block") as raised:
             await running
-        assert "1 records for t[0] were not acknowledged" in told.value.__notes__[0]
+        assert "1 records for t[0] were not acknowledged" in raised.value.__notes__[0]
 
 
 # --- Settings ---
@@ -560,34 +561,34 @@ async def test_an_exception_in_the_block_is_not_hidden_behind_a_long_flush() -> 
     ],
     ids=str,
 )
-async def test_bounds_that_cannot_work(wrong: dict[str, Any]) -> None:
+async def test_invalid_bounds_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         Client("localhost:1").producer(**wrong)
 
 
-async def test_a_request_is_cut_at_its_bound() -> None:
+async def test_request_size_is_limited() -> None:
     settings = quick(metadata_wait_ms=100, delivery_timeout_ms=2_000, max_request_bytes=1_000)
     async with ScriptedBroker({"t": 10}) as broker, Client(broker.bootstrap, settings) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
             records = [ProducerRecord(bytes(400), partition=at) for at in range(10)]
             await producer.send_many("t", records)
-        asked = [got for got in broker.asked if isinstance(got.message, ProduceRequest)]
-        assert [len(partitions(got)) for got in asked] == [2] * 5
+        sent = [got for got in broker.asked if isinstance(got.message, ProduceRequest)]
+        assert [len(partitions(got)) for got in sent] == [2] * 5
         assert len(stored.batches) == 10
 
 
-async def test_large_batches_of_several_partitions_arrive_in_their_order(
+async def test_large_batches_of_several_partitions_keep_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The broker does not read as fast as they come, so that some wait until it does."""
+    """The broker reads more slowly than the producer writes, so that some batches wait."""
     codes: list[int] = []
 
-    def told(answer: Any, batch: Any) -> Any:
+    def noted(answer: Any, batch: Any) -> Any:
         codes.append(answer.error_code)
         return produce_error(answer, batch)
 
-    monkeypatch.setattr(sender_module, "produce_error", told)
+    monkeypatch.setattr(sender_module, "produce_error", noted)
     async with Broker() as broker, Client(broker.bootstrap) as client:
         broker.create_topic("t", partitions=3)
         async with client.producer() as producer:
