@@ -1,6 +1,6 @@
 """Validates the settings of consumer-protocol groups (KIP-848).
 
-Has the names of the assignors and of the migration policies. Knows no group.
+Defines the names of the assignors and of the migration policies. Knows no group.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIRST_WITH_CONSUMER: Final = "4.0.0"
 
 
 class MigrationPolicy(Enum):
-    """Which groups may be converted while they have members (group.consumer.migration.policy).
+    """The allowed conversions of groups with members (group.consumer.migration.policy).
 
     An upgrade is from classic to consumer, a downgrade from consumer to classic.
     """
@@ -92,7 +92,7 @@ def check_consumer_groups(settings: ConsumerGroupSettingsProtocol) -> None:
             f"group_consumer_heartbeat_interval_ms is "
             f"{settings.group_consumer_heartbeat_interval_ms}, not less than "
             f"group_consumer_session_timeout_ms, {settings.group_consumer_session_timeout_ms}: "
-            "each session would be over before its first heartbeat"
+            "each session would expire before its first heartbeat"
         )
     assignors: object = settings.group_consumer_assignors
     if not isinstance(assignors, tuple) or not assignors or not {*assignors} <= {*ASSIGNORS}:
@@ -130,7 +130,7 @@ def _check_between(name: str, least: int, value: int, most: int) -> None:
 
 
 def rebalance_protocols(given: tuple[str, ...] | None, release: Release | None) -> tuple[str, ...]:
-    """Returns the enabled protocols: those that are given, or those of the release."""
+    """Returns the enabled protocols: `given`, or those of the release if it is None."""
     if given is not None:
         return given
     if isinstance(release, str):

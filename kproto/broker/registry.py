@@ -1,4 +1,4 @@
-"""APIs of the broker: the request class, the versions, the handler, and what a handler returns.
+"""APIs of the broker: the request class, the versions, the handler, and the handler's result.
 
 A handler returns a response, None for no response, or a `DelayedResponse`, as Kafka's delayed
 operations in purgatory; it raises `CloseConnection` to close the connection. Plain data: `session`
@@ -39,9 +39,9 @@ class DelayedResponse:
     """A response that is not complete yet.
 
     `try_complete` is called with False when something in `watched` changes, and with True at the
-    `deadline`, in seconds by the clock's `monotonic` (`Context.deadline`). It returns the response,
-    this same object to keep waiting (but not at the deadline), or another `DelayedResponse`. It is
-    not called any more when the connection ends.
+    `deadline`, in seconds of the clock's `monotonic` (`Context.deadline`). It returns the response,
+    the same `DelayedResponse` to keep waiting (not at the deadline), or another one. It is not
+    called after the end of the connection.
     """
 
     deadline: float
@@ -50,10 +50,10 @@ class DelayedResponse:
 
 
 Decision: TypeAlias = Response | DelayedResponse | None
-"""What a handler returns; None for no response."""
+"""The result of a handler; None for no response."""
 
 
-class CloseConnection(Exception):  # noqa: N818 - what to do, not what went wrong
+class CloseConnection(Exception):  # noqa: N818 - an instruction, not an error
     """Raised by a handler to close the connection, as Kafka does; the text is the reason."""
 
 
@@ -85,7 +85,7 @@ def handles(
 
 
 def by_key(apis: Iterable[Api]) -> dict[int, Api]:
-    """Returns the APIs by API key; the later of two APIs with one key counts."""
+    """Returns the APIs by API key; of two APIs with the same key, the later one."""
     return {api.request.API_KEY: api for api in apis}
 
 
@@ -108,7 +108,7 @@ def served_apis(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]
 def served_versions(api: Api, settings: BrokerSettings) -> range:
     """Returns the versions of `api` that a broker supports.
 
-    Unstable ones only if they are enabled.
+    Unstable versions are included only if they are enabled.
     """
     if settings.unstable_versions:
         return api.versions
@@ -123,7 +123,7 @@ def respond_when_complete(
 ) -> Decision:
     """Returns the response to a pending result of a group, delayed until the result is complete.
 
-    Meanwhile the deadlines of the group are run when they are due.
+    Meanwhile the group's timeouts run at their deadlines.
     """
 
     def decide() -> Decision:

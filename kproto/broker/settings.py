@@ -82,11 +82,11 @@ class BrokerSettings:
     host: str = "127.0.0.1"
     #: 0 lets the system choose a free port; `Broker.bootstrap` then names it.
     port: int = 0
-    #: The host that clients connect to; None for `host`. Needed if `host` stands for all addresses
-    #: of the machine, as no client can connect to that.
+    #: The host that clients connect to; None for `host`. Needed if `host` means all addresses of
+    #: the machine, because no client can connect to that.
     advertised_host: str | None = None
     #: The port that clients connect to; None for the bound port. Needed behind a proxy or with
-    #: forwarded ports, as between containers.
+    #: forwarded ports, such as those of containers.
     advertised_port: int | None = None
     #: The listeners, each with its own security; empty for one plaintext listener at `host` and
     #: `port` above. The first is `Broker.bootstrap`.
@@ -133,7 +133,8 @@ class BrokerSettings:
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
     #: Maximum size of a record batch, unless the topic overrides it (message.max.bytes).
     message_max_bytes: int = 1_048_588
-    #: Maximum bytes of records in a fetch response, whatever the client allows (fetch.max.bytes).
+    #: Maximum bytes of records in a fetch response, even if the client allows more
+    #: (fetch.max.bytes).
     fetch_max_bytes: int = 57_671_680
     #: Maximum number of fetch sessions (KIP-227); a session takes about 0.5 KB per partition
     #: (max.incremental.fetch.session.cache.slots). With 0, clients name all partitions each time.
@@ -150,13 +151,13 @@ class BrokerSettings:
     #: next request waits.
     max_unsent_bytes: int = 4_194_304
     #: Maximum memory of all logs together; a Produce beyond it is KAFKA_STORAGE_ERROR. 1 GiB is
-    #: more than tests store, and leaves room for them where continuous integration has 4 GB.
+    #: more than tests store, and fits into the 4 GB of a continuous integration machine.
     max_stored_bytes: int = 1_073_741_824
-    #: How long records stay that were older than retention.ms when they were appended: Kafka, too,
-    #: deletes them only at its next check (log.retention.check.interval.ms).
+    #: How long a record stays in the log if it was older than retention.ms when it was appended:
+    #: Kafka, too, deletes it only at its next check (log.retention.check.interval.ms).
     retention_check_interval_ms: int = 300_000
-    #: How long a partition remembers an idle idempotent producer, about 1.5 KB each: after a day no
-    #: batch is sent again (producer.id.expiration.ms).
+    #: How long a partition remembers an idle idempotent producer (about 1.5 KB each): no producer
+    #: retries a batch for longer than a day (producer.id.expiration.ms).
     producer_id_expiration_ms: int = 86_400_000
     #: Partitions of `__consumer_offsets`, whose leaders coordinate groups
     #: (offsets.topic.num.partitions).
@@ -212,7 +213,7 @@ class BrokerSettings:
     #: How often regular expressions are matched against topics again, besides after topics were
     #: created (group.consumer.regex.refresh.interval.ms).
     group_consumer_regex_refresh_interval_ms: int = 600_000
-    #: Which groups may be converted while they have members (group.consumer.migration.policy):
+    #: The allowed conversions of groups that have members (group.consumer.migration.policy):
     #: disabled, upgrade (to consumer), downgrade, bidirectional.
     group_consumer_migration_policy: str = "bidirectional"
     #: A connection that is idle for this long is closed (connections.max.idle.ms).
@@ -229,15 +230,15 @@ class BrokerSettings:
     super_users: tuple[str, ...] = ()
     #: The initial ACLs, as `Acl` or as text: `allow User:alice read topic orders`.
     acls: tuple[Acl | str, ...] = ()
-    #: Whether a resource without any ACL is open to all principals; Kafka's default is no
-    #: (allow.everyone.if.no.acl.found).
+    #: Whether a resource without any ACL is open to all principals; Kafka's default is no (the
+    #: config `allow.everyone.if.no.acl.found`).
     allow_everyone_if_no_acl_found: bool = False
     #: Number of windows over which a quota measures a rate (quota.window.num).
     quota_window_num: int = 11
     #: Length of a window (quota.window.size.seconds).
     quota_window_size_seconds: int = 1
-    #: Maximum throttle time of a quota. Kafka has no such limit; a test that exceeds a small quota
-    #: by far should end within the timeouts of a client.
+    #: Maximum throttle time of a quota. Kafka has no such limit; a test that far exceeds a small
+    #: quota should still end within the timeouts of a client.
     max_throttle_ms: int = 30_000
 
     def __post_init__(self) -> None:
@@ -262,7 +263,7 @@ class BrokerSettings:
             )
         if (self.super_users or self.acls) and not self.authorizer:
             what = "super_users" if self.super_users else "acls"
-            raise ConfigurationError(f"{what} count for nothing without authorizer=True; set that")
+            raise ConfigurationError(f"{what} have no effect without authorizer=True; set that")
         for principal in self.super_users:
             kind, _, name = principal.partition(":")
             if not (kind and name):
@@ -278,7 +279,7 @@ class BrokerSettings:
         if self.listeners:
             self._refuse_two_addresses()
         else:
-            self._plain_listener()  # which checks the address
+            self._plain_listener()  # validates host and port
 
     def _refuse_two_addresses(self) -> None:
         for name, default in _ADDRESS.items():

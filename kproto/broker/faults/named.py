@@ -44,9 +44,9 @@ class Throttled:
 
 @dataclass(frozen=True, slots=True)
 class CutFrame:
-    """Closes the connection in the middle of a response, after so many bytes of its frame.
+    """Closes the connection in the middle of a response, after `after_bytes` bytes of its frame.
 
-    None stands for half of it. The request is handled.
+    None means half of the frame. The request is handled.
     """
 
     after_bytes: int | None = None
@@ -77,13 +77,13 @@ class SilentConnection:
 class ErrorCode:
     """Refuses requests with an error code, `times` times, without limit if that is None.
 
-    `error` is the name of a code, or a number. `topics` selects what is refused: topics by name, or
-    names with partition indexes; without it, all that a request contains. A topic is selected by
+    `error` is the name of a code, or a number. `topics` selects the refused topics, by name or by
+    name with partition indexes; without it, the whole request is refused. A topic is selected by
     its name, even if a request has its topic id. The rest of a request is handled normally. The
-    response has the code where its API has it: for each partition, topic, group or resource of the
-    request, or at the top level. A request that contains nothing selected passes and does not
-    count. An API without an error code raises ConfigurationError, which closes the connection and
-    is kept as `Control.fault`.
+    response has the code for each partition, topic, group or resource of the request, or at the top
+    level, as its API does. A request without a selected topic is handled and does not count. An API
+    without an error code raises ConfigurationError, which closes the connection and is stored as
+    `Control.fault`.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class ErrorCode:
         self.times = times
         if not self.code:
             raise ConfigurationError(
-                "an ErrorCode is NONE (0), which is no error: the client would be told that all is "
-                "well, of what was never done"
+                "an ErrorCode is NONE (0), which is no error: the client would take the request "
+                "for successful, although it was not handled"
             )
         self._refuse = Refuse(self.code, {} if topics is None else _meant(topics))
 
@@ -117,7 +117,7 @@ class ErrorCode:
 
 
 def _meant(topics: Mapping[str, Iterable[int]] | Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Returns the partitions by topic, none for all of them. Raises ConfigurationError."""
+    """Returns the partitions by topic; () means all of them. Raises ConfigurationError."""
     if isinstance(topics, str) or not isinstance(topics, Iterable):
         raise ConfigurationError(f"topics is {topics!r}; give a list of names")
     if isinstance(topics, Mapping):

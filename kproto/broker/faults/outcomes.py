@@ -25,9 +25,9 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Delays the request by `ms`, then the next control decides.
+    """Delays the request by `ms`; then the next control decides.
 
-    Later requests of the connection wait too. Raises ConfigurationError for an invalid time.
+    Later requests of the connection wait, too. Raises ConfigurationError for an invalid time.
     """
 
     ms: int
@@ -39,7 +39,7 @@ class Delay:
 class Close(NamedTuple):
     """Closes the connection without a response.
 
-    With `after_handling` after the request was handled.
+    With `after_handling`, the request is handled first.
     """
 
     after_handling: bool = False
@@ -47,10 +47,10 @@ class Close(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    """Handles the request; its response says `ms` as throttle time, as for a quota (KIP-219).
+    """Handles the request; its response has the throttle time `ms`, as for a quota (KIP-219).
 
-    The response is sent at once, a Fetch without records, and then the connection is muted for that
-    time. Raises ConfigurationError for an invalid time.
+    The response is sent at once (a Fetch response has no records), and then the connection is muted
+    for that time. Raises ConfigurationError for an invalid time.
     """
 
     ms: int
@@ -63,8 +63,8 @@ class Throttle:
 class Cut:
     """Handles the request, sends `after_bytes` of the response's frame, and closes the connection.
 
-    The frame begins with the four bytes of its size. None stands for half of it; at least one byte
-    is always missing. Raises ConfigurationError for an invalid number.
+    The frame begins with the four bytes of its size. None means half of it; at least one byte is
+    always missing. Raises ConfigurationError for an invalid number.
     """
 
     after_bytes: int | None = None
@@ -80,9 +80,9 @@ class Cut:
 
 
 class Silence(NamedTuple):
-    """Answers nothing on the connection from now on, and keeps it open.
+    """Keeps the connection open, but answers no request on it from now on.
 
-    With `after_handling` this request is handled, later ones are not.
+    With `after_handling` the broker still handles this request, but no later one.
     """
 
     after_handling: bool = False
@@ -92,8 +92,8 @@ class Silence(NamedTuple):
 class Refuse:
     """Refuses the request, or some of its partitions, with an error code.
 
-    `partitions` are the refused partitions by topic; an empty tuple stands for all of a topic, and
-    an empty mapping for all that the request contains.
+    `partitions` are the refused partitions by topic. An empty tuple means all partitions of a
+    topic, an empty mapping everything that the request contains.
     """
 
     code: int
@@ -109,17 +109,17 @@ class Refuse:
 
 Decided: TypeAlias = Response | Delay | Close | Throttle | Cut | Silence | Refuse
 Outcome: TypeAlias = Decided | None
-"""What a control function decides; a response is sent in the version of its request."""
+"""The decision of a control function; a response is sent in the version of its request."""
 
 OUTCOMES: Final = (Response, Delay, Close, Throttle, Cut, Silence, Refuse)
 
 
 @dataclass(slots=True)
 class RequestOutcome:
-    """What happens to one request after all controls have decided.
+    """The result for one request after all controls have decided.
 
-    `answer` is a control's response, `refuse` what is refused; the request is handled unless
-    `answer` is set or `handled` is False.
+    `answer` is a control's response, `refuse` names the refused partitions. The request is handled
+    unless `answer` is set or `handled` is False.
     """
 
     answer: Response | None = None
@@ -131,7 +131,7 @@ class RequestOutcome:
     silent: bool = False
 
     def take(self, outcome: Decided) -> bool:
-        """Takes an outcome; returns whether it is final, so that later controls are not called."""
+        """Adds an outcome; returns whether it is final, so that no later control is called."""
         match outcome:
             case Throttle():
                 self.throttle_ms = max(self.throttle_ms, outcome.ms)

@@ -1,9 +1,9 @@
-"""A group of the classic protocol: carries out the table of `classic_group_state` on its members.
+"""A group of the classic protocol: applies the actions of `classic_group_state` to its members.
 
-Time is lazy: callers call `advance` first, which runs what is due, each at its own deadline. A
-request that waits gets a `PendingResult`; `next_deadline_ms` is when the group next changes by
-itself. The group notifies its watchers when a result is complete or that deadline becomes earlier.
-Knows no message, no clock and no coordinator.
+The group has no timers: callers call `advance` first, which runs expired timeouts, each at its own
+deadline. A request that waits gets a `PendingResult`; `next_deadline_ms` is when the group next
+changes by itself. The group notifies its watchers when a result is complete or when that deadline
+becomes earlier. Knows no message, no clock and no coordinator.
 
 KIP-62, 134, 345, 394, 559, 800, 814. The order of checks is that of a coordinator of Kafka 4.4.0.
 """
@@ -97,12 +97,12 @@ class ClassicGroup(Watchable):
 
     @property
     def members(self) -> dict[str, ClassicMember]:
-        """Returns the members by member id in the order of joining; not to be changed."""
+        """Returns the members by member id in the order of joining; callers must not change it."""
         return self._members.members
 
     @property
     def static_ids(self) -> dict[str, str]:
-        """Returns the member ids of static members by instance id; not to be changed."""
+        """Returns the member ids of static members by instance id; callers must not change it."""
         return self._members.static_ids
 
     @property
@@ -117,7 +117,7 @@ class ClassicGroup(Watchable):
 
     @property
     def last_empty_at(self) -> int | None:
-        """Returns since when the group is empty, in ms since 1970; None if it has members."""
+        """Returns when the group became empty, in ms since 1970; None if it has members."""
         return self.state_since_ms if self.state is EMPTY else None
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -155,7 +155,7 @@ class ClassicGroup(Watchable):
         return pending
 
     def sync(self, request: SyncRequest, now: ClockReading) -> PendingSync:
-        """Handles a SyncGroup: returns the member's assignment, or takes those of the leader."""
+        """Handles a SyncGroup: returns the member's assignment, or stores those from the leader."""
         before = self._begin_request(now)
         pending = self._sync(request, now)
         self._finish_request(before, now)
@@ -196,7 +196,7 @@ class ClassicGroup(Watchable):
     # Deadlines
 
     def advance(self, now: ClockReading) -> None:
-        """Runs what is due, each at its own deadline."""
+        """Runs the expired timeouts, each at its own deadline."""
         before = self.next_deadline_ms
         while (due := self.next_deadline_ms) is not None and due <= now.ms:
             self._run_due(now.at(due))
@@ -245,7 +245,7 @@ class ClassicGroup(Watchable):
     def fail_pending_requests(self) -> None:
         """Answers all waiting members with REBALANCE_IN_PROGRESS; they stay members.
 
-        Their sessions do not start anew, so a member that does not join again is removed late.
+        Their session timeouts are not reset, so a member that does not rejoin is removed late.
         """
         self._members.fail_pending("REBALANCE_IN_PROGRESS")
         self._notify_if_earlier(self.next_deadline_ms)
@@ -258,7 +258,7 @@ class ClassicGroup(Watchable):
         self.notify()
 
     def restore(self, stored: GroupMetadata, now: ClockReading) -> None:
-        """Restores a stable generation or an empty group; sessions start anew."""
+        """Restores a stable generation or an empty group; resets the session timeouts."""
         self.generation, self.protocol = stored.generation, stored.protocol
         self.protocol_type, self.state_since_ms = stored.protocol_type, stored.state_ms
         self.state = STABLE if stored.members else EMPTY
@@ -382,7 +382,7 @@ class ClassicGroup(Watchable):
         result = self._join_result(member)
         if request.supports_skipping_assignment:
             result = replace(result, skip_assignment=member.member_id == self.leader)
-        else:  # a member that cannot skip the assignment must not take itself for the leader
+        else:  # a member that cannot skip the assignment must not become the leader
             result = replace(result, members=(), leader=former_leader or "")
         self._members.complete_join(member, result)
         return pending
@@ -390,7 +390,7 @@ class ClassicGroup(Watchable):
     def _restore_replaced_member(
         self, former: ClassicMember, member: ClassicMember, now: ClockReading
     ) -> None:
-        """Puts the old static member back, as it was before `_replace`."""
+        """Restores the old static member as it was before `_replace`."""
         self._members.swap(member, former)
         former.reset_session(now.ms)
 
@@ -446,7 +446,7 @@ class ClassicGroup(Watchable):
     # Rebalances
 
     def _apply(self, event: Event, reason: str, now: ClockReading) -> None:
-        """Carries out the table's action for the group as a whole."""
+        """Applies the action of the table for an event of the group as a whole."""
         what = action_for(event, self.state)
         if what is Action.PREPARE_REBALANCE:
             self._prepare_rebalance(reason, now)
@@ -486,7 +486,8 @@ class ClassicGroup(Watchable):
             if member.pending_join is None and member.instance_id is None:
                 self._members.remove(member.member_id)
         if not self._members.elect_leader() and self.members:
-            # Only static members are left and none has joined: their sessions decide.
+            # Only static members are left and none has joined: they stay until their sessions
+            # expire.
             self._join_deadline = JoinDeadline(now.ms + max(1, self._members.rebalance_timeout_ms))
             return
         self.generation += 1
@@ -579,7 +580,7 @@ class ClassicGroup(Watchable):
         return self.next_deadline_ms
 
     def _finish_request(self, before: int | None, now: ClockReading) -> None:
-        """Runs what is due at once after a request, such as a rebalance with a delay of 0."""
+        """Runs timeouts that expire at once after a request, such as a rebalance delay of 0."""
         self.advance(now)
         self._notify_if_earlier(before)
 

@@ -1,7 +1,7 @@
 """The states of a classic group, and the table of actions by event and state.
 
 Source: the KIPs beside the rows, and a coordinator of Kafka 4.4.0. Knows no member and no clock;
-`classic_group` carries the actions out.
+`classic_group` runs the actions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ClassicGroupState(StrEnum):
     PREPARING_REBALANCE = "PreparingRebalance"
     #: The leader computes the assignment; SyncGroup requests wait.
     COMPLETING_REBALANCE = "CompletingRebalance"
-    #: Every member can get its assignment.
+    #: Every member can fetch its assignment.
     STABLE = "Stable"
     #: The group does not exist, or was deleted.
     DEAD = "Dead"
@@ -100,7 +100,7 @@ class Action(Enum):
     WAIT_FOR_LEADER = "wait for the leader"
     #: The assignment is stored, and all waiting SyncGroup requests are answered.
     STORE_ASSIGNMENT = "assign"
-    #: The session timeout of the member starts anew.
+    #: The session timeout of the member is reset.
     RESET_SESSION = "reset the session timeout"
     #: The same, and the response is REBALANCE_IN_PROGRESS.
     RESET_SESSION_AND_REJOIN = "reset the session timeout; the member must join again"
@@ -210,10 +210,10 @@ def action_for(event: Event, state: ClassicGroupState) -> Action:
 
 
 class JoinDeadline(NamedTuple):
-    """When a rebalance stops waiting for JoinGroup, in ms by `ClockReading.ms`.
+    """The time at which a rebalance stops waiting for JoinGroup, as `ClockReading.ms`.
 
-    The first rebalance of a group is delayed, and again while members join, until `left_ms` of the
-    rebalance timeout are used up (KIP-134): Kafka's InitialDelayedJoin.
+    The first rebalance of a group is delayed, and delayed again while members join, until `left_ms`
+    of the rebalance timeout have passed (KIP-134): Kafka's InitialDelayedJoin.
     """
 
     ends_ms: int
@@ -236,7 +236,7 @@ class JoinDeadline(NamedTuple):
 
 
 class SyncDeadline(NamedTuple):
-    """When a generation stops waiting for SyncGroup, in ms by `ClockReading.ms`."""
+    """The time at which a generation stops waiting for SyncGroup, as `ClockReading.ms`."""
 
     ends_ms: int
     generation: int

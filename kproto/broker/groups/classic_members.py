@@ -1,7 +1,7 @@
 """Members of a classic group: their requests and pending results, the leader, the group's protocol.
 
-`ClassicMembers` knows which members are static, which leads, and which member ids were returned
-with MEMBER_ID_REQUIRED. Plain data without states and without time.
+`ClassicMembers` tracks the static members, the leader, and the member ids returned with
+MEMBER_ID_REQUIRED. Plain data without states and without a clock.
 """
 
 from __future__ import annotations
@@ -167,10 +167,11 @@ PendingSync: TypeAlias = PendingResult[SyncResult]
 class ClassicMember:
     """A member; `instance_id` is that of a static member (KIP-345), None for a dynamic member.
 
-    `protocols` are in the order of preference. `deadline_ms` is when the session expires, by
-    `ClockReading.ms`; None while a request of the member waits, which keeps the session alive. A
-    member `is_new` until its first generation: it learns its member id only then and cannot send
-    heartbeats before, so it has `GroupConfig.new_member_join_timeout_ms`.
+    `protocols` are in the order of preference. `deadline_ms` is the time at which the session
+    expires, as `ClockReading.ms`; it is None while a request of the member waits, because a waiting
+    request keeps the session alive. A member `is_new` until its first generation: before that it
+    does not know its member id and cannot send heartbeats, so that it has the timeout
+    `GroupConfig.new_member_join_timeout_ms` instead.
     """
 
     member_id: str
@@ -202,7 +203,7 @@ class ClassicMember:
         )
 
     def reset_session(self, now_ms: int) -> None:
-        """Starts the session timeout anew."""
+        """Resets the session timeout."""
         self.deadline_ms = now_ms + self.session_timeout_ms
 
     @property
@@ -220,7 +221,10 @@ class ClassicMember:
         return next((each.metadata for each in self.protocols if each.name == protocol), b"")
 
     def await_join(self, request: JoinRequest) -> PendingJoin:
-        """Takes protocols and timeouts of a JoinGroup; a repeated one shares the pending result."""
+        """Stores protocols and timeouts of a JoinGroup; returns its pending result.
+
+        A repeated JoinGroup shares the pending result.
+        """
         self.protocols = request.protocols
         self.rebalance_timeout_ms = request.rebalance_timeout_ms
         self.session_timeout_ms = request.session_timeout_ms
@@ -254,7 +258,7 @@ class ClassicMembers:
         self.has_completed_results = False
 
     def add(self, member: ClassicMember) -> None:
-        """Adds a member; the first member leads."""
+        """Adds a member; the first member becomes the leader."""
         self.members[member.member_id] = member
         self.pending.pop(member.member_id, None)
         if member.instance_id is not None:
@@ -263,7 +267,9 @@ class ClassicMembers:
             self.leader = member.member_id
 
     def remove(self, member_id: str) -> None:
-        """Removes a member or a pending member id; the oldest remaining member follows a leader.
+        """Removes a member or a pending member id.
+
+        If the leader is removed, the oldest remaining member becomes the leader.
 
         Pending results of the member are completed with UNKNOWN_MEMBER_ID.
         """
@@ -278,7 +284,7 @@ class ClassicMembers:
             self.leader = next(iter(self.members), None)
 
     def replace(self, member: ClassicMember, new_id: str) -> ClassicMember:
-        """Returns a static member under a new member id; it leads if the old one led (KIP-345)."""
+        """Returns a static member under a new member id; a leader stays the leader (KIP-345)."""
         replaced = ClassicMember(
             new_id,
             member.instance_id,
@@ -293,7 +299,7 @@ class ClassicMembers:
         return replaced
 
     def swap(self, member: ClassicMember, other: ClassicMember) -> None:
-        """Puts another member in the place of a member; it leads if that one led."""
+        """Replaces a member by another one, which becomes the leader if the first was."""
         leads = self.leader == member.member_id
         del self.members[member.member_id]
         self.add(other)
@@ -319,7 +325,7 @@ class ClassicMembers:
         return pending is not None
 
     def expect_sync(self) -> None:
-        """Notes that all members must send SyncGroup in the new generation."""
+        """Records that all members must send SyncGroup in the new generation."""
         self.pending_sync.clear()
         self.pending_sync.update(self.members)
 
@@ -392,7 +398,7 @@ class ClassicMembers:
         )
 
     def elect_leader(self) -> bool:
-        """Elects a leader among the members that have joined, the current one if it has joined.
+        """Elects a leader among the members that have joined: the current leader if it has joined.
 
         Returns False if no member has joined.
         """
@@ -431,7 +437,7 @@ class ClassicMembers:
     def subscribed(self, protocol_type: str | None, protocol: str | None) -> frozenset[str] | None:
         """Returns the topics of all subscriptions.
 
-        Returns None if the members are no consumers, or if a subscription cannot be read.
+        Returns None if the members are not consumers, or if a subscription cannot be read.
         """
         if protocol_type != PROTOCOL_TYPE or (self.members and not protocol):
             return None
@@ -447,7 +453,7 @@ def _unknown_instance(instance_id: str | None) -> BrokerResponseError:
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Returns the topics of all subscriptions, None if one of them cannot be read.
+    """Returns the topics of all subscriptions; None if a subscription cannot be read.
 
     Reads version 0, which begins every version, as Kafka's coordinator does.
     """

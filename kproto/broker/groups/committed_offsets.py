@@ -33,9 +33,9 @@ class TopicPartition(NamedTuple):
 class CommittedOffset(NamedTuple):
     """A committed offset and its metadata.
 
-    `offset` is that of the next record to read. `commit_ms` is the commit timestamp; `expire_ms` is
-    when the offset expires, None if the broker's retention applies. `topic_id` is that of the topic
-    at the time of the commit, zero if it was unknown.
+    `offset` is that of the next record to read. `commit_ms` is the commit timestamp. `expire_ms` is
+    the time at which the offset expires, None if the broker's retention applies. `topic_id` is that
+    of the topic at the time of the commit, zero if it was unknown.
     """
 
     offset: int
@@ -46,7 +46,7 @@ class CommittedOffset(NamedTuple):
     topic_id: Uuid = ZERO_UUID
 
     def is_of(self, topic_id: Uuid) -> bool:
-        """Returns whether it was committed for that topic, not a deleted one of its name."""
+        """Returns whether it was committed for that topic, not for a deleted topic of its name."""
         return ZERO_UUID in (self.topic_id, topic_id) or self.topic_id == topic_id
 
 
@@ -79,7 +79,7 @@ class CommittedOffsets:
         return self._by_topic.get(topic, {}).get(partition)
 
     def put(self, topic: str, partition: int, committed: CommittedOffset) -> None:
-        """Stores a commit in place of an older one."""
+        """Stores a commit; replaces an older one."""
         self._by_topic.setdefault(topic, {})[partition] = committed
 
     def remove(self, topic: str, partition: int) -> bool:
@@ -92,7 +92,7 @@ class CommittedOffsets:
         return True
 
     def of_deleted_topic(self, topic: str, topic_id: Uuid) -> list[TopicPartition]:
-        """Returns the partitions of a deleted topic, without those committed for a later topic."""
+        """Returns the partitions of a deleted topic whose offsets were committed for that topic."""
         return [
             TopicPartition(topic, partition)
             for partition, committed in self.of_topic(topic).items()
@@ -101,7 +101,7 @@ class CommittedOffsets:
 
 
 class ExpirableGroup(Protocol):
-    """What expiration needs of a group; `last_empty_at` is in ms, None if it is unknown."""
+    """The part of a group that expiration uses; `last_empty_at` is in ms, None if unknown."""
 
     offsets: CommittedOffsets
 

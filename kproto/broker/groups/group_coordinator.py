@@ -1,7 +1,7 @@
 """The group coordinator: finds, creates, stores, loads and expires the groups of a cluster.
 
-`GroupCoordinator` knows which node coordinates a group: the leader of the group's partition of
-`__consumer_offsets`. It writes the records of a change there before the change takes effect. When
+The leader of a group's partition of `__consumer_offsets` is its coordinator. `GroupCoordinator`
+finds it, and writes the records of a change to that partition before the change takes effect. When
 a partition gets another leader, or loses the end of its log, its groups are unloaded, and the next
 request loads them from the log. `GroupMetadataManager` has the loaded groups by id and converts
 them between the protocols. Knows no request, no clock and no connection.
@@ -87,8 +87,8 @@ class _Loaded(NamedTuple):
 class GroupCoordinator:
     """Finds groups for the node that coordinates them: the leader of their partition.
 
-    `retention_ms` is how long offsets are kept, `check_interval_ms` how long a group without
-    members and offsets is kept (offsets.retention.minutes, offsets.retention.check.interval.ms).
+    `retention_ms` is the retention time of offsets, `check_interval_ms` that of a group without
+    members and offsets (offsets.retention.minutes, offsets.retention.check.interval.ms).
     """
 
     def __init__(
@@ -194,9 +194,9 @@ class GroupCoordinator:
         """Appends the records of a change of a group as one batch; does nothing without records.
 
         Callers append before a change takes effect: a change that cannot be stored does not happen.
-        Raises NOT_COORDINATOR if there is no log or no room in it, COORDINATOR_NOT_AVAILABLE if too
-        few replicas are in sync, and UNKNOWN_SERVER_ERROR for a batch larger than the topic allows,
-        as Kafka does.
+        Raises the errors that Kafka has: NOT_COORDINATOR if the log does not exist or is full,
+        COORDINATOR_NOT_AVAILABLE if too few replicas are in sync, and UNKNOWN_SERVER_ERROR for a
+        batch larger than the topic allows.
         """
         topic = self.topic
         partition = self.partition(group_id)
@@ -220,7 +220,7 @@ class GroupCoordinator:
     def on_topic_deleted(self, deleted: Topic, now: ClockReading) -> None:
         """Removes the committed offsets of a deleted topic.
 
-        Groups without a coordinator keep theirs, as in Kafka, where no coordinator learns of the
+        Groups without a coordinator keep their offsets, as in Kafka: no coordinator learns of the
         deletion.
         """
         topic = self.topic
@@ -256,7 +256,7 @@ class GroupCoordinator:
     def _delete_expired_group(
         self, group: AnyGroup, places: Sequence[TopicPartition], now: ClockReading
     ) -> bool:
-        """Deletes a group whose last offsets, `places`, have expired.
+        """Deletes a group whose last offsets, those of the partitions `places`, have expired.
 
         Returns whether it was deleted.
         """
@@ -273,9 +273,9 @@ class GroupCoordinator:
     def _remove_offsets(
         self, group: AnyGroup, places: Sequence[TopicPartition], now: ClockReading
     ) -> bool:
-        """Removes offsets, in several batches if necessary, as Kafka.
+        """Removes offsets, in several batches if necessary, as Kafka does.
 
-        Returns whether all are removed.
+        Returns whether all offsets were removed.
         """
         try:
             records = [offset_tombstone(group.group_id, *place) for place in places]
@@ -295,7 +295,7 @@ class GroupCoordinator:
         return True
 
     def unload(self) -> None:
-        """Unloads all groups: all waiting members are answered NOT_COORDINATOR."""
+        """Unloads all groups: answers all waiting members with NOT_COORDINATOR."""
         for index in tuple(self._loaded):
             self._unload(index)
 
@@ -324,9 +324,9 @@ class GroupCoordinator:
 
 
 def _records(partition: Partition) -> Iterator[Record]:
-    """Yields every record of a log, without batches that cannot be read.
+    """Yields every record of a log; skips batches that cannot be read.
 
-    An admin may write some.
+    An admin client may have written such batches.
     """
     for batch in partition.log:
         if batch.is_control:
@@ -385,14 +385,14 @@ class GroupMetadataManager:
         group.advance(now)
         return self._groups.get(
             group_id
-        )  # another group, if the last member of its protocol was removed
+        )  # a converted group, if the last member of its protocol was removed
 
     def get_or_create(self, group_id: str, now: ClockReading, *, persist: bool) -> AnyGroup:
         """Returns the group, or a new empty classic group, which is stored if `persist` is set.
 
-        As in Kafka, a group is stored before its first member joins, but not for a commit, whose
-        offsets are stored themselves. Raises BrokerResponseError if the group cannot be stored;
-        then it is not created.
+        As in Kafka, a group is stored before its first member joins, but not before a commit, which
+        stores the offsets only. Raises BrokerResponseError if the group cannot be stored; then it
+        is not created.
         """
         group = self.find(group_id, now)
         if group is None:
@@ -424,8 +424,8 @@ class GroupMetadataManager:
     def get_or_create_consumer_group(self, group_id: str, now: ClockReading) -> ConsumerGroup:
         """Returns the group that a member of the consumer protocol joins.
 
-        A new group is added when its first change is stored. So is the replacement of a classic
-        group: an empty one is replaced, one with members is converted if possible. Raises
+        A new group is added when its first change is stored. An empty classic group is replaced
+        then, and a classic group with members is converted then, if possible. Raises
         GROUP_ID_NOT_FOUND if it cannot be converted, and UNKNOWN_SERVER_ERROR if it cannot yet.
         """
         group = self.find(group_id, now)
@@ -495,7 +495,7 @@ class GroupMetadataManager:
         why: str | None,
         now: ClockReading,
     ) -> None:
-        """Replaces a group by a classic group of the members that stay.
+        """Replaces a group by a classic group of the remaining members.
 
         With a reason `why`, its members must join again. Raises BrokerResponseError.
         """

@@ -1,4 +1,4 @@
-"""The metadata of a classic group as its record in `__consumer_offsets` has it.
+"""The metadata of a classic group, as its record in `__consumer_offsets` stores it.
 
 Converts the members of a group into metadata, and metadata into members. Plain data.
 """
@@ -29,8 +29,8 @@ class MemberMetadata(NamedTuple):
 class GroupMetadata(NamedTuple):
     """A stored classic group.
 
-    `protocol_type` is None for a group that never had one; `state_ms` is when the group entered its
-    state, None if an old record does not say.
+    `protocol_type` is None for a group that never had one. `state_ms` is the time at which the
+    group entered its state, None if an old record does not have it.
     """
 
     protocol_type: str | None = None
@@ -50,7 +50,7 @@ def metadata_of(
 ) -> GroupMetadata:
     """Returns the stored form of a group.
 
-    Of a member's protocols only the one of the generation is stored.
+    Of a member's protocols, only the protocol of the generation is stored.
     """
     members = tuple(
         MemberMetadata(
@@ -73,9 +73,9 @@ def metadata_of(
 def restore_members(
     group_members: ClassicMembers, stored: GroupMetadata, now: ClockReading
 ) -> None:
-    """Adds the stored members to a group and starts their sessions anew.
+    """Adds the stored members to a group and resets their session timeouts.
 
-    The first member leads if the record names no member as the leader.
+    The first member becomes the leader if the record does not name a member as the leader.
     """
     for it in stored.members:
         member = ClassicMember(

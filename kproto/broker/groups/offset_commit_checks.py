@@ -26,7 +26,7 @@ _OF_SESSIONS: Final = frozenset({ClassicGroupState.STABLE, ClassicGroupState.PRE
 
 
 class CommitGroup(Protocol):
-    """What the checks need of a group."""
+    """The part of a group that the checks of a commit use."""
 
     protocol_type: str | None
     generation: int
@@ -40,7 +40,7 @@ class CommitGroup(Protocol):
 
 
 class OffsetDeleteGroup(Protocol):
-    """What the check of a deletion needs of a group of either protocol."""
+    """The part of a group of either protocol that the check of a deletion uses."""
 
     @property
     def group_id(self) -> str: ...
@@ -61,8 +61,8 @@ def validate_offset_commit(
 ) -> None:
     """Checks whether a commit is allowed; `group` is None if it does not exist.
 
-    A generation below 0 is that of a simple consumer or an admin, which may commit if the group is
-    empty or does not exist. `version` is that of OffsetCommit. Raises GROUP_ID_NOT_FOUND (before v9
+    A simple consumer or an admin has a generation below 0, and may commit if the group is empty or
+    does not exist. `version` is that of OffsetCommit. Raises GROUP_ID_NOT_FOUND (before v9
     ILLEGAL_GENERATION), COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION and REBALANCE_IN_PROGRESS.
     """

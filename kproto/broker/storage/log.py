@@ -1,7 +1,7 @@
 """The interface of a partition's log, and the results of reading it.
 
-Knows no asyncio: watchers are notified of appends. `log_append` validates batches before,
-`memory_log` stores them.
+Knows no asyncio: the log notifies watchers of appends. `log_append` validates batches before they
+are appended, `memory_log` stores them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .leader_epoch_cache import LeaderEpochCache
 
 __all__ = ["LogSlice", "PartitionLog", "StoredBatch", "TimestampedOffset"]
 
-#: The start of a message that is larger than the response. Kafka sends it to a client that reads
-#: message sets if no batch can be converted, so that the client does not wait.
+#: The start of a message that is larger than the response. If no batch can be converted for a
+#: client that reads message sets, Kafka sends this, so that the client does not wait.
 _OVERFLOW: Final = LOG_OVERHEAD.pack(-1, 61)
 
 
@@ -37,9 +37,9 @@ class LogSlice(NamedTuple):
     def join_as_message_set(self, magic: int, offset: int) -> bytes:
         """Returns the bytes for a client that fetches from `offset` and reads `magic`.
 
-        Conversion ends before it exceeds `size`, though not before the first batch, and before a
-        batch that no message set can hold. Raises UNSUPPORTED_COMPRESSION_TYPE if that is the
-        first, CORRUPT_MESSAGE.
+        Converts batches while they fit into `size`, but at least the first one, and stops before a
+        batch that no message set can hold. Raises UNSUPPORTED_COMPRESSION_TYPE if that is the first
+        batch, and CORRUPT_MESSAGE.
         """
         converted: list[bytes] = []
         size = 0
@@ -68,7 +68,7 @@ class TimestampedOffset(NamedTuple):
 
 
 class StoredBatch(NamedTuple):
-    """What retention needs of a batch: its size in bytes and its times.
+    """The fields of a batch that retention uses: its size in bytes and its times.
 
     `next_offset` is the offset after the batch, `largest_time` its largest timestamp, or the time
     of its append if it has none; both times are in ms.
@@ -107,21 +107,21 @@ class PartitionLog(Watchable, ABC):
 
     @abstractmethod
     def stored(self) -> Iterator[StoredBatch]:
-        """Yields what retention needs of each batch, oldest first."""
+        """Yields the `StoredBatch` of each batch, oldest first."""
 
     @abstractmethod
     def append(self, batch: RecordBatch, now_ms: int, *, stamp_time: bool = False) -> int:
         """Appends `batch`; returns its base offset.
 
         The records are neither decompressed nor encoded again. With `stamp_time` they get `now_ms`
-        as their timestamp (log append time). Raises KAFKA_STORAGE_ERROR if there is no room.
+        as their timestamp (log append time). Raises KAFKA_STORAGE_ERROR if the storage is full.
         """
 
     @abstractmethod
     def read(self, offset: int, max_bytes: int, *, at_least_one: bool) -> LogSlice:
-        """Returns the batches from the one with `offset` on, as many as fit into `max_bytes`.
+        """Returns the batches from the one that has `offset` on, as many as fit into `max_bytes`.
 
-        With `at_least_one` the first batch is included whatever its size. Raises
+        With `at_least_one` the first batch is included even if it is larger. Raises
         OFFSET_OUT_OF_RANGE.
         """
 

@@ -1,4 +1,4 @@
-"""A log in memory: a list of batches with the indexes to search it."""
+"""A log in memory: a list of batches, with indexes for searching."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["BATCH_OVERHEAD_BYTES", "MemoryLog"]
 #: Memory per batch in bytes beside its content: Python objects and list entries.
 BATCH_OVERHEAD_BYTES: Final = 450
 
-#: Deleted batches leave the lists once they are this share of the rest, so that deleting one by one
-#: does not move all others each time.
+#: Deleted batches are removed from the lists when they are this share of the other batches, so that
+#: a deletion does not move all other batches each time.
 _DELETED_SHARE: Final = 16
 
 
 class MemoryLog(PartitionLog):
-    """The batches as they were sent, with their offsets; all logs share `storage_limit`."""
+    """A log of batches as producers sent them, with offsets; all logs share `storage_limit`."""
 
     def __init__(self, storage_limit: StorageLimit | None = None) -> None:
         super().__init__()
@@ -33,14 +33,14 @@ class MemoryLog(PartitionLog):
         self.last_append_time = NO_TIMESTAMP
         self._storage_limit = StorageLimit(sys.maxsize) if storage_limit is None else storage_limit
         self._batches: list[RecordBatch] = []
-        # Of each batch: its last offset, where it ends in bytes since the start of the log, the
-        # largest timestamp so far, and when it was appended. The first three are ascending, so that
-        # they can be searched.
+        # For each batch: its last offset, its end in bytes since the start of the log, the largest
+        # timestamp so far, and the time of its append. The first three are ascending, so that they
+        # can be searched.
         self._last_offsets: list[int] = []
         self._ends: list[int] = []
         self._max_timestamps: list[int] = []
         self._appended_ms: list[int] = []
-        self._begin = 0  # where the first batch starts, in bytes
+        self._begin = 0  # start of the first batch in bytes
         self._first = 0  # number of deleted batches that are still in the lists
 
     @property
@@ -109,8 +109,7 @@ class MemoryLog(PartitionLog):
     def offset_of_largest_time(self) -> TimestampedOffset | None:
         if self._first == len(self._batches):
             return None
-        # Deleted records do not count: neither whole batches, nor the first records of the oldest
-        # one.
+        # Deleted records are ignored: whole batches, and the first records of the oldest batch.
         oldest = self._batches[self._first]
         rest = islice(self._batches, self._first + 1, None)
         largest = max((batch.max_timestamp for batch in rest), default=NO_TIMESTAMP)
@@ -168,5 +167,5 @@ class MemoryLog(PartitionLog):
         self._first = 0
 
     def _end_of(self, count: int) -> int:
-        """Returns where the first `count` batches end, in bytes since the start of the log."""
+        """Returns the end of the first `count` batches, in bytes since the start of the log."""
         return self._ends[count - 1] if count else self._begin

@@ -5,9 +5,9 @@ members, subscriptions or topics bumps the group epoch; for that epoch an assign
 target assignment (`assignors`), and each member is reconciled with it step by step
 (`current_assignment_builder`).
 
-Each change is stored as records first (`group_change`): it takes effect only if they could be
-stored. Time is lazy, as in `classic_group`: callers call `advance` first. No request waits for such
-a group. The order of checks is that of a coordinator of Kafka 4.4.0.
+Each change is stored as records first (`group_change`), and takes effect only if they could be
+stored. As in `classic_group`, callers call `advance` first, because the group has no timers. No
+request of this protocol waits. The order of checks is that of a coordinator of Kafka 4.4.0.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["ConsumerGroup", "GroupStore", "Timer"]
 
 logger = logging.getLogger("kproto.broker")
 
-#: Delay in ms before a timeout is handled again whose records could not be stored.
+#: The delay in ms before an expired timeout is handled again if its records could not be stored.
 _AGAIN_MS: Final = 1_000
 
 
@@ -57,14 +57,14 @@ class GroupStore(Protocol):
         why: str | None,
         now: ClockReading,
     ) -> None:
-        """Replaces a group, as a change has it, by a classic group of the members that stay.
+        """Replaces a group, in the state of a change, by a classic group of the remaining members.
 
         With a reason `why`, its members must join again. Raises BrokerResponseError.
         """
 
 
 class Timer(Enum):
-    """The timeouts of a member; the text is the reason if one expires."""
+    """The timeouts of a member; the text is the reason for fencing it when the timeout expires."""
 
     SESSION = "its session expired"
     REBALANCE = "it did not revoke partitions in time"
@@ -82,7 +82,8 @@ class _Due(NamedTuple):
 class ConsumerGroup:
     """A group of the consumer protocol; a new group is empty.
 
-    `written` are records that precede the first change: the tombstones of a replaced group.
+    `written` are records that are stored before the first change: the tombstones of a replaced
+    group.
     """
 
     def __init__(
@@ -106,7 +107,8 @@ class ConsumerGroup:
         self._due: dict[tuple[Timer, str], _Due] = {}
         self._dead = False
         self._seen = NO_TOPIC_CHANGES_SEEN
-        #: When the group became empty, in ms since 1970; not stored, so when it was loaded.
+        #: When the group became empty, in ms since 1970. Not stored: after a load, the time of
+        #: loading.
         self.last_empty_at: int | None = now.timestamp_ms
         for member in self.persisted.members.values():
             self.reset_session(member, now)
@@ -132,7 +134,7 @@ class ConsumerGroup:
     def members(self) -> dict[str, ConsumerGroupMember]:
         """Returns the members by member id, in the order in which they joined.
 
-        Not to be changed.
+        Callers must not change it.
         """
         return self.persisted.members
 
@@ -167,10 +169,10 @@ class ConsumerGroup:
     ) -> ConsumerHeartbeatResult:
         """Handles a heartbeat of a joining or an existing member.
 
-        `new_id` is for v0, without an id. `may_describe` says which topics the member is authorized
-        to describe. Raises GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
-        UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID, INVALID_REGULAR_EXPRESSION, and errors of the
-        log.
+        `new_id` is the member id for v0, in which a new member sends none. `may_describe` returns
+        whether the member is authorized to describe a topic. Raises GROUP_MAX_SIZE_REACHED,
+        UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, FENCED_INSTANCE_ID,
+        INVALID_REGULAR_EXPRESSION, and errors of the log.
         """
         self.advance(now)
         self.check_size(request.member_id, request.instance_id)
@@ -317,7 +319,7 @@ class ConsumerGroup:
         self._due.pop((timer, member_id), None)
 
     def reset_session(self, member: ConsumerGroupMember, now: ClockReading) -> None:
-        """Starts the session timeout of a member anew."""
+        """Resets the session timeout of a member."""
         timeout_ms = self.limits.session_timeout_ms
         if member.classic is not None:
             timeout_ms = member.classic.session_timeout_ms
@@ -339,7 +341,7 @@ class ConsumerGroup:
         )
 
     def finish(self, change: GroupChange, now: ClockReading) -> None:
-        """Stores a change and applies it. Raises BrokerResponseError; then nothing has changed.
+        """Stores a change and applies it. If it raises BrokerResponseError, nothing has changed.
 
         A new group is added with its first change.
         """
@@ -369,7 +371,7 @@ class ConsumerGroup:
             self.last_empty_at = now.timestamp_ms
 
     def fence(self, members: Iterable[ConsumerGroupMember], why: str, now: ClockReading) -> None:
-        """Removes members; if only classic members stay, the group may become a classic group.
+        """Removes members; if only classic members remain, the group may become a classic group.
 
         Raises BrokerResponseError.
         """
@@ -386,12 +388,12 @@ class ConsumerGroup:
         self.finish(change, now)
 
     def _may_downgrade(self, leaving: Collection[str]) -> bool:
-        """Returns whether only classic members stay and the policy allows the downgrade."""
+        """Returns whether only classic members remain and the policy allows the downgrade."""
         staying = [it for it in self.persisted.members.values() if it.member_id not in leaving]
         return bool(staying) and self._are_classic(staying, len(staying))
 
     def may_downgrade(self, replaced: ConsumerGroupMember) -> bool:
-        """Returns the same if a classic member replaces `replaced`."""
+        """Returns whether the group may be downgraded if a classic member replaces `replaced`."""
         others = [it for it in self.persisted.members.values() if it is not replaced]
         return self._are_classic(others, len(others) + 1)
 
@@ -411,7 +413,7 @@ class ConsumerGroup:
     # Unloading
 
     def unload(self) -> None:
-        """Stops all timeouts: the node is not the coordinator any more."""
+        """Stops all timeouts, because the node is no longer the coordinator."""
         self._due.clear()
 
     def mark_dead(self) -> None:

@@ -229,8 +229,8 @@ async def test_client_gets_authorization_error() -> None:
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"super_users": ("User:root",)}, "super_users count for nothing without authorizer"),
-        ({"acls": ("allow User:a read topic t",)}, "acls count for nothing without authorizer"),
+        ({"super_users": ("User:root",)}, "super_users have no effect without authorizer"),
+        ({"acls": ("allow User:a read topic t",)}, "acls have no effect without authorizer"),
         ({"authorizer": True, "super_users": ("root",)}, "'root', which is not of the form"),
         ({"authorizer": True, "acls": ("allow User:a read topic",)}, "has 4 words"),
     ],
