@@ -1,12 +1,12 @@
-"""Kills the job at random moments, again and again, while events arrive; then counts the content.
+"""Kills the job repeatedly at random moments while events arrive; then counts the content.
 
     python -m tools.job_kills [--rounds 10] [--seed 1]
 
 Each round starts `kproto-pipeline run --mode incremental` in a process group of its own, and ends
 the whole group with SIGKILL at a moment that the seed chooses: while Java starts, while the job
 reads, writes, publishes. Each round first publishes more events, some of them twice, and some
-records that are not events. At the end one run is left alone, and pyarrow reads the folder: each
-event must be there once, and each dead letter.
+records that are not events. The last run is not killed. Then pyarrow reads the folder: each event
+and each dead letter must be there once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ TWICE: Final = 50
 BROKEN: Final = 20
 PARTITIONS: Final = 3
 
-#: What a reader may see between two rounds, and how many of the killed runs had published.
+#: The moments of a kill: while the job begins, reads or writes, or at any time.
 MOMENTS: Final = ("begins", "reads", "writes", "any")
 
 

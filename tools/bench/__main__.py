@@ -1,6 +1,6 @@
 """`python -m tools.bench [NAME …]`: prints all tables, or the named ones.
 
-Each table is a module here with its own `main`; run it by itself for its options.
+Each table is a module of this package with its own `main` and options.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Final
 #: Name -> title of the table, in the order of printing.
 TABLES: Final = {
     "messages": "Messages: decode and encode",
-    "explanations": "Messages: where broken bytes are broken",
+    "explanations": "Messages: explanation of broken bytes",
     "imports": "Importing messages",
     "records": "Record batches and CRC-32C",
     "compiled": "Record batches, the modules compiled by mypyc",
     "columnar": "A fetch response into Arrow arrays",
     "client": "Produce and consume, one partition of a real broker",
-    "groups": "Consumer groups: what they cost, and how fast they begin and hand over",
-    "proxy": "Clients through kproto proxy, beside the same ones without it",
+    "groups": "Consumer groups: cost, and time to start and to move partitions",
+    "proxy": "Clients with and without kproto proxy",
     "cloudevents": "CloudEvents in Kafka records",
-    "metrics": "What counting costs the client",
-    "security": "TLS and SASL: what they cost the client",
-    "spark": "Spark reads, streams, writes and runs the job, beside the JVM connector",
+    "metrics": "Cost of the metrics in the client",
+    "security": "TLS and SASL: cost in the client",
+    "spark": "Spark: reads, streams, writes and the job, compared with the JVM connector",
 }
 
 

@@ -2,11 +2,12 @@
 
     python -m tools.bench.explanations [--rounds N] [--bytes N]
 
-Each message has the smallest elements that its arrays can have, and one extra byte behind its end:
-everything is read before the fault shows. The table has those of Kafka's messages that create the
-most objects per byte, and those of our own definitions that create the fewest (`worst_structs`).
-The columns are a decode, the failing decode with its explanation, and the explanation by itself;
-then the peak memory of the first two. The CPU time of the fastest round counts.
+Each message has the smallest elements that its arrays can have, and one extra byte after its end,
+so that the decoder reads everything before it finds the fault. The table has the messages of Kafka
+that create the most objects per byte, and the messages of our own definitions that create the
+fewest (`worst_structs`). The columns are a decode, the failing decode with its explanation, and the
+explanation by itself; then the peak memory of the first two. Times are the CPU time of the fastest
+round.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ WANTED: Final = 2.0
 
 
 class Kafkas(NamedTuple):
-    """One of Kafka's messages at a version, with this many of its smallest elements."""
+    """A message of Kafka at a version; `of` makes it with a number of its smallest elements."""
 
     name: str
     of: Callable[[int], Message]
@@ -48,7 +49,7 @@ class Kafkas(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Bytes to read, with a fault behind them."""
+    """The valid bytes of a message at a version; `main` adds the faulty byte."""
 
     name: str
     cls: type[Message]
@@ -72,7 +73,7 @@ def _quotas(count: int) -> Message:
 
 
 def _many(element: Any, count: int) -> list[Any]:
-    """Returns one element many times; an array has a million at most."""
+    """Returns one element `count` times, at most a million times."""
     return [element] * min(count, MAX_ARRAY_ELEMENTS)
 
 
@@ -138,7 +139,7 @@ def main() -> int:
                 cls.decode(broken, version)
             except DecodeError:
                 return
-            raise AssertionError("what stands behind the end was not seen")
+            raise AssertionError("the decoder did not detect the byte after the end")
 
         def explain(spec: Any = spec, broken: bytes = broken, version: int = version) -> object:
             return explain_decode(spec, version, broken)

@@ -3,9 +3,9 @@
     python -m tools.bench.messages [--json FILE] [--rounds N] [CASE ...]
 
 Runs itself in the peers' environment with our package on the path. Each row is one message at one
-version, read into objects and written from them. The sides alternate and the median of the ratios
-of neighbouring rounds counts, so that a busy machine slows both sides alike. All checks of `kproto`
-are active; the run first asserts that all sides write the same bytes.
+version, read into objects and written from them. The sides alternate, and the result is the median
+of the ratios of neighbouring rounds, so that a busy machine slows both sides alike. All checks of
+`kproto` are active; the run first asserts that all sides write the same bytes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Case(NamedTuple):
     name: str
     message: Message
     version: int
-    #: What to do with the decoded message, if more than decoding is measured.
+    #: A further step with the decoded message, if more than decoding is measured.
     read: Callable[[Any], object] | None = None
 
 

@@ -22,7 +22,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=Plan.seed)
     chosen = parser.parse_args()
     is_right = True
-    print("| order | records | dead letters | commits | again, not committed | wrong | took |")
+    print("| order | records | dead letters | commits | redelivered | wrong | took |")
     print("|---|---|---|---|---|---|---|")
     for order in chosen.orders:
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Starts members, harms them, and judges the result: `prove`."""
+"""Starts members, kills or stalls some of them, and judges the result: `prove`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ENDS_WITHIN_S: Final = 20.0
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a run; the same seed draws the same actions, at the same shares of the work."""
+    """The plan of a run; the same seed draws the same actions, at the same progress."""
 
     records: int = 200_000
     partitions: int = 8
@@ -68,7 +68,7 @@ class _Running:
         )
 
     async def harm(self, what: str, chance: random.Random) -> None:
-        """Harms one of the running members; another one starts in its place."""
+        """Stalls a random member; or starts a member, after it has killed or stopped one."""
         if what != "join":
             name = chance.choice(sorted(self.processes.keys() - self.stalled.keys()))
             process = self.processes[name]
@@ -87,7 +87,7 @@ class _Running:
         await self.begin()
 
     async def stop(self, name: str) -> None:
-        """Stops a member in order."""
+        """Stops a member with SIGTERM and waits for its end."""
         process = self.processes.pop(name)
         process.terminate()
         async with asyncio.timeout(_ENDS_WITHIN_S):
@@ -119,7 +119,7 @@ class _Running:
 
 
 async def prove(plan: Plan, folder: Path) -> Verdict:
-    """Has an embedded broker's records handled, with members that are harmed meanwhile.
+    """Has members process the records of an embedded broker, and harms some of them meanwhile.
 
     Raises TimeoutError if they are not done within the limit.
     """
@@ -146,7 +146,7 @@ async def prove(plan: Plan, folder: Path) -> Verdict:
 async def _write(plan: Plan, client: kproto.Client) -> dict[int, int]:
     await client.create_topics(
         kproto.NewTopic(TOPIC, partitions=plan.partitions),
-        # So that a letter has the time at which the broker received it.
+        # With log append time, a dead letter has the time at which the broker received it.
         kproto.NewTopic(DEAD, partitions=1, configs={"message.timestamp.type": "LogAppendTime"}),
     )
     ends = {}
@@ -196,7 +196,7 @@ async def _letters(plan: Plan, client: kproto.Client) -> list[Letter]:
     found = []
     async for record in client.consumer(DEAD, stop_at_end=True):
         failure = kproto.failure_of(record)
-        assert failure is not None, "nobody else writes there"
+        assert failure is not None, "only the members write to the dead letter topic"
         at = (failure.partition, failure.offset)
         came = (record.key, record.value, failure.headers)
         sent = (key_of(plan.seed, *at), value_of(*at), (("at", b"%d" % failure.offset),))

@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         type=lambda text: text.split(","),
         default=(),
         metavar="A,B,C",
-        help="the rack of each node; readers are then sent to the replica in theirs",
+        help="the rack of each node; consumers are then sent to the replica in their rack",
     )
     start.add_argument("--heap", default="512m", help="a JVM's heap; default: %(default)s")
     start.add_argument(
@@ -63,15 +63,17 @@ def _parser() -> argparse.ArgumentParser:
         "--secured",
         action="store_true",
         help="with a listener for each kind of TLS and SASL, and ACLs; writes a client.properties "
-        "for each, of the user alice",
+        "of the user alice for each",
     )
     stop = commands.add_parser(
         "stop", help="stop a broker that `start` started, and its whole cluster"
     )
-    # Never all by default: other work in the same checkout may use them and would lose its data.
+    # Never all by default: other processes in the same checkout may use them and would lose data.
     which = stop.add_mutually_exclusive_group(required=True)
-    which.add_argument("--port", type=int, help="the one at this port")
-    which.add_argument("--all", action="store_true", help="every one, whoever started it")
+    which.add_argument("--port", type=int, help="the broker at this port")
+    which.add_argument(
+        "--all", action="store_true", help="all brokers, even those of other processes"
+    )
     fetch = commands.add_parser("fetch", help="fetch a version's jars and print their folder")
     fetch.add_argument("--version", default=DEFAULT_VERSION, help="default: %(default)s")
     commands.add_parser("status", help="list the brokers that run")

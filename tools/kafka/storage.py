@@ -1,8 +1,8 @@
 """The storage of a new node as Kafka's own tool formats it, without a JVM for each node.
 
-What `kafka-storage format` writes for a release, the levels of its features, is the same for every
-node that has the release's defaults. It is kept in `.cache/kafka/<version>/storage`, and a new node
-gets a copy with ids of its own. Knows nothing of how the tool is started.
+`kafka-storage format` writes the feature levels of a release, which are the same for every node
+that has the release's defaults. The result is cached in `.cache/kafka/<version>/storage`, and a new
+node gets a copy with its own ids. The caller starts the tool.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ def new_id() -> str:
 
 
 def has_own_features(config: Iterable[str]) -> bool:
-    """Returns whether a node with these settings may need another storage than others."""
+    """Returns whether a node with these settings may need its own storage, not the cached one."""
     return any(name.startswith(OF_THE_TOOL) for name in config)
 
 
 def storage_of(version: str, make: Callable[[Path], None]) -> Path:
-    """Returns the formatted folder of a release; `make` writes it, if it is not there yet.
+    """Returns the formatted folder of a release; `make` writes it if it does not exist.
 
     Safe in several processes at once.
     """
@@ -51,7 +51,7 @@ def storage_of(version: str, make: Callable[[Path], None]) -> Path:
 
 
 def write_storage(formatted: Path, folder: Path, *, node_id: str, cluster_id: str) -> None:
-    """Writes a copy of the `formatted` folder with these ids, and with a new one of its own."""
+    """Writes a copy of the `formatted` folder with these ids and a new directory id."""
     shutil.copytree(formatted, folder, dirs_exist_ok=True)
     ids = {"node.id": node_id, "cluster.id": cluster_id, "directory.id": new_id()}
     lines = []

@@ -51,13 +51,13 @@ def _parser() -> argparse.ArgumentParser:
     fuzz = commands.add_parser("fuzz", help="judge mutated encodings of every message")
     fuzz.add_argument("--mutations", type=int, default=MUTATIONS, help="default: %(default)s")
     fuzz.add_argument("--seed", type=int, default=SEED, help="default: %(default)s")
-    commands.add_parser("vectors", help="write tests/vectors anew")
+    commands.add_parser("vectors", help="rewrite tests/vectors")
     commands.add_parser("answer", help="answer the lines of `kproto fuzz` (docs/how-to/fuzzing.md)")
     written = commands.add_parser(
         "conformance", help="run both, and write docs/evidence/conformance.md"
     )
     for command in (compare, fuzz, written):
-        command.add_argument("--processes", type=int, help="default: one a processor")
+        command.add_argument("--processes", type=int, help="default: one for each processor")
     return parser
 
 

@@ -1,6 +1,6 @@
-"""Asks the Java program for the decisions of Kafka's assignors; draws random groups for them.
+"""Asks the Java program for the assignments of Kafka's assignors; draws random groups for them.
 
-Owns the form of the question, which `java/Assignors.java` reads.
+Defines the form of the question, which `java/Assignors.java` reads.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Group(NamedTuple):
 
 
 def groups(count: int, seed: int, assignor: str) -> Iterator[Group]:
-    """Yields random groups, the same for a seed: each at its start, then after changes."""
+    """Yields random groups, the same for a seed: each group first new, then after changes."""
     chance = random.Random(f"{seed} {assignor}")
     made = 0
     while made < count:
@@ -153,7 +153,7 @@ def _telling(
 ) -> Subscription:
     """Returns the subscription of a member that joins again."""
     if chance.random() < 0.05:
-        return member._replace(owned=(), generation=-1, user_data=None)  # it has begun anew
+        return member._replace(owned=(), generation=-1, user_data=None)  # it restarted
     if assignor == "sticky":
         data = sticky_user_data(read, generation)
         return member._replace(owned=(), generation=-1, user_data=data)

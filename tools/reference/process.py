@@ -1,6 +1,6 @@
-"""Runs the Java program and asks it in bulk, with pipelined questions and answers.
+"""Runs the Java program and sends it pipelined questions.
 
-Owns the form of questions and answers on the pipes (see `java/Reference.java`); `Operation`
+Defines the form of questions and answers on the pipes (see `java/Reference.java`); `Operation`
 describes the input and output of each operation.
 """
 
@@ -57,8 +57,8 @@ class Operation(IntEnum):
 class Outcome(IntEnum):
     """The outcome of a question, by the number that the Java program sends.
 
-    DONE: read and written. REFUSED: Kafka's class does not read it. UNWRITABLE: it read it, and
-    then cannot write it. FAILED: the question or the program is at fault.
+    DONE: Kafka's class read and wrote the message. REFUSED: it cannot read the message. UNWRITABLE:
+    it read the message, but cannot write it. FAILED: the question or the program is at fault.
     """
 
     DONE = 0
@@ -70,8 +70,9 @@ class Outcome(IntEnum):
 class Answer(NamedTuple):
     """The answer of Kafka's class.
 
-    If it is DONE, `data` is what it wrote. Otherwise `data` is the reason in UTF-8. `taken` is the
-    number of bytes that it read, without bytes behind the message; 0 if it refused them.
+    If it is DONE, `data` is the output of the class. Otherwise `data` is the reason in UTF-8.
+    `taken` is the number of bytes that the class read, without bytes after the message; 0 if it
+    refused them.
     """
 
     outcome: Outcome
@@ -80,7 +81,7 @@ class Answer(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Returns whether it read the input and wrote it."""
+        """Returns whether Kafka's class read the input and wrote it."""
         return self.outcome is Outcome.DONE
 
 
@@ -99,7 +100,7 @@ MEMORY: Final = "512m"
 """Heap of the JVM; the longest question is about 10 MB."""
 
 END_TIMEOUT_S: Final = 30.0
-"""The program ends as soon as its input does."""
+"""The program ends as soon as its input ends."""
 
 _OUTCOMES: Final = tuple(Outcome)
 _SIZE: Final = struct.Struct(">i")
@@ -169,7 +170,7 @@ class Reference:
             return
         self._outgoing.put(None)
         if self._writer_stuck():
-            self._process.kill()  # its output is full, and no one reads it any more
+            self._process.kill()  # its output pipe is full, and no reader is left
         self._writer.join()
         self._output.close()
         try:
@@ -217,7 +218,7 @@ class Reference:
                     self._input.write(block)
                     self._input.flush()
         except BrokenPipeError:
-            pass  # the program ended, which whoever reads its answers finds
+            pass  # the program ended; the reader of the answers detects this
 
     def _answer(self) -> Answer:
         status, body = self._frame()

@@ -1,8 +1,8 @@
 """Compares how Kafka's classes and ours read record batches and message sets.
 
-Owns the description that both sides give of what they read, and the verdict on one buffer. If
-kproto refuses bytes that Kafka's classes accept, a table must name the reason; the reverse is never
-allowed.
+Defines the description of a read result, in which both sides answer, and the verdict on one buffer.
+If kproto refuses bytes that Kafka's classes accept, a table must name the reason. kproto may never
+accept bytes that Kafka's classes refuse.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FIELDS_OF_MAGIC_2: Final = ("base_offset", "record_count")
 
 
 class Description(NamedTuple):
-    """The result of one side: the valid batches, and the fault behind them or None."""
+    """The result of one side: the valid batches, and the fault after them or None."""
 
     batches: list[dict[str, Any]]
     error: str | None
@@ -63,7 +63,7 @@ class Verdict(Enum):
     """The agreement of kproto and Kafka's classes on a buffer; the value describes it."""
 
     SAME = "both read the same batches and records to the end"
-    NEITHER = "both read the same good batches, and refuse what comes then"
+    NEITHER = "both read the same valid batches, and refuse the next bytes"
     STRICTER = "kproto refuses a batch that Kafka's classes read, for a reason that is listed"
     DISAGREEMENT = "they differ otherwise"
 
@@ -71,16 +71,16 @@ class Verdict(Enum):
 #: Bytes that kproto refuses and Kafka's classes read: a pattern of our error, and Kafka's
 #: behaviour.
 STRICTER: Final[Mapping[str, str]] = {
-    r"negative length -\d+|negative value length": "any negative length is null there",
-    r"name is not UTF-8": "a wrong byte becomes U+FFFD there",
-    r"negative last offset delta": "the offsets of a batch are not compared there",
-    r"bytes behind the last of 0 records": "where none are counted, none are looked for there",
-    r"bytes behind the value": "what is left of a message is not read there",
+    r"negative length -\d+|negative value length": "Kafka's classes read negative lengths as null",
+    r"name is not UTF-8": "Kafka's classes replace a wrong byte by U+FFFD",
+    r"negative last offset delta": "Kafka's classes do not compare the offsets of a batch",
+    r"bytes behind the last of 0 records": "Kafka's classes read no records if the count is 0",
+    r"bytes behind the value": "Kafka's classes ignore the remaining bytes of a message",
     r"message \d+ of the wrapper: (size \d+, but|\d+ bytes are too few)": (
-        "a cut message ends a wrapper there"
+        "Kafka's classes end a wrapper at a truncated message"
     ),
-    r"magic -?\d+ is not \d, the wrapper's": "a wrapper may hold messages of another magic there",
-    r"(gzip|snappy|lz4|zstd): ": "what is behind the last record is not decompressed there",
+    r"magic -?\d+ is not \d, the wrapper's": "Kafka's classes accept messages of another magic",
+    r"(gzip|snappy|lz4|zstd): ": "Kafka's classes do not decompress bytes after the last record",
 }
 
 
@@ -147,7 +147,7 @@ def judge(ours: Description, theirs: Description) -> tuple[Verdict, str]:
 def mutations(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
     """Yields `count` buffers with flipped bits, other bytes, cuts and inserts.
 
-    Most have a right checksum. The seeds are single batches or messages; some follow an intact one.
+    Most have a valid checksum. The seeds are single batches or messages; some follow a valid one.
     """
     rng = random.Random(seed)
     for _ in range(count):
@@ -173,7 +173,7 @@ def mutations(seeds: Sequence[bytes], count: int, seed: int) -> Iterator[bytes]:
 
 
 def _mended(data: bytes) -> bytes:
-    """Returns the bytes with their right length and checksum."""
+    """Returns the bytes with a valid length and checksum."""
     if len(data) < 22:
         return data
     data = data[:8] + (len(data) - 12).to_bytes(4, "big") + data[12:]

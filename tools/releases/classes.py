@@ -1,4 +1,4 @@
-"""Reads ApiKeys of old clients jars, which have their versions in classes only.
+"""Reads ApiKeys of old clients jars, which have their API versions in classes only.
 
 Runs the program in `java/`. Knows nothing of definitions.
 """
@@ -47,7 +47,7 @@ def facts_of_classes(jars: Sequence[Path]) -> dict[str, dict[int, Facts]]:
     )
     found: dict[str, dict[int, Facts]] = {jar.name: {} for jar in jars}
     for line in said.splitlines():
-        if line.count("\t") != 4:  # what logging says of itself
+        if line.count("\t") != 4:  # output of the logging library
             continue
         path, key, constant, lowest, highest = line.split("\t")
         name = Path(path).name

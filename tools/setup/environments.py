@@ -1,6 +1,6 @@
-"""Virtual environments for packages that are never installed into our own.
+"""Creates virtual environments for packages that are never installed into the project's own.
 
-Knows no package: the caller names them.
+The caller names the packages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .programs import ProgramError, run_program
 __all__ = ["InstallError", "python_with"]
 
 INSTALL_TIMEOUT_S = 900.0
-"""About ten wheels; the slowest supported line needs minutes."""
+"""About ten wheels; the slowest supported connection needs minutes."""
 
 
 class InstallError(RuntimeError):
@@ -28,7 +28,7 @@ def python_with(
     """Returns the interpreter of the environment in `folder`; creates it if needed.
 
     `install` are the arguments of `pip install`. `wanted` is the environment's specification: if it
-    has changed, the environment is created anew, with the Python `base`. Safe in several processes
+    has changed, the environment is recreated with the Python `base`. Safe in several processes
     at once. Raises InstallError.
     """
     python = folder / "bin" / "python"
@@ -39,7 +39,7 @@ def python_with(
 
     stamp = folder / "installed.txt"
     with locked(folder.with_name(f"{folder.name}.lock")):
-        if not python.exists():  # the one that it was made with may be gone
+        if not python.exists():  # its base interpreter may have been removed
             stamp.unlink(missing_ok=True)
         made_from(wanted, folder, stamp, make)
     return python

@@ -1,6 +1,6 @@
-"""Builds the content of a cache once, in whichever process comes first, completely or not at all.
+"""Builds the content of a cache once, in the first process that needs it, and atomically.
 
-Owns the lock, the temporary folder, and the stamp with the inputs of a build. Knows nothing of the
+Manages the lock, the temporary folder, and the stamp with the inputs of a build. Does not know the
 content.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["finished_at_once", "locked", "made_from"]
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds a lock between processes during the block; creates its folder."""
+    """Locks `path` between processes during the block; creates its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -26,9 +26,9 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def finished_at_once(folder: Path) -> Iterator[Path]:
-    """Yields a place beside `folder` that gets its name if the block succeeds.
+    """Yields a temporary folder beside `folder`, and renames it to `folder` if the block succeeds.
 
-    Removes the remains of an earlier block. The caller ensures that one process does this.
+    Removes the remains of an earlier block. The caller ensures that only one process does this.
     """
     unfinished = folder.with_name(f"{folder.name}.unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
@@ -37,10 +37,10 @@ def finished_at_once(folder: Path) -> Iterator[Path]:
 
 
 def made_from(wanted: str, folder: Path, stamp: Path, make: Callable[[], None]) -> None:
-    """Has `make` fill `folder` unless `stamp` says that it was made from `wanted`.
+    """Calls `make` to fill `folder`, unless `stamp` says that it was made from `wanted`.
 
-    For content that cannot be moved after its build: a folder without its stamp is built anew. The
-    caller ensures that one process does this.
+    For content that cannot be moved after its build: a folder without its stamp is rebuilt. The
+    caller ensures that only one process does this.
     """
     if stamp.is_file() and stamp.read_text(encoding="utf-8") == wanted:
         return

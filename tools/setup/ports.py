@@ -1,4 +1,4 @@
-"""Finds free TCP ports for a program that must be told its port."""
+"""Finds free TCP ports for a program that takes its port as an argument."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["LOOPBACK", "free_ports", "ports_to_choose"]
 
 LOOPBACK = "127.0.0.1"
 
-#: Linux's file with the range of ports that it assigns by itself, also to outgoing connections.
+#: Linux's file with the range of ports that the system assigns, also to outgoing connections.
 _GIVEN_BY_LINUX: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 #: The default of that range; other systems assign higher ports.
 _GIVEN: Final = 32_768
@@ -33,15 +33,15 @@ def ports_to_choose() -> range:
 
 
 def free_ports(count: int, *, host: str = LOOPBACK, first: int = 0) -> list[int]:
-    """Returns different ports that are free now; `first` may be a named one.
+    """Returns `count` different free ports; the first is `first` unless that is 0.
 
-    Raises OSError if that one is taken.
+    Raises OSError if the port `first` is in use.
     """
     with ExitStack() as open_sockets:
         found = []
         for wanted in [first, *[0] * (count - 1)]:
             chooser = open_sockets.enter_context(socket.socket())
-            if wanted:  # one that was just let go of is free
+            if wanted:  # a port that was just released counts as free
                 chooser.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 chooser.bind((host, wanted))
             else:
@@ -51,7 +51,7 @@ def free_ports(count: int, *, host: str = LOOPBACK, first: int = 0) -> list[int]
 
 
 def _bind_any(chooser: socket.socket, host: str) -> None:
-    # Not by a seed that may be set: two processes would choose the same ports.
+    # Not from a seeded generator: two processes with one seed would choose the same ports.
     choice = random.SystemRandom().sample(ports_to_choose(), _ATTEMPTS)
     for port in choice[:-1]:
         with suppress(OSError):

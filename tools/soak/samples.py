@@ -1,4 +1,7 @@
-"""Measures this process, and judges whether it stayed flat. Plain data except for `measure`."""
+"""Measures this process, and judges whether its use of resources stays flat.
+
+Plain data except for `measure`.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ MEASURES = (
     Measure("files", "open files", 1, 4.0),
     Measure("tasks", "tasks", 1, 4.0),
 )
-"""Files and tasks vary with the work under way; a leak adds some with each round."""
+"""Files and tasks vary with the running work; a leak adds some in each round."""
 
 
 def measure(at: float, records: int) -> Sample:

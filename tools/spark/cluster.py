@@ -2,8 +2,8 @@
 
 All of them run PySpark's own jars, on free ports of the loopback address. A cluster belongs to the
 process that started it and ends with it, unless it was started detached; then `running_clusters`
-finds it again from another process. Knows the command lines of Spark, and nothing of ours: which
-Python its tasks run, and what that finds, is the caller's.
+finds it again from another process. Knows the command lines of Spark only: the caller chooses the
+Python of the tasks and its import path.
 """
 
 from __future__ import annotations
@@ -89,9 +89,10 @@ def running_clusters() -> list[RunningCluster]:
 class SparkCluster:
     """A master and `workers`, each with `cores` and `memory`, which run Python as `python`.
 
-    `variables` are environment variables of all of it, besides those that find Java and Python;
-    there is no PYTHONPATH unless one is given. As a context manager it runs inside the block and is
-    gone, with its folders, after it. Raises SparkStartError, and what finds Java raises.
+    `variables` are environment variables of all its processes, besides those that find Java and
+    Python; PYTHONPATH is unset unless `variables` has it. As a context manager the cluster runs
+    during the block; afterwards it is stopped and its folders are removed. Raises SparkStartError,
+    and the errors of the search for Java.
     """
 
     def __init__(
@@ -114,9 +115,9 @@ class SparkCluster:
         self._lock: int | None = None
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._home: str | None = None
-        #: `spark://host:port`, once it runs.
+        #: `spark://host:port` after the start.
         self.master = ""
-        #: `sc://host:port`, once `start_connect` was called.
+        #: `sc://host:port` after `start_connect`.
         self.connect: str | None = None
         #: The address of the master's pages.
         self.web = ""
@@ -130,7 +131,7 @@ class SparkCluster:
 
     @property
     def folder(self) -> Path:
-        """Where logs and the workers' folders are: `worker-0/app-…/0/stderr` of an executor."""
+        """Returns the folder of the logs and the workers, such as `worker-0/app-…/0/stderr`."""
         assert self._folder is not None
         return self._folder
 

@@ -1,7 +1,7 @@
-"""Reads the batches of a query from its checkpoint: their offsets, and which were unfinished.
+"""Reads the batches of a query from its checkpoint: their offsets, and the unfinished batches.
 
-A batch is under way from the moment its offsets are written until its commit is. What a sink that
-is at least once may repeat are the records of such a batch alone.
+A batch is running from the moment its offsets are written until its commit is written. An
+at-least-once sink may repeat only the records of a batch that was running during a kill.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 
 __all__ = ["Again", "Checkpoint", "again_of"]
 
-#: One at a time, so that no batch is purged before it is counted.
+#: The number of batches that Spark retains: enough that none is purged before it is counted.
 KEPT_BATCHES: Final = "100000"
 
 
@@ -42,7 +42,7 @@ class Checkpoint:
         """Returns the end offset of each batch and partition."""
         found = {}
         for path in (self.folder / "offsets").glob("[0-9]*"):
-            # A version, metadata, then a line for each source.
+            # The lines are the version, the metadata, then one for each source.
             topics = json.loads(path.read_text().splitlines()[2])
             (partitions,) = topics.values()
             found[int(path.name)] = {int(part): offset for part, offset in partitions.items()}
@@ -55,7 +55,7 @@ def _last(folder: Path) -> int:
 
 @dataclass(frozen=True)
 class Again:
-    """Duplicate records of a topic: the number of their batches, and the batches."""
+    """The number of duplicate records in a topic, by kind of batch, and the number of batches."""
 
     of_batches_under_way: int
     of_others: int
@@ -67,7 +67,10 @@ def again_of(
     ends: Mapping[int, Mapping[int, int]],
     under_way: set[int],
 ) -> Again:
-    """Finds the batches of duplicates; `extra` has source partition, source offset and surplus."""
+    """Counts duplicates by batch.
+
+    `extra` has source partition, source offset and number of duplicates of each record.
+    """
     counts: Counter[int] = Counter()
     ordered = sorted(ends)
     for partition, offset, surplus in extra:

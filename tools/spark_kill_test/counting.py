@@ -13,7 +13,7 @@ __all__ = ["Count", "counted"]
 class Count:
     """The numbers of records found, missing, duplicated, and out of order.
 
-    Out of order is a record whose first appearance stands behind that of a later one of its lane.
+    A record is out of order if it first appears after a later record of its lane.
     """
 
     found: int

@@ -1,9 +1,9 @@
-"""A million random events through the sink and the source of Spark, in both modes.
+"""Sends a million random events through the sink and the source of Spark, in both modes.
 
     python -m tools.spark_round_trip [--rows 1000000] [--seed 1]
 
-They are written to a topic of a real broker and read again; each must come back once, with every
-attribute, its data and its key as they were. The exit code is 1 where one does not.
+Writes them to a topic of a real broker and reads them again. Each event must be read once, with
+every attribute, its data and its key unchanged; otherwise the exit code is 1.
 """
 
 from __future__ import annotations

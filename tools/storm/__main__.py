@@ -1,4 +1,4 @@
-"""`python -m tools.storm`: members of a group in a storm; see the package."""
+"""`python -m tools.storm`: disturbs the members of a group at random; see the package."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .running import KINDS
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs it; the exit code is 1 if anything is wrong."""
+    """Runs a storm; the exit code is 1 if the result is wrong."""
     options = _parser().parse_args(arguments)
     try:
         plan = Plan(
@@ -78,19 +78,42 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=plan.seed, help="default: %(default)s")
     add("--partitions", type=int, default=plan.partitions, help="default: %(default)s")
     add("--rate", type=int, default=plan.rate, help="records a second; default: %(default)s")
-    add("--ours", type=int, default=plan.ours, help="most members of ours; default: %(default)s")
-    add("--others", type=int, default=plan.others, help="most others; default: %(default)s")
-    add("--kinds", nargs="+", default=list(plan.kinds), choices=kinds, help="of the others")
+    add(
+        "--ours",
+        type=int,
+        default=plan.ours,
+        help="maximum number of kproto members; default: %(default)s",
+    )
+    add(
+        "--others",
+        type=int,
+        default=plan.others,
+        help="maximum number of other members; default: %(default)s",
+    )
+    add(
+        "--kinds",
+        nargs="+",
+        default=list(plan.kinds),
+        choices=kinds,
+        help="clients of the other members",
+    )
     add(
         "--assignor",
         default=plan.assignor,
-        help=f"uniform is a broker's, {MIXED} both; %(default)s",
+        help=f"uniform is the broker's, {MIXED} uses both protocols; default: %(default)s",
     )
     add("--version", default=plan.version, choices=VERSIONS, help="of Kafka; default: %(default)s")
-    add("--gentle", action="store_true", help="nobody is killed, stalled or slow")
-    add("--keep", type=Path, metavar="FOLDER", help="a new one: what members and broker wrote down")
+    add("--gentle", action="store_true", help="no member is killed, stalled or slow")
+    add(
+        "--keep",
+        type=Path,
+        metavar="FOLDER",
+        help="a new folder for the logs of members and broker",
+    )
     add("--json", action="store_true", help="print plain data")
-    add("--write", action="store_true", help="also into docs/evidence/reliability.md")
+    add(
+        "--write", action="store_true", help="also write the result to docs/evidence/reliability.md"
+    )
     return parser
 
 

@@ -38,7 +38,7 @@ __all__ = [
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
-#: One record of a group, by its protocol.
+#: The keys of the record that each group has, one for each protocol.
 _OF_A_GROUP: Final = (GroupMetadataKey, ConsumerGroupMetadataKey)
 
 
@@ -56,7 +56,7 @@ class Conversions:
 
     to_consumer: int = 0
     to_classic: int = 0
-    while_empty: int = 0  #: without members: nobody was converted
+    while_empty: int = 0  #: without members: no member was converted
 
     @property
     def of_members(self) -> int:

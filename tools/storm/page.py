@@ -41,9 +41,9 @@ def table(result: Result) -> str:
     rows = [
         ("Kafka, assignor", f"{plan.version}, {plan.assignor}"),
         ("members", f"{result.members}: up to {plan.ours} of ours beside {plan.others} others"),
-        ("what happened", actions),
+        ("actions", actions),
         ("records", f"{verdict.records:,} in {plan.partitions} partitions"),
-        ("seen by nobody", verdict.lost),
+        ("seen by no member", verdict.lost),
         ("seen twice without a reason", verdict.doubled),
         ("seen again after a kill, a stall or a slow handler", verdict.again),
         ("of these committed before", verdict.again_committed),
@@ -57,12 +57,12 @@ def table(result: Result) -> str:
         found = result.conversions
         text = f"{found.to_consumer}x to the consumer protocol, {found.to_classic}x back"
         rows.insert(3, ("converted with members in it", text))
-        text = "seen again, or not committed, as a conversion left its member behind"
+        text = "seen again, or not committed, because a conversion left its member behind"
         rows.insert(-1, (text, verdict.left_behind))
     for kind, count in (+result.known_ends).items():
         rows.insert(-1, (f"members of {kind} that ended by a fault among the findings", count))
     if plan.others:
-        rows.insert(-1, ("seen twice behind members of other clients", verdict.by_peers))
+        rows.insert(-1, ("seen twice, first by a member of another client", verdict.by_peers))
     lines = ["Right." if result.is_right else "NOT RIGHT.", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in rows]
     return "\n".join([*lines, *(f"\n{note}" for note in [*verdict.named, *result.notes])]) + "\n"

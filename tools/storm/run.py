@@ -1,4 +1,4 @@
-"""Runs one storm: the seed draws the actions, and the members' lines are judged at the end."""
+"""Runs one storm: draws the actions by a seed, and judges the members' lines at the end."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _SEEN_WITHIN_S: Final = 90.0
 class Plan:
     """The plan of a storm; the same seed draws the same actions.
 
-    `ours` and `others` are the most members at a time; `kinds` are the clients of the others.
-    Raises ValueError if these lack the protocol.
+    `ours` and `others` are the maximum numbers of members at a time; `kinds` are the clients of the
+    others. Raises ValueError if a client lacks the protocol.
     """
 
     minutes: float = 10.0
@@ -76,14 +76,14 @@ class Result:
     actions: Counter[str] = field(default_factory=Counter)
     members: int = 0
     conversions: Conversions = field(default_factory=Conversions)
-    #: Members that ended because of a known fault of theirs, or of the broker, by client.
+    #: By client, the members that ended because of a known bug of the client or the broker.
     known_ends: Counter[str] = field(default_factory=Counter)
     took_s: float = 0.0
     notes: list[str] = field(default_factory=list)
 
     @property
     def is_right(self) -> bool:
-        """Returns whether nothing is wrong, and every member ended as it was told."""
+        """Returns whether nothing is wrong and every member ended as planned."""
         return self.verdict.is_right and not self.notes
 
 

@@ -1,4 +1,4 @@
-"""Plays schedules drawn by a seed: members on the embedded cluster, with a manual clock.
+"""Runs random schedules by a seed: members on the embedded cluster, with a manual clock.
 
     .venv/bin/python -m tools.storm.schedules --count 1000
 
@@ -8,7 +8,7 @@ before it is done, every record is done, and no member hangs. A schedule has its
 wrong one can be replayed.
 
 With `--assignor uniform` the members use the consumer protocol (KIP-848); with `mixed` each uses
-that, the classic protocol or the group's own, so that the group changes its protocol.
+that, the classic protocol or the current one of the group, so that the group changes its protocol.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Outcome:
     actions: Counter[str] = field(default_factory=Counter)
     records: int = 0
     conversions: int = 0  #: how often the group changed its protocol with members in it
-    again: int = 0  #: done twice, for what was not committed when its member went
+    again: int = 0  #: done twice, because it was not committed when its member left
 
 
 def play(seed: int, assignor: str = "cooperative-sticky") -> Outcome:
@@ -439,10 +439,12 @@ class _Player:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.storm.schedules", description=__doc__)
     parser.add_argument("--count", type=int, default=1000, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="of the first; default: %(default)s")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of the first schedule; default: %(default)s"
+    )
     parser.add_argument("--assignor", default="cooperative-sticky", help="default: %(default)s")
     chosen = parser.parse_args()
-    for name in ("kproto", "asyncio"):  # what fails here fails by intent
+    for name in ("kproto", "asyncio"):  # the errors here are intended
         logging.getLogger(name).setLevel(logging.CRITICAL)
     wrong = records = again = conversions = 0
     for seed in range(chosen.seed, chosen.seed + chosen.count):

@@ -1,14 +1,14 @@
-"""Judges the lines of a group's members. Plain data, no I/O.
+"""Judges the lines that the members of a group wrote. Plain data, no I/O.
 
-The rules: every record was seen; a record that was seen twice was not committed at its second
-sighting, and its first member was harmed meanwhile (killed, stalled or slower than the group
-allows); no two members had a partition at the same time; and no record was committed before it was
-seen.
+The rules: every record was seen; a record that was seen twice was not committed before its second
+sighting, and the member that saw it first was harmed meanwhile (killed, stalled or slower than the
+group allows); no two members had a partition at the same time; and no record was committed before
+it was seen.
 
 The broker may leave a member behind: when a group of the consumer protocol becomes a classic one, a
-classic member that had not reached the newest epoch is in an old generation, and can commit no more
-(`group_log.left_behind`, from the broker's log). The records that it saw after its last commit may
-repeat, or stay uncommitted at the end; those that it saw earlier may not.
+classic member that had not reached the newest epoch is in an old generation, and cannot commit any
+more (`group_log.left_behind`, from the broker's log). The records that it saw after its last commit
+may repeat, or stay uncommitted at the end; those that it saw earlier may not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CLOCK_S: Final = 0.002
 _MOST_NAMED: Final = 10
 #: Members commit each second: records seen this many seconds before must be committed.
 _COMMITTED_WITHIN_S: Final = 3.0
-#: The time limit for the last commit of revoked partitions.
+#: The time limit in seconds for the last commit of revoked partitions.
 _LAST_COMMIT_S: Final = 1.0
 
 
@@ -48,9 +48,9 @@ class Commit(NamedTuple):
 
 @dataclass
 class Member:
-    """One program: its lines, and the times at which it was harmed.
+    """One member: its lines, and the times at which it was harmed.
 
-    `is_strict` for our members, for which no fault is excused.
+    `is_strict` is set for kproto members, for which no fault is excused.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Member:
     #: (partition, from, until) of its assignments; infinity without a revocation.
     owned: list[tuple[int, float, float]] = field(default_factory=list)
     harmed: list[float] = field(default_factory=list)
-    #: The time at which the broker left it behind.
+    #: The times at which the broker left it behind.
     left_behind: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     has_left: bool = False
@@ -85,7 +85,7 @@ class Member:
                 self.has_left = True
 
     def gave_up(self, partitions: Iterable[int] | None, at: float) -> None:
-        """Records that it no longer has these partitions; None for all."""
+        """Records that the member no longer owns these partitions; None for all."""
         given = None if partitions is None else set(partitions)
         self.owned = [
             (which, since, at)
@@ -99,10 +99,10 @@ class Member:
         return any(since <= at <= until for at in self.harmed)
 
     def could_not_commit(self, partition: int, seen_at: float) -> bool:
-        """Returns whether it was left behind before it had to commit the records that it saw then.
+        """Returns whether the member was left behind before it had to commit a record seen then.
 
-        It logs a revocation before its last commit, for which it may still be left behind, until it
-        gets its next assignment.
+        A member logs a revocation before its last commit. Until its next assignment it may still be
+        left behind, so that this commit fails.
         """
         return any(
             since <= seen_at <= until
@@ -128,15 +128,15 @@ class Verdict:
 
     records: int = 0
     lost: int = 0
-    again: int = 0  #: seen again, after who saw it first was harmed
+    again: int = 0  #: seen again, after its first member was harmed
     doubled: int = 0  #: seen again without a reason
     again_committed: int = 0  #: seen again though it was committed
     out_of_order: int = 0
     two_owners: int = 0
     early_commits: int = 0
-    uncommitted: int = 0  #: partitions of which not all was committed when all had left
-    left_behind: int = 0  #: seen again, or not committed, as the broker left its member behind
-    by_peers: int = 0  #: seen again without a reason behind a member that is not ours
+    uncommitted: int = 0  #: partitions with uncommitted records after all members left
+    left_behind: int = 0  #: seen again or not committed: the broker left the member behind
+    by_peers: int = 0  #: seen again without a reason, first by a member that is not ours
     named: list[str] = field(default_factory=list)
 
     @property
@@ -173,7 +173,7 @@ def judge(members: Iterable[Member], commits: Iterable[Commit], ends: Mapping[in
         for offset in range(end):
             if (partition, offset) not in first_seen:
                 verdict.lost += 1
-                verdict.name(f"{partition}:{offset} was seen by nobody")
+                verdict.name(f"{partition}:{offset} was seen by no member")
     _judge_owners(members, verdict)
     _judge_commits(by_partition, first_seen, verdict)
     _judge_last_commits(by_partition, last_seen, ends, verdict)
@@ -232,13 +232,14 @@ class _Seen(NamedTuple):
 
 
 def _in_turns(member: Member, verdict: Verdict) -> Iterator[_Seen]:
-    """Returns a member's sightings by assignment, in which offsets must rise by one."""
+    """Yields a member's sightings, and checks that offsets rise by one in each assignment."""
     starts: dict[int, list[float]] = {}
     for partition, since, _ in member.owned:
         starts.setdefault(partition, []).append(since)
     for its in starts.values():
         its.sort()
-    turns: dict[int, tuple[int, float, int]] = {}  # which turn, its first sighting, the last offset
+    #: By partition: number of the assignment, time of its first sighting, last offset.
+    turns: dict[int, tuple[int, float, int]] = {}
     for seen in member.seen:
         turn = bisect_right(starts.get(seen.partition, []), seen.at + _CLOCK_S)
         before, begun, offset = turns.get(seen.partition, (-1, seen.at, -1))
@@ -283,8 +284,8 @@ def _judge_commits(
             if latest > commit.at + _CLOCK_S:
                 verdict.early_commits += 1
                 verdict.name(
-                    f"{partition}:{commit.offset} was committed at {commit.at:.3f}, and what is "
-                    f"before it seen until {latest:.3f}"
+                    f"{partition}:{commit.offset} was committed at {commit.at:.3f}; the last "
+                    f"record before it was seen at {latest:.3f}"
                 )
 
 
@@ -303,8 +304,8 @@ def _judge_last_commits(
         verdict.left_behind += sum(could_not)
         if committed > ends[partition] or not all(could_not):
             verdict.uncommitted += 1
-            by = left[-1][1].name if left and left[-1] is not None else "nobody"
+            by = left[-1][1].name if left and left[-1] is not None else "no member"
             verdict.name(
-                f"{partition} ends at {ends[partition]}; {committed} was committed last, and what "
-                f"is behind it seen by {by}"
+                f"{partition} ends at {ends[partition]}; {committed} was committed last; the "
+                f"last record was seen by {by}"
             )

@@ -1,8 +1,8 @@
-"""Runs an engine in a process of its own, and two engines in turns.
+"""Runs an engine in a process of its own, and two engines alternately.
 
-Both run on the PySpark that the connector was built for. What one does is a function of
-`tools.bench.spark.worker`, named by the caller; its answer is JSON. The CPU time of an engine is
-that of its whole tree of processes: the driver, the JVM, Python's workers.
+Both run on the PySpark that the connector was built for. The caller names an action, a function of
+`tools.bench.spark.worker`, whose result is JSON. The CPU time of an engine is that of its whole
+process tree: the driver, the JVM and the Python workers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ANSWER: Final = "answer: "
 
 
 class Engine:
-    """An engine that carries out actions. Raises RuntimeError if its process ends."""
+    """An engine that runs actions. Raises RuntimeError if its process ends."""
 
     def __init__(self, name: str, cores: int, task: dict[str, object]) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class Engine:
         )
 
     def do(self, action: str, **arguments: object) -> Any:
-        """Carries out an action, and returns its result."""
+        """Runs an action, and returns its result."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps([action, arguments]) + "\n")
@@ -56,7 +56,7 @@ class Engine:
         return cpu_s(self._process.pid)
 
     def worker_peak_bytes(self) -> int:
-        """Returns the peak memory of a Python worker, the largest of those that still run."""
+        """Returns the largest peak memory of the Python workers that still run, in bytes."""
         workers = [pid for pid in below(self._process.pid) if "pyspark.daemon" in command_of(pid)]
         if not workers:
             raise RuntimeError(f"{self.name}: no worker is there that could be asked")
@@ -77,7 +77,7 @@ class Engine:
 
 
 class Turns(NamedTuple):
-    """The seconds of time and CPU that two engines needed, turn by turn."""
+    """The wall-clock and CPU seconds of two engines, round by round."""
 
     ours: list[float]
     connector: list[float]
@@ -86,7 +86,7 @@ class Turns(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Returns the speed-up of kproto's engine: the median of neighbouring turns."""
+        """Returns the speed-up of kproto's engine: the median of neighbouring rounds."""
         return statistics.median(
             theirs / own for own, theirs in zip(self.ours, self.connector, strict=True)
         )
@@ -95,9 +95,9 @@ class Turns(NamedTuple):
 def in_turns(
     engines: tuple[Engine, Engine], action: str, *, repeat: int, **arguments: object
 ) -> Turns:
-    """Runs an action `repeat` times on both, in turns and in both orders, after a warm-up.
+    """Runs an action `repeat` times on both engines after a warm-up; alternates their order.
 
-    The action answers with the seconds that it took.
+    The action returns the seconds that it took.
     """
     for engine in engines:
         engine.do(action, **arguments)

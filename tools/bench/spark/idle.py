@@ -1,7 +1,7 @@
 """An idle data source in Python: shows the cost of PySpark itself, without Kafka.
 
-The sink passes over its rows. The source hands over a record batch that is made once, again and
-again. No source or sink in Python is faster than these.
+The sink ignores its rows. The source creates one record batch and returns it again and again. No
+source or sink in Python is faster than these.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Rows(InputPartition):
 
 
 class IdleSource(DataSource):
-    """The format `idle`: option `rows` is their number, `includeHeaders` as in the connector."""
+    """The format `idle`: `rows` is the number of rows, `includeHeaders` as in the connector."""
 
     @classmethod
     def name(cls) -> str:
