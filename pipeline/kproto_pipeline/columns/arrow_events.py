@@ -2,9 +2,8 @@
 
 The fast path turns the header values of an attribute into one Arrow column, which `event_checks`
 checks as a whole. Records that it cannot prove valid (structured mode, a null or repeated header,
-unusual characters, an invalid attribute) take the slow path, one by one through
-`kproto_cloudevents`, which decides. Both agree: the fast path accepts only records that the binding
-would read the same.
+unusual characters, an invalid attribute) take the slow path: `kproto_cloudevents` reads them one by
+one. The fast path accepts only records for which both paths give the same result.
 
 Knows neither sockets nor Spark.
 """
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EVENT_SCHEMA", "events_as_arrow"]
 
-#: The attributes, the data, then the record. `error` says why a record is no event; in that case
-#: `value` and `headers` are the record's, and the attributes are null. `time` is a timestamp in
-#: microseconds; its original text is in the headers.
+#: The attributes, the data, then the record. `error` is the reason if a record is not an event;
+#: then `value` and `headers` are those of the record, and the attributes are null. `time` is a
+#: timestamp in microseconds; its original text is in the headers.
 EVENT_SCHEMA: Final[pa.Schema] = pa.schema(
     [
         ("specversion", pa.string()),
@@ -54,10 +53,10 @@ EVENT_SCHEMA: Final[pa.Schema] = pa.schema(
 )
 
 # A chunk with more distinct header names takes the slow path: real topics have few names, and each
-# costs one pass over all headers.
+# name costs one scan of all headers.
 _MAX_HEADER_NAMES: Final = 128
 
-# The columns that are the record's own in every row.
+# The columns that have the record's own values in every row.
 _RECORD_NAMES: Final = frozenset(RECORD_SCHEMA.names) - {"value", "headers"}
 
 _CONTENT_TYPE: Final = "content-type"
@@ -65,7 +64,7 @@ _PREFIX: Final = "ce_"
 _CORE: Final = ("specversion", "id", "source", "type", "subject", "time", "dataschema")
 _REQUIRED: Final = ("specversion", "id", "source", "type")
 
-# Attribute -> for each record the index of its header; -1 for none.
+# By attribute: the index of its header in each record; -1 for none.
 _Picked = dict[str, "Int64s"]
 
 
@@ -77,7 +76,7 @@ def events_as_arrow(
     schema: pa.Schema = EVENT_SCHEMA,
     all_headers: bool = False,
 ) -> pa.RecordBatch:
-    """Returns the columns that `schema` names (of `EVENT_SCHEMA`, in any order), a row a record.
+    """Returns the columns that `schema` names (of `EVENT_SCHEMA`, in any order), a row per record.
 
     `headers` is null for a record that is an event, unless `all_headers`.
 
@@ -126,8 +125,8 @@ def _rows_of_headers(columns: RecordColumns) -> Int64s:
 def _attribute_headers(columns: RecordColumns, buffer: pa.Buffer) -> tuple[_Picked, Int64s, Bools]:
     """Returns the header of each attribute, the headers of extensions, and the regular records.
 
-    A record is regular so far if it has each required attribute, none twice or null, and no header
-    that looks like an attribute but has an unusual name.
+    At this step a record is regular if it has each required attribute, no attribute twice or null,
+    and no header that looks like an attribute but has an unusual name.
     """
     count = len(columns)
     rows = _rows_of_headers(columns)
@@ -167,7 +166,7 @@ def _attribute_headers(columns: RecordColumns, buffer: pa.Buffer) -> tuple[_Pick
 
 
 def _attribute_of(header: str) -> str | None:
-    """Returns the attribute of a header; None for no attribute, "" for one for the slow path."""
+    """Returns the attribute of a header; None if there is none, "" if the slow path must decide."""
     if header == _CONTENT_TYPE:
         return "datacontenttype"
     if not header.startswith(_PREFIX):
@@ -230,7 +229,8 @@ def _with_irregular(
     """Returns the columns of all records: the regular ones, and the others read one by one."""
     irregular = np.flatnonzero(~regular)
     with warnings.catch_warnings():
-        # Warnings are for writers: the specification only advises against these events.
+        # No warnings: they are for writers, and the specification only advises against these
+        # events.
         warnings.simplefilter("ignore")
         read = [_read_event(columns, int(row)) for row in irregular]
     order = number_array(np.argsort(np.concatenate((np.flatnonzero(regular), irregular))))

@@ -1,7 +1,6 @@
 """Writes one increment: reads its ranges, sets the status of each event, stages, counts, publishes.
 
-Compares the counts of each step. Of earlier increments it uses the written events alone, to find
-duplicates.
+Compares the counts of each step. Reads the written events of earlier increments to find duplicates.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ STEPS: Final = (
     "cleared",
 )
 
-#: The options that an increment replaces by its own, in lower case: the ranges to read.
+#: The options of the ranges to read, in lower case; an increment sets its own.
 _REPLACED: Final = frozenset(
     name.lower()
     for name in names_that_set(
@@ -175,7 +174,8 @@ class IncrementWriter:
             needed = self._increments_within_window(observed.timestamps)
             if needed <= compared:
                 break
-            # Some records are older than the last increment's: compare with older increments, too.
+            # Some records are older than those of the last increment: compare with older
+            # increments, too.
             compared |= needed
             files.delete(staging)
             files.make_folder(staging)
@@ -313,8 +313,8 @@ class IncrementWriter:
 def _output_reader(spark: SparkSession, output: Output, *wanted: str) -> DataFrameReader:
     """Returns a reader of some columns of an output's files.
 
-    CSV columns go by position, so a CSV reader names all columns as they were written; Spark checks
-    a header against them.
+    CSV columns are identified by position, so a CSV reader names all columns as they were written;
+    Spark compares a header with them.
     """
     known = from_arrow_schema(EVENT_SCHEMA).add("status", "string")
     if output.format.lower() == "csv":

@@ -1,6 +1,7 @@
 """Cancels the Spark jobs of a failed block, waits for their tasks, and cleans up.
 
-A tag identifies the jobs. A failed or cancelled job ends before its tasks: some may still write.
+A tag identifies the jobs. A failed or cancelled job ends before its tasks: some tasks may still
+write.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _CANCEL_TIMEOUT_S: Final = 60.0
 
 @contextmanager
 def cleanup_on_failure(spark: SparkSession, undo: Callable[[], None]) -> Iterator[None]:
-    """If the block fails, cancels its jobs, waits for their tasks, and calls `undo`.
+    """Cancels the jobs of the block if it fails, waits for their tasks, and calls `undo`.
 
-    Runs the cleanup in a thread of its own: after an interrupt, this thread's connection to Java
-    may still wait for a response.
+    Runs the cleanup in a thread of its own: after an interrupt, the connection of the calling
+    thread to Java may still wait for a response.
     """
     tag = f"kproto-{uuid.uuid4().hex}"
 

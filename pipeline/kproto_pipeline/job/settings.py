@@ -24,10 +24,10 @@ FILE_FORMATS: Final = frozenset({"parquet", "orc", "json", "csv", "xml", "avro"}
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where the job writes the events.
+    """The output of the job: the format, the path and the options for the events.
 
-    `path` is a folder, or what the format takes as a path; None if its `options` are enough.
-    `state` is the folder for the manifests of a format that does not write files.
+    `path` is a folder or another path of the format; None if its `options` are enough. `state` is
+    the folder for the manifests of a format that does not write files.
     """
 
     path: str | None
@@ -36,7 +36,7 @@ class Output:
     overwrite: bool = False
     columns: tuple[str, ...] = ()
     state: str | None = None
-    # May hold passwords, as those of a database do.
+    # May contain passwords, for example those of a database.
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
@@ -47,7 +47,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """The folder for records that are no valid CloudEvents."""
+    """The folder for records that are not valid CloudEvents."""
 
     path: str
     format: str = "parquet"
@@ -55,7 +55,7 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class JobSettings:
-    """The settings of a job: what it reads, where it writes, how much at once.
+    """The settings of a job: its source, its output and the size of an increment.
 
     Raises:
         OptionError: an option in `source` is unknown, missing or wrong.
@@ -67,17 +67,18 @@ class JobSettings:
     mode: Mode = "once"
     # None: invalid records are written among the events, with the status `invalid`.
     dead_letters: DeadLetters | None = None
-    # The longest time between the timestamps of two records whose events, of one source and id,
-    # are duplicates. A day: producers repeat within minutes, people within hours, and each
-    # increment reads again what was written in this time. 0: within an increment alone.
+    # The maximum time between the timestamps of two records whose events, with equal source and id,
+    # count as duplicates. A day, because producers repeat an event within minutes, people within
+    # hours, and each increment reads again the events written in this time. 0: only events of the
+    # same increment are compared.
     window_s: float = 86_400.0
     # The time from the start of one increment of a stream to the start of the next. A minute: an
     # increment is a folder with at least one file, and a day has 1,440 of them.
     interval_s: float = 60.0
-    # The most offsets of one increment. Ten million: some minutes of two cores, which is the most
-    # that a kill undoes. In the mode `once` all offsets are one increment.
+    # The maximum number of offsets of one increment. Ten million take two cores some minutes, which
+    # is the most work that a kill can undo. In the mode `once` all offsets are one increment.
     max_records: int | None = 10_000_000
-    # Conf of the Spark session.
+    # Spark properties of the session.
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     #: `source`, parsed.
     read_options: ReadOptions = field(init=False, repr=False, compare=False)

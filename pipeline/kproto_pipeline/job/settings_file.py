@@ -1,7 +1,7 @@
 """Parses a job's file, `pipeline.toml`, into `JobSettings`, by one table of sections and keys.
 
-An error names the file and the key, and for an unknown key the nearest; it never contains the value
-of an option of the data source, the writer or Spark. Starts nothing.
+An error names the file and the key, and for an unknown key the most similar one; it never contains
+the value of an option of the data source, the writer or Spark. Parses only; starts no Spark.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .settings import FILE_FORMATS, MODES, DeadLetters, JobSettings, Output
 
 __all__ = ["COMMAND_LINE", "parse_settings", "read_settings"]
 
-#: Takes the place of the file name in errors about arguments.
+#: Replaces the file name in errors about arguments.
 COMMAND_LINE: Final = "command line"
 
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
@@ -51,7 +51,7 @@ def _parse_flag(value: object) -> bool:
 
 def _parse_mode(value: object) -> str:
     if value not in MODES:
-        raise _WrongValueError(f"one of {', '.join(MODES)}")
+        raise _WrongValueError(f"{', '.join(MODES[:-1])} or {MODES[-1]}")
     return str(value)
 
 
@@ -76,8 +76,8 @@ def _parse_count(value: object) -> int:
     return value
 
 
-# Section -> key -> (field of the settings, parser of its value). "" is the part before the first
-# section.
+# By section and key: the field of the settings and the parser of its value. "" is the part before
+# the first section.
 _KEYS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[object], Any]]]]] = {
     "": {"mode": ("mode", _parse_mode)},
     "output": {
@@ -94,12 +94,12 @@ _KEYS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[object], Any]]]]] = 
     "limits": {"max_records": ("max_records", _parse_count)},
 }
 
-# Sections whose keys are options of the data source, the writer or Spark: any name.
+# Sections whose keys are options of the data source, the writer or Spark; any name is accepted.
 _OPTION_SECTIONS: Final = ("source", "output.options", "spark")
 
 _SECTIONS: Final = (*(name for name in _KEYS if name), *_OPTION_SECTIONS)
 
-#: The modes that refuse an option of the data source, as the job sets it; names in lower case.
+#: The modes that refuse an option of the data source because the job sets it; names in lower case.
 _REFUSED_IN: Final[Mapping[str, tuple[str, ...]]] = {
     "cloudevents": MODES,
     **{name.lower(): ("incremental", "stream") for name in names_that_set("ending_offsets")},
@@ -196,7 +196,8 @@ def _sections(
 def _flattened(given: Mapping[str, Any], section: str, file: str, before: str = "") -> Any:
     """Yields options by their dotted names, which TOML parses as nested sections.
 
-    `{env = "NAME"}` is replaced by the environment variable, so that no file has to hold a secret.
+    `{env = "NAME"}` is replaced by the environment variable, so that no file needs to contain a
+    secret.
     """
     for key, value in given.items():
         name = f"{before}{key}"
@@ -234,7 +235,7 @@ def _check_source(source: Mapping[str, str], mode: str, file: str) -> None:
     for name in source:
         if mode in _REFUSED_IN.get(name.lower(), ()):
             raise SettingError(
-                f"{file}: source.{name} has no place in the mode {mode}; the job sets it"
+                f"{file}: source.{name} is not allowed in the mode {mode}: the job sets it"
             )
 
 
@@ -253,14 +254,14 @@ def _output_problem(settings: JobSettings) -> str | None:
     if output.is_files and output.path is None:
         return "output.path is missing; name the folder for the events"
     if output.is_files and output.state is not None:
-        return f"output.state has no place beside the format {output.format}, which keeps it itself"
+        return f"output.state is not allowed: the format {output.format} stores it in its folder"
     if not output.is_files and settings.mode != "once" and output.state is None:
         return (
             f"output.state is missing; the format {output.format} cannot store the positions of "
             "the job: name a folder for them"
         )
     if output.overwrite and settings.mode != "once":
-        return f"output.overwrite has no place in the mode {settings.mode}, which adds to what is"
+        return f"output.overwrite is not allowed in the mode {settings.mode}: it appends events"
     kept = set(output.columns or COLUMNS)
     missing = [name for name in output.partition_by if name not in kept]
     if missing:

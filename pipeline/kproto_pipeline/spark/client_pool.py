@@ -1,8 +1,8 @@
-"""Shares the clients of this process: each is opened once, and kept for later tasks.
+"""Shares the clients of this process: each is opened once, and stays open for later tasks.
 
 A task of a stream lasts milliseconds, and the next task reads the same topics from the same
 brokers, so connections and cluster metadata outlive a task. All clients run on one event loop, in a
-thread of its own. A forked process starts without any.
+thread of its own. A forked process starts without clients.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ __all__ = [
 
 T = TypeVar("T")
 
-#: How long an unused client stays open, in seconds: longer than usual between two micro-batches,
-#: shorter than brokers keep an idle connection.
+#: How long an unused client stays open, in seconds: longer than the usual time between two
+#: micro-batches, shorter than the time after which brokers close an idle connection.
 IDLE_TIMEOUT_S: Final = 300.0
 
 
@@ -57,7 +57,7 @@ class _SharedClient:
 
 
 class _ThreadLocal(threading.local):
-    """The client loop whose thread this is."""
+    """The client loop that runs in this thread, if any."""
 
     client_loop: _ClientLoop
 
@@ -93,7 +93,7 @@ class _ClientLoop:
         self.create_task(shared.client.close())
 
     def create_task(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Starts a task that `close` cancels. To be called on the loop."""
+        """Starts a task that `close` cancels. Call it on the loop."""
         task = self.loop.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -121,7 +121,7 @@ _lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """Resets the state: a forked process has no threads, and one may have held the lock."""
+    """Resets the state: a forked process has no threads, and its lock may be locked for ever."""
     global _client_loop, _lock
     _client_loop, _lock = None, threading.Lock()
 
@@ -138,7 +138,7 @@ def _current_loop() -> _ClientLoop:
 
 
 class LoopTask(Generic[T]):
-    """Runs a coroutine on the client loop, as seen from any other thread."""
+    """Runs a coroutine on the client loop for another thread."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
         self._coroutine = coroutine
@@ -194,8 +194,8 @@ def start_on_loop(coroutine: Coroutine[Any, Any, T]) -> LoopTask[T]:
 def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     """Runs a coroutine on the loop of this process's clients, and returns its result.
 
-    To be called from any other thread. If that thread is interrupted, the coroutine has ended when
-    the interrupt is raised.
+    Call it from any other thread. If that thread is interrupted, the coroutine has ended when the
+    interrupt is raised.
     """
     return start_on_loop(coroutine).result()
 
@@ -204,8 +204,8 @@ def run_on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
 async def shared_client(options: ClientOptions, *, retry: bool) -> AsyncIterator[Client]:
     """Yields a client with these options, shared with all users of equal options on the loop.
 
-    To be used in a coroutine on that loop. A new client requests metadata first, with `retry` for
-    up to its `api_timeout_ms`.
+    Use it in a coroutine on that loop. A new client requests metadata first, with `retry` for up to
+    its `api_timeout_ms`.
 
     Raises:
         KprotoError: no broker could be reached.
@@ -236,7 +236,7 @@ def with_client(
     *,
     retry: bool = False,
 ) -> T:
-    """Runs `function` with a shared client of these options; to be called as `run_on_loop` is.
+    """Runs `function` with a shared client of these options; call it as `run_on_loop`.
 
     Raises:
         KprotoError: no broker could be reached; and every error of `function`.
@@ -250,7 +250,7 @@ def with_client(
 
 
 def close_clients() -> None:
-    """Closes all clients of this process and ends their thread; the next use starts anew."""
+    """Closes all clients of this process and ends their thread; the next use starts new ones."""
     global _client_loop
     with _lock:
         client_loop, _client_loop = _client_loop, None

@@ -1,12 +1,13 @@
-"""The options of the data source: one table of them, and the typed options parsed by it.
+"""The options of the data source: their table, and the typed options that it parses.
 
 `OPTIONS` has each option once for each use: its name, type, default and meaning, and the field that
-it sets. Reads, streams, the sink and the documentation take them from there. Names and meanings are
-those of Spark's JVM connector for Kafka, so that a job moves over when `format("kafka")` becomes
+it sets. Reads, streams, the sink and the documentation use this table. Names and meanings are those
+of Spark's JVM connector for Kafka, so that a job only replaces `format("kafka")` by
 `format("kproto")`; `bufferBytes`, `cloudEvents` and `commitOffsets` are kproto's own. All other
 options that begin with `kafka.` are properties of the client.
 
-Knows nothing of Spark and opens nothing. An error names the option, never the value of a secret.
+Does not depend on Spark and opens no connection. An error names the option, but never the value of
+a secret.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ __all__ = [
 
 logger = logging.getLogger("kproto.pipeline")
 
-#: Where a read starts or ends: at offsets, or at timestamps.
+#: The start or the end of a read: offsets or timestamps.
 OffsetRangeLimit: TypeAlias = "OffsetSpec | TimestampSpec"
 
 #: The content mode of CloudEvents in records.
@@ -65,7 +66,7 @@ EventMode: TypeAlias = Literal["binary", "structured"]
 
 
 class Use(Flag):
-    """What an option is given to."""
+    """The operation that takes an option: a batch read, a stream or the sink."""
 
     BATCH = auto()
     STREAM = auto()
@@ -81,13 +82,14 @@ _NAME: Final = {Use.BATCH: "a batch read", Use.STREAM: "a stream read", Use.SINK
 class ReadOptions:
     """The typed options of a batch read or a stream. Durations are in ms, sizes in bytes."""
 
-    #: The parsed values of the options that were given, by name; all others have their defaults.
+    #: The parsed values of the options that the caller set, by name; all others have defaults.
     given: Mapping[str, Any]
     client: ClientOptions
     selection: TopicSelection
     starting_offsets: OffsetRangeLimit
     ending_offsets: OffsetRangeLimit
-    #: A starting timestamp that no record has reached means the end of the log, not an error.
+    #: Start at the end of the log if no record has the starting timestamp or a later one; without
+    #: this, such a timestamp is an error.
     latest_without_match: bool
     include_headers: bool
     cloud_events: bool
@@ -106,7 +108,7 @@ class ReadOptions:
     buffer_bytes: int
 
     def for_batch(self) -> ReadOptions:
-        """Returns the options of a batch read, and warns of those without effect there.
+        """Returns the options of a batch read, and logs a warning for options without effect there.
 
         Raises:
             OptionError: an option has no meaning in a batch read, or two contradict each other.
@@ -144,18 +146,18 @@ class ReadOptions:
         if least is not None and most is not None and least > most:
             raise OptionError(
                 f"option minOffsetsPerTrigger is {least}, and maxOffsetsPerTrigger {most}: the "
-                "least may not be above the most"
+                "minimum may not exceed the maximum"
             )
         if self.commit_offsets and self.group_id is None:
             raise OptionError(
-                "option commitOffsets needs kafka.group.id: the group whose offsets follow the "
-                "batches"
+                "option commitOffsets needs kafka.group.id: the group for which offsets are "
+                "committed"
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The typed options of a write. `topic` is that of all rows, before the column `topic`.
+    """The typed options of a write. `topic`, if set, overrides the rows' column `topic`.
 
     With `cloud_events` the rows are events, written in that content mode.
     """
@@ -175,8 +177,8 @@ def _parse_ending_offsets(name: str, text: str) -> OffsetSpec:
     return parse_offset_spec(f"option {name}", text, refused="earliest")
 
 
-#: The most requests in flight to one broker: a broker remembers no more batches of a producer, and
-#: with more the client would give up idempotence (KIP-98).
+#: The maximum number of in-flight requests per broker: a broker remembers that many batches of a
+#: producer, and with more requests the client would have to disable idempotence (KIP-98).
 _MAX_IN_FLIGHT: Final = 5
 
 
@@ -193,9 +195,9 @@ def _parse_in_flight(name: str, text: str) -> int:
 class Option(NamedTuple):
     """One row of the table.
 
-    `field` is what it sets (None: nothing, as the option has no effect or only the client takes
-    it); `no_effect` has the uses that take it without effect; a `to_client` option is a property
-    of the client, too. Options with one field stand in order of precedence.
+    `field` is the field that the option sets, None if the option has no effect or is only for the
+    client. `no_effect` has the uses in which it is accepted without effect. A `to_client` option is
+    a property of the client, too. Options that set the same field are in order of precedence.
     """
 
     name: str
@@ -209,13 +211,13 @@ class Option(NamedTuple):
     to_client: bool = False
 
 
-_SELECT: Final = "what to read; give exactly one of subscribe, assign, subscribePattern"
-_NO_EFFECT: Final = "taken without effect: the client retries up to kafka.delivery.timeout.ms"
+_SELECT: Final = "the topics to read; set exactly one of subscribe, assign, subscribePattern"
+_NO_EFFECT: Final = "accepted without effect: the client retries up to kafka.delivery.timeout.ms"
 
-#: Every option that is more than a property of the client.
+#: Every option that is not only a property of the client.
 OPTIONS: Final[tuple[Option, ...]] = (
     Option("kafka.bootstrap.servers", "addresses", None, READ | Use.SINK, None, None,
-           "the brokers to connect to first: host:port, with commas between", to_client=True),
+           "the brokers to connect to first: host:port, separated by commas", to_client=True),
     Option("subscribe", "topic names", None, READ, "selection", parse_subscribe, _SELECT),
     Option("assign", "JSON", None, READ, "selection", parse_assign, _SELECT),
     Option("subscribePattern", "regular expression", None, READ, "selection",
@@ -228,7 +230,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
            _parse_offsets, "the first offsets to read; a stream may start at latest, its default"),
     Option("startingOffsetsByTimestampStrategy", "error or latest", "error", READ,
            "latest_without_match", word_parser({"error": False, "latest": True}),
-           "what a starting timestamp means that no record has reached"),
+           "fail, or start at the latest offset, if no record is as late as a starting timestamp"),
     Option("endingTimestamp", "ms", None, Use.BATCH, "ending_offsets", parse_timestamp,
            "each partition ends before its first record of this timestamp or later"),
     Option("endingOffsetsByTimestamp", "JSON", None, Use.BATCH, "ending_offsets", parse_timestamps,
@@ -240,17 +242,17 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("failOnDataLoss", "boolean", "true", READ, "fail_on_data_loss", parse_boolean,
            "fails when offsets are no longer in the log, or a topic was deleted or recreated"),
     Option("minPartitions", "int", None, READ, "min_partitions", parse_int32,
-           "the least number of tasks; offset ranges are split evenly"),
+           "the minimum number of tasks; offset ranges are split evenly"),
     Option("maxRecordsPerPartition", "long", None, READ, "max_records_per_partition",
-           parse_positive, "the most offsets of one task"),
+           parse_positive, "the maximum number of offsets of one task"),
     Option("maxOffsetsPerTrigger", "long", None, READ, "max_offsets_per_trigger", parse_positive,
-           "the most offsets of a micro-batch", no_effect=Use.BATCH),
+           "the maximum number of offsets of a micro-batch", no_effect=Use.BATCH),
     Option("minOffsetsPerTrigger", "long", None, READ, "min_offsets_per_trigger", parse_positive,
            "a micro-batch waits for this many offsets", no_effect=Use.BATCH),
     Option("maxTriggerDelay", "duration", "15m", READ, "max_trigger_delay_ms", parse_duration_ms,
            "the longest wait for minOffsetsPerTrigger", no_effect=Use.BATCH),
     Option("groupIdPrefix", "string", None, READ, "group_id_prefix", parse_text,
-           "taken; a read joins no group"),
+           "accepted without effect; a read joins no group"),
     Option("kafka.group.id", "string", None, READ, "group_id", parse_text,
            "the group that commitOffsets commits for; a read joins no group"),
     Option("commitOffsets", "boolean", "false", Use.STREAM, "commit_offsets", parse_boolean,
@@ -259,7 +261,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
            "read_committed", word_parser({"read_committed": True, "read_uncommitted": False}),
            "read_committed leaves out aborted transactions and ends at the last stable offset"),
     Option("kafka.max.partition.fetch.bytes", "int", str(8 << 20), READ,
-           "max_partition_fetch_bytes", parse_int32, "the most bytes of one fetch response"),
+           "max_partition_fetch_bytes", parse_int32, "the maximum bytes of one fetch response"),
     Option("kafka.fetch.message.max.bytes", "int", None, READ, "max_partition_fetch_bytes",
            parse_int32, "librdkafka's name of kafka.max.partition.fetch.bytes"),
     Option("kafka.fetch.max.wait.ms", "int", "500", READ, "fetch_max_wait_ms", parse_int32,
@@ -267,14 +269,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("kafka.fetch.wait.max.ms", "int", None, READ, "fetch_max_wait_ms", parse_int32,
            "librdkafka's name of kafka.fetch.max.wait.ms"),
     Option("bufferBytes", "int", str(32 << 20), READ, "buffer_bytes", parse_int32,
-           "the most fetched bytes that wait for Spark in each task before fetching pauses"),
+           "fetched bytes that each task buffers for Spark before it pauses fetching"),
     Option("cloudEvents", "boolean", "false", READ, "cloud_events", parse_boolean,
-           "reads the columns of CloudEvents in place of the record's"),
+           "reads the columns of CloudEvents instead of the record's"),
     Option("kafkaConsumer.pollTimeoutMs", "ms", None, READ, None, None, _NO_EFFECT),
     Option("fetchOffset.numRetries", "int", None, READ, None, None, _NO_EFFECT),
     Option("fetchOffset.retryIntervalMs", "ms", None, READ, None, None, _NO_EFFECT),
     Option("topic", "topic name", None, Use.SINK, "topic", parse_text,
-           "the topic of all rows, before their column topic"),
+           "the topic of all rows; overrides their column topic"),
     Option("cloudEvents", "false, true, binary or structured", "false", Use.SINK, "cloud_events",
            word_parser({"false": None, "true": "binary", "binary": "binary",
                         "structured": "structured"}, ", "),
@@ -282,28 +284,28 @@ OPTIONS: Final[tuple[Option, ...]] = (
     Option("kafka.batch.size", "int", "1000000", Use.SINK, "batch_bytes", parse_int32,
            "uncompressed bytes of a batch; a larger row is a batch of its own", to_client=True),
     Option("kafka.max.in.flight.requests.per.connection", "1 to 5", None, Use.SINK, None,
-           _parse_in_flight, "the most requests in flight to one broker", to_client=True),
+           _parse_in_flight, "the maximum number of in-flight requests per broker", to_client=True),
     Option("kafka.max.in.flight", "1 to 5", None, Use.SINK, None, _parse_in_flight,
            "librdkafka's name of kafka.max.in.flight.requests.per.connection", to_client=True),
 )  # fmt: skip
 
-_NO_INTERCEPTOR: Final = "nothing may change records on their way"
+_NO_INTERCEPTOR: Final = "interceptors could change the records"
 
 #: Properties that would change what is read or written, and what to do instead. The JVM connector
 #: refuses them, too.
 REFUSED: Final[Mapping[Use, Mapping[str, str]]] = {
     READ: {
-        "kafka.auto.offset.reset": "say where to begin with startingOffsets",
-        "kafka.enable.auto.commit": "offsets stand in Spark's checkpoint; see commitOffsets",
+        "kafka.auto.offset.reset": "set startingOffsets instead",
+        "kafka.enable.auto.commit": "Spark's checkpoint has the offsets; see commitOffsets",
         "kafka.interceptor.classes": _NO_INTERCEPTOR,
         "kafka.key.deserializer": "keys come as bytes; cast the column",
         "kafka.value.deserializer": "values come as bytes; cast the column",
     },
     Use.SINK: {
-        "kafka.key.serializer": "keys go out as the bytes of the column",
-        "kafka.value.serializer": "values go out as the bytes of the column",
+        "kafka.key.serializer": "keys are sent as the bytes of the column",
+        "kafka.value.serializer": "values are sent as the bytes of the column",
         "kafka.interceptor.classes": _NO_INTERCEPTOR,
-        "kafka.transactional.id": "transactions are not taken; the sink writes at least once",
+        "kafka.transactional.id": "transactions are not supported; the sink writes at least once",
         "kafka.enable.idempotence": "the sink is idempotent in any case",
     },
 }
@@ -330,10 +332,10 @@ def parse_read_options(text: Mapping[str, str], *, streaming: bool = False) -> R
 
 
 def parse_any_read(text: Mapping[str, str]) -> ReadOptions:
-    """Parses the options of a read, of which it is not known yet whether it is a stream.
+    """Parses the options of a read before it is known whether the read is a stream.
 
-    Spark asks for columns before it says so; `for_batch` and `for_stream` check the rest. Names are
-    taken in any case, as Spark passes them.
+    Spark requests the columns before it says which; `for_batch` and `for_stream` check the rest.
+    The case of names does not matter, because Spark passes them in lower case.
 
     Raises:
         OptionError: an option is unknown, missing or wrong; it names the first.
@@ -342,8 +344,8 @@ def parse_any_read(text: Mapping[str, str]) -> ReadOptions:
     chosen = [name for name in _SELECTIONS if name in given]
     if len(chosen) != 1:
         raise OptionError(
-            f"exactly one of the options {', '.join(_SELECTIONS)} says what to read; "
-            f"given: {', '.join(chosen) or 'none'}"
+            f"exactly one of the options {', '.join(_SELECTIONS)} must be set; "
+            f"set are: {', '.join(chosen) or 'none'}"
         )
     parsed = _parsed(given, READ)
     client = client_options(properties)
@@ -351,7 +353,7 @@ def parse_any_read(text: Mapping[str, str]) -> ReadOptions:
 
 
 def parse_write_options(text: Mapping[str, str]) -> WriteOptions:
-    """Parses the options of a write; names are taken in any case, as Spark passes them.
+    """Parses the options of a write. The case of names does not matter.
 
     Raises:
         OptionError: an option is unknown, missing or wrong; it names the first.
@@ -376,7 +378,7 @@ def _names(text: Mapping[str, str], uses: Use) -> tuple[dict[str, str], dict[str
         name = key.lower()
         option = known.get(name)
         if name in refused:
-            raise OptionError("option {} is not taken: {}".format(*refused[name]))
+            raise OptionError("option {} is not accepted: {}".format(*refused[name]))
         if option is None and not name.startswith(PREFIX):
             raise _unknown(key, uses)
         if option is None or option.to_client:
@@ -410,7 +412,7 @@ def _parsed(given: Mapping[str, str], uses: Use) -> dict[str, Any]:
 
 
 def _fields(parsed: Mapping[str, Any], uses: Use) -> dict[str, Any]:
-    """Returns the value of each field: the first option given that sets it, or the default."""
+    """Returns the value of each field: that of the first option that sets it, or the default."""
     fields: dict[str, Any] = {}
     for option in _rows(uses):
         if option.field is not None and option.name in parsed:

@@ -1,7 +1,7 @@
 """Resolves the options of a read against the cluster: partitions, log offsets, offset ranges.
 
 Sends the requests (Metadata, ListOffsets); `offset_spec` and `offset_ranges` decide on plain data.
-Knows nothing of Spark.
+Does not depend on Spark.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ __all__ = [
     "starting_offsets",
 ]
 
-#: The most attempts to list offsets while topics are recreated or partitions added meanwhile.
+#: The maximum number of attempts to list offsets while topics are recreated or partitions are
+#: added.
 _MAX_ATTEMPTS: Final = 5
 
 _UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
@@ -69,7 +70,8 @@ async def list_log_offsets(
                 dict.fromkeys(parts, "latest"), read_committed=options.read_committed
             ),
         )
-        # ListOffsets goes by name: the offsets are of this topic id if it is the same afterwards.
+        # ListOffsets names topics: the offsets are of this topic id if the id is the same
+        # afterwards.
         again = await _selected_partitions(client, options, skip_missing, await_topics=False)
         if again == parts:
             break
@@ -97,8 +99,8 @@ async def starting_offsets(
     """Returns the starting offset of each partition.
 
     Raises:
-        OptionError: the options do not name exactly the partitions that are read, or no record has
-            reached a starting timestamp, unless `latest_without_match`.
+        OptionError: the options do not name exactly the partitions that are read, or no record is
+            as late as a starting timestamp and `latest_without_match` is not set.
     """
     wanted = options.starting_offsets
     if not isinstance(wanted, TimestampSpec):
@@ -147,7 +149,7 @@ async def batch_offsets(
     starts = await starting_offsets(client, options, now)
     ends = await ending_offsets(client, options, now)
     if isinstance(options.starting_offsets, TimestampSpec):
-        # A start after the latest offset that was listed before: the log has grown since.
+        # A start may be after the latest offset that was listed before, if the log has grown since.
         starts = {part: min(start, now.latest[part]) for part, start in starts.items()}
     return starts, ends
 
@@ -217,11 +219,12 @@ async def _selected_partitions(
 ) -> dict[TopicPartition, Uuid]:
     """Returns the partitions that the options select, with the ids of their topics.
 
-    Refreshes metadata first, as that of a shared client may be old.
+    Refreshes metadata first, because that of a shared client may be old.
     """
     selection = options.selection
     if selection.pattern is not None:
-        # A match anywhere in the name, and no internal topic, as in the connector.
+        # As in the connector, the pattern matches anywhere in the name, and internal topics are
+        # excluded.
         matching = re.compile(selection.pattern)
         found = [
             info
@@ -233,7 +236,7 @@ async def _selected_partitions(
         errors = {info.name: info.error_code for info in await client.refresh(names)}
         if skip_missing and not await_topics:
             names = tuple(name for name in names if errors.get(name) != _UNKNOWN_TOPIC)
-        # Concurrently: each may wait for its topic to appear.
+        # Concurrently, because each request may wait until its topic appears.
         results = await asyncio.gather(*map(client.topic, names), return_exceptions=True)
         found = []
         for result in results:

@@ -18,7 +18,7 @@ __all__ = ["KprotoReader"]
 class KprotoReader(PartitionReader, DataSourceReader):
     """Plans the offset ranges of a batch read on the driver; each task reads its ranges."""
 
-    #: What filters that Spark pushed down leave of the ranges.
+    #: The filters that Spark pushed down, as limits of the offset ranges.
     range_filter = ALL
 
     def partitions(self) -> list[InputPartition]:

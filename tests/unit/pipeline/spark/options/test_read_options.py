@@ -74,12 +74,12 @@ def test_stream_limits_in_a_batch_are_parsed_with_a_warning(
         ({"startingOffsetsByTimestampStrategy": "x"}, "must be error or latest"),
         ({"commitOffsets": "true"}, "commitOffsets has no meaning in a batch read"),
         ({"kafka.isolation.level": "x"}, "must be read_committed or read_uncommitted"),
-        ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset is not taken: say where"),
+        ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset is not accepted: set starting"),
         ({"kafka.bootstrap.servers": " , "}, "option kafka.bootstrap.servers: no bootstrap server"),
         ({"kafka.bootstrap.servers": "h:99999"}, "kafka.bootstrap.servers: 'h:99999' is no addr"),
         ({"kafka.bootstrap.servers": "a:1,::1:9092"}, r"'::1:9092' is no .* \[address\]:port"),
         ({"subscribe": "a,,b"}, "option subscribe is 'a,,b'"),
-        ({"assign": '{"t": [0]}'}, "exactly one of the options .* given: subscribe, assign"),
+        ({"assign": '{"t": [0]}'}, "exactly one of the options .* set are: subscribe, assign"),
         ({"includeHeaders": "yes"}, "option includeHeaders is 'yes'; it must be true or false"),
         ({"minPartitions": "0"}, "option minPartitions is '0'"),
         ({"minPartitions": "²"}, "option minPartitions is '²'"),
@@ -185,7 +185,7 @@ def test_wrong_subscribe_pattern_is_an_error() -> None:
 def test_brokers_and_topics_are_required() -> None:
     with pytest.raises(OptionError, match=r"kafka\.bootstrap\.servers is missing"):
         parse_read_options({"subscribe": "t"})
-    with pytest.raises(OptionError, match="given: none"):
+    with pytest.raises(OptionError, match="set are: none"):
         parse_read_options({"kafka.bootstrap.servers": "h:1"})
 
 
