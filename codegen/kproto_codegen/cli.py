@@ -45,9 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MissingPackageError as error:
         print(f"kproto-codegen: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # the reader of the output went away, as `head` does
+    except BrokenPipeError:  # the reader of the output ended, as `head` does
         return 1
-    except OSError as error:  # of writing: what cannot be read is a DefinitionError
+    except OSError as error:  # from writing; an error from reading is a DefinitionError
         print(f"could not write {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
 
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
 
     importing = commands.add_parser(
         "import",
-        help="take the definitions of a Kafka release into a folder of facts",
+        help="import the definitions of a Kafka release into a folder of facts",
         description="Reads the message definitions and error codes of a Kafka release and writes "
         "their facts to OUT/<release>/<module>/<Name>.json.",
     )
@@ -74,18 +74,18 @@ def _parser() -> argparse.ArgumentParser:
         help="a jar, a folder of jars, a Kafka source tree, or a folder of definition files",
     )
     importing.add_argument("--out", type=Path, default=Path("schemas"), help="default: schemas")
-    importing.add_argument("--release", help="the release, where the source does not tell it")
+    importing.add_argument("--release", help="the release, if the source does not name it")
     importing.add_argument(
         "--keep-going",
         action="store_true",
-        help="write what could be read even when something could not",
+        help="write the readable definitions even if others could not be read",
     )
     importing.set_defaults(run=_import)
 
     generating = commands.add_parser(
         "generate",
         help="write a package of message classes",
-        description="Writes one class a message for the union of the releases in DIR.",
+        description="Writes one class for each message of the union of the releases in DIR.",
     )
     generating.add_argument(
         "--schemas", type=Path, default=Path("schemas"), metavar="DIR", help="default: schemas"
@@ -114,8 +114,8 @@ def _parser() -> argparse.ArgumentParser:
         "check",
         help="find incompatible changes between two releases",
         description="Compares two releases by the rules of Kafka's guide to its message "
-        "definitions. Ends with 1 when a change breaks who speaks the older release, with 2 when "
-        "a release cannot be read.",
+        "definitions. The exit code is 1 if a change breaks programs of the older release, "
+        "and 2 if a release cannot be read.",
     )
     for name in ("old", "new"):
         checking.add_argument(
@@ -158,7 +158,7 @@ def _import(options: argparse.Namespace) -> int:
     _complain(imported.unopened)
     failed = bool(imported.errors())
     if failed and not options.keep_going:
-        print("nothing was written; --keep-going writes what could be read", file=sys.stderr)
+        print("nothing was written; --keep-going writes the readable definitions", file=sys.stderr)
         return 1
     for entry in imported.releases:
         changed = write_release(entry.release, options.out)
@@ -178,7 +178,7 @@ def _report(imported: ImportedRelease) -> None:
     else:
         print("  no error codes: they come with kafka-clients, which is not among the sources")
     for note in imported.notes:
-        print(f"  taken, though odd: {note}")
+        print(f"  imported, though odd: {note}")
     _complain(imported.errors)
 
 
@@ -189,7 +189,7 @@ def _complain(errors: Sequence[DefinitionError]) -> None:
 
 
 def _generate(options: argparse.Namespace) -> int:
-    check_installed()  # before all releases are read in vain
+    check_installed()  # fails before it reads all releases
     package: str = options.package
     out: Path = options.out or Path(*package.split("."))
     own = package == OWN_PACKAGE

@@ -1,13 +1,12 @@
 """The event: its attributes in order, and its data. Immutable.
 
-An event keeps what was written: an attribute read from a header is its text, one read from JSON
-keeps its type. It never invents an id or a time. The module knows no header and no event format. An
-event keeps the document or message that it was read from, for its binding only, so that it can be
-written back byte for byte.
+An event preserves the attributes as they were read: a text from a header, a typed value from JSON.
+It never creates an id or a time. The module knows no header and no event format. An event keeps the
+document or message that it was read from, so that its binding can write it back byte for byte.
 
 `to_kafka_record` exists because clients call it on the objects that they send. Only the Kafka
-binding, which stands above this module, can implement it: the package's `__init__` assigns it to
-the class.
+binding, which imports this module, can implement it: the package's `__init__` assigns it to the
+class.
 """
 
 from __future__ import annotations
@@ -85,7 +84,8 @@ class CloudEvent:
 
     __slots__ = ("_attributes", "_data", "_document", "_message", "_version")
 
-    # Values are AttributeValue; Any, because type checkers cannot know that `id` is a str.
+    # The values are AttributeValue. The type is Any because type checkers cannot know that `id` is
+    # a str.
     _attributes: dict[str, Any]
     _data: Data
     #: The bytes of the event format document that this was read from, or None.
@@ -105,7 +105,7 @@ class CloudEvent:
         data: Any = None,
         **named: AttributeInput,
     ) -> None:
-        given: dict[str, Any]  # of our own, to be changed
+        given: dict[str, Any]  # a copy, which is changed below
         if attributes is None:
             given = named
         elif type(attributes) is dict:
@@ -117,7 +117,7 @@ class CloudEvent:
         if version is None:
             version = _version_of(given)
             if given.get(version.specversion) is None:
-                # It comes first if it was left out.
+                # If the caller omitted it, it comes first.
                 given = {version.specversion: version.label, **given}
                 given[version.specversion] = version.label
         self._version = version
@@ -224,8 +224,8 @@ class CloudEvent:
     def extensions(self) -> Mapping[str, AttributeValue]:
         """Returns the extension attributes of the version, in order; a read-only copy.
 
-        In 0.1 these are other attributes first, then the entries of its map of extensions. An entry
-        that cannot be an attribute value is the text of its JSON.
+        In 0.1 these are first the other attributes, then the entries of its map of extensions. An
+        entry that cannot be an attribute value is the text of its JSON.
         """
         core = self._version.attributes
         found = {name: value for name, value in self._attributes.items() if name not in core}
@@ -320,8 +320,8 @@ class CloudEvent:
         """Returns the event in another version of CloudEvents; the event itself if it is that one.
 
         Renames the attributes that the versions name differently, and keeps extensions. Never drops
-        an attribute silently: raises CloudEventError that names every attribute which the version
-        cannot carry, unless it is in `drop` (to leave it out) or in `rename` (to carry it under
+        an attribute silently: raises CloudEventError with the names of all attributes that the
+        version cannot carry, except those in `drop` (to leave out) and in `rename` (to carry under
         another name). Raises UnknownVersionError for an unknown version.
         """
         target = spec_version(label)
@@ -352,7 +352,7 @@ class CloudEvent:
     def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
         """Returns the `KafkaRecord` of `to_kafka(event, mode, **options)`.
 
-        Clients call this method on the objects that they send, and know nothing else of events.
+        Clients call this method on the objects that they send; they use no other part of an event.
         """
         return self._to_kafka(mode, **options)
 
@@ -380,7 +380,7 @@ def _given(
     attributes: Mapping[str, AttributeInput] | None,
     named: Mapping[str, AttributeInput],
 ) -> dict[str, AttributeInput]:
-    """Merges the held attributes, the mapping, and the keywords; later ones win."""
+    """Merges the attributes of the event, the mapping and the keywords; later ones win."""
     if attributes is None:
         return {**held, **named}
     # An event, whole or lazy, is more than its attributes: `dict()` makes the intention explicit.
@@ -447,8 +447,8 @@ def _same_attributes(one: CloudEvent, other: CloudEvent) -> bool:
 def _same_value(name: str, text: str, other: str, version: SpecVersion) -> bool:
     """Returns whether two texts are the same value of an attribute: a moment, a Map.
 
-    A header does not tell that an extension is a Map: in versions with Maps, any JSON object is
-    one.
+    A header does not show that an extension is a Map, so that in versions with Maps any JSON object
+    counts as a Map.
     """
     spec = version.attributes.get(name)
     if spec is None:

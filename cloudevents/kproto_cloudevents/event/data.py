@@ -2,8 +2,8 @@
 
 Data is one of: None (no data), bytes (Binary), str (text of a datacontenttype that is not JSON),
 `JsonText` (a JSON value as its text, which keeps numbers, order and spelling) or `TextOrBase64` (a
-string that its document does not identify). This module knows no attribute, header or binding; it
-never shows data in an error.
+string that its document does not identify). This module knows no attribute, header or binding. Its
+errors never contain data.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class JsonText:
 class TextOrBase64(str):
     """The data of an event before 0.3 in its JSON document: text, or Base64 of Binary.
 
-    These versions mark neither. The string is written as it was read; a conversion that depends on
-    the difference is refused, because nothing tells which it is.
+    These versions mark neither. The string is written as it was read. A conversion that depends on
+    the difference is refused, because the document does not say which of the two it is.
     """
 
     __slots__ = ()
@@ -118,13 +118,13 @@ def _data_start(document: str) -> int:
     """Returns the position of the value of the member `data`."""
     match = _DATA_NAME.search(document)
     if match is None:
-        raise AssertionError("whoever made the JsonText has seen the member")
+        raise AssertionError("the reader that made the JsonText found the member")
     return match.end()
 
 
 Data = bytes | str | JsonText | None
 
-#: Most events have this type; it is not parsed each time.
+#: Most events have this type; it is parsed only once.
 USUAL_TYPE: Final = "application/json"
 
 _DATA_CLAUSES = ('JSON format 3.1.1 "Payload Serialization"',)
@@ -133,7 +133,7 @@ _UNMARKED_CLAUSES = ('CloudEvents 0.1 and 0.2 "JSON format 3.1"',)
 _DATA_SECTION = ('CloudEvents 1.0 "Event Data"',)
 
 
-#: The usual types of a JSON value, which are neither data as it is kept nor bytes.
+#: The usual types of a JSON value; data is stored in none of them.
 _USUAL_JSON: Final = frozenset({dict, list, str})
 
 
@@ -271,7 +271,7 @@ def equal(one: Data, other: Data, content_type: str | None) -> bool:
         if one is None or other is None:
             return False
         if isinstance(one, JsonText) and isinstance(other, JsonText) and one.text == other.text:
-            return True  # however deep it is nested
+            return True  # without parsing, so at any depth
         try:
             same: bool = _comparable(one, content_type) == _comparable(other, content_type)
         except (CloudEventError, RecursionError):

@@ -1,8 +1,8 @@
-"""The record that an event was read from, kept to write it again byte for byte.
+"""The record that an event was read from, stored so that it can be written again byte for byte.
 
-The event keeps it as its `message`, which only this package uses: `reading` sets it, `writing` uses
-it. This module also defines the base class of an unread event, which `writing` must know, and whose
-subclass `lazy` stands above it.
+The event stores it as `_message`, which only this package uses: `reading` sets it, `writing` uses
+it. This module also defines the base class of an unread event for `writing`; `lazy` has the
+subclass.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ __all__ = ["StructuredOrigin", "UnreadEvent", "kafka_record"]
 class StructuredOrigin(NamedTuple):
     """The origin of an event that was read in structured mode.
 
-    An event of binary mode has a plain tuple, which is cheaper: the key and the headers of its
-    record; the value is its data.
+    An event of binary mode has a plain tuple of the key and the headers of its record instead,
+    which is cheaper; the value is the data of the event.
     """
 
     record: KafkaRecord

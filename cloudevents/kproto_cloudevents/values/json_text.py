@@ -1,7 +1,7 @@
 """Exact JSON: reads and writes without changing text, and refuses everything that is not JSON.
 
-Python's own decoder accepts NaN, and the last of two equal names wins; not so here. Knows no event
-and no attribute.
+Python's own decoder accepts NaN, and takes the last of two equal names; this module refuses both.
+Knows no event and no attribute.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _exact_fraction(text: str) -> tuple[str, str]:
         number = _EXACT.create_decimal(text).normalize(_EXACT)
     except decimal.DecimalException:
         return "fraction", text
-    return "fraction", str(number) if number else "0"  # there is a -0.0, and it is 0.0
+    return "fraction", str(number) if number else "0"  # -0.0 equals 0.0
 
 
 def _any_int(text: str) -> int | Decimal:
@@ -113,7 +113,7 @@ _ASCII_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 def raw_decode(text: str, start: int, decoder: json.JSONDecoder = JSON_DECODER) -> tuple[Any, int]:
     """Reads one JSON value that starts at `start`; returns the value and its end.
 
-    Raises CloudEventError that names the character, and for a value nested too deeply.
+    Raises CloudEventError, with the position of the fault, and for a value nested too deeply.
     """
     try:
         return decoder.raw_decode(text, start)
@@ -231,7 +231,7 @@ _being_written: Final[dict[int, Any]] = {}
 
 
 def _encoder_made_once() -> Callable[[Any, int], Iterable[str]]:
-    """Returns the encoder that `_ENCODER` would create anew for each value, at a third of the cost.
+    """Returns the encoder that `_ENCODER` would create for each value, at a third of the cost.
 
     Returns a function that always fails if the C encoder is missing.
     """
@@ -255,7 +255,7 @@ def dump_json(value: Any) -> str:
     try:
         text = "".join(_encode(value, 0))
     except (TypeError, ValueError, LookupError, RecursionError):
-        # Any failure, even one that another thread caused, is checked again by the careful encoder.
+        # Any failure, even one that another thread caused, is checked again by the slow encoder.
         _being_written.clear()
         text = _carefully_encoded(value)
     if not text.isascii():

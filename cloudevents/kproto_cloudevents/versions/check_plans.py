@@ -1,9 +1,9 @@
-"""Checks the attributes of an event, by a cached plan if their names occurred before.
+"""Checks the attributes of an event, with a cached plan if an event had the same names before.
 
 The events of a topic have the same attributes in the same order. A plan has the checks for such a
-tuple of names, looked up once. It is learnt from a valid event, so that its names are valid and no
-required one is missing; it checks the values like the way without a plan. Input chooses the names,
-so plans are bounded. This module does not know where the attributes come from.
+tuple of names. It is learnt from a valid event, so that its names are valid and no required one is
+missing; it checks values exactly as the check without a plan does. The number of plans is bounded,
+because the input chooses the names. This module does not know the source of the attributes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from .spec_version import Check, SpecVersion
 
 __all__ = ["MAX_NAMES", "MAX_PLANS", "checked_attributes"]
 
-#: At most this many plans per version are learnt: ever new orders of names would cost twice.
+#: The maximum number of plans per version: learning a plan for each new order of names would double
+#: the cost.
 MAX_PLANS: Final = 1024
 #: Tuples of more names have no plan.
 MAX_NAMES: Final = 32
@@ -29,7 +30,7 @@ def checked_attributes(
     clauses: tuple[str, ...] = (),
     required_clauses: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Returns the attributes that are set, checked; `given` itself, changed, if all are set.
+    """Returns the attributes that are set, checked: `given` itself, updated, if all are set.
 
     A quick check accepts the usual text. `otherwise(name, value, version)` checks any other value
     that is not None (unset), and returns the value to keep. Raises CloudEventError, which cites
@@ -40,7 +41,7 @@ def checked_attributes(
     plan = version.plans.get(names)
     checks: Iterable[Check]
     if plan is None:
-        # One by one, so that the first fault is reported first.
+        # Checks the names in order, so that the first fault is reported.
         checks = (version.checked_spec(name, name, clauses).check_of(name) for name in names)
     else:
         checks = plan

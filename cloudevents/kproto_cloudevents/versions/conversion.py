@@ -1,6 +1,6 @@
 """Converts the attributes of an event to another version of CloudEvents.
 
-Reports every attribute that the other version cannot carry, and drops none. This module knows
+Reports every attribute that the other version cannot carry, and drops none. This module uses
 attributes and the tables of versions; it knows no event, data or binding.
 """
 
@@ -17,7 +17,7 @@ from .spec_version import SpecVersion
 __all__ = ["attributes_in", "entries_of"]
 
 #: Attributes that versions may name differently. The data encoding is not among them: it belongs to
-#: the document, and each version's format writes it anew.
+#: the document, and each version's format writes its own.
 _ROLES: Final = ("id", "source", "type", "subject", "time", "content_type", "data_schema")
 
 
@@ -85,7 +85,7 @@ def _entries(
 ) -> Iterator[tuple[str, AttributeValue | None, str]]:
     """Yields the name of each entry, its value (None if it cannot be an attribute), and its text.
 
-    Skips entries that are null, which is unset.
+    Skips entries that are null, because null means unset.
     """
     text = canonical(extension_map)
     texts = member_texts(text, skip_blanks(text, 0))
@@ -101,7 +101,7 @@ def _entries(
 def _flat(
     attributes: Mapping[str, AttributeValue], version: SpecVersion, target: SpecVersion
 ) -> Iterator[tuple[str, AttributeValue | None, str | None]]:
-    """Yields each attribute with its usual name in the target, None if it has none there.
+    """Yields each attribute with its usual name in the target; the name is None if there is none.
 
     An entry of a map that cannot be an attribute value has the value None.
     """

@@ -1,7 +1,7 @@
 """Python code as data: conditions, statements, and chains of version tests.
 
-Emitters inspect the data, never text that was written before; `lines` makes the text once, at the
-end. Knows no field and no message; `wrapping` breaks long lines.
+Emitters inspect these data, never source text; `lines` makes the text once, at the end. Knows no
+field and no message; `wrapping` breaks long lines.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The source of tests that must all hold, or one of them with `either`.
+    """The source of tests that must all hold; with `either`, one of them is enough.
 
     The comment is written at the end of the line.
     """
@@ -48,12 +48,12 @@ class Condition:
 
     @property
     def alone(self) -> str:
-        """Returns the source in a form that can stand between other conditions."""
+        """Returns the source in a form that can be combined with other conditions."""
         return f"({self})" if self.either and len(self.parts) > 1 else str(self)
 
 
 def opposites(*pairs: tuple[str, str], either: bool = False) -> tuple[Condition, Condition]:
-    """Returns the condition of the first tests of each pair, and its opposite of the second ones.
+    """Returns the condition made of the first tests of the pairs, and its opposite.
 
     A pair is the source of a test and of its opposite.
     """
@@ -71,7 +71,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """Runs the first branch whose condition holds, else `otherwise`; omits an empty one."""
+    """Runs the first branch whose condition holds, else `otherwise`; omits empty branches."""
 
     branches: tuple[Branch, ...]
     otherwise: tuple[Statement, ...] = ()
@@ -198,7 +198,7 @@ def _shared(merged: list[_Layout]) -> tuple[Code, list[_Layout], Code]:
 
 
 def _count(most: int, holds: Callable[[int], bool]) -> int:
-    """Returns how many numbers from 0 on hold, at most `most`."""
+    """Returns how many numbers from 0 on fulfil `holds`, at most `most`."""
     return next((at for at in range(most) if not holds(at)), most)
 
 
@@ -220,13 +220,13 @@ def _split(layouts: list[_Layout]) -> Code:
         Branch(Condition((f"version >= {versions.lowest}",)), code) for versions, code in newer
     )
     match oldest.code:
-        case (If() as inner,):  # which goes on where the tests of the version end
+        case (If() as inner,):  # continues the chain after the version tests
             return [If(branches + inner.branches, inner.otherwise)]
     return [If(branches, oldest.code)]
 
 
 def _only_in(layout: _Layout, context: Versions) -> If:
-    """Returns code for some versions only; merges its own test, if just one, with theirs."""
+    """Returns code for some versions only; merges the version test into a single inner `if`."""
     versions = version_test(layout.versions, context)
     match layout.code:
         case (If((branch,), ()),):

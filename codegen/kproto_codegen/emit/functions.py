@@ -105,11 +105,11 @@ def _layouts(
     loop: Callable[[Code], Code] = lambda code: code,
     together: Callable[[Run, tuple[Form, ...], Code], Code] = lambda run, forms, code: code,
 ) -> Code:
-    """Returns the code of each run in each of its layouts, behind version tests.
+    """Returns the code of each run in each of its layouts, after version tests.
 
     In straight-line code every layout is separate and has the `loop` inside; `together` may replace
-    the whole loop with a faster way. Otherwise the code that layouts share is written once, inside
-    one loop.
+    the whole loop by faster code. Otherwise the code that layouts share is written once, inside one
+    loop.
     """
     if plan.style is Style.STRAIGHT:
         (run,) = plan.runs
@@ -169,7 +169,7 @@ def _write_tags(plan: StructPlan, target: str, imports: Imports) -> Lines:
     imports.wire("writing", "write_tags")
 
     def value(field: FieldPlan, form: FieldForm) -> Code:
-        known = field.spec.default_value() is None  # else the test before would not hold
+        known = field.spec.default_value() is None  # then `is_set` excludes None
         writer = PresentWriter if known else Writer
         return writer(plan, target, imports).value(field, form)
 
@@ -206,7 +206,7 @@ def _tag_tests(plan: StructPlan, field: FieldPlan) -> tuple[str, ...]:
 def _by_version(
     plan: StructPlan, field: FieldPlan, value: Callable[[FieldPlan, FieldForm], Code]
 ) -> Code:
-    """Returns the code of a tagged value for each version, which may decide its form."""
+    """Returns the code of a tagged value by version, because its form may depend on the version."""
     versions = plan.tagged_versions(field)
     layouts = [
         (Versions.single(version), value(field, field_form(field.spec, version, flexible=True)))
@@ -216,12 +216,12 @@ def _by_version(
 
 
 def default_functions(plans: Sequence[StructPlan], imports: Imports) -> list[Lines]:
-    """Returns functions that tell whether a struct has only defaults, for structs that need one.
+    """Returns functions that check whether a struct has only defaults, for structs that need it.
 
     Comparing field by field costs a twentieth of building a struct of defaults for a comparison.
     """
     made = []
-    for plan in reversed(plans):  # a struct may ask it of those inside it, which stand before it
+    for plan in reversed(plans):  # inner structs first, because outer ones call their functions
         if plan.name not in imports.asked_structs:
             continue
         tests = []
@@ -236,7 +236,7 @@ def default_functions(plans: Sequence[StructPlan], imports: Imports) -> list[Lin
 
 
 def _returned(tests: Sequence[str]) -> Lines:
-    """Returns the `return` of tests that must all hold, on as few lines as a formatter."""
+    """Returns the `return` of tests that must all hold, with a formatter's line breaks."""
     whole = str(Condition(tuple(tests)))
     if len(f"    return {whole}") <= WIDTH:
         return [f"return {whole}"]

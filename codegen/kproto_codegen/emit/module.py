@@ -36,7 +36,7 @@ BASES: Final = {"request": "Request", "response": "Response"}
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """Where generated code imports its runtime from: the package `name`, or relatively."""
+    """The package `name` from which generated code imports its runtime, or relative imports."""
 
     name: str = "kproto"
     relative: bool = False
@@ -71,7 +71,7 @@ def module_source(
     *inner, own = plans
     functions = []
     for plan in inner:
-        if plan.versions:  # else nothing ever reads or writes it
+        if plan.versions:  # otherwise it is never read or written
             functions += struct_functions(plan, imports)
     functions += tags_functions(own, imports)
     read, write = read_method(own, imports), write_method(own, imports)

@@ -1,10 +1,10 @@
 """Emits the code that reads each value, in both styles: by calls, and inline.
 
-Inline reading is fast because one Struct reads neighbouring numbers together with the length or
-count that follows them, and continues over an array that is mostly empty; because one Struct also
-reads all structs of an array if they have one size; and because short strings, bytes and arrays are
-read without a call. For anything long, rarely null, or invalid, the code calls the functions of
-`kproto.wire.reading` for the same position.
+Inline reading is fast for three reasons. One Struct reads neighbouring numbers together with the
+length or count that follows them, and skips an array that is mostly empty. One Struct reads all
+structs of an array if they have one size. Short strings, bytes and arrays are read without a call.
+For a long, unexpectedly null or invalid value, the code calls the functions of
+`kproto.wire.reading` at the same position.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SEVERAL: Final = 5
 
 
 class Reader(Block):
-    """Emits calls of `kproto.wire.reading`, from `pos` on."""
+    """Emits calls of `kproto.wire.reading` that read from `pos` on."""
 
     def flush(self) -> None:
         if self.numbers:
@@ -132,7 +132,7 @@ class _BranchingReader(Reader):
 
 
 class _Passed(NamedTuple):
-    """An array that is skipped until the numbers behind it are read."""
+    """An array whose elements are read only after the numbers that follow it."""
 
     #: The index of its count among the collected numbers.
     at: int
@@ -142,14 +142,14 @@ class _Passed(NamedTuple):
 class _StraightReader(Reader):
     """Emits inline code for short values."""
 
-    _behind: tuple[Statement, ...] = ()  # what is made of numbers, once they are read
+    _behind: tuple[Statement, ...] = ()  # statements that use the collected numbers
     _passed: _Passed | None = None
 
     def flush(self) -> None:
         passed, self._passed = self._passed, None
         if passed is None:
             super().flush()
-        elif passed.at + 1 == len(self.numbers):  # no numbers behind it
+        elif passed.at + 1 == len(self.numbers):  # no numbers follow it
             self.numbers.pop()
             self._others_array(*passed.array)
         else:
@@ -160,14 +160,15 @@ class _StraightReader(Reader):
     def _flush_over(self, passed: _Passed) -> None:
         """Emits code that reads numbers as if the array between them were empty or null.
 
-        If it is not, the code reads the numbers behind it again; there are enough bytes either way.
+        If the array has elements, the code reads the numbers after it again. There are enough bytes
+        in both cases.
         """
         field, form, place = passed.array
         behind = self.numbers[passed.at + 1 :]
         _, size = self.imports.shape([kind for kind, _ in behind])
         super().flush()
         before = len(self.code)
-        if form.compact:  # in which null may be told in two bytes, too
+        if form.compact:  # a non-minimal varint may encode null in two bytes, too
             some, start = form, f"pos - {size + 1}"
         else:
             some, start = form._replace(nullable=False), f"pos - {size + 4}"
@@ -209,11 +210,11 @@ class _StraightReader(Reader):
             self._others_array(field, form, place)
 
     def _others_array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        """Emits an array whose count is checked against the bytes left only if it is not small."""
+        """Emits an array; only a large count is checked against the number of remaining bytes."""
         function = self.function("array_length", form)
         if form.compact:
             self._take_byte("length")
-            # Null is 0, so that subtracting one gives -1, as in the form that is not compact.
+            # Null is 0, so that subtracting 1 gives -1, as in the form that is not compact.
             test = "length < 128" if form.nullable else "0 < length < 128"
             slow = f"length, pos = {function}(data, pos - 1)"
             self.code.append(when(test, ["length -= 1"], [slow]))
@@ -225,7 +226,7 @@ class _StraightReader(Reader):
         self.code += self.elements(field, form, place)
 
     def end(self, form: TagsForm) -> None:
-        """Emits the end, which is mostly one byte, 0."""
+        """Emits the reading of the tagged fields at the end, which are mostly one byte, 0."""
         if not form.flexible:
             super().end(form)
             return
@@ -239,7 +240,7 @@ class _StraightReader(Reader):
         self.flush()
 
     def _take_byte(self, local: str) -> None:
-        """Emits the reading of one byte; `pos` is behind it afterwards."""
+        """Emits the reading of one byte; afterwards `pos` is after that byte."""
         if self.numbers:
             self._take_length("uint8", local)
         else:
@@ -264,8 +265,8 @@ class _StraightReader(Reader):
     def _long_octets(self, form: FieldForm, place: str) -> None:
         """Emits bytes whose length is mostly a varint of two bytes.
 
-        Both can be read for any length, because the tagged fields behind the fields take at least
-        one.
+        Both bytes can be read for any length, because the tagged fields after the fields take at
+        least one byte.
         """
         self.numbers.append(("uint8", "size"))
         self._take_length("uint8", "more")
@@ -325,8 +326,8 @@ def fixed_size_elements(
 ) -> Code:
     """Returns code that reads `count` structs of one size with one Struct, or by `each`.
 
-    It uses `each` for few structs, if one has tagged fields (which move the bytes behind them), and
-    if bytes are missing.
+    The code uses `each` for few structs, if a struct has tagged fields (which move the bytes after
+    them), and if bytes are missing.
     """
     reader = _FixedSizeReader(plan, imports)
     code = reader.struct(run, forms)
@@ -348,10 +349,10 @@ def fixed_size_elements(
 
 
 class _UniformReader(_FixedSizeReader):
-    """Emits the same for structs with arrays of numbers, which stay bytes."""
+    """Emits the same for structs with arrays of numbers, which are left as bytes."""
 
     def _take_shape(self, kinds: list[str]) -> None:
-        *fields, _ = kinds  # the byte of the tagged fields is understood
+        *fields, _ = kinds  # the last is the byte of the tagged fields
         self.shape = self.imports.uniform_shapes(fields)
 
     def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
@@ -363,7 +364,7 @@ def uniform_elements(
 ) -> Code:
     """Returns code that reads `count` structs with one Struct, their arrays as bytes, or by `each`.
 
-    It also uses `each` if the arrays of the structs have different counts.
+    The code also uses `each` if the arrays of the structs have different counts.
     """
     reader = _UniformReader(plan, imports)
     code = reader.struct(run, forms)

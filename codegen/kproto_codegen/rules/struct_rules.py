@@ -28,16 +28,16 @@ from .finding import (
 
 __all__ = ["MAX_EXPANDED_FIELDS", "MAX_NAME_LENGTH", "MAX_STRUCT_DEPTH"]
 
-#: The deepest nesting of structs. Kafka's deepest message has 5 levels; code that walks a message,
+#: The maximum nesting of structs. Kafka's deepest message has 5 levels; code that walks a message,
 #: here or in Kafka's classes, recurses once per level.
 MAX_STRUCT_DEPTH: Final = 32
 
-#: The most fields of a message, with every use of a struct counted. Kafka's largest has fewer than
-#: 100; common structs that contain each other twice would grow without bound.
+#: The maximum number of fields of a message, counting every use of a struct. Kafka's largest has
+#: fewer than 100; common structs that contain each other twice would grow without bound.
 MAX_EXPANDED_FIELDS: Final = 10_000
 
-#: The longest name. Kafka's longest has 45 characters; file systems allow 255, with the underscores
-#: and the suffix of a module name.
+#: The maximum length of a name. Kafka's longest has 45 characters; file systems allow 255,
+#: including the underscores and the suffix of a module name.
 MAX_NAME_LENGTH: Final = 120
 
 _FIELD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*", re.ASCII)
@@ -75,12 +75,12 @@ def struct_name(definition: Definition) -> Iterator[Finding]:
 def struct_names_in_python(definition: Definition) -> Iterator[Finding]:
     """Checks that no two structs of a message need the same class or function name in its module.
 
-    Java tells `TopicID` from `TopicId`; the functions that read and write them here do not.
+    Java distinguishes `TopicID` from `TopicId`; the names of the Python functions would be equal.
     """
     spec = definition.spec
     first = dict.fromkeys(_python_names(spec.name, spec.fields), spec.name)
     for name, place in defining_places(definition):
-        if name == spec.name:  # which is for struct_name to say
+        if name == spec.name:  # `struct_name` reports it
             continue
         made = _python_names(name, place.spec.fields)
         other = next((first[entry] for entry in made if first.get(entry, name) != name), None)
@@ -175,9 +175,9 @@ def _struct_fields(place: Place) -> Iterator[str]:
 def _measure(
     start: str, children: dict[str, list[str]], sizes: dict[str, tuple[int, int]]
 ) -> list[str] | None:
-    """Puts depth and number of fields of `start` and all below into `sizes`; or returns a cycle.
+    """Stores depth and field count of `start` and all structs in it in `sizes`, or returns a cycle.
 
-    Not recursive itself, because the structs may nest deeper than the stack.
+    Not recursive, because the structs may nest deeper than the stack.
     """
     path: list[str] = []
     todo = [(start, False)]
@@ -203,8 +203,8 @@ def _measure(
 def element_has_bytes(definition: Definition) -> Iterator[Finding]:
     """Checks that an element of an array has at least one byte in each version of the array.
 
-    A reader refuses a count above the bytes left, so that elements without bytes could be written
-    but not read.
+    A reader refuses a count above the number of remaining bytes, so that elements without bytes
+    could be written but not read.
     """
     if any(no_recursion(definition)):
         return
@@ -254,15 +254,15 @@ def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
 
 
 def inline_in_common(definition: Definition) -> Iterator[Finding]:
-    """Checks that a common struct contains only common structs, as no others would be found."""
+    """Checks that a common struct contains only common structs; no others would be found."""
     for name, place in defining_places(definition):
         if place.parents and isinstance(place.parents[0], StructSpec):
-            reason = f"the struct {name} stands inside a common one; define it in commonStructs"
+            reason = f"the struct {name} is inside a common one; define it in commonStructs"
             yield of_place(definition, place, "fields", reason)
 
 
 def _holder_name(place: Place) -> str:
-    """Returns the struct in which a field stands; "" for the message."""
+    """Returns the name of the struct that has the field; "" for the message."""
     if not place.parents:
         return ""
     holder = place.parents[-1]

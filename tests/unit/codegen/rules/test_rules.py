@@ -1,4 +1,4 @@
-"""Every rule: what it refuses and with which words, and what it takes."""
+"""Every rule: the definitions that it refuses, its error texts, and those that it accepts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Source = Mapping[str, Any]
 
 
 def key(*fields: Any, **keys: Any) -> dict[str, Any]:
-    """A coordinator's key."""
+    """Returns a coordinator key."""
     base = {
         "type": "coordinator-key",
         "name": "SampleKey",
@@ -28,17 +28,17 @@ def key(*fields: Any, **keys: Any) -> dict[str, Any]:
 
 
 def struct(name: str, *fields: Any, versions: str = "0+") -> dict[str, Any]:
-    """A common struct."""
+    """Returns a common struct."""
     return {"name": name, "versions": versions, "fields": list(fields)}
 
 
 def in_struct(*fields: Any, **keys: Any) -> dict[str, Any]:
-    """A message with these fields in an array of structs."""
+    """Returns a message with these fields in an array of structs."""
     return message(field("Items", "[]Item", fields=list(fields)), **keys)
 
 
 def tagged(name: str, tag: Any, kind: str = "int32", versions: str = "1+", **keys: Any) -> Any:
-    """A tagged field."""
+    """Returns a tagged field."""
     return field(name, kind, versions, **{"taggedVersions": versions, "tag": tag, **keys})
 
 
@@ -175,7 +175,7 @@ REFUSED: list[tuple[Source, str]] = [
         ),
         "field commonStructs.S: is recursive: S holds T holds S",
     ),
-    # known_type says this of the message, which is no struct
+    # known_type reports this for a message, which is no struct
     (
         message(field("A", "[]SampleRequest")),
         "field A: is recursive: SampleRequest holds SampleRequest, the message itself",
@@ -415,19 +415,19 @@ REFUSED: list[tuple[Source, str]] = [
 
 
 @pytest.mark.parametrize(("source", "reason"), REFUSED)
-def test_refused(source: Source, reason: str) -> None:
+def test_invalid_definitions_are_refused(source: Source, reason: str) -> None:
     found = faults(source)
     assert any(reason in fault for fault in found), found
     assert all(fault.startswith("sample.json:") for fault in found), found
 
 
 def test_one_fault_is_one_finding() -> None:
-    # What breaks one rule breaks no other, and is told once.
+    # A definition that breaks one rule has one finding.
     doubled = [reason for source, reason in REFUSED if len(faults(source)) != 1]
     assert doubled == []
 
 
-TAKEN: list[Source] = [
+ACCEPTED: list[Source] = [
     message(),
     message(listeners=["zkBroker", "broker", "controller"], latestVersionUnstable=True),
     message(name="SampleResponse", type="response"),
@@ -451,7 +451,8 @@ TAKEN: list[Source] = [
     message(field("A", "string", flexibleVersions="1+")),
     message(tagged("A", 0, "string", versions="2+", flexibleVersions="2+")),
     message(field("A", "records")),
-    # A common struct that no version has, or uses, has a schema of nothing; one may end early.
+    # A common struct that no version has or uses is encoded as nothing; a common struct may end in
+    # an earlier version.
     message(commonStructs=[struct("S", field("X"), versions="5+")]),
     message(field("A", "S", "5+"), commonStructs=[struct("S", field("X"), versions="5+")]),
     message(field("A", "S"), commonStructs=[struct("S", field("X"), versions="0-1")]),
@@ -469,8 +470,8 @@ TAKEN: list[Source] = [
         field("Items", "[]Item", fields=[field("X")]),
         field("C", "[]ItemCollection", fields=[field("X")]),
     ),
-    # Elements that have no field in some version have a count of tagged fields there, or are not
-    # there, or a mark for a struct that may be null.
+    # Elements without a field in some version are encoded by their count of tagged fields, are
+    # missing in that version, or have a byte for null.
     message(field("A", "[]S", fields=[field("X", versions="0")])),
     message(field("A", "[]S", "1+", fields=[field("X", versions="2+")])),
     message(field("A", "S", fields=[field("X", versions="1+")])),
@@ -493,13 +494,13 @@ TAKEN: list[Source] = [
 ]
 
 
-@pytest.mark.parametrize("source", TAKEN)
-def test_taken(source: Source) -> None:
+@pytest.mark.parametrize("source", ACCEPTED)
+def test_valid_definitions_are_accepted(source: Source) -> None:
     assert faults(source) == []
     assert checked_spec(parsed(source)).name == source["name"]
 
 
-def test_checked_spec_tells_every_fault_by_line() -> None:
+def test_checked_spec_reports_every_fault_with_its_line() -> None:
     source = message(field("A", "Int8"), field("B", zeroCopy=True), validVersions="0+")
     with pytest.raises(DefinitionError) as caught:
         checked_spec(parsed(source))
@@ -507,7 +508,7 @@ def test_checked_spec_tells_every_fault_by_line() -> None:
     assert [error.line for error in errors] == [5, 10, 17]
 
 
-def test_a_field_of_no_valid_version_is_odd() -> None:
+def test_a_field_of_no_valid_version_is_noted() -> None:
     for versions in ("none", "7+"):
         source = message(field("A", versions=versions))
         assert faults(source) == []
@@ -515,7 +516,7 @@ def test_a_field_of_no_valid_version_is_odd() -> None:
         assert f"its versions are {versions}, those of the message 0-2" in note
 
 
-def test_deprecated_versions_outside_the_valid_ones_are_odd() -> None:
+def test_deprecated_versions_outside_the_valid_ones_are_noted() -> None:
     (note,) = notes(message(deprecatedVersions="0-3"))
     assert "deprecatedVersions 0-3 are not all among the valid versions 0-2" in note
     assert notes(message(deprecatedVersions="0-1")) == []
@@ -529,14 +530,14 @@ def test_the_legacy_profile_reports_each_exception() -> None:
     ]
 
 
-def test_a_struct_defined_inside_itself_is_only_defined_twice() -> None:
+def test_a_struct_defined_inside_itself_is_defined_twice() -> None:
     inner = field("Y", "S", fields=[field("Z")])
     (found,) = faults(message(field("A", "[]S", fields=[field("X"), inner])))
     assert "field A.Y: the struct S is defined twice" in found
 
 
 @pytest.mark.slow
-def test_structs_nest_within_a_bound() -> None:
+def test_nesting_of_structs_is_bounded() -> None:
     def chain(length: int) -> dict[str, Any]:
         structs = [struct(f"S{i}", field("X", f"S{i + 1}")) for i in range(length - 1)]
         structs.append(struct(f"S{length - 1}", field("X")))
@@ -548,8 +549,8 @@ def test_structs_nest_within_a_bound() -> None:
         assert f"structs are nested {length} deep; at most {MAX_STRUCT_DEPTH}" in found
 
 
-def test_structs_multiply_within_a_bound() -> None:
-    # Each struct holds the next one twice: 2 to the power of 30 fields in a few lines.
+def test_expansion_of_structs_is_bounded() -> None:
+    # Each struct has the next one twice: 2 to the power of 30 fields in a few lines.
     structs = [
         struct(f"S{i}", field("X", f"S{i + 1}"), field("Y", f"[]S{i + 1}")) for i in range(30)
     ]
@@ -558,7 +559,7 @@ def test_structs_multiply_within_a_bound() -> None:
     assert f"at most {MAX_EXPANDED_FIELDS}" in found
 
 
-def test_a_key_that_stands_twice_with_the_same_value_is_odd() -> None:
+def test_a_repeated_key_with_the_same_value_is_noted() -> None:
     source = (
         '{"type": "data", "name": "A", "name": "A", "validVersions": "0", '
         '"flexibleVersions": "none"}'
@@ -583,7 +584,7 @@ def test_every_rule_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
-def test_kafka_keeps_the_rules(release: str) -> None:
+def test_kafkas_definitions_satisfy_the_rules(release: str) -> None:
     assert load_release(SCHEMAS / release).messages
 
 
