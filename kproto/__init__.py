@@ -1,7 +1,7 @@
 """Kafka from its own message definitions.
 
-`kproto.Client` is the way in. What stands here is loaded when it is first asked for, so that
-`import kproto` costs nothing; the packages below it can be used by themselves: `kproto.messages`
+`kproto.Client` is the entry point. Each public name is loaded at its first use, so that
+`import kproto` costs nothing. The packages can be used by themselves: `kproto.messages`
 (a class for every message), `kproto.records` (record batches), `kproto.protocol` (both sides of a
 connection without I/O), `kproto.broker` (a broker in memory), `kproto.schema` (the definitions).
 """
@@ -190,7 +190,7 @@ __all__ = [
     "failure_of",
 ]
 
-#: Where each public name lives; all others are of the client.
+#: The module of each public name; all other names are of `kproto.client`.
 _ELSEWHERE = {
     "BearerToken": ".protocol.sasl",
     "ClientCredentials": ".security",

@@ -164,7 +164,7 @@ class BytesView {
     this.rows = 0;
     this.cells = [];
     this.faults = parts.filter((part) => part.fault).map((part) => part.fault.offset);
-    // What stands behind a fault was not read, whatever field it would have been.
+    // Bytes after a fault were not read, whatever field they belong to.
     this.unread = parts.filter((part) => part.fault).map((part) => (
       [part.fault.offset, Math.max(part.fault.offset, ...part.trees.map((tree) => tree.end))]));
     this.owner = new Int32Array(this.data.length).fill(-1);

@@ -301,7 +301,7 @@ function decodeMessage(message, version, data, pos = 0, trailing = false) {
   }
   const behind = data.length - tree.end;
   if (behind && !trailing) {
-    const fault = { reason: `${behind} bytes stand behind the end of the message`, path: "", offset: tree.end - pos };
+    const fault = { reason: `${behind} bytes follow the end of the message`, path: "", offset: tree.end - pos };
     return { tree, end: tree.end, fault };
   }
   return { tree, end: tree.end, fault: null };

@@ -53,10 +53,10 @@ __all__ = [
 
 R = TypeVar("R", bound=Response)
 
-#: Correlation ids count up to the largest int32, and begin again at 0.
+#: Correlation ids count up to the largest int32, and then restart at 0.
 _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
 
-#: The correlation id, with which every response begins, in any version of its header.
+#: The correlation id; every response begins with it, in any version of its header.
 _CORRELATION_ID: Final = struct.Struct(">i")
 
 #: The requests that brokers may leave without an answer, by api key.
@@ -91,8 +91,8 @@ def _generated_name(cls: type[Message]) -> str:
 def expects_response(request: Message, version: int) -> bool:
     """Returns False for the requests that no broker answers.
 
-    They are a Produce with acks=0, and an AddPartitionsToTxn that holds no transaction in a
-    version that can hold several.
+    These are a Produce with acks=0, and an AddPartitionsToTxn without a transaction in a version
+    that allows several.
     """
     name = _UNANSWERED.get(request.API_KEY)
     if name is None or _generated_name(type(request)) != name:
@@ -113,7 +113,7 @@ class PendingRequests:
 
     @property
     def oldest(self) -> PendingRequest | None:
-        """Returns the request of the next response; None without a pending request."""
+        """Returns the request that the next response answers; None without a pending request."""
         return self._waiting[0] if self._waiting else None
 
     def expect(self, pending: PendingRequest) -> None:
@@ -123,9 +123,9 @@ class PendingRequests:
     def match(self, data: bytes) -> ReceivedResponse:
         """Reads the response to the oldest request.
 
-        Raises ProtocolError without a pending request, or if the correlation id is another
-        request's: the connection must then be closed. Raises DecodeError if the response cannot be
-        read; the connection may continue.
+        Raises ProtocolError if there is no pending request or if the correlation id is not that of
+        the oldest request: the connection must then be closed. Raises DecodeError if the response
+        cannot be read; the connection may continue.
         """
         cls, api_key, version = self._oldest(data)
         return read_response_of(cls, data, api_key, version)
@@ -157,7 +157,7 @@ def _refuse_correlation(data: bytes, expected: int, name: str, version: int) -> 
         found = f"is {len(data)} bytes long, too few for a correlation id"
     else:
         (correlation_id,) = _CORRELATION_ID.unpack_from(data)
-        found = f"has correlation id {correlation_id} where {expected} must come next"
+        found = f"has correlation id {correlation_id}, but {expected} must come next"
     raise ProtocolError(f"the answer {name} v{version} {found}; the connection is out of step")
 
 
@@ -179,8 +179,8 @@ class ClientConnection:
     def send(self, request: Request[R], version: int) -> tuple[int, bytes]:
         """Returns the correlation id of `request` and its frame; frames must be written in order.
 
-        Raises EncodeError, and ConfigurationError for a user's own request whose package does not
-        define the response; the request is then not pending.
+        Raises EncodeError, and ConfigurationError for a request that the user defined in a package
+        without its response. The request is then not pending.
         """
         cls = type(request)
         answer = self._answer(cls, version)
@@ -240,7 +240,7 @@ class ClientConnection:
         return self.pending.match(data)
 
     def receive_message(self, data: bytes) -> Response | None:
-        """Returns only the message of `receive`, for callers that forward nothing."""
+        """Returns only the message of `receive`, for callers that do not forward frames."""
         return self.pending.match_message(data)
 
 
@@ -260,10 +260,9 @@ def _refuse_unanswerable(
 class ReceivedRequest(NamedTuple):
     """A request; `message` is None when no definition knows its api key or version.
 
-    `size` is that of the frame, in bytes; `trailing` what stood behind its body. `header_tags` are
-    tagged fields of the header, which no definition knows; `body` is the body as it came, or all
-    behind the header where `message` is None; `cls` is the class that belongs to the api key;
-    `head` is the header as it came.
+    `size` is that of the frame, in bytes; `trailing` are the bytes after its body. `header_tags`
+    are unknown tagged fields of the header; `body` is the received body, or all bytes after the
+    header if `message` is None; `cls` is the class of the api key; `head` is the received header.
     """
 
     api_key: int
@@ -280,13 +279,13 @@ class ReceivedRequest(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The request's name, or its api key where it has none."""
+        """Returns the request's name, or its api key if it has none."""
         return name_of(self.cls or request_class(self.api_key), self.api_key)
 
     def to_frame(self) -> bytes:
-        """The request as a frame, its size in front, with what `message` holds now.
+        """Returns the request as a frame with its size, with the current fields of `message`.
 
-        Raises EncodeError when the version cannot express the message.
+        Raises EncodeError if the version cannot express the message.
         """
         cls = self.cls or request_class(self.api_key)
         header_version = 1 if cls is None else request_header_version(cls, self.version)
@@ -340,8 +339,8 @@ class ServerConnection:
     def receive(self, data: bytes) -> ReceivedRequest:
         """Reads a request frame.
 
-        Bytes after the body are kept in `trailing`: frames of real clients carry some, and brokers
-        ignore them. Raises DecodeError.
+        Stores bytes after the body in `trailing`: some clients send such bytes, and brokers ignore
+        them. Raises DecodeError.
         """
         return read_request(data, self.classes)
 

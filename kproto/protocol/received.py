@@ -1,7 +1,7 @@
 """Reads responses from frames, and writes them back to the same bytes if nothing was changed.
 
-The bytes of a message are kept as they were received: a buffer other than `bytes` is copied, so
-that its owner may use it again. Knows no connection and no request that was sent before.
+The received bytes of a message are stored unchanged. A buffer other than `bytes` is copied, so that
+its owner may reuse it. Knows no connection and no request that was sent before.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = [
     "read_response_of",
 ]
 
-#: The correlation id, with which every response begins, in any version of its header.
+#: The correlation id; every response begins with it, in any version of its header.
 _CORRELATION_ID: Final = struct.Struct(">i")
 
 #: The tagged fields of a header that has none.
 NO_TAGS: Final[tuple[RawTaggedField, ...]] = ()
 
-#: The message of a refusal of which only the error code can be read.
+#: The message of an error response of which only the error code can be read.
 _REFUSAL: Final = ApiVersionsResponse(error_code=UNSUPPORTED_VERSION)
 
 
@@ -69,13 +69,13 @@ class ReceivedResponse(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Returns the response's name, or its api key where it has none."""
+        """Returns the response's name, or its api key if it has none."""
         return name_of(self.cls or response_class(self.api_key), self.api_key)
 
     def to_frame(self) -> bytes:
         """Returns the response as a frame with its size, with the current fields of `message`.
 
-        Raises EncodeError when the version cannot express the message.
+        Raises EncodeError if the version cannot express the message.
         """
         header: bytes | memoryview
         if self.message is None:
@@ -90,7 +90,7 @@ class ReceivedResponse(NamedTuple):
 def body_bytes(
     message: Message | None, version: int, came: bytes | memoryview
 ) -> bytes | memoryview:
-    """The bytes of `message`; those that came as long as they are what it says."""
+    """Returns the bytes of `message`: the received ones if the message was not changed."""
     if message is None:
         return came
     return original_or_encoded(type(message), version, message.encode(version), came)
@@ -101,8 +101,9 @@ def original_or_encoded(
 ) -> bytes | memoryview:
     """Returns the received bytes if kproto writes their message as `ours`, else `ours`.
 
-    They may differ: a length may have more bytes than needed, and true may be any byte except 0.
-    Bytes are compared and not messages, because 0.0 equals -0.0, and NaN does not equal itself.
+    The bytes of an unchanged message may differ: a length may have more bytes than needed, and true
+    may be any byte except 0. Bytes are compared instead of messages, because 0.0 equals -0.0, and
+    NaN does not equal itself.
     """
     if not came or ours == came:
         return ours
@@ -110,7 +111,7 @@ def original_or_encoded(
         said: Message = cls.decode(came, version)
     except DecodeError:
         if cls is not ApiVersionsResponse:
-            return ours  # the caller changed the version or the message
+            return ours  # the version or the message was changed
         said = _REFUSAL
     return came if said.encode(version) == ours else ours
 
@@ -160,7 +161,7 @@ def read_response_of(
 def read_response_message(
     cls: type[Response] | None, data: bytes, api_key: int, version: int
 ) -> Response | None:
-    """Returns only the message of `read_response_of`, for callers that need no more."""
+    """Returns only the message of `read_response_of`, for callers that need nothing else."""
     if cls is None or version not in cls.VALID_VERSIONS or api_key == API_VERSIONS:
         return read_response_of(cls, data, api_key, version).message
     _, start = _read_response_tags(cls, data, version)
@@ -170,13 +171,14 @@ def read_response_message(
 def _read_response_tags(
     cls: type[Response], data: bytes, version: int
 ) -> tuple[tuple[RawTaggedField, ...], int]:
-    """Returns the tagged fields of a response's header, and where its body begins. Raises
-    DecodeError.
+    """Returns the tagged fields of a response's header, and the start of its body.
+
+    Raises DecodeError.
     """
     start = _CORRELATION_ID.size
     if not response_header_version(cls, version):
         return NO_TAGS, start
-    if data[start : start + 1] == b"\0":  # none, as mostly
+    if data[start : start + 1] == b"\0":  # no tagged field, the usual case
         return NO_TAGS, start + 1
     header, start = ResponseHeader.decode_from(data, 0, 1)
     return tuple(header._unknown_tags or ()), start  # the property would make a list

@@ -1,7 +1,7 @@
 """Reads, checks, builds and forwards record batches and message sets in Kafka's own formats.
 
-Stands on the wire primitives and their errors; knows no message, no socket and no clock.
-`kproto.stored` turns Kafka's own records (control records, internal topics) into messages.
+Depends on the wire primitives and their errors only; knows no message, no socket and no clock.
+`kproto.stored` decodes Kafka's own records (control records, internal topics) to messages.
 """
 
 from .codecs.compression import CODECS, MAX_DECOMPRESSED_BYTES, Codec, codec_for_id, codec_for_name

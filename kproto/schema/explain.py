@@ -1,6 +1,6 @@
-"""Finds the field at fault, where and why, after the generated codec has failed.
+"""Finds the faulty field, its offset and the reason, after the generated codec has failed.
 
-The generated codec checks little and explains nothing. If it fails, these functions read the same
+The generated codec checks little and gives no reasons. If it fails, these functions read the same
 bytes, or the same object, again by the layout in the definition.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["explain_decode", "explain_encode", "is_default", "not_in_version"]
 _SHOWN_BITS: Final = 128
 
 
-class _Fault(Exception):  # noqa: N818 - carries a finding up the walk, never leaves this module
+class _Fault(Exception):  # noqa: N818 - stops the walk with a finding; internal to this module
     def __init__(self, reason: str, path: str) -> None:
         super().__init__(reason)
         self.reason = reason
@@ -38,7 +38,7 @@ def explain_decode(
 ) -> DecodeError | None:
     """Returns the fault in the bytes of `message` from `offset` on; None if there is none.
 
-    Offsets in the error count from `offset`. With `trailing`, bytes behind the message are allowed.
+    Offsets in the error count from `offset`. With `trailing`, bytes after the message are allowed.
     """
     try:
         end = validate(layout(message, version), data, offset)
@@ -52,8 +52,8 @@ def explain_decode(
         )
     if end < len(data) and not trailing:
         return DecodeError(
-            f"{len(data) - end} bytes stand behind the end of the message; "
-            "decode_from reads a message that something follows",
+            f"{len(data) - end} bytes follow the end of the message; "
+            "decode_from reads a message with bytes after it",
             message=message.name,
             version=version,
             offset=end - offset,
@@ -74,7 +74,7 @@ def explain_encode(message: MessageSpec, version: int, value: object) -> EncodeE
 
 @contextmanager
 def _looking_at(path: str) -> Iterator[None]:
-    """Turns any exception that an object raises during its inspection into a fault of its field."""
+    """Converts an exception that an object raises during its inspection to a fault of its field."""
     try:
         yield
     except (_Fault, MemoryError):
@@ -162,7 +162,7 @@ def is_default(spec: FieldSpec, value: Any) -> bool:
 
 
 def _equals(value: Any, default: Any) -> bool:
-    """Returns whether `value` encodes like `default`: 1.0 equals 1, but no int field takes it."""
+    """Returns whether `value` encodes like `default`: 1.0 equals 1, but int fields refuse it."""
     if isinstance(default, bool):
         return _bool(value) is default
     if isinstance(default, int):

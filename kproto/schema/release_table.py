@@ -2,9 +2,9 @@
 
 The file in this package is made from the clients jars of all releases at Maven Central: from 2.2.0
 on from their message definitions, before that from the class ApiKeys, which declares ranges only.
-It has one row of an API for each release that changed the API.
+The file has a row for each release that changed an API.
 
-Releases are ordered by number, not by date: 0.10.2.2 stands before the older 0.11.0.0.
+Releases are ordered by number, not by date: 0.10.2.2 precedes the older 0.11.0.0.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class ApiRange:
     """One API in one release: the versions of its request; the response has the same versions.
 
     `versions` are all versions of the release's clients, `unstable` those that are not final and
-    need opting in. `placeholder` are versions that had a schema and no broker implementation
-    (0.8.2); they are not in `versions`. `flexible` is known from 2.4.0 on, `listeners` (which
-    servers take the request) from 2.8.0, `deprecated` from 3.7.0; they are empty for older
-    releases. `called` is the release's own name of the API.
+    must be enabled. `placeholder` are versions that had a schema but no broker implementation
+    (0.8.2); they are not in `versions`. `flexible` is known from 2.4.0 on, `listeners` (the servers
+    that accept the request) from 2.8.0, `deprecated` from 3.7.0; they are empty for older releases.
+    `called` is the release's own name of the API.
     """
 
     api_key: int
@@ -202,8 +202,8 @@ def ranges(release: str) -> dict[int, ApiRange]:
 def brought_by(api: int | str, version: int, *, unstable: bool = False) -> str | None:
     """Returns the first release that has a version of an API; None if no release has it.
 
-    A version counts from the first release that calls it stable; with `unstable`, from the first
-    that has it at all. Raises UnknownNameError for an unknown API.
+    By default the result is the first release in which the version is stable; with `unstable`, the
+    first release that has it at all. Raises UnknownNameError for an unknown API.
     """
     key, _ = api_name(api)
     number = _first(key, version, unstable=unstable)

@@ -2,6 +2,6 @@
 
 `control_records` reads and writes transaction markers and the control records of KRaft,
 `coordinator_records` those of the group, transaction and share coordinators, `metadata_log` those
-of `__cluster_metadata`. `aborted_transactions` finds aborted batches. Stands on `kproto.messages`
-and on the `Record` of `kproto.records`; knows no socket and no topic's meaning.
+of `__cluster_metadata`. `aborted_transactions` finds aborted batches. Depends on `kproto.messages`
+and on the `Record` of `kproto.records`; opens no socket.
 """

@@ -70,12 +70,12 @@ def annotate(
     """Returns the body of a message, without header, as a tree.
 
     `message` is a class, a name or an api key (see `find_message_class`). Broken bytes raise no
-    error: the tree holds all nodes up to the fault, then `unread` bytes; the first fault of the
-    layer `message` has the reason, path and offset of the DecodeError that `decode` raises. With
-    `trailing`, bytes after the message are no fault. Record batches inside are opened; `records_of`
-    names their topic if the message does not. The tree keeps at most `max_nodes` (None for all),
-    and all batches together decompress to at most `max_decompressed_bytes`. Raises
-    ConfigurationError for an unknown message or version.
+    error: the tree has all nodes up to the fault, then `unread` bytes. The first fault of the layer
+    `message` has the reason, path and offset of the DecodeError that `decode` raises. With
+    `trailing`, bytes after the message are not a fault. Record batches inside are dissected;
+    `records_of` names their topic if the message does not. The tree has at most `max_nodes` nodes
+    (None for no limit), and all batches together decompress to at most `max_decompressed_bytes`.
+    Raises ConfigurationError for an unknown message or version.
     """
     cls = find_message_class(message, response=response)
     check_version(cls, version)
@@ -101,7 +101,8 @@ def annotate_frame(
     The root's children are `size`, `header` and the message, as far as they are present: `part`
     names the parts, and is detected by default (see `detect_part`). The header of a request names
     its api key and version; a response needs `message` and `version`. Bytes after the body are a
-    node `trailing` and no fault, because brokers ignore them. The rest is as in `annotate`.
+    node `trailing` and not a fault, because brokers ignore them. The other arguments are those of
+    `annotate`.
     """
     cls = None if message is None else find_message_class(message, response=response)
     if cls is not None and version is not None:
@@ -167,8 +168,8 @@ def annotate_frames(
 ) -> Iterator[Node]:
     """Yields the tree of each request in a sequence of frames, as `annotate_frame` returns it.
 
-    Each frame has its size in front. Offsets count from the beginning of their frame. Bytes that
-    are no such sequence are one frame.
+    Each frame begins with its size. Offsets count from the start of their frame. Bytes that are not
+    such a sequence are treated as one frame.
     """
     cuts = _cuts(data)
     part: Part | None = "frame"
@@ -203,7 +204,7 @@ def find_message_class(
 ) -> type[Message]:
     """Returns the class of a message by its class, name or api key.
 
-    A name may omit `Request` or `Response`: `response` chooses. Case does not matter. Raises
+    A name may omit `Request` or `Response`; `response` then chooses. Case does not matter. Raises
     ConfigurationError with similar names for an unknown one.
     """
     if isinstance(message, type):
@@ -278,7 +279,7 @@ def _says(data: bytes, start: int, cls: type[Message], version: int) -> bool:
 def _readable(
     data: bytes, part: Part, cls: type[Message], version: int, response: bool
 ) -> tuple[int, int]:
-    """Returns how well the bytes read as that part: whether to the end, then how far."""
+    """Returns whether the bytes can be read to the end as that part, and the bytes read."""
     context = RecordsContext(Budget(0))
     root = Node("", "", "message", 0, data)
     pos = _SIZE_BYTES if part == "frame" else 0
@@ -308,7 +309,7 @@ def _known(
 
 
 def _cuts(data: bytes) -> list[int]:
-    """Returns the start offsets of frames, and the end; [0] if the bytes are no frames."""
+    """Returns the start offsets of frames, and the end; [0] if the bytes are not frames."""
     cuts = [0]
     pos = 0
     while pos < len(data):
@@ -372,8 +373,8 @@ def _body(
     else:
         if end < end_of_data and not trailing:
             reason = (
-                f"{end_of_data - end} bytes stand behind the end of the message; "
-                "decode_from reads a message that something follows"
+                f"{end_of_data - end} bytes follow the end of the message; "
+                "decode_from reads a message with bytes after it"
             )
             root.fault = Fault(reason, "", end, "the end of the message")
     if rest_kind == "unread" or limit is None:
@@ -415,7 +416,7 @@ def _request_header(
     version: int | None,
     context: RecordsContext,
 ) -> tuple[type[Message] | None, int | None, int]:
-    """Reads the header of a request; returns its class and version, and where the body begins."""
+    """Reads the header of a request; returns its class, its version and the start of the body."""
     if limit - pos >= 4:
         key = int.from_bytes(data[pos : pos + 2], "big", signed=True)
         said = int.from_bytes(data[pos + 2 : pos + 4], "big", signed=True)
@@ -474,5 +475,5 @@ def _version_of_answer(data: bytes, pos: int, version: int, root: Node) -> int:
     """Returns 0 for an ApiVersions response with error 35, which has the layout of v0 (KIP-511)."""
     if data[pos : pos + 2] != _UNSUPPORTED_VERSION:
         return version
-    root.notes.append(f"asked in v{version}; error 35 comes in the form of v0")
+    root.notes.append(f"requested in v{version}; error 35 has the layout of v0")
     return 0

@@ -1,7 +1,7 @@
-"""Dissects keys and values that Kafka itself wrote: control records, coordinators, metadata log.
+"""Dissects keys and values of Kafka's own records: control, coordinator and metadata log records.
 
-Reads the bytes before the messages; the tables of types are in `kproto.stored`. Other records stay
-bytes, and an error in a stored one is a fault of the layer `stored`.
+Reads the bytes before the messages; the tables of types are in `kproto.stored`. The bytes of other
+records are not dissected. An error in one of Kafka's records is a fault of the layer `stored`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _control_record(key: Node, value: Node, budget: Budget) -> None:
     kind, number_of_type, pos = builder.number(key, "type", "int16", pos)
     if pos < key.end:
         if number == 0:
-            builder.stop(key, f"{key.end - pos} bytes behind a key of version 0", pos)
+            builder.stop(key, f"{key.end - pos} bytes after a key of version 0", pos)
         builder.rest(key, pos, key.end)
     if number_of_type not in _CONTROL:
         kind.meaning = "unknown"
@@ -135,7 +135,7 @@ def _metadata_record(value: Node, types: dict[int, str], budget: Budget) -> None
 
 
 def _inside(node: Node, budget: Budget, if_null: str) -> tuple[NodeBuilder, int]:
-    """Leaves over the content of `node`, which gives it to its children, and where it begins."""
+    """Returns a builder for the children of `node`, and the start of its content."""
     content = node.value
     limit = node.end
     builder = NodeBuilder(node.source, limit, budget, node.buffer, "stored")
@@ -186,7 +186,7 @@ def _message(
         builder.rest(parent, end, parent.end)
     else:
         if end < parent.end and exact:
-            reason = f"{parent.end - end} bytes stand behind the end of the message"
+            reason = f"{parent.end - end} bytes follow the end of the message"
             builder.fault(root, reason, end, "the end of the message")
         builder.rest(parent, end, parent.end, "trailing")
     if has_secrets(cls):

@@ -1,4 +1,4 @@
-"""Compresses and decompresses the bytes of a batch or message; knows neither of the two.
+"""Compresses and decompresses bytes; knows no batch and no message.
 
-`compression` has the table of codecs. Each codec has a module, which stands on `bounded`.
+`compression` has the table of codecs. Each codec has a module, which uses `bounded`.
 """

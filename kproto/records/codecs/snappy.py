@@ -14,11 +14,11 @@ __all__ = ["compress", "decompress", "decompress_into"]
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
-#: The best ratio is that of a copy element: three bytes for at most 64.
+#: The maximum ratio is that of a copy element: three bytes for at most 64.
 _MOST_PER_BYTE: Final = 22
-#: Up to this size a block is decompressed into cramjam's own memory and copied: that is faster.
+#: A block up to this size is decompressed into cramjam's own memory and copied, which is faster.
 _COPIED_BYTES: Final = 1_048_576
-_XERIAL_BLOCK_BYTES: Final = 32768  # what snappy-java writes, and so every Kafka producer
+_XERIAL_BLOCK_BYTES: Final = 32768  # of snappy-java, and so of Kafka's Java producer
 
 
 def compress(data: bytes, level: int) -> bytes:
@@ -54,7 +54,7 @@ def decompress(data: bytes, limit: int) -> bytes:
         if kept is not None:
             kept.write(piece)
         elif not whole:
-            whole = piece  # mostly the only one
+            whole = piece  # usually the only block
         else:
             kept = BytesIO()
             kept.write(whole)
@@ -95,7 +95,9 @@ def decompress_into(data: bytes, output: memoryview) -> int | None:
     written = 0
     while pos < len(data):
         end = pos + 4 + int.from_bytes(data[pos : pos + 4], "big")
-        if end > len(data) or end < pos + 5:  # such a length has another stream's magic, too
+        if (
+            end > len(data) or end < pos + 5
+        ):  # the magic of a following stream gives such a length, too
             return None
         try:
             written += cramjam.snappy.decompress_raw_into(data[pos + 4 : end], output[written:])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compress", "decompress", "decompress_into"]
 
-#: The output buffer for a result of unknown size; the allocator has that much without the system.
+#: The output buffer for a result of unknown size; allocating it needs no system call.
 _FIRST_OUTPUT_BYTES: Final = 65536
 
 #: zstandard's error text when the output buffer was too small for valid data; `_measured` finds
@@ -55,9 +55,9 @@ def zstandard_package() -> Any | None:
         return None
 
 
-# A zstandard object keeps its working memory from one batch to the next. The other libraries make
-# it anew, which takes longer than a batch of 16 KB itself: with a kept object such a batch takes
-# 0.4 of the time to decompress, and half to compress. Threads must not share an object.
+# A zstandard object reuses its working memory for the next batch. The other libraries allocate it
+# for each batch, which takes longer than a batch of 16 KB itself: with a reused object such a batch
+# takes 0.4 of the time to decompress, and half to compress. Threads must not share an object.
 _kept = threading.local()
 
 
@@ -92,8 +92,8 @@ def _content(zstandard: Any, data: bytes, frame: Frame, limit: int) -> bytes | N
         return bytes(decompressor.decompress(part))
     most = min(frame_most, limit)
     if declared is None and most:
-        # Java's producers do not declare the size: try a buffer that mostly suffices, then a larger
-        # one.
+        # Java's producers do not declare the size: try a buffer that is usually large enough, then
+        # a larger one.
         size = min(most, max(_FIRST_OUTPUT_BYTES, 8 * len(part)))
         while True:
             try:
@@ -118,7 +118,7 @@ def _contents(zstandard: Any, data: bytes, frames: list[Frame], limit: int) -> b
             return None
         contents.append(content)
         bytes_left -= len(content)
-    return b"".join(contents)  # makes no copy of a single one
+    return b"".join(contents)  # does not copy a single element
 
 
 def _of_size(decompressor: Any, part: bytes, size: int) -> bytes:
@@ -162,7 +162,7 @@ def _measured(
     most = min(frame_most, limit)
     size = 0
     try:
-        # A new decompressor, because the kept one would keep the window.
+        # A new decompressor, because the reused one would keep the large window.
         with zstandard.ZstdDecompressor().stream_reader(read) as reader:
             while count := reader.readinto(chunk):
                 size += count
@@ -207,7 +207,7 @@ def decompress(data: bytes, limit: int) -> bytes:
     if zstd is None:
         most = sum(frame_most for _, _, _, frame_most in frames)
         return decompress_growing(cramjam_for("zstd"), "zstd", data, limit, most)
-    # There may be several frames that follow one another.
+    # The data may be several consecutive frames.
     return decompress_streams("zstd", data, limit, zstd.ZstdDecompressor, zstd.ZstdError)
 
 

@@ -4,11 +4,11 @@ Knows nothing of batches. `crc32c` is the fastest implementation that can be imp
 `google_crc32c` or `crc32c` if installed, else `crc32c_pure`.
 
 How folding works. Read little-endian, the message is one big integer whose lowest bit is the
-polynomial's highest power (CRC-32C is a reflected CRC). A sparse multiple of the polynomial,
-x^n + x^a + x^b + … + 1, says that x^n may be replaced by x^a + x^b + … + 1. One such step moves
-the lowest bits of the integer, up to n - a of them, higher by a few shifts and xors; so the
-integer shrinks by thousands of bits for the price of a handful of operations that run at the
-speed of C. A ladder of ever smaller multiples goes down to 40 bytes, which tables finish.
+polynomial's highest power (CRC-32C is a reflected CRC). Because of a sparse multiple of the
+polynomial, x^n + x^a + x^b + … + 1, x^n may be replaced by x^a + x^b + … + 1. One such step moves
+up to n - a of the lowest bits of the integer higher, by a few shifts and xors. The integer shrinks
+by thousands of bits with a few operations that run at the speed of C. A sequence of smaller and
+smaller multiples reduces it to 40 bytes, whose checksum comes from tables.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ LADDER: Final[tuple[tuple[int, ...], ...]] = (
 """Exponents of sparse multiples of the polynomial, highest first; `+ 1` is implied."""
 
 _CHUNK_BYTES: Final = 131072
-# Twice the top rung. Longer messages are folded chunk by chunk, which keeps the integers in the
-# processor's cache and the cost linear.
+# Twice the largest multiple. Longer messages are folded chunk by chunk, so that the integers stay
+# in the processor's cache and the cost is linear.
 
 _TAIL_BYTES: Final = 40
 _TAIL_BITS: Final = _TAIL_BYTES * 8
@@ -77,8 +77,8 @@ _MASKS: Final = {rung[0]: (1 << (rung[0] - rung[1])) - 1 for rung in LADDER}
 def _plan(size: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
     """Returns the steps that fold `size` bytes down to the tail: (bits taken, mask, shifts).
 
-    A rung takes whole steps while they fit. If its multiple is not too large, it then takes a
-    partial step that lands exactly on x^n, provided that enough bits are left to be worth it.
+    Each multiple is used for whole steps while they fit. If it is not too large, and if enough bits
+    are left, a partial step follows that ends exactly at x^n.
     """
     bits = size * 8
     steps = []
@@ -97,7 +97,7 @@ def _plan(size: int) -> tuple[tuple[int, int, tuple[int, ...]], ...]:
 def crc32c_pure(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
     """Returns CRC-32C of bytes-like `data`; `crc` is the checksum of the bytes before it."""
     if not isinstance(data, bytes | bytearray):
-        data = octets(data)  # its items may be of any size and shape
+        data = octets(data)  # the buffer's items may have any size and shape
     if len(data) <= _CHUNK_BYTES:
         return _fold(data, crc)
     view = memoryview(data)
@@ -108,7 +108,9 @@ def crc32c_pure(data: bytes | bytearray | memoryview, crc: int = 0) -> int:
 
 def _fold(data: bytes | bytearray | memoryview, crc: int) -> int:
     size = len(data)
-    message = int.from_bytes(data, "little") ^ (crc ^ _ALL_ONES)  # one pass over it, not two
+    message = int.from_bytes(data, "little") ^ (
+        crc ^ _ALL_ONES
+    )  # one xor of the large integer, not two
     crc = _ALL_ONES
     if size >= _TAIL_BYTES:
         for take, mask, shifts in _plan(size):
@@ -122,7 +124,7 @@ def _fold(data: bytes | bytearray | memoryview, crc: int) -> int:
             crc ^= message >> bits
             message &= (1 << bits) - 1
         message <<= _TAIL_BITS - bits
-    # Forty lookups written out, because a loop over them takes half as long again.
+    # The forty lookups are written out, because a loop takes 1.5 times as long.
     # fmt: off
     (t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13, t14, t15, t16, t17, t18, t19,
      t20, t21, t22, t23, t24, t25, t26, t27, t28, t29, t30, t31, t32, t33, t34, t35, t36, t37,

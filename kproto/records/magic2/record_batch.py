@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchReader", "RecordBatch", "check_batch", "restamp"]
 
-#: Records this large on average, decompressed from far fewer bytes, are checked before their bytes
-#: are copied. Objects of smaller records take more memory than their bytes, valid or not.
+#: If the average record is at least this large and compressed far better than usual, the records
+#: are checked before their bytes are copied. The objects of smaller records take more memory than
+#: their bytes anyway.
 _LARGE_RECORD_BYTES: Final = 1024
 
 
@@ -75,7 +76,7 @@ class RecordBatch:
     def __init__(self, data: bytes | bytearray | memoryview, position: int = 0) -> None:
         """Reads the header of the batch at `position`; `check` and `records` read the rest.
 
-        Raises CorruptBatchError if no complete batch of magic 2 stands there.
+        Raises CorruptBatchError if there is no complete batch of magic 2 at `position`.
         """
         data = self._data = as_buffer(data)
         self.position = position
@@ -118,7 +119,7 @@ class RecordBatch:
 
     @property
     def next_offset(self) -> int:
-        """Returns the offset behind this batch, even if compaction removed its last records."""
+        """Returns the offset after this batch, even if compaction removed its last records."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -217,8 +218,8 @@ class RecordBatch:
     ) -> BatchReader:
         """Returns a reader that decodes some records at a time; takes the options of `records`.
 
-        Raises the errors of `records`, those of a corrupt record when it is read. Not for a message
-        of magic 0 or 1.
+        Raises the errors of `records`, but the error of a corrupt record only when that is read.
+        Not for a message of magic 0 or 1.
         """
         reader = self._record_reader(own_timestamps, max_decompressed_bytes, topic, partition)
         return BatchReader(self, reader, from_offset)
@@ -244,7 +245,7 @@ class RecordBatch:
                 raise self._corrupt(str(error)) from None
             if values is not None:
                 return values
-        # The offsets are needed.
+        # Decodes whole records, because their offsets are needed.
         records = self.records(
             from_offset=from_offset, max_decompressed_bytes=max_decompressed_bytes
         )
@@ -342,10 +343,10 @@ def restamp(
     """Returns the batch with another base offset, as a broker stores a produced batch.
 
     Also sets `partition_leader_epoch` and `log_append_time` (ms) if given. Neither decompresses nor
-    encodes the records. The checksum covers the log append time only; setting that computes the
-    checksum anew over the bytes as they are, so `check` the batch before. Raises EncodeError for a
-    message of magic 0 or 1 (which has no such fields), for anything that is not a batch, and for a
-    number that does not fit its field.
+    encodes the records. Of these fields, the checksum covers only the log append time. Setting it
+    computes a new checksum over the unverified bytes, so `check` the batch before. Raises
+    EncodeError for a message of magic 0 or 1 (which has no such fields), for anything that is not a
+    batch, and for a number that does not fit its field.
     """
     check_batch(batch)
     if batch.magic != 2:

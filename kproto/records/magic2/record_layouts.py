@@ -1,9 +1,9 @@
 """Remembers the layouts of records, so that one `Struct` reads each record, not byte by byte.
 
-Records of a topic are mostly uniform: no headers or equal ones, keys of one length. The length of
-a record then determines where each part stands, once a record of that length was read carefully.
-The reader compares each part with what the layout expects, so that it trusts nothing; a record
-that differs is read carefully again, and may become a layout. Knows no `Record`.
+Records of a topic are mostly uniform: no headers or equal ones, keys of one length. Then all
+records of one length have the same layout, and the first of them, read field by field, shows it.
+The reader compares each part with the layout, so that a wrong layout is detected; a record that
+differs is read field by field, and may become a layout. Knows no `Record`.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ __all__ = [
 ]
 
 #: Per layout: the size of a record with its length varint; the function that unpacks it; the
-#: encoded lengths of key and value; the header block if it is empty; which of key (not for values)
+#: encoded lengths of key and value; the header block if it is empty; whether key (not for values)
 #: and value are null; the encoded length of the record; the format that unpacks many records in a
 #: row. A record unpacks to: timestamp delta, offset delta, key length, key (not for values), value
-#: length, value, header block (for values: its first byte). In a row, the length stands before
-#: these.
+#: length, value, header block (for values: its first byte). In a row, the record's length precedes
+#: them.
 Layout: TypeAlias = (
     "tuple[int, Callable[[bytes, int], tuple[bytes, ...]], bytes, bytes, bytes, int, bytes, str]"
 )
 
-#: The layout of no record.
+#: A layout that matches no record.
 NO_LAYOUT: Final[Layout] = (0, Struct("").unpack_from, b"", b"", b"", 0, b"", "")
 
 KEY_IS_NULL: Final = 1
 VALUE_IS_NULL: Final = 2
 
-#: The cache keeps this many layouts of some 400 bytes each, then starts again.
+#: The cache has at most this many layouts, of some 400 bytes each; then it is emptied.
 _MAX_LAYOUTS: Final = 4096
 #: For longer records the bytes themselves dominate the cost.
 _MAX_LENGTH_BYTES: Final = 2
@@ -54,8 +54,8 @@ _MAX_DELTA_BYTES: Final = 5
 _MAX_DELTAS: Final = 8192
 _MAX_TABLE: Final = 65536
 _ONE_BYTE: Final = 64
-#: Layouts are tried for batches of at least this many records, and given up if more than one record
-#: in this many differs: learning a layout costs as much as reading some records.
+#: The reader tries layouts in batches of at least this many records, and stops if more than one
+#: record in this many differs: learning a layout costs as much as reading some records.
 _RECORDS_A_TRY: Final = 32
 
 _IS_COMPILED: Final = not str(__file__).endswith((".py", ".pyc"))
@@ -65,9 +65,9 @@ _EMPTY: Final = b"\x00"
 
 
 class Layouts:
-    """Keeps layouts by the sizes of timestamp delta and offset delta in bytes.
+    """Stores layouts by the sizes of timestamp delta and offset delta in bytes.
 
-    Below that they are keyed by the first two bytes of the record, which hold its length.
+    For each pair of sizes, the key is the first two bytes of the record, which have its length.
     """
 
     __slots__ = ("_by_sizes", "_learnt", "_with_keys")
@@ -131,13 +131,13 @@ class Layouts:
         return layouts.get
 
 
-#: The layouts of whole records, and those for reading values only, which skip the keys.
+#: The layouts of whole records, and those that skip the keys to read values only.
 RECORDS: Final = Layouts(with_keys=True)
 VALUES: Final = Layouts(with_keys=False)
 
 
 def tries(count: int) -> int:
-    """Returns how many records of a batch of `count` may differ before layouts are given up."""
+    """Returns how many records of a batch of `count` may differ before the reader stops."""
     if count < _RECORDS_A_TRY or _IS_COMPILED:
         return 0
     return 2 + count // _RECORDS_A_TRY

@@ -1,7 +1,7 @@
 """Broken bytes of every message: one kind of error, and the fast codec and the walker agree.
 
-The fast codec only stumbles; the walker over the layout says where and why. Were the two to
-disagree, an error would lack its place, or bytes would be taken that the definition refuses.
+The fast codec only detects an error; the walker over the layout finds its position and reason. If
+they disagreed, an error would lack its position, or invalid bytes would be accepted.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from kproto.wire.errors import DecodeError
 
 from .catalogue import SOME_EVERYDAY, class_of
 
-#: Values that lengths, counts, tags and marks react to.
+#: Values with a meaning for lengths, counts, tags and null marks.
 TELLING_BYTES = (0x00, 0x01, 0x7F, 0x80, 0xFF)
 
 
-def taken(cls: type[Message], version: int, data: bytes) -> Message | None:
-    """The message when it is taken, None when it is refused as it must be."""
+def decoded(cls: type[Message], version: int, data: bytes) -> Message | None:
+    """Returns the message, or None if it is refused with a correct error."""
     spec = cls._definition()
     fault: DecodeError | None = None
     message: Message | None = None
@@ -42,7 +42,7 @@ def taken(cls: type[Message], version: int, data: bytes) -> Message | None:
 
 
 def truncations(data: bytes, source: random.Random) -> Iterator[bytes]:
-    """Every beginning of short data; of long data a sample, and every one near both ends."""
+    """Yields all prefixes of short data; of long data a sample, and all prefixes near both ends."""
     cuts = set(range(len(data)))
     if len(data) > 32:
         cuts = {*range(8), *range(len(data) - 8, len(data)), *source.sample(range(len(data)), 8)}
@@ -51,7 +51,7 @@ def truncations(data: bytes, source: random.Random) -> Iterator[bytes]:
 
 
 def mutations(data: bytes, source: random.Random, count: int) -> Iterator[bytes]:
-    """Data with one to three bytes changed, removed or put in."""
+    """Yields the data with one to three bytes changed, removed or inserted."""
     for _ in range(count):
         changed = bytearray(data)
         for _ in range(source.randint(1, 3)):
@@ -68,31 +68,31 @@ def mutations(data: bytes, source: random.Random, count: int) -> Iterator[bytes]
 
 
 @pytest.mark.parametrize("name", SOME_EVERYDAY)
-def test_no_beginning_of_a_message_is_a_message(name: str) -> None:
+def test_prefixes_of_a_message_are_refused(name: str) -> None:
     cls = class_of(name)
     source = random.Random(name)
     for version in cls.VALID_VERSIONS:
         data = instance(cls, version, Fill.FULL).encode(version)
         for cut in truncations(data, source):
-            assert taken(cls, version, cut) is None, f"{name} v{version}: {cut.hex()}"
+            assert decoded(cls, version, cut) is None, f"{name} v{version}: {cut.hex()}"
 
 
 @pytest.mark.parametrize("name", SOME_EVERYDAY)
-def test_what_mutated_bytes_are_taken_for_can_be_written(name: str) -> None:
+def test_messages_of_mutated_bytes_round_trip(name: str) -> None:
     cls = class_of(name)
     source = random.Random(name)
     for version in cls.VALID_VERSIONS:
         for built in instances(cls, version):
             data = built.encode(version)
             for changed in mutations(data, source, 4):
-                message = taken(cls, version, changed)
+                message = decoded(cls, version, changed)
                 if message is not None:
                     written = message.encode(version)
-                    # Bytes, not messages, are compared: a mutated float may be NaN.
+                    # Bytes are compared because a mutated float may be NaN.
                     assert cls.decode(written, version).encode(version) == written
 
 
-def test_bytes_behind_a_message_are_an_error_and_where_they_begin_is_told() -> None:
+def test_trailing_bytes_are_an_error_with_their_position() -> None:
     cls = class_of("HeartbeatRequest")
     data = instance(cls, 4).encode(4)
     with pytest.raises(DecodeError, match="3 bytes follow the end") as caught:
@@ -101,19 +101,19 @@ def test_bytes_behind_a_message_are_an_error_and_where_they_begin_is_told() -> N
 
 
 @pytest.mark.parametrize("version", [-1, 5, 32767, pytest.param(10**5000, id="long"), None, "4"])
-def test_a_version_that_is_not_valid_is_an_error(version: int) -> None:
+def test_an_invalid_version_is_an_error(version: int) -> None:
     cls = class_of("HeartbeatRequest")
     with pytest.raises(DecodeError, match=r"HeartbeatRequest: version .* is not one of 0 to 4"):
         cls.decode(b"", version)
 
 
 @pytest.mark.parametrize("data", [None, 5, "text", [1, 2], 10**15])
-def test_what_is_not_bytes_is_an_error(data: bytes) -> None:
+def test_data_other_than_bytes_is_an_error(data: bytes) -> None:
     with pytest.raises(DecodeError, match="HeartbeatRequest v4, at byte 0: bytes are wanted"):
         class_of("HeartbeatRequest").decode(data, 4)
 
 
-def test_a_buffer_that_was_released_is_an_error() -> None:
+def test_a_released_buffer_is_an_error() -> None:
     view = memoryview(b"")
     view.release()
     with pytest.raises(
@@ -144,9 +144,7 @@ def test_an_offset_outside_the_data_is_an_error(offset: int) -> None:
 
 @pytest.mark.parametrize("offset", [0.5, 0.0, "1", None, b"", [0]])
 @pytest.mark.parametrize(("name", "version"), [("HeartbeatRequest", 4), ("ListGroupsRequest", 0)])
-def test_an_offset_that_is_no_whole_number_is_an_error(
-    name: str, version: int, offset: int
-) -> None:
+def test_an_offset_other_than_an_integer_is_an_error(name: str, version: int, offset: int) -> None:
     with pytest.raises(DecodeError) as caught:
         class_of(name).decode_from(b"abc", offset, version)
     assert str(caught.value) == (
@@ -155,7 +153,7 @@ def test_an_offset_that_is_no_whole_number_is_an_error(
     )
 
 
-def test_an_offset_may_be_of_any_type_of_whole_numbers() -> None:
+def test_an_offset_may_have_any_integer_type() -> None:
     class Offset(IntEnum):
         BODY = 1
 

@@ -279,7 +279,7 @@ def test_a_response_that_nobody_asked_for() -> None:
 def test_the_answer_to_another_request() -> None:
     client = ClientConnection()
     client.send(MetadataRequest(), 9)
-    words = "MetadataResponse v9 has correlation id 7 where 0 must come next; .* out of step"
+    words = "MetadataResponse v9 has correlation id 7, but 0 must come next; .* out of step"
     with pytest.raises(ProtocolError, match=words):
         client.receive(b"\x00\x00\x00\x07\x00" + MetadataResponse().encode(9))
 

@@ -210,7 +210,7 @@ def test_a_refusal_of_api_versions_comes_in_the_form_of_v0() -> None:
     root = annotate_frame(data, ApiVersionsResponse, 4)
     assert faults(root) == []
     assert root.children[2].child("error_code").meaning == "UNSUPPORTED_VERSION"
-    assert root.notes == ["asked in v4; error 35 comes in the form of v0"]
+    assert root.notes == ["requested in v4; error 35 has the layout of v0"]
 
 
 def test_several_requests() -> None:
