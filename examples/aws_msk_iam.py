@@ -1,4 +1,4 @@
-"""A SASL mechanism of your own: AWS_MSK_IAM, by which Amazon MSK authenticates AWS keys.
+"""A SASL mechanism of your own: AWS_MSK_IAM, with which Amazon MSK authenticates AWS keys.
 
     export AWS_ACCESS_KEY_ID=… AWS_SECRET_ACCESS_KEY=…
     python examples/aws_msk_iam.py b-1.NAME.amazonaws.com:9098 us-east-1
@@ -42,7 +42,7 @@ def presigned(
     parameters: Mapping[str, str] | None = None,
     payload_hash: str = EMPTY_PAYLOAD,
 ) -> dict[str, str]:
-    """The parameters of a GET that SigV4 signs by its query, with X-Amz-Signature among them."""
+    """Returns the query parameters of a GET signed by SigV4, including X-Amz-Signature."""
     moment = now.astimezone(dt.UTC).strftime("%Y%m%dT%H%M%SZ")
     scope = f"{moment[:8]}/{region}/{service}/aws4_request"
     signed = {
@@ -81,11 +81,14 @@ class MskIamExchange:
         self.done = False
 
     def first(self) -> bytes:
-        """The token."""
+        """Returns the signed token."""
         return self._token
 
     def next(self, challenge: bytes) -> bytes:
-        """Take the broker's answer, which is not empty where it knows the client."""
+        """Checks the broker's answer, which is empty only if the broker rejects the client.
+
+        Raises AuthenticationError for an empty answer.
+        """
         if not challenge:
             raise kproto.AuthenticationError("AWS_MSK_IAM: the broker's answer is empty")
         self.done = True
@@ -94,7 +97,7 @@ class MskIamExchange:
 
 @dataclass(frozen=True)
 class MskIam:
-    """AWS_MSK_IAM with one pair of keys, to be given as a client's `sasl`."""
+    """AWS_MSK_IAM with one pair of keys; pass it to a client as `sasl`."""
 
     region: str
     access_key: str
@@ -106,7 +109,7 @@ class MskIam:
     readable = True
 
     async def exchange(self, host: str) -> MskIamExchange:
-        """A new exchange, signed for the broker at `host`, now."""
+        """Returns a new exchange, signed for the broker at `host` at the current time."""
         signed = presigned(
             service="kafka-cluster",
             region=self.region,
@@ -129,7 +132,7 @@ class MskIam:
 
 
 async def main() -> None:
-    """Print the brokers of the cluster."""
+    """Prints the brokers of the cluster."""
     bootstrap, region = sys.argv[1:]
     sasl = MskIam(
         region,

@@ -1,11 +1,11 @@
-"""Traces that go through Kafka: spans of OpenTelemetry for records sent and read.
+"""Traces through Kafka: OpenTelemetry spans for records that are sent and read.
 
     pip install opentelemetry-sdk
     python examples/opentelemetry_tracing.py localhost:9092 orders
 
-prints the spans of a record that it sends and reads again. `Tracing` is the part to copy: hooks of
-a client that carry the context of a trace along in the header `traceparent` (W3C Trace Context),
-named and attributed by OpenTelemetry's conventions for messaging.
+sends a record, reads it, and prints its spans. `Tracing` is the part to copy: hooks of a client
+that send the context of a trace in the header `traceparent` (W3C Trace Context). Names and
+attributes of the spans follow OpenTelemetry's conventions for messaging.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ PROPAGATOR = TraceContextTextMapPropagator()
 
 
 class Tracing(kproto.Hooks):
-    """A span from `send` to its acknowledgement, and one for each traced record that is read.
+    """Traces a record from `send` to its acknowledgement, and each traced record that is read.
 
-    The span of a record that is sent is a child of the one that is current where `send` is called.
-    The span of a record that is read is a child of that span and ends at once: a handler uses
+    The span of a sent record is a child of the current span at the call of `send`. The span of a
+    record that is read is a child of the sender's span and ends at once: a handler uses
     `context_of(record)` as the context of its own spans.
     """
 
@@ -36,21 +36,21 @@ class Tracing(kproto.Hooks):
         self._under_way: dict[bytes, trace.Span] = {}  # by traceparent, until acknowledged
 
     def on_send(self, topic: str, record: kproto.ProducerRecord) -> kproto.ProducerRecord:
-        # In place of what a record has that failed before, or that is passed on.
+        # Replaces the header of a record that is sent again or forwarded.
         others = [header for header in record.headers if header[0] not in PROPAGATOR.fields]
         span = self._tracer.start_span(
             f"send {topic}", kind=SpanKind.PRODUCER, attributes=attributes("send", topic)
         )
         carrier: dict[str, str] = {}
         PROPAGATOR.inject(carrier, trace.set_span_in_context(span))
-        if "traceparent" not in carrier:  # no SDK is set up: there is nothing to carry along
+        if "traceparent" not in carrier:  # no SDK is set up: there is no context to send
             return record
         self._under_way[carrier["traceparent"].encode()] = span
         mine = [(name, value.encode()) for name, value in carrier.items()]
         return record._replace(headers=(*others, *mine))
 
     def on_ack(self, event: kproto.AckEvent) -> None:
-        # A record that was refused may have any headers; those of `on_send` come last.
+        # A refused record may have any headers; those of `on_send` come last.
         values = [header[-1] for header in event.record.headers if header[0] == "traceparent"]
         span = self._under_way.pop(values[-1] or b"", None) if values else None
         if span is None:
@@ -84,7 +84,7 @@ class Tracing(kproto.Hooks):
 
 
 def attributes(operation: str, topic: str) -> dict[str, str | int]:
-    """What each span says of itself."""
+    """Returns the attributes of a span."""
     return {
         "messaging.system": "kafka",
         "messaging.operation.type": operation,
@@ -124,7 +124,7 @@ async def main(bootstrap: str, topic: str) -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit(f"a broker and a topic are wanted: python {sys.argv[0]} localhost:9092 orders")
+        sys.exit(f"pass a broker and a topic: python {sys.argv[0]} localhost:9092 orders")
     try:
         asyncio.run(main(*sys.argv[1:]))
     except KeyboardInterrupt:

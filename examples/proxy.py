@@ -2,9 +2,9 @@
 
     python examples/proxy.py localhost:9092 localhost:19092
 
-listens at the first address and passes every byte on, as it is, to the broker at the second.
-Clients reconnect to the address that a broker advertises, so it must advertise the proxy's: a
-real one by `advertised.listeners=PLAINTEXT://localhost:9092`. Ctrl-C ends it.
+listens at the first address and forwards every byte unchanged to the broker at the second. Clients
+reconnect to the address that a broker advertises, so the broker must advertise the proxy's address:
+with Kafka, set `advertised.listeners=PLAINTEXT://localhost:9092`. Ctrl-C ends the proxy.
 """
 
 import asyncio
@@ -55,9 +55,9 @@ async def serve(
                     both.create_task(pass_on(client, to_broker, show_request))
                     both.create_task(pass_on(broker, to_client, show_response))
         except* (ConnectionResetError, BrokenPipeError):
-            pass  # one of the two sides is closed
+            pass  # the client or the broker closed its connection
         except* (KprotoError, OSError) as lost:
-            print(f"connection given up: {lost.exceptions[0]}", file=sys.stderr)
+            print(f"connection closed: {lost.exceptions[0]}", file=sys.stderr)
 
 
 def address(text: str) -> Address:

@@ -1,9 +1,10 @@
-"""A rewriting proxy: any Kafka client stays on it, whatever address the broker advertises.
+"""A rewriting proxy: every Kafka client connects to it, even if the broker advertises itself.
 
     python examples/rewriting_proxy.py localhost:9092 localhost:19092
 
-listens at the first address and speaks for the broker at the second: wherever a response names a
-broker, it puts the first address. Everything else passes as it is. Ctrl-C ends it.
+listens at the first address and forwards to the broker at the second. In each response that names a
+broker, it replaces the broker's address by the first address. It forwards everything else
+unchanged. Ctrl-C ends it.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ async def pass_on(
 
 
 def name_proxy(message: Any, proxy: Address) -> None:
-    """Put the proxy where a response names a broker: Metadata, FindCoordinator and the like."""
+    """Replaces the brokers' addresses in a response: Metadata, FindCoordinator and the like."""
     named = [message, *getattr(message, "brokers", ()), *getattr(message, "coordinators", ())]
     for place in [*named, *getattr(message, "node_endpoints", ())]:
         if getattr(place, "host", ""):
@@ -63,9 +64,9 @@ async def serve(
                     both.create_task(pass_on(client, to_broker, rewrite_request))
                     both.create_task(pass_on(broker, to_client, rewrite_response))
         except* (ConnectionResetError, BrokenPipeError):
-            pass  # one of the two sides is closed
+            pass  # the client or the broker closed its connection
         except* (KprotoError, OSError) as lost:
-            print(f"connection given up: {lost.exceptions[0]}", file=sys.stderr)
+            print(f"connection closed: {lost.exceptions[0]}", file=sys.stderr)
 
 
 def address(text: str) -> Address:
