@@ -1,4 +1,4 @@
-"""Records to be handled on an embedded broker, and what becomes of them."""
+"""Records of topic `orders` on an embedded broker, and a log of the handler's calls."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class Orders:
         return sum(1 for at, _ in self.handled if at == partition)
 
     async def committed(self, *partitions: int, topic: str = TOPIC) -> list[int | None]:
-        """What the group has committed, as anybody may ask."""
-        places = [(topic, each) for each in partitions]
-        async with self.client.consumer(places, group="billing") as consumer:
-            found = await consumer.committed(*places)
-        return [None if (each := found[place]) is None else each.offset for place in places]
+        """Returns the committed offsets of the group, read by another consumer."""
+        tps = [(topic, each) for each in partitions]
+        async with self.client.consumer(tps, group="billing") as consumer:
+            found = await consumer.committed(*tps)
+        return [None if (each := found[tp]) is None else each.offset for tp in tps]
 
 
 async def read_all(client: Client, topic: str) -> list[Record]:
-    """All that stands in a topic."""
+    """Returns all records of a topic."""
     return [record async for record in client.consumer(topic, stop_at_end=True)]
 
 
@@ -63,7 +63,10 @@ async def orders(
     broker_settings: BrokerSettings | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> AsyncIterator[Orders]:
-    """So many records in each partition, with offsets as values and the keys `k0`, `k1`, `k2`."""
+    """Yields a topic with `counts[n]` records in partition `n`.
+
+    The values are the offsets; the keys alternate between `k0`, `k1` and `k2`.
+    """
     async with (
         Broker(broker_settings) as broker,
         Client(broker.bootstrap, settings, clock=clock) as client,
@@ -81,7 +84,7 @@ async def orders(
 
 
 def until(it: Orders, count: int) -> Callable[[Record], Awaitable[None]]:
-    """A handler that notes so many records, and has the last one end it."""
+    """Returns a handler that notes `count` records and ends `run` after the last."""
 
     async def handle(record: Record) -> None:
         it.note(record)

@@ -1,4 +1,4 @@
-"""What a handler fails with: it is tried again, put off, and at last told of and kept elsewhere."""
+"""Records whose handler fails: retries, retry topics and dead letters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class NotPaidError(Exception):
     pass
 
 
-async def test_a_dead_letter_is_the_record_as_it_came_and_says_why() -> None:
+async def test_dead_letter_has_the_unchanged_record_and_the_reason() -> None:
     async with orders(0) as it:
         headers = [("trace", b"\x00\xff"), ("trace", None), ("kproto.group", b"of another")]
         await it.send([b"0", ProducerRecord(b"\x00value", b"\xffkey", headers, 1_234), b"2"])
@@ -67,7 +67,7 @@ async def test_a_dead_letter_is_the_record_as_it_came_and_says_why() -> None:
         assert await it.committed(0) == [3]
 
 
-async def test_without_dead_letters_the_error_is_raised_and_nothing_is_passed_over() -> None:
+async def test_without_dead_letter_topic_the_error_is_raised_and_no_record_is_skipped() -> None:
     async with orders(9, 9) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -82,7 +82,7 @@ async def test_without_dead_letters_the_error_is_raised_and_nothing_is_passed_ov
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
-async def test_what_waits_to_be_tried_again_holds_up_no_more_than_the_order_says(
+async def test_record_waiting_for_a_retry_blocks_only_records_after_it_in_order(
     order: Any,
 ) -> None:
     async with orders(12, 3) as it, it.consumer() as consumer:
@@ -97,7 +97,7 @@ async def test_what_waits_to_be_tried_again_holds_up_no_more_than_the_order_says
             if len(it.handled) == 15:
                 raise Stop(done=True)
 
-        # What goes on meanwhile: the other partition, other keys, all others.
+        # The records that are processed meanwhile: the other partition, other keys, all others.
         limit = {"partition": 3, "key": 3 + 8, "none": 14}[order]
         await consumer.run(handle, order=order, retries=Retries(10_000, backoff_ms=1))
         assert failures > 0
@@ -105,7 +105,7 @@ async def test_what_waits_to_be_tried_again_holds_up_no_more_than_the_order_says
         assert await it.committed(0, 1) == [12, 3]
 
 
-async def test_only_what_is_named_is_tried_again() -> None:
+async def test_only_the_named_exceptions_are_retried() -> None:
     async with orders(2) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -131,7 +131,7 @@ async def test_only_what_is_named_is_tried_again() -> None:
         assert it.handled == [(0, 0)] * 3 + [(0, 1)]
 
 
-async def test_a_dead_letter_that_cannot_be_kept_is_raised_and_not_passed_over() -> None:
+async def test_undeliverable_dead_letter_is_raised_and_not_skipped() -> None:
     async with orders(0, topics=()) as it:
         await it.client.create_topics(NewTopic(DEAD, 1, configs={"max.message.bytes": "500"}))
         await it.send([b"0", b"v" * 600])
@@ -151,7 +151,7 @@ RIGHTS = ("create cluster kafka-cluster", f"all topic {TOPIC}", "all group billi
 
 
 @pytest.mark.parametrize("right", ["write", "read", None])
-async def test_that_it_may_not_be_written_to_is_told_before_anything_is_handled(
+async def test_missing_write_right_is_raised_before_any_handler_runs(
     right: str | None,
 ) -> None:
     rights = [*RIGHTS, *([f"{right} topic {DEAD}"] if right else ())]
@@ -173,7 +173,7 @@ async def test_that_it_may_not_be_written_to_is_told_before_anything_is_handled(
             assert it.handled == []
 
 
-async def test_a_decoder_may_stop_it() -> None:
+async def test_decoder_can_stop_run() -> None:
     def decode(record: Record) -> Record:
         if record.offset == 2:
             raise Stop
@@ -189,9 +189,8 @@ async def test_a_decoder_may_stop_it() -> None:
         assert await it.committed(0) == [2]
 
 
-async def test_a_record_is_done_when_its_dead_letter_is_kept_and_not_before() -> None:
+async def test_record_is_committed_after_its_dead_letter_is_stored() -> None:
     async with orders(3) as it, it.consumer(auto_commit_interval_ms=10) as consumer:
-        holds = True
 
         async def handle(record: Record) -> None:
             if record.offset == 2:
@@ -201,13 +200,12 @@ async def test_a_record_is_done_when_its_dead_letter_is_kept_and_not_before() ->
                 await consumer.commit()
                 assert await it.committed(0) == [1]
                 return
-            assert holds
             raise NotPaidError
 
         await consumer.run(handle, retries=0, dead_letter_topic=DEAD)
 
 
-async def test_what_cannot_be_decoded_is_a_dead_letter_at_once() -> None:
+async def test_undecodable_record_becomes_a_dead_letter_without_retries() -> None:
     async with orders(3) as it:
         await it.send([b"{", b'{"end": true}'])
         async with it.consumer() as consumer:
@@ -237,7 +235,7 @@ async def test_what_cannot_be_decoded_is_a_dead_letter_at_once() -> None:
         assert failures[1].attempts == 1
 
 
-async def test_a_handler_of_events_gets_no_others_and_what_is_none_is_kept_as_it_came() -> None:
+async def test_handler_of_events_gets_only_events_and_others_become_dead_letters() -> None:
     async with orders(0) as it:
         none = [
             ProducerRecord(b"none", b"k", [("a", b"b")]),
@@ -277,7 +275,7 @@ RETRY = [RetryTopic("orders.retry.30ms", 30), RetryTopic("orders.retry.60ms", 60
 NAMES = [each.topic for each in RETRY]
 
 
-async def test_a_record_goes_from_one_retry_topic_to_the_next_and_to_the_dead_letters() -> None:
+async def test_failing_record_passes_all_retry_topics_to_the_dead_letters() -> None:
     async with orders(0, topics=[DEAD, *NAMES]) as it:
         headers = [("a", b"b")]
         await it.send([b"0", ProducerRecord(b"bad", b"key", headers, 5_678), b"2"])
@@ -321,11 +319,11 @@ async def test_a_record_goes_from_one_retry_topic_to_the_next_and_to_the_dead_le
 
 
 @pytest.mark.parametrize("start", ["latest", timedelta(0), "none"])
-async def test_retry_topics_are_read_from_their_beginning_wherever_others_are(start: Any) -> None:
+async def test_retry_topics_are_read_from_the_beginning_with_any_start(start: Any) -> None:
     async with orders(1, topics=["later.0ms"]) as it:
         async with it.consumer([(TOPIC, 0)]) as consumer:
             await consumer.commit({(TOPIC, 0): 1})
-        await it.send([b"put off"], topic="later.0ms")  # by a member that was there before
+        await it.send([b"put off"], topic="later.0ms")  # as an earlier member has sent it
 
         async def handle(record: Record) -> None:
             assert record.value == b"put off"
@@ -336,7 +334,7 @@ async def test_retry_topics_are_read_from_their_beginning_wherever_others_are(st
         assert await it.committed(0, topic="later.0ms") == [1]
 
 
-async def test_what_is_not_due_holds_up_nobody_and_is_not_done() -> None:
+async def test_record_that_is_not_due_blocks_nothing_and_is_not_committed() -> None:
     async with orders(3, topics=["later.1h"]) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -354,7 +352,7 @@ async def test_what_is_not_due_holds_up_nobody_and_is_not_done() -> None:
         assert await it.committed(0, topic="later.1h") in ([None], [0])
 
 
-async def test_the_topics_of_the_user_are_read_alone_when_it_has_ended() -> None:
+async def test_after_run_only_the_topics_of_the_user_are_read() -> None:
     async with orders(2, topics=["later.0ms"]) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -374,7 +372,7 @@ async def test_the_topics_of_the_user_are_read_alone_when_it_has_ended() -> None
         assert {topic for topic, _ in consumer.assignment} == {TOPIC}
 
 
-async def test_a_pattern_of_the_broker_goes_with_retry_topics() -> None:
+async def test_topic_pattern_works_with_retry_topics() -> None:
     async with (
         orders(3, topics=["later.0ms", DEAD]) as it,
         it.consumer(TopicPattern(f"{TOPIC}|x\\z")) as consumer,
@@ -392,7 +390,7 @@ async def test_a_pattern_of_the_broker_goes_with_retry_topics() -> None:
         assert await it.committed(0, topic="later.0ms") == [1]
 
 
-async def test_dead_letters_that_the_pattern_of_the_broker_matches_are_told() -> None:
+async def test_topic_pattern_that_matches_the_dead_letter_topic_is_refused() -> None:
     async with orders(1) as it, it.consumer(TopicPattern(".*")) as consumer:
 
         async def handle(record: Record) -> None:
@@ -402,7 +400,7 @@ async def test_dead_letters_that_the_pattern_of_the_broker_matches_are_told() ->
             await consumer.run(handle, dead_letter_topic=DEAD)
 
 
-async def test_retry_topics_want_a_subscription_that_reads_them() -> None:
+async def test_retry_topics_need_a_subscription_that_includes_them() -> None:
     async with orders(1, topics=NAMES) as it:
         for topics, why in (
             ([(TOPIC, 0)], "handed out by a group"),
@@ -418,7 +416,7 @@ async def test_retry_topics_want_a_subscription_that_reads_them() -> None:
 
 
 @pytest.mark.parametrize("group_protocol", ["classic", "consumer"])
-async def test_nothing_is_handled_between_unsubscribing_and_subscribing(
+async def test_no_record_is_processed_between_unsubscribe_and_subscribe(
     group_protocol: Any,
 ) -> None:
     async with (

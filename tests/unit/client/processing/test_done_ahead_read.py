@@ -1,4 +1,4 @@
-"""What was done behind a record that was not comes to nobody again: a commit tells it."""
+"""Records processed after an incomplete one are listed in the commit, and not redelivered."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.unit.client.processing.test_truncated import cluster, send
 P0 = (TOPIC, 0)
 
 
-async def commit(it: Orders, offset: int, told: IncompleteOffsets | None) -> None:
+async def commit(it: Orders, offset: int, ahead: IncompleteOffsets | None) -> None:
     async with it.consumer([P0], auto_commit=False) as consumer:
-        await consumer.commit({P0: offset}, text_of(told, offset))
+        await consumer.commit({P0: offset}, text_of(ahead, offset))
 
 
 async def committed(it: Orders, group: str = "billing") -> CommittedOffset:
@@ -65,7 +65,7 @@ READERS = [by_records, by_lists, by_values, by_run]
 
 
 @pytest.mark.parametrize("read", READERS)
-async def test_whoever_goes_on_is_given_what_is_not_done(read: Any) -> None:
+async def test_next_member_gets_only_incomplete_records(read: Any) -> None:
     async with orders(12) as it:
         await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
         async with it.consumer() as consumer:
@@ -74,7 +74,7 @@ async def test_whoever_goes_on_is_given_what_is_not_done(read: Any) -> None:
 
 
 @pytest.mark.parametrize("read", READERS)
-async def test_also_in_parts_of_a_large_batch_that_are_done_as_a_whole(read: Any) -> None:
+async def test_next_member_skips_processed_parts_of_a_large_batch(read: Any) -> None:
     async with orders(2_000) as it:
         await commit(it, 0, ahead_of(1_990, [0, 1_600, 1_601], 0))
         wanted = [b"0", b"1600", b"1601", *(b"%d" % at for at in range(1_991, 2_000))]
@@ -83,7 +83,7 @@ async def test_also_in_parts_of_a_large_batch_that_are_done_as_a_whole(read: Any
         assert await it.committed(0) == [2_000]
 
 
-async def test_raw_batches_come_whole() -> None:
+async def test_raw_batches_include_processed_records() -> None:
     async with orders(12) as it:
         await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
         async with it.consumer() as consumer:
@@ -93,22 +93,22 @@ async def test_raw_batches_come_whole() -> None:
             ]
 
 
-@pytest.mark.parametrize("by_hand", [False, True])
-async def test_who_commits_on_the_way_tells_what_is_still_ahead(by_hand: bool) -> None:
+@pytest.mark.parametrize("by_record", [False, True])
+async def test_commit_in_between_keeps_the_offsets_processed_ahead(by_record: bool) -> None:
     async with orders(12) as it:
         await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
         async with it.consumer(auto_commit=False) as consumer:
             records = [await anext(aiter(consumer)) for _ in range(2)]
-            await (consumer.commit(records[1]) if by_hand else consumer.commit())
+            await (consumer.commit(records[1]) if by_record else consumer.commit())
         its = await committed(it)
-        assert its.offset == (5 if by_hand else 4)
-        told = ahead_in(its.metadata, its.offset)
-        assert told is not None
-        assert [at for at in range(12) if told.has(at)] == [5, 6, 7, 9, 10]
+        assert its.offset == (5 if by_record else 4)
+        ahead = ahead_in(its.metadata, its.offset)
+        assert ahead is not None
+        assert [at for at in range(12) if ahead.has(at)] == [5, 6, 7, 9, 10]
 
 
-async def test_what_the_user_has_committed_stays_where_nothing_more_is_done() -> None:
-    """Also where something is ahead that others had done."""
+async def test_commit_of_the_user_stays_without_later_records() -> None:
+    """The metadata of an earlier commit lists processed offsets after it."""
     async with orders(12) as it:
         await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
         async with it.consumer([P0]) as consumer:
@@ -117,8 +117,8 @@ async def test_what_the_user_has_committed_stays_where_nothing_more_is_done() ->
         assert (await committed(it)).offset == 1
 
 
-async def test_what_is_done_ahead_before_anything_else_is_committed() -> None:
-    """The first record of all is stuck: the offset is where all began."""
+async def test_offsets_processed_ahead_are_committed_at_the_start_position() -> None:
+    """The handler of the first record hangs, so the committed offset is the start position."""
     async with orders(12) as it, it.consumer() as consumer:
         stuck = asyncio.Event()
 
@@ -127,7 +127,7 @@ async def test_what_is_done_ahead_before_anything_else_is_committed() -> None:
                 await stuck.wait()
 
         running = asyncio.create_task(consumer.run(handle, order="none", commit_interval_ms=0))
-        while sum(map((told_by(await committed(it))).has, range(12))) < 11:
+        while sum(map((ahead_or_empty(await committed(it))).has, range(12))) < 11:
             pass
         assert (await committed(it)).offset == 0
         stuck.set()
@@ -135,13 +135,13 @@ async def test_what_is_done_ahead_before_anything_else_is_committed() -> None:
         await asyncio.wait([running])
 
 
-def told_by(its: CommittedOffset) -> IncompleteOffsets:
+def ahead_or_empty(its: CommittedOffset) -> IncompleteOffsets:
     return ahead_in(its.metadata, its.offset) or IncompleteOffsets(0, b"", 0)
 
 
 @pytest.mark.parametrize("read", READERS)
-async def test_what_is_done_stays_done_where_the_log_lost_its_start(read: Any) -> None:
-    """As retention has it, which does not wait for a record that is stuck."""
+async def test_processed_records_stay_processed_after_retention(read: Any) -> None:
+    """Retention may delete records whose handler still hangs."""
     async with orders(12) as it:
         await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
         partition = DeleteRecordsPartition(partition_index=0, offset=6)
@@ -152,7 +152,7 @@ async def test_what_is_done_stays_done_where_the_log_lost_its_start(read: Any) -
         assert await it.committed(0) == [12]
 
 
-async def test_who_seeks_is_given_all() -> None:
+async def test_seek_returns_processed_records_again() -> None:
     async with orders(12) as it:
         await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
         async with it.consumer() as consumer:
@@ -162,7 +162,7 @@ async def test_who_seeks_is_given_all() -> None:
 
 
 @pytest.mark.parametrize("auto_commit", [False, True])
-async def test_who_seeks_to_what_is_committed_and_commits_has_all_given_to_the_next(
+async def test_commit_after_a_seek_clears_the_offsets_processed_ahead(
     auto_commit: bool,
 ) -> None:
     async with orders(12) as it:
@@ -176,8 +176,8 @@ async def test_who_seeks_to_what_is_committed_and_commits_has_all_given_to_the_n
 
 
 @pytest.mark.parametrize("order", ["key", "none"])
-async def test_after_a_kill_only_what_was_in_hand_comes_again(order: Any) -> None:
-    """What a member has committed when it vanishes is taken over by a group of another name."""
+async def test_after_a_kill_only_records_in_flight_are_redelivered(order: Any) -> None:
+    """A second group takes over the commits of a member that vanishes."""
     async with orders(60) as it, it.consumer() as consumer:
         stuck = asyncio.Event()
 
@@ -190,8 +190,8 @@ async def test_after_a_kill_only_what_was_in_hand_comes_again(order: Any) -> Non
         key_of_7 = {at for at in range(7, 60) if at % 3 == 1} if order == "key" else {7}
         while True:
             its = await committed(it)
-            told = ahead_in(its.metadata, its.offset)
-            if told is not None and sum(map(told.has, range(60))) == 60 - 7 - len(key_of_7):
+            ahead = ahead_in(its.metadata, its.offset)
+            if ahead is not None and sum(map(ahead.has, range(60))) == 60 - 7 - len(key_of_7):
                 break
         assert its.offset == 7
         async with it.consumer([P0], group="next", auto_commit=False) as other:
@@ -206,10 +206,10 @@ async def test_after_a_kill_only_what_was_in_hand_comes_again(order: Any) -> Non
 
 
 @pytest.mark.parametrize("read", READERS)
-async def test_what_was_written_by_another_leader_in_the_place_of_what_was_done_is_not_done(
+async def test_offsets_rewritten_by_another_leader_are_not_processed(
     read: Any,
 ) -> None:
-    """An unclean election: offsets are given out again (KIP-320)."""
+    """After an unclean election the new leader assigns the same offsets again (KIP-320)."""
     async with cluster() as (its, client):
         async with client.consumer([P0], group="billing", auto_commit=False) as before:
             epoch = client._view.cluster.topics[TOPIC].partitions[0].leader_epoch
@@ -221,7 +221,7 @@ async def test_what_was_written_by_another_leader_in_the_place_of_what_was_done_
             assert await read(consumer, len(wanted)) == wanted
 
 
-async def test_a_broker_that_takes_no_text_so_long_gets_none(
+async def test_commit_omits_metadata_that_is_too_large_for_the_broker(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with orders(60, broker_settings=BrokerSettings(offset_metadata_max_bytes=8)) as it:

@@ -1,4 +1,4 @@
-"""How `run` ends: by `Stop`, a signal, a cancellation and `close`; what is in hand is finished."""
+"""`run` ends by `Stop`, a signal, a cancellation or `close`, and finishes records in flight."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tests.unit.client.processing.orders import DEAD, SETTINGS, Orders, orders, 
 NO_RETRIES = Retries(0)
 
 
-async def until_there_are(it: Orders, count: int) -> None:
-    while len(it.handled) < count:  # noqa: ASYNC110 - a handler notes it, and no event
+async def until_handled(it: Orders, count: int) -> None:
+    while len(it.handled) < count:  # noqa: ASYNC110 - a list, and no event
         await asyncio.sleep(0)
 
 
-async def test_stop_leaves_its_record_unless_that_is_done() -> None:
+async def test_stop_commits_its_record_only_if_done() -> None:
     async with orders(9) as it:
         for at, done in ((3, False), (5, True)):
             async with it.consumer() as consumer:
@@ -39,8 +39,8 @@ async def test_stop_leaves_its_record_unless_that_is_done() -> None:
         assert await it.committed(0) == [6]
 
 
-async def test_what_is_in_hand_is_finished_and_nothing_done_comes_again() -> None:
-    """Also not where it is behind a record of another key that is not done."""
+async def test_records_in_flight_are_finished_and_none_is_redelivered() -> None:
+    """This includes records processed after an incomplete record of another key."""
     async with orders(300) as it:
         for _ in range(5):
             async with it.consumer() as consumer:
@@ -57,7 +57,7 @@ async def test_what_is_in_hand_is_finished_and_nothing_done_comes_again() -> Non
         assert len(it.handled) == len(set(it.handled))
         (committed,) = await it.committed(0)
         assert committed is not None
-        assert committed < len(it.handled), "nothing was done behind a record that was not"
+        assert committed < len(it.handled), "no record was processed after an incomplete one"
         async with it.consumer() as consumer:
             while len(it.handled) < 300:
                 it.note(await anext(aiter(consumer)))
@@ -65,7 +65,7 @@ async def test_what_is_in_hand_is_finished_and_nothing_done_comes_again() -> Non
         assert await it.committed(0) == [300]
 
 
-async def test_a_signal_has_what_is_in_hand_finished() -> None:
+async def test_signal_finishes_records_in_flight() -> None:
     before = signal.getsignal(signal.SIGTERM)
     async with orders(9) as it, it.consumer() as consumer:
 
@@ -82,7 +82,7 @@ async def test_a_signal_has_what_is_in_hand_finished() -> None:
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-async def test_a_second_signal_has_it_cancelled() -> None:
+async def test_second_signal_cancels_records_in_flight() -> None:
     async with orders(9) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -97,10 +97,10 @@ async def test_a_second_signal_has_it_cancelled() -> None:
         assert await it.committed(0) == [4]
 
 
-async def test_several_are_told_of_a_signal_and_a_handler_of_the_loop_stays() -> None:
+async def test_signal_ends_several_runs_and_keeps_the_handler_of_the_loop() -> None:
     async with orders(1) as it, it.consumer() as one, it.consumer(group="other") as other:
         loop = asyncio.get_running_loop()
-        told: list[str] = []
+        received: list[str] = []
 
         async def handle(record: Record) -> None:
             it.note(record)
@@ -108,14 +108,14 @@ async def test_several_are_told_of_a_signal_and_a_handler_of_the_loop_stays() ->
                 os.kill(os.getpid(), signal.SIGTERM)
 
         await asyncio.gather(one.run(handle), other.run(handle))
-        loop.add_signal_handler(signal.SIGTERM, lambda: told.append("own"))
+        loop.add_signal_handler(signal.SIGTERM, lambda: received.append("own"))
         try:
             await it.send([b"more"])
 
             async def once(record: Record) -> None:
                 os.kill(os.getpid(), signal.SIGTERM)
                 await asyncio.sleep(0.01)
-                assert told == ["own"]
+                assert received == ["own"]
                 raise Stop
 
             await one.run(once)
@@ -125,7 +125,7 @@ async def test_several_are_told_of_a_signal_and_a_handler_of_the_loop_stays() ->
             loop.remove_signal_handler(signal.SIGTERM)
 
 
-async def test_cancelled_it_finishes_what_is_in_hand() -> None:
+async def test_cancelled_run_finishes_records_in_flight() -> None:
     async with orders(9) as it, it.consumer() as consumer:
         begun = asyncio.Event()
 
@@ -145,7 +145,7 @@ async def test_cancelled_it_finishes_what_is_in_hand() -> None:
         assert await it.committed(0) == [5]
 
 
-async def test_cancelled_it_says_what_else_would_have_ended_it(
+async def test_cancelled_run_logs_the_error_that_it_does_not_raise(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with orders(1) as it, it.consumer() as consumer:
@@ -168,7 +168,7 @@ async def test_cancelled_it_says_what_else_would_have_ended_it(
         )
 
 
-async def test_what_takes_longer_than_the_drain_is_cancelled_and_comes_again() -> None:
+async def test_handler_longer_than_the_drain_timeout_is_cancelled_and_not_committed() -> None:
     async with orders(9) as it, it.consumer() as consumer:
         cancelled = []
 
@@ -182,7 +182,7 @@ async def test_what_takes_longer_than_the_drain_is_cancelled_and_comes_again() -
                     raise
 
         running = asyncio.create_task(consumer.run(handle, drain_timeout_ms=20))
-        await until_there_are(it, 5)
+        await until_handled(it, 5)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -190,7 +190,7 @@ async def test_what_takes_longer_than_the_drain_is_cancelled_and_comes_again() -
         assert await it.committed(0) == [4]
 
 
-async def test_the_commit_at_the_end_has_what_is_left_of_the_drain(
+async def test_last_commit_has_the_rest_of_the_drain_timeout(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings = replace(SETTINGS, error_flush_ms=20)
@@ -204,11 +204,11 @@ async def test_the_commit_at_the_end_has_what_is_left_of_the_drain(
             async with it.consumer() as consumer:
                 assert (await consumer.run(handle, drain_timeout_ms=20)).handled == 1
                 assert "what is done was not committed at the end of run()" in caplog.text
-                raise LookupError  # with an error, closing has error_flush_ms
+                raise LookupError  # after an error, close waits at most error_flush_ms
 
 
 @pytest.mark.parametrize("end", ["error", "dead letter", "cancelled"])
-async def test_the_commit_at_the_end_has_it_however_it_ends(end: str) -> None:
+async def test_last_commit_has_the_drain_timeout_for_every_end(end: str) -> None:
     settings = replace(SETTINGS, error_flush_ms=20)
     async with orders(9, settings=settings, topics=[]) as it:
         await it.client.create_topics(NewTopic(DEAD, 1, configs={"max.message.bytes": "100"}))
@@ -234,10 +234,10 @@ async def test_the_commit_at_the_end_has_it_however_it_ends(end: str) -> None:
 
 
 @pytest.mark.parametrize(("cancelled", "drain_timeout_ms"), [(0, 20), (1, 20), (2, 60_000)])
-async def test_a_commit_that_is_not_answered_holds_up_no_end(
+async def test_unanswered_commit_does_not_block_the_end(
     cancelled: int, drain_timeout_ms: int
 ) -> None:
-    """Cancelled once more, `run` gives it no more than `error_flush_ms`."""
+    """After a second cancellation `run` waits at most `error_flush_ms` for the commit."""
     settings = replace(SETTINGS, error_flush_ms=20)
     async with orders(9, settings=settings) as it:
         it.broker.control(lambda received: Delay(60_000), request=OffsetCommitRequest)
@@ -263,7 +263,7 @@ async def test_a_commit_that_is_not_answered_holds_up_no_end(
             await running
 
 
-async def test_a_handler_that_keeps_its_cancellation_to_itself_is_waited_for() -> None:
+async def test_run_waits_for_a_handler_that_swallows_its_cancellation() -> None:
     async with orders(9) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -276,7 +276,7 @@ async def test_a_handler_that_keeps_its_cancellation_to_itself_is_waited_for() -
             it.note(record)
 
         running = asyncio.create_task(consumer.run(handle, drain_timeout_ms=0))
-        await until_there_are(it, 4)
+        await until_handled(it, 4)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -284,7 +284,7 @@ async def test_a_handler_that_keeps_its_cancellation_to_itself_is_waited_for() -
         assert await it.committed(0) == [5]
 
 
-async def test_a_closed_consumer_has_it_end() -> None:
+async def test_close_ends_run() -> None:
     async with orders(9) as it, it.consumer() as consumer:
         begun = asyncio.Event()
 
@@ -301,7 +301,7 @@ async def test_a_closed_consumer_has_it_end() -> None:
         assert await it.committed(0) == [len(it.handled)]
 
 
-async def test_reading_goes_on_behind_what_is_done() -> None:
+async def test_reading_resumes_after_the_processed_records() -> None:
     async with orders(900) as it, it.consumer() as consumer:
         await consumer.run(until(it, 5), order="key")
         done = len(it.handled)

@@ -1,4 +1,4 @@
-"""Handlers that do what few do: errors without a text, ends of their own, cancellations, seeks."""
+"""Unusual handlers: errors without a text, BaseException, their own cancellation, seeks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class OddError(Exception):
     __repr__ = __str__
 
 
-# What was taken of a partition that is read from elsewhere counts for nothing; what is asked does
+# Seeks: records of the partition that were polled before the seek are ignored
 
 
 @pytest.mark.parametrize("end", [Stop(), Stop(done=True), SystemExit(3)])
-async def test_a_handler_may_seek_and_end_it(end: BaseException) -> None:
+async def test_handler_can_seek_and_end_run(end: BaseException) -> None:
     async with orders(9) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -45,33 +45,33 @@ async def test_a_handler_may_seek_and_end_it(end: BaseException) -> None:
 
 
 @ORDERS
-async def test_behind_a_seek_nothing_is_begun_before_the_handler_has_ended(order: Any) -> None:
+async def test_after_a_seek_no_handler_starts_before_the_seeking_one_ends(order: Any) -> None:
     async with orders(9) as it, it.consumer() as consumer:
-        has_moved = is_in_hand = False
+        has_moved = is_in_flight = False
 
         async def handle(record: Record) -> None:
-            nonlocal has_moved, is_in_hand
-            assert not is_in_hand, "two at once"
+            nonlocal has_moved, is_in_flight
+            assert not is_in_flight, "two at once"
             it.note(record)
             if record.offset == 3 and not has_moved:
-                has_moved = is_in_hand = True
+                has_moved = is_in_flight = True
                 consumer.seek((TOPIC, 0), 2)
                 assert consumer._processing.pool is not None
                 while not consumer._processing.pool.queued_positions:  # noqa: ASYNC110 - no event tells
                     await asyncio.sleep(0)
                 await it.client.refresh([TOPIC])
-                is_in_hand = False
+                is_in_flight = False
             if record.offset == 8:
                 raise Stop(done=True)
 
         async with asyncio.timeout(10):
             workers = 1 if order == "key" else 4
             await consumer.run(handle, order=order, workers=workers, retries=0)
-        places = [offset for _, offset in it.handled]
-        assert places[places.index(3) + 1 :] == [*range(2, 9)]
+        offsets = [offset for _, offset in it.handled]
+        assert offsets[offsets.index(3) + 1 :] == [*range(2, 9)]
 
 
-async def test_what_fails_behind_a_seek_is_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failure_after_a_seek_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async with orders(9) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -88,7 +88,7 @@ async def test_what_fails_behind_a_seek_is_told(caplog: pytest.LogCaptureFixture
         assert "ValueError: no such order" in caplog.text
 
 
-async def test_a_handler_cannot_have_dead_letters_read_nor_retry_topics_left_out() -> None:
+async def test_handler_cannot_subscribe_to_dead_letters_or_drop_retry_topics() -> None:
     async with orders(1, topics=[DEAD, "later.0ms"]) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -103,7 +103,7 @@ async def test_a_handler_cannot_have_dead_letters_read_nor_retry_topics_left_out
 
 
 @ORDERS
-async def test_an_error_without_a_text_makes_a_dead_letter(order: Any) -> None:
+async def test_error_without_a_text_makes_a_dead_letter(order: Any) -> None:
     async with orders(9) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -122,14 +122,14 @@ async def test_an_error_without_a_text_makes_a_dead_letter(order: Any) -> None:
 
 
 @ORDERS
-async def test_a_generator_exit_is_as_any_other_end(order: Any) -> None:
+async def test_generator_exit_ends_run_at_once(order: Any) -> None:
     async with orders(9) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
             if record.offset == 4:
                 raise GeneratorExit
 
-        async with asyncio.timeout(10):  # and not `drain_timeout_ms` later
+        async with asyncio.timeout(10):  # without waiting for `drain_timeout_ms`
             with pytest.raises(GeneratorExit):
                 await consumer.run(handle, order=order, workers=1)
         assert await it.committed(0) == [4]
@@ -139,7 +139,7 @@ async def test_a_generator_exit_is_as_any_other_end(order: Any) -> None:
 
 
 @ORDERS
-async def test_what_a_handler_makes_of_its_cancellation_is_no_dead_letter(order: Any) -> None:
+async def test_error_raised_on_cancellation_makes_no_dead_letter(order: Any) -> None:
     async with orders(9) as it:
         async with it.consumer() as consumer:
             begun = asyncio.Event()
@@ -165,8 +165,8 @@ async def test_what_a_handler_makes_of_its_cancellation_is_no_dead_letter(order:
 
 
 @ORDERS
-async def test_who_cancels_all_tasks_makes_no_dead_letters(order: Any) -> None:
-    """As programs do at their end, the handlers' own tasks included."""
+async def test_cancelling_all_tasks_makes_no_dead_letters(order: Any) -> None:
+    """Programs cancel all tasks at their end, including the tasks of the handlers."""
     async with orders(9) as it:
         async with it.consumer() as consumer:
             begun = asyncio.Event()
@@ -194,7 +194,7 @@ async def test_who_cancels_all_tasks_makes_no_dead_letters(order: Any) -> None:
 
 @ORDERS
 @pytest.mark.parametrize("retries", [0, 1])
-async def test_a_handler_that_cancels_its_own_task_has_failed(order: Any, retries: int) -> None:
+async def test_handler_that_cancels_its_own_task_fails(order: Any, retries: int) -> None:
     async with orders(9) as it:
         async with it.consumer() as consumer:
             failed: list[Record] = []
@@ -221,7 +221,7 @@ async def test_a_handler_that_cancels_its_own_task_has_failed(order: Any, retrie
         assert await it.committed(0) == [9]
 
 
-async def test_who_keeps_his_cancellation_to_himself_gets_no_more() -> None:
+async def test_handler_that_swallows_its_cancellation_gets_no_more_records() -> None:
     async with orders(600) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -243,10 +243,10 @@ async def test_who_keeps_his_cancellation_to_himself_gets_no_more() -> None:
         with pytest.raises(asyncio.CancelledError):
             await running
         assert it.handled[-1] == (9, 9)
-        assert await it.committed(0) == [503]  # of the key of 500, which is done
+        assert await it.committed(0) == [503]  # the next record with the key of 500, now processed
 
 
-async def test_a_signal_does_not_wait_for_what_is_to_be_tried_again() -> None:
+async def test_signal_does_not_wait_for_a_retry() -> None:
     async with orders(9) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -270,10 +270,10 @@ async def test_a_signal_does_not_wait_for_what_is_to_be_tried_again() -> None:
 # Clocks
 
 
-async def test_a_record_waits_for_no_longer_than_its_delay_whatever_a_clock_said() -> None:
-    told = dict.fromkeys(FAILURE_HEADERS, b"1") | {"kproto.retry.due": b"9" * 400}
+async def test_record_waits_at_most_the_delay_of_its_retry_topic() -> None:
+    headers = dict.fromkeys(FAILURE_HEADERS, b"1") | {"kproto.retry.due": b"9" * 400}
     async with orders(1, topics=["later.10ms"]) as it, it.consumer() as consumer:
-        await it.send([ProducerRecord(b"late", None, list(told.items()))], "later.10ms")
+        await it.send([ProducerRecord(b"late", None, list(headers.items()))], "later.10ms")
 
         async def handle(record: Record) -> None:
             if record.topic == "later.10ms":
@@ -285,7 +285,7 @@ async def test_a_record_waits_for_no_longer_than_its_delay_whatever_a_clock_said
 
 
 @ORDERS
-async def test_a_clock_that_is_set_back_holds_up_no_retry_topic(order: Any) -> None:
+async def test_clock_that_is_set_back_does_not_delay_a_retry_topic(order: Any) -> None:
     clock = SkewedClock()
     async with orders(2, topics=["later.200ms"], clock=clock) as it, it.consumer() as consumer:
 
@@ -294,7 +294,7 @@ async def test_a_clock_that_is_set_back_holds_up_no_retry_topic(order: Any) -> N
             if record.topic == TOPIC:
                 assert consumer._processing.pool is not None
                 while record.offset and not consumer._processing.pool.queued_positions:  # noqa: ASYNC110 - no event tells
-                    await asyncio.sleep(0)  # until the one before has come to the retry topic
+                    await asyncio.sleep(0)  # until the first record is in the retry topic
                 clock.move(-3_600_000 * record.offset)
                 raise ValueError
             if record.offset:
@@ -316,7 +316,7 @@ async def test_a_clock_that_is_set_back_holds_up_no_retry_topic(order: Any) -> N
         ([Stop(done=True), ValueError("no such order")], 4),
     ],
 )
-async def test_stop_may_come_out_of_a_task_group(
+async def test_stop_in_an_exception_group_ends_run(
     raised: list[Exception], committed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with orders(9) as it, it.consumer() as consumer:
@@ -335,7 +335,7 @@ async def test_stop_may_come_out_of_a_task_group(
 # Groups
 
 
-async def test_a_retry_topic_of_another_group_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+async def test_retry_topic_of_another_group_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async with orders(1, topics=["later.0ms"]) as it:
 
         async def handle(record: Record) -> None:

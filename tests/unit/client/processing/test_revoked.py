@@ -1,4 +1,4 @@
-"""Partitions that go while their records are handled: finished, committed, then given up."""
+"""Revocation and loss of partitions while `run` processes their records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE
 
 @dataclass
 class Handled:
-    """Records that are handled one after the other by whoever `lets` them."""
+    """A running `consumer.run` whose handler waits at a gate for some of the records.
+
+    `begun`, `ended` and `cancelled` are (partition, offset) pairs of handler calls, in order.
+    """
 
     it: Group
     consumer: GroupConsumer
@@ -47,20 +50,20 @@ class Handled:
         self.ended.append(key)
 
     async def until(self, *begun: tuple[int, int]) -> None:
-        """Wait until these were begun."""
+        """Waits until the handler has been called for these records."""
         while not set(begun) <= set(self.begun):  # noqa: ASYNC110 - a list, and no event
             await asyncio.sleep(0)
 
     @property
     def committed(self) -> dict[Any, int]:
-        return {place: its[0] for place, its in self.it.coordinator.offsets.items()}
+        return {tp: its[0] for tp, its in self.it.coordinator.offsets.items()}
 
 
 @asynccontextmanager
 async def handled(
     *partitions: list[bytes], gates: list[tuple[int, int]], given: Any = None, **settings: Any
 ) -> AsyncIterator[Handled]:
-    """All partitions are assigned and handled; records with a gate wait for it."""
+    """Yields a running handler of all partitions; `gates` are the records that wait."""
     async with group(*partitions) as it, it.consumer(**settings) as consumer:
         await it.owner.assign([("t", at) for at in range(len(partitions))])
         scene = Handled(it, consumer)
@@ -79,35 +82,35 @@ async def handled(
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
-async def test_what_is_in_hand_is_waited_for_and_committed_and_no_more_is_begun(order: Any) -> None:
+async def test_revocation_waits_for_handlers_in_flight_and_commits(order: Any) -> None:
     gates = [(0, 4)]
     async with handled(TEN, THREE, gates=gates, given={"order": order, "workers": 1}) as it:
-        going = asyncio.create_task(it.it.owner.revoke([P0], FAR))
+        revoking = asyncio.create_task(it.it.owner.revoke([P0], FAR))
         await it.it.client.refresh(["t"])
-        assert not going.done()
+        assert not revoking.done()
         assert it.committed == {}
         it.gate(0, 4).set()
-        await going
+        await revoking
         assert it.committed[P0] == 5
         await it.until((1, 2))
         assert [offset for partition, offset in it.ended if partition == 0] == [0, 1, 2, 3, 4]
         assert it.consumer.assignment == {P1}
 
 
-async def test_what_lies_before_a_record_that_is_done_is_finished_too() -> None:
-    """One of its key is in hand: the others behind that are done, and would come again."""
+async def test_revocation_finishes_records_before_a_processed_one() -> None:
+    """The first record is in flight; later records are processed and would be redelivered."""
     async with handled(TEN, gates=[(0, 0)], given={"order": "none", "workers": 2}) as it:
         await it.until((0, 9))
         await asyncio.sleep(0)
-        going = asyncio.create_task(it.it.owner.revoke([P0], FAR))
+        revoking = asyncio.create_task(it.it.owner.revoke([P0], FAR))
         await it.it.client.refresh(["t"])
-        assert not going.done()
+        assert not revoking.done()
         it.gate(0, 0).set()
-        await going
+        await revoking
         assert it.committed[P0] == 10
 
 
-async def test_it_is_given_up_when_its_time_is_over_and_its_handler_is_cancelled() -> None:
+async def test_revocation_cancels_the_handler_at_its_deadline() -> None:
     async with handled(TEN, gates=[(0, 4)]) as it:
         await it.it.owner.revoke([P0], it.it.client._view.clock.monotonic() + 0.02)
         assert it.committed[P0] == 4
@@ -116,7 +119,7 @@ async def test_it_is_given_up_when_its_time_is_over_and_its_handler_is_cancelled
 
 
 @pytest.mark.parametrize("cancel_lost", [True, False])
-async def test_what_is_lost_is_cancelled_or_ends_and_counts_for_nothing(cancel_lost: bool) -> None:
+async def test_handler_of_a_lost_partition_has_no_effect(cancel_lost: bool) -> None:
     given = {"cancel_lost": cancel_lost}
     async with handled(TEN, THREE, gates=[(0, 4), (1, 1)], given=given) as it:
         await it.it.owner.on_partitions_lost([P0])
@@ -131,7 +134,7 @@ async def test_what_is_lost_is_cancelled_or_ends_and_counts_for_nothing(cancel_l
         assert (0, 5) not in it.begun
 
 
-async def test_one_that_comes_back_begins_at_its_commit_whatever_the_old_handler_does() -> None:
+async def test_reassigned_partition_starts_at_its_commit_despite_an_old_handler() -> None:
     async with handled(TEN, gates=[(0, 4)], given={"cancel_lost": False, "workers": 1}) as it:
         it.it.coordinator.offsets[P0] = (2, -1, "")
         await it.it.owner.on_partitions_lost([P0])
@@ -145,8 +148,8 @@ async def test_one_that_comes_back_begins_at_its_commit_whatever_the_old_handler
         assert it.committed[P0] == 10
 
 
-async def test_who_is_slow_is_told_by_the_record_in_hand_and_not_by_others() -> None:
-    """Others that go on do not hide one that hangs; and while each ends in time, nobody is slow."""
+async def test_poll_interval_is_exceeded_by_the_slowest_handler() -> None:
+    """A hanging handler exceeds it even if other handlers finish; handlers in time never do."""
     clock = ManualClock()
     async with (
         group(TEN, [b"x"] * 30, clock=clock) as it,
@@ -165,7 +168,7 @@ async def test_who_is_slow_is_told_by_the_record_in_hand_and_not_by_others() -> 
         running = asyncio.create_task(consumer.run(handle, drain_timeout_ms=0))
         while not counts[1] or counts[0] < 5:  # noqa: ASYNC110 - a count
             await asyncio.sleep(0)
-        asked = it.member.polls
+        polls = it.member.polls
         for at in range(10):
             assert not it.owner.poll_interval_exceeded(clock.monotonic())
             await clock.advance(50)
@@ -174,11 +177,11 @@ async def test_who_is_slow_is_told_by_the_record_in_hand_and_not_by_others() -> 
         assert not it.owner.poll_interval_exceeded(clock.monotonic())
         await clock.advance(1)
         assert it.owner.poll_interval_exceeded(clock.monotonic())
-        # The member leaves then; it comes back once the handler has ended, and not before.
+        # The member then leaves. It rejoins after the handler has ended, and not before.
         await it.owner.on_partitions_lost([P0, P1])
         assert not it.owner.poll_interval_exceeded(clock.monotonic())
-        assert it.member.polls == asked
-        while it.member.polls == asked:  # noqa: ASYNC110 - a count
+        assert it.member.polls == polls
+        while it.member.polls == polls:  # noqa: ASYNC110 - a count
             await asyncio.sleep(0)
         running.cancel()
         await clock.advance(1)
@@ -186,10 +189,10 @@ async def test_who_is_slow_is_told_by_the_record_in_hand_and_not_by_others() -> 
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
-async def test_a_record_that_waits_to_be_tried_again_does_not_hold_up_a_rebalance(
+async def test_record_waiting_for_a_retry_does_not_block_a_revocation(
     order: Any,
 ) -> None:
-    """Unless one behind it is done: here none is."""
+    """It would block the revocation only if a later record were already processed."""
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         failed = asyncio.Event()
@@ -210,21 +213,21 @@ async def test_a_record_that_waits_to_be_tried_again_does_not_hold_up_a_rebalanc
         await asyncio.wait([running])
 
 
-async def test_it_asks_for_more_when_nothing_that_was_lost_is_in_hand_any_more() -> None:
+async def test_run_polls_again_after_the_last_handler_of_lost_partitions() -> None:
     given = {"cancel_lost": False}
     async with handled(TEN, THREE, gates=[(0, 4), (1, 1)], given=given) as it:
         await it.it.owner.on_partitions_lost([P0, P1])
-        asked = it.it.member.polls
+        polls = it.it.member.polls
         it.gate(0, 4).set()
         await it.it.client.refresh(["t"])
         assert (0, 4) in it.ended
-        assert it.it.member.polls == asked
+        assert it.it.member.polls == polls
         it.gate(1, 1).set()
         await it.it.client.refresh(["t"])
-        assert it.it.member.polls > asked
+        assert it.it.member.polls > polls
 
 
-async def test_what_fails_in_a_partition_that_was_lost_is_nobodys_business() -> None:
+async def test_failure_in_a_lost_partition_does_not_end_run() -> None:
     async with group(TEN) as it, it.consumer() as consumer:
         await it.owner.assign([P0])
         begun, lost = asyncio.Event(), asyncio.Event()
@@ -246,10 +249,10 @@ async def test_what_fails_in_a_partition_that_was_lost_is_nobodys_business() -> 
             await running
 
 
-async def test_nothing_is_begun_while_others_may_have_the_partitions() -> None:
-    """As the machine was asleep: the member knows soon whether it still has them.
+async def test_no_handler_starts_while_the_session_may_have_expired() -> None:
+    """After a suspend of the machine the member must first confirm its assignment.
 
-    The first record is a portion of its own.
+    The first record is a batch of its own for `run`.
     """
     async with handled(TEN, gates=[(0, 0)], given={"workers": 1}) as it:
         it.it.member.assignment_valid_until = 0.0
@@ -261,19 +264,19 @@ async def test_nothing_is_begun_while_others_may_have_the_partitions() -> None:
         await it.until((0, 9))
 
 
-async def test_what_asking_for_records_raises_ends_it_and_what_is_done_is_committed(
+async def test_poll_error_ends_run_and_processed_records_are_committed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.ERROR)
 
-    def on_revoked(places: list[tuple[str, int]]) -> None:
-        if P1 in places:
+    def on_revoked(partitions: list[tuple[str, int]]) -> None:
+        if P1 in partitions:
             raise OSError("no disk")
 
     async with handled(TEN, THREE, gates=[(0, 4), (1, 2)], on_revoked=on_revoked) as it:
-        going = asyncio.create_task(it.it.owner.revoke([P1], FAR))
+        revoking = asyncio.create_task(it.it.owner.revoke([P1], FAR))
         it.gate(1, 2).set()
-        await going
+        await revoking
         it.gate(0, 4).set()
         assert it.running is not None
         with pytest.raises(OSError, match="no disk"):
@@ -281,32 +284,32 @@ async def test_what_asking_for_records_raises_ends_it_and_what_is_done_is_commit
         assert it.committed[P0] >= 5
 
 
-async def test_stop_while_partitions_go() -> None:
+async def test_stop_during_a_revocation_commits_earlier_records() -> None:
     async with group(TEN, THREE) as it, it.consumer() as consumer:
         await it.owner.assign([P0, P1])
-        going: list[asyncio.Task[None]] = []
+        revoking: list[asyncio.Task[None]] = []
 
         async def handle(record: Record) -> None:
             if (record.partition, record.offset) == (0, 4):
-                going.append(asyncio.create_task(it.owner.revoke([P0, P1], FAR)))
+                revoking.append(asyncio.create_task(it.owner.revoke([P0, P1], FAR)))
                 await asyncio.sleep(0)
                 raise Stop
 
         await consumer.run(handle)
-        await going[0]
-        offsets = {place: its[0] for place, its in it.coordinator.offsets.items()}
+        await revoking[0]
+        offsets = {tp: its[0] for tp, its in it.coordinator.offsets.items()}
         assert offsets[P0] == 4
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
 @pytest.mark.parametrize("is_cancelled", [False, True])
-async def test_what_is_not_done_is_not_passed_by_though_run_ends_as_its_partition_goes(
+async def test_failed_record_is_not_committed_when_run_ends_during_a_revocation(
     order: Any, is_cancelled: bool
 ) -> None:
-    """The last commit of the partition may come when nobody handles its records any more."""
+    """The last commit of the partition may come after `run` has ended."""
     over = asyncio.Event()
 
-    async def on_revoked(places: object) -> None:
+    async def on_revoked(partitions: object) -> None:
         await over.wait()
 
     async with group(TEN) as it, it.consumer(on_revoked=on_revoked) as consumer:
@@ -323,7 +326,7 @@ async def test_what_is_not_done_is_not_passed_by_though_run_ends_as_its_partitio
             consumer.run(handle, order=order, retries=0, max_offset_gap=3)
         )
         await begun.wait()
-        going = asyncio.create_task(it.owner.revoke([P0], FAR))
+        revoking = asyncio.create_task(it.owner.revoke([P0], FAR))
         await it.client.refresh(["t"])
         if is_cancelled:
             running.cancel()
@@ -334,11 +337,11 @@ async def test_what_is_not_done_is_not_passed_by_though_run_ends_as_its_partitio
         with pytest.raises(asyncio.CancelledError if is_cancelled else ValueError):
             await running
         over.set()
-        await going
+        await revoking
         assert it.coordinator.offsets[P0][0] == 4
 
 
-async def test_what_waits_to_be_tried_again_is_not_waited_for_and_what_is_done_stays_so() -> None:
+async def test_revocation_keeps_records_processed_after_a_waiting_retry() -> None:
     retries = Retries(1, backoff_ms=3_600_000)
     given = {"order": "none", "workers": 2, "retries": retries}
     async with handled(TEN, gates=[(0, 0)], given=given) as it:

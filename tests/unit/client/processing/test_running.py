@@ -1,4 +1,4 @@
-"""`run`: records are handled side by side, in the order asked for; what is done is committed."""
+"""`run` processes records concurrently in the requested order, and commits processed ones."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NO_RETRIES = Retries(0)
 SOON = Retries(2, backoff_ms=1)
 
 
-# Order, and how many at once
+# Order and concurrency
 
 
-async def test_every_record_is_handled_in_the_order_of_its_partition() -> None:
+async def test_records_are_processed_in_the_order_of_their_partition() -> None:
     async with orders(700, 3, 40) as it, it.consumer() as consumer:
         assert await consumer.run(until(it, 743)) == RunSummary(743)
         assert await it.committed(0, 1, 2) == [700, 3, 40]
@@ -33,17 +33,17 @@ async def test_every_record_is_handled_in_the_order_of_its_partition() -> None:
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
-async def test_what_is_done_is_committed_in_time_also_where_handlers_become_slow(
+async def test_processed_records_are_committed_in_time_although_handlers_become_slow(
     order: Any,
 ) -> None:
-    """Fast ones are handled so many at a time, between two looks at what is to be committed."""
+    """Fast handlers run in batches between two commit checks; slow ones must not delay a check."""
     slow, more = 3_000, 3
     async with orders(4_000) as it, it.consumer(auto_commit_interval_ms=10**8) as consumer:
-        goes_on = asyncio.Semaphore(0)
+        may_end = asyncio.Semaphore(0)
 
         async def handle(record: Record) -> None:
             if record.offset >= slow:
-                await goes_on.acquire()
+                await may_end.acquire()
             it.note(record)
 
         running = asyncio.create_task(consumer.run(handle, workers=1, order=order))
@@ -51,51 +51,51 @@ async def test_what_is_done_is_committed_in_time_also_where_handlers_become_slow
             while await it.committed(0) != [done]:
                 pass
             for _ in range(more):
-                goes_on.release()
+                may_end.release()
         running.cancel()
         for _ in range(it.count(0), 4_000):
-            goes_on.release()
+            may_end.release()
         with pytest.raises(asyncio.CancelledError):
             await running
 
 
 @pytest.mark.parametrize("order", ["partition", "none"])
-async def test_handlers_that_become_slow_do_not_hold_up_the_loop_for_long(order: Any) -> None:
+async def test_handlers_that_become_slow_do_not_block_the_loop_for_long(order: Any) -> None:
     async with orders(4_000) as it, it.consumer() as consumer:
-        turns = 0
-        in_a_turn: Counter[int] = Counter()
+        iterations = 0
+        in_iteration: Counter[int] = Counter()
 
-        async def turn() -> None:
-            nonlocal turns
+        async def count_iterations() -> None:
+            nonlocal iterations
             while True:
                 await asyncio.sleep(0)
-                turns += 1
+                iterations += 1
 
         async def handle(record: Record) -> None:
             if record.offset >= 3_000:
-                in_a_turn[turns] += 1
-                time.sleep(0.003)  # noqa: ASYNC251 - as one that computes
+                in_iteration[iterations] += 1
+                time.sleep(0.003)  # noqa: ASYNC251 - a handler that computes
             if record.offset == 3_200:
                 raise Stop(done=True)
 
-        turning = asyncio.create_task(turn())
+        counting = asyncio.create_task(count_iterations())
         await consumer.run(handle, order=order)
-        turning.cancel()
-        assert max(in_a_turn.values()) <= 64, "some look at the clock in each turn"
+        counting.cancel()
+        assert max(in_iteration.values()) <= 64, "run must check the clock within an iteration"
 
 
-async def test_partitions_go_on_side_by_side_and_one_by_itself_does_not() -> None:
+async def test_partitions_are_concurrent_and_records_of_one_are_not() -> None:
     async with orders(5, 5) as it, it.consumer() as consumer:
-        in_hand: set[tuple[int, int]] = set()
+        in_flight: set[tuple[int, int]] = set()
         both = asyncio.Event()
 
         async def handle(record: Record) -> None:
-            in_hand.add((record.partition, record.offset))
-            assert len({partition for partition, _ in in_hand}) == len(in_hand)
-            if len(in_hand) == 2:
+            in_flight.add((record.partition, record.offset))
+            assert len({partition for partition, _ in in_flight}) == len(in_flight)
+            if len(in_flight) == 2:
                 both.set()
             await both.wait()
-            in_hand.discard((record.partition, record.offset))
+            in_flight.discard((record.partition, record.offset))
             it.note(record)
             if len(it.handled) == 10:
                 raise Stop(done=True)
@@ -104,18 +104,18 @@ async def test_partitions_go_on_side_by_side_and_one_by_itself_does_not() -> Non
         assert sorted(it.handled) == [(p, at) for p in range(2) for at in range(5)]
 
 
-async def test_keys_go_on_side_by_side_and_the_records_of_one_do_not() -> None:
+async def test_keys_are_concurrent_and_records_of_one_are_not() -> None:
     async with orders(30) as it, it.consumer() as consumer:
-        in_hand: set[bytes | None] = set()
+        in_flight: set[bytes | None] = set()
         three = asyncio.Event()
 
         async def handle(record: Record) -> None:
-            assert record.key not in in_hand
-            in_hand.add(record.key)
-            if len(in_hand) == 3:
+            assert record.key not in in_flight
+            in_flight.add(record.key)
+            if len(in_flight) == 3:
                 three.set()
             await three.wait()
-            in_hand.discard(record.key)
+            in_flight.discard(record.key)
             it.note(record)
             if len(it.handled) == 30:
                 raise Stop(done=True)
@@ -127,7 +127,7 @@ async def test_keys_go_on_side_by_side_and_the_records_of_one_do_not() -> None:
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
-async def test_no_more_are_handled_at_once_than_there_are_workers(order: Any) -> None:
+async def test_concurrent_handlers_are_limited_by_workers(order: Any) -> None:
     async with orders(20, 20, 20, 20, 20) as it, it.consumer() as consumer:
         most = now = 0
 
@@ -147,7 +147,7 @@ async def test_no_more_are_handled_at_once_than_there_are_workers(order: Any) ->
         assert len(set(it.handled)) == 100
 
 
-async def test_a_record_that_is_not_done_is_not_passed_by_a_commit() -> None:
+async def test_commit_does_not_pass_an_incomplete_record() -> None:
     async with orders(9) as it, it.consumer(auto_commit=False) as consumer:
         first = asyncio.Event()
 
@@ -167,30 +167,30 @@ async def test_a_record_that_is_not_done_is_not_passed_by_a_commit() -> None:
         assert await it.committed(0) == [9]
 
 
-async def test_commits_that_are_refused_are_no_further_ones_until_the_backoff_is_over(
+async def test_refused_commit_is_not_repeated_before_its_backoff(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings = replace(SETTINGS, retry_backoff_ms=60_000, retry_backoff_max_ms=60_000)
     rights = ("create cluster kafka-cluster", f"all topic {TOPIC}", "describe group billing")
     acls = tuple(f"allow User:ANONYMOUS {right}" for right in rights)
     broker = BrokerSettings(authorizer=True, acls=acls)
-    place = (TOPIC, 0)
+    tp = (TOPIC, 0)
     async with orders(9, topics=(), settings=settings, broker_settings=broker) as it:
 
         async def handle(record: Record) -> None:
             it.note(record)
             for _ in range(2):
-                await consumer.committed(place)  # answered behind the commits before it
+                await consumer.committed(tp)  # its response follows those of earlier commits
             if len(it.handled) == 9:
                 raise Stop(done=True)
 
-        async with it.consumer([place]) as consumer:
+        async with it.consumer([tp]) as consumer:
             await consumer.run(handle, commit_interval_ms=0)
         assert caplog.text.count("what is done was not committed, and will be later") == 1
         assert "was not committed at the end of run()" in caplog.text
 
 
-async def test_handlers_are_no_further_ahead_than_is_allowed() -> None:
+async def test_handlers_stay_within_max_offset_gap() -> None:
     async with orders(50) as it, it.consumer() as consumer:
         first = asyncio.Event()
 
@@ -210,22 +210,22 @@ async def test_handlers_are_no_further_ahead_than_is_allowed() -> None:
         assert sorted(it.handled[:9]) == [(0, at) for at in range(1, 10)]
 
 
-# What cannot be
+# Refused calls and settings
 
 
-async def test_one_reads_at_a_time() -> None:
+async def test_other_reads_are_refused_during_run() -> None:
     async with orders(9) as it, it.consumer() as consumer:
         faults: list[str] = []
 
         async def handle(record: Record) -> None:
-            for asked in (
+            for call in (
                 consumer.run(handle),
                 anext(aiter(consumer)),
                 consumer.close(),
                 consumer.commit(record),
             ):
                 with pytest.raises(ConfigurationError) as refused:
-                    await asked
+                    await call
                 faults.append(str(refused.value))
             raise Stop
 
@@ -236,16 +236,16 @@ async def test_one_reads_at_a_time() -> None:
         assert "run() knows what is done" in faults[3]
 
 
-async def test_an_iteration_that_waits_is_in_its_way() -> None:
+async def test_run_is_refused_while_an_iteration_waits() -> None:
     async with orders(0) as it, it.consumer() as consumer:
-        asking = asyncio.ensure_future(anext(aiter(consumer)))
+        poll = asyncio.ensure_future(anext(aiter(consumer)))
         await asyncio.sleep(0)
         with pytest.raises(ConfigurationError, match="reads this consumer already"):
             await consumer.run(until(it, 1))
-        asking.cancel()
+        poll.cancel()
 
 
-async def test_outside_of_its_block_it_cannot_run() -> None:
+async def test_run_outside_of_the_block_is_refused() -> None:
     async with orders(1) as it:
         consumer = it.consumer()
         with pytest.raises(ConfigurationError, match="within its block"):
@@ -280,7 +280,7 @@ async def test_outside_of_its_block_it_cannot_run() -> None:
         ({"decode": 5}, "decode is 5"),
     ],
 )
-async def test_what_cannot_work_is_told_before_anything_is_handled(
+async def test_invalid_settings_are_refused_before_any_handler_runs(
     given: dict[str, Any], why: str
 ) -> None:
     async with orders(1) as it, it.consumer() as consumer:
@@ -291,7 +291,7 @@ async def test_what_cannot_work_is_told_before_anything_is_handled(
         assert await consumer.run(until(it, 1)) == RunSummary(1)
 
 
-async def test_a_handler_is_async() -> None:
+async def test_handler_must_be_async() -> None:
     async with orders(1) as it, it.consumer() as consumer:
         with pytest.raises(ConfigurationError, match="handler is 5"):
             await consumer.run(5)  # type: ignore[call-overload]
@@ -303,10 +303,10 @@ async def test_a_handler_is_async() -> None:
         assert await it.committed(0) == [1]
 
 
-# What handlers do
+# Handlers that seek, pause, fail or are cancelled
 
 
-async def test_a_handler_may_seek_and_what_was_taken_does_not_count() -> None:
+async def test_seek_of_a_handler_discards_polled_records() -> None:
     async with orders(20) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -321,14 +321,14 @@ async def test_a_handler_may_seek_and_what_was_taken_does_not_count() -> None:
         assert await it.committed(0) == [20]
 
 
-async def test_behind_a_seek_nothing_that_was_taken_is_begun() -> None:
+async def test_no_polled_record_starts_after_a_seek() -> None:
     async with orders(30) as it, it.consumer() as consumer:
         has_sought = asyncio.Event()
 
         async def handle(record: Record) -> None:
             it.note(record)
             if record.offset == 0:
-                await has_sought.wait()  # and holds up the records 3, 6, ... of its key
+                await has_sought.wait()  # blocks the records 3, 6, ... of the same key
             if record.offset == 4:
                 consumer.seek(("orders", 0), 27)
                 has_sought.set()
@@ -341,7 +341,7 @@ async def test_behind_a_seek_nothing_that_was_taken_is_begun() -> None:
 
 
 @pytest.mark.parametrize("order", ["partition", "none"])
-async def test_a_paused_partition_waits_also_with_what_was_taken_of_it(order: Any) -> None:
+async def test_pause_stops_polled_records_too(order: Any) -> None:
     async with orders(600, 600) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -361,7 +361,7 @@ async def test_a_paused_partition_waits_also_with_what_was_taken_of_it(order: An
         assert await it.committed(0, 1) == [600, 600]
 
 
-async def test_the_lag_is_of_what_was_not_begun() -> None:
+async def test_lag_counts_records_that_have_not_started() -> None:
     async with orders(9) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -375,7 +375,7 @@ async def test_the_lag_is_of_what_was_not_begun() -> None:
         await consumer.run(handle)
 
 
-async def test_what_is_no_exception_ends_it_and_is_raised() -> None:
+async def test_base_exception_ends_run_and_is_raised() -> None:
     class Gone(BaseException):
         pass
 
@@ -391,7 +391,7 @@ async def test_what_is_no_exception_ends_it_and_is_raised() -> None:
         assert await it.committed(0) == [3]
 
 
-async def test_a_handler_that_is_cancelled_from_within_has_failed() -> None:
+async def test_cancelled_error_raised_by_a_handler_is_a_failure() -> None:
     async with orders(3) as it, it.consumer() as consumer:
 
         async def handle(record: Record) -> None:
@@ -406,7 +406,7 @@ async def test_a_handler_that_is_cancelled_from_within_has_failed() -> None:
         assert await it.committed(0) == [3]
 
 
-async def test_partitions_by_hand_are_handled_too() -> None:
+async def test_run_processes_manually_assigned_partitions() -> None:
     async with orders(4, 4) as it, it.consumer([("orders", 1)]) as consumer:
         await consumer.run(until(it, 4))
         assert it.handled == [(1, at) for at in range(4)]

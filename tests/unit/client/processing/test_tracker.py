@@ -1,6 +1,6 @@
-"""Which records may be handled: whatever happens, order is kept, and what is done is known.
+"""The record tracker of `run`: it keeps the order and knows the incomplete offsets at any time.
 
-The oracle beside it has nothing but the records that were taken, and what became of each.
+The oracle of the state machine knows only the records that were added, and the outcome of each.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _taken_of(shard: Shard) -> Record:
 
 
 class State:
-    """A partition that is assigned; another one each time."""
+    """An assigned partition; each assignment has a new state."""
 
     def __init__(self, place: tuple[str, int], position: int) -> None:
         self.place = place
@@ -67,15 +67,15 @@ class Machine(RuleBasedStateMachine):
         self.chance = Random(seed) if is_ended else None
         self.tracker = Tracker(self.order, MAX_AHEAD)
         self.states = [State(("t", at), 0) for at in range(PARTITIONS)]
-        self.has_in_flight: list[tuple[State, Shard, Record]] = []
+        self.in_flight: list[tuple[State, Shard, Record]] = []
         self.retry_later: list[tuple[State, Shard, Record]] = []
         self.going: list[tuple[State, int | None]] = []
         self.now = 0.0
 
-    # What happens
+    # Events
 
     @rule(at=st.integers(0, PARTITIONS - 1), made=st.lists(st.tuples(GAPS, KEYS), min_size=1))
-    def more_comes(self, at: int, made: list[tuple[int, bytes | None]]) -> None:
+    def records_are_added(self, at: int, made: list[tuple[int, bytes | None]]) -> None:
         state = self.states[at]
         if state.is_paused:
             return
@@ -87,24 +87,24 @@ class Machine(RuleBasedStateMachine):
         self.tracker.add(state, state, state.place, records)
 
     @rule()
-    def one_is_begun(self) -> None:
+    def record_starts(self) -> None:
         shard = self.tracker.next_shard()
         if shard is None:
-            assert not self.may_begin(), "something could be handled"
+            assert not self.must_offer_a_record(), "a record could start"
             return
         record = _taken_of(shard)
         state: Any = shard.state
         assert not state.is_paused, "it was paused"
-        assert state.is_there, "it was to go"
+        assert state.is_there, "it was revoked"
         assert record.offset in self.allowed(state), f"{record} is out of order"
         self.retry_later = [each for each in self.retry_later if each[2] is not record]
-        self.has_in_flight.append((state, shard, record))
+        self.in_flight.append((state, shard, record))
 
-    @precondition(lambda self: self.has_in_flight)
+    @precondition(lambda self: self.in_flight)
     @rule(data=st.data(), failed=st.integers(0, 3))
-    def one_ends(self, data: st.DataObject, failed: int) -> None:
-        at = data.draw(st.integers(0, len(self.has_in_flight) - 1))
-        state, shard, record = self.has_in_flight.pop(at)
+    def record_ends(self, data: st.DataObject, failed: int) -> None:
+        at = data.draw(st.integers(0, len(self.in_flight) - 1))
+        state, shard, record = self.in_flight.pop(at)
         if failed:
             shard.done(record)
             state.done.add(record.offset)
@@ -116,68 +116,66 @@ class Machine(RuleBasedStateMachine):
         self.tracker.put_back(shard)
 
     @rule(seconds=st.floats(0.1, 2))
-    def time_goes_on(self, seconds: float) -> None:
+    def time_passes(self, seconds: float) -> None:
         self.now += seconds
         self.tracker.move_due(self.now, 0)
 
     @rule(at=st.integers(0, PARTITIONS - 1), is_paused=st.booleans())
-    def one_is_paused(self, at: int, is_paused: bool) -> None:
+    def partition_is_paused(self, at: int, is_paused: bool) -> None:
         state = self.states[at]
         if state.is_paused != is_paused and self.tracker.shard_of(state) is not None:
             state.is_paused = is_paused
             (self.tracker.pause if is_paused else self.tracker.resume)(state)
 
     @rule(at=st.integers(0, PARTITIONS - 1))
-    def one_goes(self, at: int) -> None:
+    def partition_is_revoked(self, at: int) -> None:
         state = self.states[at]
         if self.tracker.shard_of(state) is None:
             return
         state.is_there = state.is_paused = False
-        highest = max(state.done | self.offsets_in_hand(state), default=-1)
+        highest = max(state.done | self.offsets_in_flight(state), default=-1)
         dropped = self.tracker.drain(state)
         if dropped is not None:
             assert dropped not in state.done
-            assert dropped not in self.offsets_in_hand(state)
+            assert dropped not in self.offsets_in_flight(state)
             undone = [each.offset for each in state.taken if each.offset not in state.done]
             assert dropped > highest
             assert dropped in undone
             state.taken = [each for each in state.taken if each.offset < dropped]
-            assert all(offset < dropped for offset in state.done), "it would come again"
+            assert all(offset < dropped for offset in state.done), "it would be redelivered"
         self.retry_later = [each for each in self.retry_later if each[0] is not state]
         self.going.append((state, dropped))
         self.states[at] = State(state.place, state.position)
 
     @precondition(lambda self: self.going)
     @rule(data=st.data())
-    def one_is_lost(self, data: st.DataObject) -> None:
+    def partition_is_lost(self, data: st.DataObject) -> None:
         at = data.draw(st.integers(0, len(self.going) - 1))
         state, _ = self.going.pop(at)
         self.tracker.discard(state)
-        hands = [each for each in self.has_in_flight if each[0] is state]
-        self.has_in_flight = [each for each in self.has_in_flight if each[0] is not state]
-        assert self.tracker.is_in_flight([state]) == bool(hands)
-        for _, shard, record in hands:
+        lost = [each for each in self.in_flight if each[0] is state]
+        self.in_flight = [each for each in self.in_flight if each[0] is not state]
+        assert self.tracker.is_in_flight([state]) == bool(lost)
+        for _, shard, record in lost:
             shard.done(record)
             self.tracker.put_back(shard)
         assert not self.tracker.is_in_flight([state])
         assert self.tracker.first_incomplete(state) is None
 
-    def it_ends(self, chance: Random) -> None:
-        """All partitions are to end: so they do as soon as nothing is in hand."""
+    def everything_drains(self, chance: Random) -> None:
+        """Drains all partitions; the tracker is idle as soon as no record is in flight."""
         self.tracker.drain_all()
         for _ in range(10_000):
-            if self.tracker.is_idle and not self.has_in_flight:
+            if self.tracker.is_idle and not self.in_flight:
                 break
             self.now += 1
             self.tracker.move_due(self.now, 0)
             if chance.random() < 0.5:
                 state = chance.choice(self.states)
                 self.tracker.pause(state)
-            assert self.tracker.next_shard() is None, "nothing more is to be begun"
-            if self.has_in_flight and chance.random() < 0.6:
-                state, shard, record = self.has_in_flight.pop(
-                    chance.randrange(len(self.has_in_flight))
-                )
+            assert self.tracker.next_shard() is None, "a record would start after drain_all"
+            if self.in_flight and chance.random() < 0.6:
+                state, shard, record = self.in_flight.pop(chance.randrange(len(self.in_flight)))
                 what = chance.random()
                 if what < 0.3:
                     shard.failed(record)
@@ -197,16 +195,15 @@ class Machine(RuleBasedStateMachine):
         undone = {each: each.first_undone for each in states if each.first_undone is not None}
         assert self.tracker.first_incomplete_offsets() == undone
 
-    # What holds
+    # Invariants
 
-    def offsets_in_hand(self, state: State) -> set[int]:
-        return {record.offset for its, _, record in self.has_in_flight if its is state}
+    def offsets_in_flight(self, state: State) -> set[int]:
+        return {record.offset for its, _, record in self.in_flight if its is state}
 
     def allowed(self, state: State) -> set[int]:
-        """The offsets of those that may be begun now."""
+        """Returns the offsets of the records that may start now."""
         undone = [each for each in state.taken if each.offset not in state.done]
-        busy = self.offsets_in_hand(state)
-        waiting = {each.offset for its, _, each in self.retry_later if its is state}
+        busy = self.offsets_in_flight(state)
         found = set()
         keys: set[bytes] = set()
         for record in undone:
@@ -220,11 +217,10 @@ class Machine(RuleBasedStateMachine):
                 keys.add(record.key)
             if is_free:
                 found.add(record.offset)
-        del waiting  # they may be offered already: that they are late is looked at in `may_begin`
         return found
 
-    def may_begin(self) -> bool:
-        """Whether something must be there to be begun."""
+    def must_offer_a_record(self) -> bool:
+        """Returns whether the tracker must offer a record that does not wait for a retry."""
         waiting = {id(record) for _, _, record in self.retry_later}
         return any(
             {each.offset for each in state.taken if id(each) not in waiting} & self.allowed(state)
@@ -233,7 +229,7 @@ class Machine(RuleBasedStateMachine):
         )
 
     @invariant()
-    def what_is_not_done_is_known(self) -> None:
+    def incomplete_offsets_are_known(self) -> None:
         for state in getattr(self, "states", ()):
             assert self.tracker.first_incomplete(state) == state.first_undone
         for state, dropped in getattr(self, "going", ()):
@@ -241,9 +237,9 @@ class Machine(RuleBasedStateMachine):
             assert first_incomplete == state.first_undone, (state.done, dropped)
         states = [*getattr(self, "states", ()), *(each for each, _ in getattr(self, "going", ()))]
         for state in states:
-            self.what_is_done_ahead_is_known(state)
+            self.offsets_processed_ahead_are_known(state)
 
-    def what_is_done_ahead_is_known(self, state: State) -> None:
+    def offsets_processed_ahead_are_known(self, state: State) -> None:
         first = state.first_undone
         done = set() if first is None else {offset for offset in state.done if offset > first}
         incomplete_offsets = self.tracker.incomplete_offsets(state)
@@ -259,37 +255,37 @@ class Machine(RuleBasedStateMachine):
         } == done
 
     def teardown(self) -> None:
-        """All that is there comes to its end, when nothing fails any more."""
+        """Processes all records without failures; every partition must complete."""
         if not hasattr(self, "states"):
             return
         if self.chance is not None:
-            self.it_ends(self.chance)
+            self.everything_drains(self.chance)
             return
         for at in range(PARTITIONS):
-            self.one_is_paused(at, False)
+            self.partition_is_paused(at, False)
         for _ in range(10_000):
             self.now += 1
             self.tracker.move_due(self.now, 0)
-            while self.has_in_flight:
-                state, shard, record = self.has_in_flight.pop()
+            while self.in_flight:
+                state, shard, record = self.in_flight.pop()
                 shard.done(record)
                 state.done.add(record.offset)
                 self.tracker.put_back(shard)
             if not self.tracker.ready and self.tracker.is_idle:
                 break
-            self.one_is_begun()
+            self.record_starts()
         assert all(state.first_undone is None for state in self.states)
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
-def test_whatever_happens_order_is_kept_and_what_is_done_is_known(order: Order) -> None:
+def test_tracker_keeps_order_and_incomplete_offsets(order: Order) -> None:
     machine = type("Ordered", (Machine,), {"order": order})
     run_state_machine_as_test(
         machine, settings=settings(max_examples=50, stateful_step_count=40, deadline=None)
     )
 
 
-def test_a_record_that_waited_behind_its_key_waits_for_the_end_of_the_pause_too() -> None:
+def test_record_after_its_key_waits_for_the_end_of_the_pause() -> None:
     tracker = Tracker("key", MAX_AHEAD)
     state = State(("t", 0), 0)
     records = [Record(at, key=b"a", topic="t", partition=0) for at in range(2)]
@@ -308,14 +304,14 @@ def test_a_record_that_waited_behind_its_key_waits_for_the_end_of_the_pause_too(
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
 @pytest.mark.parametrize(("size", "most"), [(0, 1_000), (100, 1_000), (1 << 20, 8), (1 << 25, 1)])
-def test_a_partition_is_held_back_by_how_much_waits_in_all(
+def test_partition_is_held_back_by_the_total_size_of_its_queue(
     order: Order, size: int, most: int
 ) -> None:
     tracker = Tracker(order, 100_000)
     state = State(("t", 0), 0)
     value = bytes(size)
     shard = tracker.add(state, state, state.place, [Record(0)])
-    tracker.pause(state)  # so that nobody looks at what comes
+    tracker.pause(state)  # the tracker does not look at records of a paused partition
     offset = 0
     while not offset or shard.queued < most:
         assert not offset or not tracker.is_held_back(shard)
@@ -332,22 +328,22 @@ def test_a_partition_is_held_back_by_how_much_waits_in_all(
 
 
 @pytest.mark.parametrize("order", ["key", "none"])
-def test_few_large_records_are_looked_out_and_yet_one_for_another_worker(order: Order) -> None:
+def test_large_records_are_prepared_one_ahead_for_another_worker(order: Order) -> None:
     tracker = Tracker(order, 100_000)
     state = State(("t", 0), 0)
     for offset in range(9):
         tracker.add(state, state, state.place, [Record(offset, value=bytes(1 << 22))])
-    has_in_flight: list[Record] = []
+    in_flight: list[Record] = []
     for _ in range(9):
         shard = tracker.next_shard()
         assert isinstance(shard, UnorderedShard)
-        assert len(shard.ready) == min(2, 9 - len(has_in_flight))
-        has_in_flight.append(_taken_of(shard))
-    assert [each.offset for each in has_in_flight] == [*range(9)]
+        assert len(shard.ready) == min(2, 9 - len(in_flight))
+        in_flight.append(_taken_of(shard))
+    assert [each.offset for each in in_flight] == [*range(9)]
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
-def test_what_waits_in_a_retry_topic_does_so_no_longer_as_the_time_of_day_is_set_back(
+def test_retry_topic_delay_is_not_longer_after_the_clock_is_set_back(
     order: Order,
 ) -> None:
     tracker = Tracker(order, MAX_AHEAD)
@@ -372,7 +368,7 @@ def test_what_waits_in_a_retry_topic_does_so_no_longer_as_the_time_of_day_is_set
         assert tracker.next_shard() is None
 
 
-def test_what_comes_has_a_retry_topic_looked_at_by_the_time_of_day_that_is_now() -> None:
+def test_new_records_of_a_retry_topic_recheck_the_time_of_day() -> None:
     tracker = Tracker("none", MAX_AHEAD)
     state = State(("t", 0), 0)
     tracker.add(state, state, state.place, [Record(0)], [60_000], 60.0)

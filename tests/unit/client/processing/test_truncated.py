@@ -1,4 +1,4 @@
-"""Logs that lose their end while their records are handled (KIP-320), or become other ones."""
+"""Logs that are truncated (KIP-320) or recreated while `run` processes their records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def cluster() -> AsyncIterator[tuple[Cluster, Client]]:
     async with Cluster(brokers=2) as cluster, Client(cluster.bootstrap, SETTINGS) as client:
         cluster.create_topic(TOPIC)
         async with asyncio.timeout(30):
-            for at in range(10):  # a batch each, as logs lose whole ones
+            for at in range(10):  # a batch each: logs are truncated by whole batches
                 await send(client, at)
             yield cluster, client
 
@@ -36,27 +36,27 @@ async def send(client: Client, *values: int) -> None:
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
 @pytest.mark.parametrize("left", [8, 2])
 @pytest.mark.parametrize("max_offset_gap", [1, 4])
-async def test_what_is_in_hand_is_tried_again_though_the_log_was_truncated(
+async def test_record_in_flight_is_retried_after_a_truncation(
     order: Any, left: int, max_offset_gap: int
 ) -> None:
-    """Also where its record is gone: the one that stands there now is another."""
+    """This includes a truncated record: the log has another record at its offset."""
     async with cluster() as (its, client), client.consumer(TOPIC, group="billing") as consumer:
         handled: list[bytes | None] = []
-        in_hand: set[int] = set()
-        begun, goes_on = asyncio.Event(), asyncio.Event()
+        in_flight: set[int] = set()
+        begun, may_end = asyncio.Event(), asyncio.Event()
 
         async def handle(record: Record) -> None:
             if order == "partition":
-                assert not in_hand, "two at once"
-            in_hand.add(record.offset)
+                assert not in_flight, "two at once"
+            in_flight.add(record.offset)
             try:
-                if record.offset == 3 and not goes_on.is_set():
+                if record.offset == 3 and not may_end.is_set():
                     begun.set()
-                    await goes_on.wait()
+                    await may_end.wait()
                     raise ValueError
                 handled.append(record.value)
             finally:
-                in_hand.discard(record.offset)
+                in_flight.discard(record.offset)
             if record.value == b"99":
                 raise Stop(done=True)
 
@@ -71,7 +71,7 @@ async def test_what_is_in_hand_is_tried_again_though_the_log_was_truncated(
         while consumer.positions[TOPIC, 0] > left:
             await client.refresh([TOPIC])
             await asyncio.sleep(0.01)
-        goes_on.set()
+        may_end.set()
         await running
         wanted = [b"%d" % at for at in (*range(left), *range(88, 100))]
         assert set(wanted) <= set(handled)
@@ -85,17 +85,17 @@ async def test_what_is_in_hand_is_tried_again_though_the_log_was_truncated(
 
 
 @pytest.mark.parametrize("order", ["partition", "key", "none"])
-async def test_a_topic_that_is_made_anew_is_another_one_also_without_an_id(order: Any) -> None:
-    """Before Kafka 2.8: all that tells is that there is nothing where it would be read."""
+async def test_recreated_topic_without_an_id_is_read_from_its_start(order: Any) -> None:
+    """Before Kafka 2.8 topics have no id: only OFFSET_OUT_OF_RANGE shows the recreation."""
     brokers = BrokerSettings(release="2.6")
     async with orders(10, broker_settings=brokers) as it, it.consumer() as consumer:
-        begun, goes_on = asyncio.Event(), asyncio.Event()
+        begun, may_end = asyncio.Event(), asyncio.Event()
 
         async def handle(record: Record) -> None:
-            if record.key is not None:  # those of the topic before
+            if record.key is not None:  # a record of the deleted topic
                 if record.offset == 3:
                     begun.set()
-                    await goes_on.wait()
+                    await may_end.wait()
             elif record.offset == 3:
                 while len(it.handled) < (3 if order == "partition" else 4):  # noqa: ASYNC110
                     await asyncio.sleep(0)
@@ -113,6 +113,6 @@ async def test_a_topic_that_is_made_anew_is_another_one_also_without_an_id(order
             consumer._processing.pool.queued_positions or consumer.positions[TOPIC, 0]
         ):
             await asyncio.sleep(0.01)
-        goes_on.set()
+        may_end.set()
         await running
         assert await it.committed(0) == [3]
