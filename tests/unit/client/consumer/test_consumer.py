@@ -1,4 +1,4 @@
-"""The consumer: what it hands out, where it begins and ends, and where it goes on."""
+"""The consumer without a group: start, end, returned records, positions, cancellation, closing."""
 
 from __future__ import annotations
 
@@ -45,29 +45,29 @@ async def first_of(consumer: Consumer) -> Record:
     raise AssertionError("the consumer came to an end")
 
 
-def places(records: list[Record]) -> list[tuple[int, bytes | None]]:
+def offsets_and_values(records: list[Record]) -> list[tuple[int, bytes | None]]:
     return [(record.offset, record.value) for record in records]
 
 
-# --- From where to where ---
+# --- Start and end ---
 
 
-async def test_from_the_start_to_the_end() -> None:
+async def test_topic_is_read_from_start_to_end() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a", b"b"]))
         log.append(batch(2, [b"c"]))
         found = await read(client)
-        assert places(found) == [(0, b"a"), (1, b"b"), (2, b"c")]
+        assert offsets_and_values(found) == [(0, b"a"), (1, b"b"), (2, b"c")]
         assert {(record.topic, record.partition) for record in found} == {("t", 0)}
 
 
-async def test_an_empty_topic_ends_at_once() -> None:
+async def test_empty_topic_ends_at_once() -> None:
     async with cluster(t=3) as (log, client):
         assert await read(client) == []
         assert log.fetches == []
 
 
-async def test_from_the_end_on() -> None:
+async def test_start_at_latest_reads_only_new_records() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"before"]))
         assert await read(client, start="latest") == []
@@ -79,25 +79,28 @@ async def test_from_the_end_on() -> None:
                 break
 
 
-async def test_from_an_offset_inside_a_batch() -> None:
+async def test_start_inside_a_batch_is_exact() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a", b"b", b"c"]))
-        assert places(await read(client, start={("t", 0): 2})) == [(2, b"c")]
-        assert places(await read(client, start={("t", 0): 3})) == []
+        assert offsets_and_values(await read(client, start={("t", 0): 2})) == [(2, b"c")]
+        assert offsets_and_values(await read(client, start={("t", 0): 3})) == []
 
 
-async def test_it_ends_where_the_end_was_when_it_began() -> None:
-    """Records that came since are left for another time, in the midst of a batch too."""
+async def test_stop_at_end_uses_the_end_offset_at_the_start() -> None:
+    """Records produced after the start are not read, even if the end is inside a batch."""
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a", b"b"]))
         async with client.consumer("t", stop_at_end=True) as consumer:
             log.append(batch(2, [b"late"]))
             log.batches["t", 0][0] = batch(0, [b"a", b"b", b"x"])
-            assert places([record async for record in consumer]) == [(0, b"a"), (1, b"b")]
+            assert offsets_and_values([record async for record in consumer]) == [
+                (0, b"a"),
+                (1, b"b"),
+            ]
             assert consumer.positions == {("t", 0): 2}
 
 
-async def test_several_topics_and_partitions() -> None:
+async def test_several_topics_and_partitions_share_a_fetch() -> None:
     async with cluster(t=2, u=1) as (log, client):
         log.append(batch(0, [b"t0"]))
         log.append(batch(5, [b"t1"]), partition=1)
@@ -114,13 +117,13 @@ async def test_several_topics_and_partitions() -> None:
         assert len({len(request.topics) for request in log.fetches}) == 1, "one fetch for all"
 
 
-async def test_lists_say_whose_they_are() -> None:
+async def test_lists_have_their_partition_and_high_watermark() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a", b"b"]))
         consumer = client.consumer("t", stop_at_end=True)
         (fetched,) = [fetched async for fetched in consumer.record_lists()]
         assert (fetched.topic, fetched.partition, fetched.high_watermark) == ("t", 0, 2)
-        assert places(fetched.records) == [(0, b"a"), (1, b"b")]
+        assert offsets_and_values(fetched.records) == [(0, b"a"), (1, b"b")]
 
 
 @pytest.mark.parametrize(
@@ -133,25 +136,25 @@ async def test_lists_say_whose_they_are() -> None:
         ([("t", "0")], "neither"),
     ],
 )
-async def test_what_cannot_be_read(what: Any, words: str) -> None:
+async def test_invalid_topics_are_refused(what: Any, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         Client("localhost:1").consumer(what)
 
 
 @pytest.mark.parametrize("start", ["beginning", None, 5])
-async def test_a_start_that_is_none(start: Any) -> None:
+async def test_invalid_start_is_refused(start: Any) -> None:
     with pytest.raises(ConfigurationError, match="it is 'earliest', 'latest' or an offset"):
         Client("localhost:1").consumer("t", start=start)
 
 
-async def test_a_start_that_forgets_a_partition() -> None:
+async def test_start_without_an_offset_for_a_partition_is_refused() -> None:
     async with cluster(t=2) as (_, client):
         with pytest.raises(ConfigurationError, match=r"start gives no offset for \('t', 1\)"):
             await read(client, start={("t", 0): 0})
 
 
 @pytest.mark.parametrize("start", ["latest", "earliest", {("t", 0): 1}])
-async def test_partitions_that_a_whole_topic_gets_later_are_read_from_their_start(
+async def test_partitions_added_later_are_read_from_their_start(
     start: Any,
 ) -> None:
     settings = ClientSettings(metadata_max_age_ms=20)
@@ -171,10 +174,10 @@ async def test_partitions_that_a_whole_topic_gets_later_are_read_from_their_star
             assert [record.value async for record in consumer] == [b"old"]
 
 
-# --- What a log may hold ---
+# --- Gaps, repetitions, control batches and faults in the log ---
 
 
-async def test_compaction_leaves_gaps() -> None:
+async def test_offset_gaps_of_compaction_are_skipped() -> None:
     """Offsets are missing between, inside and at the end of batches."""
     async with cluster(t=1) as (log, client):
         full = [(b"a", b"a", (), 0), (b"b", b"b", (), 0)]
@@ -186,12 +189,12 @@ async def test_compaction_leaves_gaps() -> None:
         log.append(batch(20, [b"z"]))
         async with client.consumer("t", stop_at_end=True) as consumer:
             found = [record async for record in consumer]
-            assert places(found) == [(3, b"d"), (7, b"a"), (8, b"b"), (20, b"z")]
+            assert offsets_and_values(found) == [(3, b"d"), (7, b"a"), (8, b"b"), (20, b"z")]
             assert consumer.positions == {("t", 0): 21}
 
 
-async def test_what_a_fetch_repeats_is_handed_out_once() -> None:
-    """Kafka 3.9 may begin anew at the end of a fetch that it converted to a message set."""
+async def test_records_repeated_in_a_fetch_are_returned_once() -> None:
+    """Kafka 3.9 may repeat batches at the end of a fetch that it converted to a message set."""
     values: list[NewRecord] = [(b"k", b"%d" % number, (), 0) for number in range(6)]
     again = encode_message_set(values[:3], compression="gzip") + b"".join(
         encode_message_set([values[number]], base_offset=number) for number in (3, 4, 5)
@@ -206,7 +209,7 @@ async def test_what_a_fetch_repeats_is_handed_out_once() -> None:
                 assert consumer.positions == {("t", 0): 7}
 
 
-async def test_a_batch_that_compaction_has_emptied() -> None:
+async def test_batch_emptied_by_compaction_is_skipped() -> None:
     async with cluster(t=1) as (log, client):
         emptied = bytearray(batch(0, [b"a"]))[:61]
         emptied[8:12] = (49).to_bytes(4, "big")
@@ -214,10 +217,10 @@ async def test_a_batch_that_compaction_has_emptied() -> None:
         emptied[17:21] = crc32c(bytes(emptied[21:])).to_bytes(4, "big")
         log.append(bytes(emptied))
         log.append(batch(1, [b"b"]))
-        assert places(await read(client)) == [(1, b"b")]
+        assert offsets_and_values(await read(client)) == [(1, b"b")]
 
 
-async def test_control_batches_are_passed_over() -> None:
+async def test_control_batches_are_skipped() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a"], producer_id=4, producer_epoch=0, is_transactional=True))
         log.append(marker(1, COMMIT, 4))
@@ -225,10 +228,10 @@ async def test_control_batches_are_passed_over() -> None:
         log.append(marker(3, COMMIT, 4))
         for committed in (False, True):
             found = await read(client, read_committed=committed)
-            assert places(found) == [(0, b"a"), (2, b"b")]
+            assert offsets_and_values(found) == [(0, b"a"), (2, b"b")]
 
 
-async def test_aborted_transactions_are_hidden_from_who_wants_committed_records() -> None:
+async def test_read_committed_hides_aborted_transactions() -> None:
     def mine(base_offset: int, value: bytes, producer_id: int) -> bytes:
         return batch(
             base_offset, [value], producer_id=producer_id, producer_epoch=0, is_transactional=True
@@ -252,7 +255,7 @@ async def test_aborted_transactions_are_hidden_from_who_wants_committed_records(
         assert [record.value for record in committed] == [b"committed", b"plain", b"second try"]
 
 
-async def test_a_batch_that_is_cut_comes_whole_with_the_next_fetch() -> None:
+async def test_cut_batch_is_read_whole_by_the_next_fetch() -> None:
     async with cluster(t=1) as (log, client):
         for at in range(10):
             log.append(batch(2 * at, [b"%d" % at * 50, b"x" * 50]))
@@ -262,7 +265,7 @@ async def test_a_batch_that_is_cut_comes_whole_with_the_next_fetch() -> None:
         assert len(log.fetches) >= 5
 
 
-async def test_a_batch_larger_than_the_bound_comes_all_the_same() -> None:
+async def test_batch_larger_than_max_partition_fetch_bytes_is_read() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [bytes(5000)]))
         log.append(batch(1, [b"small"]))
@@ -270,7 +273,7 @@ async def test_a_batch_larger_than_the_bound_comes_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("broken_at", [0, 2])
-async def test_a_broken_batch_is_told_behind_the_good_ones(broken_at: int) -> None:
+async def test_corrupt_batch_raises_after_the_good_ones(broken_at: int) -> None:
     async with cluster(t=1) as (log, client):
         for at in range(3):
             log.append(batch(at, [b"%d" % at]))
@@ -283,13 +286,13 @@ async def test_a_broken_batch_is_told_behind_the_good_ones(broken_at: int) -> No
             async for record in client.consumer("t", stop_at_end=True):
                 seen.append(record.offset)  # noqa: PERF401 - a comprehension would lose them
 
-        with pytest.raises(CorruptBatchError, match="CRC") as told:
+        with pytest.raises(CorruptBatchError, match="CRC") as raised:
             await take()
         assert seen == list(range(broken_at))
-        assert any("t[0]" in note for note in told.value.__notes__)
+        assert any("t[0]" in note for note in raised.value.__notes__)
 
 
-async def test_a_codec_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_codec_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     async with cluster(t=1) as (log, client):
@@ -299,10 +302,10 @@ async def test_a_codec_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
             await read(client)
 
 
-# --- Where it goes on ---
+# --- Positions ---
 
 
-async def test_a_broken_off_iteration_goes_on_where_it_was() -> None:
+async def test_next_iteration_resumes_at_the_position() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"%d" % at for at in range(5)]))
         log.append(batch(5, [b"%d" % at for at in range(5, 8)]))
@@ -321,7 +324,7 @@ async def test_a_broken_off_iteration_goes_on_where_it_was() -> None:
         assert [record async for record in consumer] == []
 
 
-async def test_positions_are_behind_what_was_handed_out() -> None:
+async def test_positions_follow_returned_records() -> None:
     async with cluster(t=2) as (log, client):
         log.append(batch(0, [b"a", b"b"]))
         log.append(batch(4, [b"c", b"d"]), partition=1)
@@ -331,15 +334,15 @@ async def test_positions_are_behind_what_was_handed_out() -> None:
             assert consumer.positions == {("t", 0): 0, ("t", 1): 4}
             taking = consumer.record_lists()
             first = await anext(taking)
-            handed = {("t", first.partition): first.records[-1].offset + 1}
-            assert consumer.positions == {("t", 0): 0, ("t", 1): 4} | handed
+            returned = {("t", first.partition): first.records[-1].offset + 1}
+            assert consumer.positions == {("t", 0): 0, ("t", 1): 4} | returned
             await anext(taking)
             assert consumer.positions == {("t", 0): 2, ("t", 1): 6}
             await taking.aclose()
 
 
-async def test_partitions_take_turns_when_a_response_is_full() -> None:
-    """The order in a request decides who gets the room; who had it last comes last."""
+async def test_partitions_alternate_when_a_response_is_full() -> None:
+    """The partitions that come first in the request fill the response; they come last next time."""
     settings = ClientSettings(max_frame_bytes=3000)
     async with ScriptedBroker({"t": 3}) as broker, Client(broker.bootstrap, settings) as client:
         log = ScriptedLog(broker)
@@ -350,7 +353,7 @@ async def test_partitions_take_turns_when_a_response_is_full() -> None:
         assert [record.partition for record in found] == [0, 1, 2] * 4
 
 
-async def test_a_response_fits_into_a_frame() -> None:
+async def test_fetch_max_bytes_fits_into_a_frame() -> None:
     settings = ClientSettings(max_frame_bytes=100_000)
     async with ScriptedBroker({"t": 200}) as broker, Client(broker.bootstrap, settings) as client:
         log = ScriptedLog(broker)
@@ -364,8 +367,8 @@ async def test_a_response_fits_into_a_frame() -> None:
 # --- Cancelling and closing ---
 
 
-async def test_a_consumer_has_its_own_connection_and_gives_it_back() -> None:
-    """A fetch that waits at the broker keeps no other request of the client waiting."""
+async def test_consumer_closes_its_own_connection_on_cancellation() -> None:
+    """A fetch that waits at the broker does not block other requests of the client."""
     async with cluster(t=1) as (log, client):
         consumer = client.consumer("t", max_wait_ms=60_000)
         waiting = asyncio.create_task(first_of(consumer))
@@ -380,15 +383,15 @@ async def test_a_consumer_has_its_own_connection_and_gives_it_back() -> None:
         await log.broker.until(lambda: len(client._view._pool._open) == 1)
 
 
-async def test_the_connection_of_its_fetches_is_opened_while_positions_are_asked_for() -> None:
+async def test_fetch_connection_opens_during_the_position_lookup() -> None:
     release = asyncio.Event()
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a"]))
         positions: Any = log.broker.answers[ListOffsetsRequest]
 
-        async def answer(asked: ReceivedRequest) -> Any:
+        async def answer(request: ReceivedRequest) -> Any:
             await release.wait()
-            return positions(asked)
+            return positions(request)
 
         log.broker.answers[ListOffsetsRequest] = answer
         reading = asyncio.create_task(first_of(client.consumer("t")))
@@ -396,23 +399,23 @@ async def test_the_connection_of_its_fetches_is_opened_while_positions_are_asked
         assert log.broker.count(FetchRequest) == 0
         release.set()
         assert (await reading).value == b"a"
-        assert log.broker.count(ApiVersionsRequest) == 2, "it is the one that fetches"
+        assert log.broker.count(ApiVersionsRequest) == 2, "the fetch uses the same connection"
 
 
 @pytest.mark.parametrize("by", ["record", "batch"])
-async def test_an_anext_that_is_cancelled_loses_nothing_and_ends_nothing(by: str) -> None:
-    """So `asyncio.wait_for(anext(…))` may poll, however often its time is over before one comes."""
+async def test_cancelled_poll_loses_no_record_and_ends_no_iteration(by: str) -> None:
+    """`asyncio.wait_for(anext(…))` can poll, however often it times out before a record arrives."""
     async with cluster(t=1) as (log, client):
         consumer = client.consumer("t", stop_at_end=True)
         log.append(batch(0, [b"a", b"b"]))
         log.append(batch(2, [b"c"]))
-        held = asyncio.Event()
+        released = asyncio.Event()
 
         def slowly(answer: Any) -> Any:
-            async def answering(asked: ReceivedRequest) -> Any:
-                await held.wait()
-                held.clear()
-                return await at_once(answer(asked))
+            async def answering(request: ReceivedRequest) -> Any:
+                await released.wait()
+                released.clear()
+                return await at_once(answer(request))
 
             return answering
 
@@ -427,13 +430,13 @@ async def test_an_anext_that_is_cancelled_loses_nothing_and_ends_nothing(by: str
             try:
                 found.append(await asyncio.wait_for(anext(iteration), 0.001))
             except TimeoutError:
-                held.set()
+                released.set()
             except StopAsyncIteration:
                 break
             assert log.broker.count(FetchRequest) <= 2
         if by == "batch":
             found = [record for fetched in found for record in fetched.records]
-        assert places(found) == [(0, b"a"), (1, b"b"), (2, b"c")]
+        assert offsets_and_values(found) == [(0, b"a"), (1, b"b"), (2, b"c")]
         assert polls > 4
         assert log.broker.count(ListOffsetsRequest) == 2
         with pytest.raises(StopAsyncIteration):
@@ -444,7 +447,7 @@ async def at_once(answer: Any) -> Any:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-async def test_a_second_iteration_is_refused_while_one_waits() -> None:
+async def test_second_iteration_is_refused_while_another_waits() -> None:
     async with cluster(t=1) as (log, client):
         consumer = client.consumer("t", max_wait_ms=5)
         first = asyncio.create_task(anext(aiter(consumer)))
@@ -455,7 +458,7 @@ async def test_a_second_iteration_is_refused_while_one_waits() -> None:
         assert (await first).value == b"a"
 
 
-async def test_an_iteration_that_is_dropped_ends_nothing_of_the_next() -> None:
+async def test_next_iteration_reuses_the_connection_of_a_dropped_one() -> None:
     async with cluster(t=1) as (log, client):
         consumer = client.consumer("t", max_wait_ms=5)
         log.append(batch(0, [b"a"]))
@@ -466,7 +469,7 @@ async def test_an_iteration_that_is_dropped_ends_nothing_of_the_next() -> None:
         assert log.broker.connections == connections
 
 
-async def test_an_iteration_that_is_dropped_gives_its_connection_back() -> None:
+async def test_dropped_iteration_closes_its_connection() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a"]))
         consumer = client.consumer("t", max_wait_ms=60_000)
@@ -474,7 +477,7 @@ async def test_an_iteration_that_is_dropped_gives_its_connection_back() -> None:
         await log.broker.until(lambda: len(client._view._pool._open) == 1)
 
 
-async def test_closing_ends_an_iteration_elsewhere() -> None:
+async def test_close_ends_an_iteration_of_another_task() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a"]))
         consumer = client.consumer("t", max_wait_ms=60_000)
@@ -485,21 +488,21 @@ async def test_closing_ends_an_iteration_elsewhere() -> None:
         collecting = asyncio.create_task(collect())
         await log.broker.until(lambda: len(log.fetches) == 2)
         await consumer.close()
-        assert places(await collecting) == [(0, b"a")]
+        assert offsets_and_values(await collecting) == [(0, b"a")]
         with pytest.raises(ConfigurationError, match="the consumer is closed"):
             await first_of(consumer)
         await consumer.close()
 
 
-async def test_an_iteration_that_is_dropped_leaves_nothing() -> None:
+async def test_dropped_iteration_leaves_no_task() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a"]))
         async for _ in client.consumer("t", max_wait_ms=60_000):
             break
-    # The client was closed while a fetch was under way; no task, no warning may be left.
+    # The client was closed with a fetch in flight; no task and no warning may be left.
 
 
-async def test_a_client_that_is_closed_ends_its_consumers() -> None:
+async def test_client_close_ends_its_consumers() -> None:
     async with cluster(t=1) as (log, client):
         waiting = asyncio.create_task(first_of(client.consumer("t", max_wait_ms=60_000)))
         await log.broker.until(lambda: len(log.fetches) == 1)

@@ -1,4 +1,4 @@
-"""The consumer when things go wrong: what it waits out, what it tells, and that nothing is lost."""
+"""The consumer under faults: retried errors, raised errors, and no lost record."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tests.unit.client.scripted_log import ScriptedLog, batch
 QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 
-WAITED_OUT = [
+RETRIED = [
     "NOT_LEADER_OR_FOLLOWER:6",
     "LEADER_NOT_AVAILABLE:5",
     "FENCED_LEADER_EPOCH:74",
@@ -51,8 +51,8 @@ WAITED_OUT = [
 ]
 
 
-@pytest.mark.parametrize("error", WAITED_OUT)
-async def test_errors_that_time_mends(error: str) -> None:
+@pytest.mark.parametrize("error", RETRIED)
+async def test_retriable_fetch_error_is_retried(error: str) -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
@@ -61,12 +61,14 @@ async def test_errors_that_time_mends(error: str) -> None:
         assert len(log.fetches) == 3
 
 
-async def test_an_error_for_the_whole_response() -> None:
+async def test_error_of_the_whole_response_is_retried_or_raised() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
         answers: list[Any] = [FetchResponse(error_code=106), FetchResponse(error_code=106)]
-        broker.answers[FetchRequest] = lambda asked: answers.pop() if answers else log.fetch(asked)
+        broker.answers[FetchRequest] = lambda request: (
+            answers.pop() if answers else log.fetch(request)
+        )
         assert await read(client) == [b"a"]
         answers.append(FetchResponse(error_code=29))
         with pytest.raises(BrokerResponseError, match="TOPIC_AUTHORIZATION_FAILED"):
@@ -74,7 +76,7 @@ async def test_an_error_for_the_whole_response() -> None:
 
 
 @pytest.mark.parametrize(("code", "name"), [(29, "TOPIC_AUTHORIZATION_FAILED"), (-1, "UNKNOWN_S")])
-async def test_an_error_that_nothing_mends(code: int, name: str) -> None:
+async def test_permanent_fetch_error_is_raised(code: int, name: str) -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
@@ -83,7 +85,7 @@ async def test_an_error_that_nothing_mends(code: int, name: str) -> None:
             await read(client)
 
 
-async def test_an_error_that_does_not_go_away() -> None:
+async def test_persistent_retriable_error_is_raised_at_the_timeout() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
@@ -97,17 +99,19 @@ async def test_an_error_that_does_not_go_away() -> None:
         assert len(log.fetches) > 5
 
 
-async def test_a_connection_that_is_lost() -> None:
+async def test_lost_connection_loses_no_record() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
         log.append(batch(1, [b"b"]))
         answers: list[Any] = [HANG_UP, HANG_UP]
-        broker.answers[FetchRequest] = lambda asked: answers.pop() if answers else log.fetch(asked)
+        broker.answers[FetchRequest] = lambda request: (
+            answers.pop() if answers else log.fetch(request)
+        )
         assert await read(client) == [b"a", b"b"]
 
 
-async def test_a_broker_that_is_away_for_a_moment() -> None:
+async def test_restarted_broker_is_read_on() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
@@ -122,7 +126,7 @@ async def test_a_broker_that_is_away_for_a_moment() -> None:
         assert (await waiting).value == b"b"
 
 
-async def test_a_broker_that_stays_away() -> None:
+async def test_stopped_broker_raises_at_the_timeout() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
@@ -133,8 +137,8 @@ async def test_a_broker_that_stays_away() -> None:
             await first_of(consumer)
 
 
-async def test_failures_that_come_and_go_are_not_added_up() -> None:
-    """A tailing consumer of a quiet topic may lose its connection any number of times."""
+async def test_intermittent_failures_do_not_add_up_to_the_timeout() -> None:
+    """A consumer at the end of a quiet topic may lose its connection any number of times."""
     clock = ManualClock()
     settings = quick(metadata_wait_ms=5_000, delivery_timeout_ms=15)
     longest_wait_ms = 6.0
@@ -149,14 +153,14 @@ async def test_failures_that_come_and_go_are_not_added_up() -> None:
         Client(broker.bootstrap, settings, clock=clock) as client,
     ):
         log = ScriptedLog(broker)
-        turns = 0
+        requests = 0
 
-        def answer(asked: ReceivedRequest) -> Any:
-            nonlocal turns
-            turns += 1
-            if turns == 40:
+        def answer(request: ReceivedRequest) -> Any:
+            nonlocal requests
+            requests += 1
+            if requests == 40:
                 log.append(batch(0, [b"at last"]))
-            return HANG_UP if turns % 2 else log.fetch(asked)
+            return HANG_UP if requests % 2 else log.fetch(request)
 
         broker.answers[FetchRequest] = answer
         passing = asyncio.create_task(pass_the_waits())
@@ -167,10 +171,10 @@ async def test_failures_that_come_and_go_are_not_added_up() -> None:
 
 
 def with_leader(broker: ScriptedBroker, leaders: dict[int, int]) -> None:
-    """Let Metadata name other leaders of topic t."""
+    """Makes Metadata report these leaders of topic t."""
 
-    def metadata(asked: ReceivedRequest) -> Any:
-        response = broker.metadata(asked)
+    def metadata(request: ReceivedRequest) -> Any:
+        response = broker.metadata(request)
         for topic in response.topics:
             topic.partitions = [
                 MetadataResponsePartition(partition_index=at, leader_id=leader)
@@ -181,7 +185,7 @@ def with_leader(broker: ScriptedBroker, leaders: dict[int, int]) -> None:
     broker.answers[MetadataRequest] = metadata
 
 
-async def test_a_partition_without_a_leader_keeps_no_other_waiting() -> None:
+async def test_partition_without_a_leader_does_not_block_others() -> None:
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
@@ -198,7 +202,7 @@ async def test_a_partition_without_a_leader_keeps_no_other_waiting() -> None:
             assert found == [b"a", b"b"]
 
 
-async def test_a_broker_that_is_silent_ends_the_reading_at_its_time() -> None:
+async def test_silent_broker_raises_at_the_timeout() -> None:
     clock = ManualClock()
     settings = ClientSettings(api_timeout_ms=3_000, request_timeout_ms=40_000)
     async with (
@@ -206,7 +210,7 @@ async def test_a_broker_that_is_silent_ends_the_reading_at_its_time() -> None:
         Client(broker.bootstrap, settings, clock=clock) as client,
     ):
         ScriptedLog(broker)
-        broker.answers[FetchRequest] = lambda asked: None
+        broker.answers[FetchRequest] = lambda request: None
         reading = asyncio.create_task(first_of(client.consumer("t", max_wait_ms=500)))
         await broker.until(lambda: broker.count(FetchRequest) == 1)
         await clock.advance(3_499)
@@ -217,8 +221,8 @@ async def test_a_broker_that_is_silent_ends_the_reading_at_its_time() -> None:
 
 
 @pytest.mark.parametrize("other", [False, True], ids=["alone", "beside another"])
-async def test_a_port_that_accepts_in_silence_ends_the_reading_at_its_time(other: bool) -> None:
-    """However long a connection may take: also where another of the client opens it just now."""
+async def test_silent_connection_raises_at_the_timeout(other: bool) -> None:
+    """This includes a connection that another task of the client is opening."""
     clock = ManualClock()
     settings = ClientSettings(api_timeout_ms=1_500, reconnect_backoff_max_ms=50)
     async with ScriptedBroker({"t": 1}) as broker:
@@ -227,18 +231,18 @@ async def test_a_port_that_accepts_in_silence_ends_the_reading_at_its_time(other
         log.append(batch(0, [b"a"]))
         records = aiter(client.consumer("t", max_wait_ms=500))
         assert (await anext(records)).value == b"a"
-        broker.answers[ApiVersionsRequest] = lambda asked: None
+        broker.answers[ApiVersionsRequest] = lambda request: None
         broker.hang_up()
-        asked = len(broker.asked)
+        count = len(broker.asked)
         if other:
             opened = client._view._pool._open.values()
             await broker.until(lambda: not any(connection.usable for connection in opened))
             sending = asyncio.create_task(client.refresh(["other"]))
-            await broker.until(lambda: len(broker.asked) > asked)
+            await broker.until(lambda: len(broker.asked) > count)
         reading = asyncio.ensure_future(anext(records))
         await broker.until(lambda: clock.next_timer_ms is not None and clock.next_timer_ms < 500)
-        await clock.advance(121)  # the first wait is over
-        await broker.until(lambda: len(broker.asked) > asked)
+        await clock.advance(121)  # the first backoff has passed
+        await broker.until(lambda: len(broker.asked) > count)
         await clock.advance(1_378)
         assert not reading.done()
         await clock.advance(2)
@@ -250,8 +254,8 @@ async def test_a_port_that_accepts_in_silence_ends_the_reading_at_its_time(other
             sending.exception()
 
 
-async def test_a_broker_that_is_back_just_in_time_is_read_on() -> None:
-    """The next wait would be longer than what is left of the time."""
+async def test_broker_that_restarts_just_before_the_timeout_is_read_on() -> None:
+    """The next backoff would be longer than the remaining time."""
     clock = ManualClock()
     settings = ClientSettings(api_timeout_ms=1_500, reconnect_backoff_max_ms=50)
     async with ScriptedBroker({"t": 1}) as broker:
@@ -276,8 +280,8 @@ async def test_a_broker_that_is_back_just_in_time_is_read_on() -> None:
         await client.close()
 
 
-async def test_who_polls_is_told_of_a_broker_that_is_silent() -> None:
-    """By an error that is no TimeoutError: that is what polling ends with by itself."""
+async def test_polls_with_a_timeout_raise_for_a_silent_broker() -> None:
+    """The error is no TimeoutError, because each poll with a timeout ends with one."""
     settings = quick(metadata_wait_ms=100, delivery_timeout_ms=300)
 
     async def poll(records: AsyncIterator[Record]) -> None:
@@ -287,14 +291,14 @@ async def test_who_polls_is_told_of_a_broker_that_is_silent() -> None:
 
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
         ScriptedLog(broker)
-        broker.answers[FetchRequest] = lambda asked: None
+        broker.answers[FetchRequest] = lambda request: None
         async with client.consumer("t", max_wait_ms=1) as consumer:
             with pytest.raises(BrokerConnectionError):
                 await poll(aiter(consumer))
 
 
-async def test_time_in_which_nobody_read_is_no_failure() -> None:
-    """A fetch that was lost while the reader was busy, or away, is asked for again."""
+async def test_time_without_a_pending_poll_does_not_count_to_the_timeout() -> None:
+    """A fetch that fails while no poll is pending is sent again."""
     clock = ManualClock()
     settings = ClientSettings(api_timeout_ms=3_000, retry_backoff_ms=1)
     async with (
@@ -304,15 +308,15 @@ async def test_time_in_which_nobody_read_is_no_failure() -> None:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
         answers: list[Any] = [HANG_UP, None]
-        broker.answers[FetchRequest] = lambda asked: (
-            (answers.pop() or log.fetch(asked)) if answers else log.fetch(asked)
+        broker.answers[FetchRequest] = lambda request: (
+            (answers.pop() or log.fetch(request)) if answers else log.fetch(request)
         )
         async with client.consumer("t", max_wait_ms=1) as consumer:
             async for record in consumer:
                 if record.value == b"b":
                     break
                 await broker.until(lambda: not answers)
-                await asyncio.sleep(0.01)  # the connection is lost, and nobody has looked
+                await asyncio.sleep(0.01)  # the connection is lost while no poll is pending
                 await clock.advance(10_000)
                 log.append(batch(1, [b"b"]))
                 passing = asyncio.create_task(pass_time(broker, clock))
@@ -320,13 +324,13 @@ async def test_time_in_which_nobody_read_is_no_failure() -> None:
 
 
 async def pass_time(broker: ScriptedBroker, clock: ManualClock) -> None:
-    """Turn the hands to each wait of a few ms."""
+    """Advances the clock through each wait of a few ms."""
     while True:
         await broker.until(lambda: 0 < (clock.next_timer_ms or 0) <= 6)
         await clock.advance(clock.next_timer_ms or 0)
 
 
-async def test_a_reader_that_begins_while_the_broker_is_away() -> None:
+async def test_consumer_starts_before_its_broker() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         ScriptedLog(broker).append(batch(0, [b"a"]))
         await broker.stop()
@@ -337,22 +341,22 @@ async def test_a_reader_that_begins_while_the_broker_is_away() -> None:
         assert (await reading).value == b"a"
 
 
-async def test_a_response_that_lacks_what_was_asked_is_told() -> None:
+async def test_fetch_response_without_the_partition_raises() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
-        broker.answers[FetchRequest] = lambda asked: FetchResponse()
+        broker.answers[FetchRequest] = lambda request: FetchResponse()
         with pytest.raises(ProtocolError, match=r"a Fetch lacks t\[0\]"):
             await read(client)
 
 
-async def test_what_metadata_says_of_a_topic_is_told_at_once() -> None:
+async def test_topic_error_in_metadata_is_raised_at_once() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap) as client:
         ScriptedLog(broker).append(batch(0, [b"a"]))
         async with client.consumer("t", stop_at_end=True) as consumer:
 
-            def denied(asked: ReceivedRequest) -> Any:
-                response = broker.metadata(asked)
+            def denied(request: ReceivedRequest) -> Any:
+                response = broker.metadata(request)
                 for topic in response.topics:
                     topic.error_code = 29
                     topic.partitions = []
@@ -364,7 +368,7 @@ async def test_what_metadata_says_of_a_topic_is_told_at_once() -> None:
                 await first_of(consumer)
 
 
-async def test_a_new_partition_without_a_leader_ends_nobody_s_reading() -> None:
+async def test_new_partition_without_a_leader_does_not_end_reading() -> None:
     settings = ClientSettings(
         metadata_max_age_ms=10, metadata_wait_ms=20, retry_backoff_ms=1, retry_backoff_max_ms=5
     )
@@ -376,18 +380,18 @@ async def test_a_new_partition_without_a_leader_ends_nobody_s_reading() -> None:
         async with client.consumer("t", max_wait_ms=5) as consumer:
             leaders[1] = -1
             log.append(batch(3, [b"new"]), partition=1)
-            asked = broker.count(MetadataRequest)
+            count = broker.count(MetadataRequest)
             async for record in consumer:
                 if record.partition:
                     assert (record.offset, record.value) == (3, b"new")
                     break
-                if broker.count(MetadataRequest) > asked + 5:
+                if broker.count(MetadataRequest) > count + 5:
                     leaders[1] = 0
                 log.append(batch(record.offset + 1, [b"more"]))
                 await asyncio.sleep(0.005)
 
 
-async def test_closing_ends_an_iteration_that_waits_for_its_partitions() -> None:
+async def test_close_ends_an_iteration_during_a_backoff() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker({"t": 1}) as broker,
@@ -408,7 +412,7 @@ async def read_all(consumer: Consumer) -> list[Record]:
     return [record async for record in consumer]
 
 
-async def test_the_error_of_one_partition_comes_behind_the_records_of_another() -> None:
+async def test_error_of_one_partition_follows_the_records_of_another() -> None:
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
@@ -424,8 +428,8 @@ SLOW_BACKOFF = ClientSettings(retry_backoff_ms=500, retry_backoff_max_ms=500)
 
 
 @pytest.mark.parametrize("fault", ["no leader", "NOT_LEADER_OR_FOLLOWER", "out of range"])
-async def test_failing_partitions_keep_a_healthy_one_waiting_for_nothing(fault: str) -> None:
-    """Three siblings fail all the time, and time stands still: no backoff is waited out."""
+async def test_failing_partitions_do_not_delay_a_healthy_one(fault: str) -> None:
+    """Three partitions keep failing on a stopped clock: no backoff may delay the healthy one."""
     clock = ManualClock()
     async with (
         ScriptedBroker({"t": 4}) as broker,
@@ -441,7 +445,7 @@ async def test_failing_partitions_keep_a_healthy_one_waiting_for_nothing(fault: 
                 client.cluster.forget(["t"])
             elif fault == "out of range":
                 log.starts |= {("t", at): 5 for at in (1, 2, 3)}
-                broker.answers[ListOffsetsRequest] = lambda asked: None
+                broker.answers[ListOffsetsRequest] = lambda request: None
             else:
                 log.failing |= {("t", at): 6 for at in (1, 2, 3)}
             async for record in consumer:
@@ -452,7 +456,7 @@ async def test_failing_partitions_keep_a_healthy_one_waiting_for_nothing(fault: 
         assert clock.monotonic() == 0
 
 
-async def test_a_partition_that_failed_is_asked_again_at_its_time() -> None:
+async def test_failed_partition_is_fetched_again_after_its_backoff() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker({"t": 1}) as broker,
@@ -472,20 +476,20 @@ async def test_a_partition_that_failed_is_asked_again_at_its_time() -> None:
         assert (await reading).value == b"a"
 
 
-async def test_a_leader_that_stays_away_is_told() -> None:
+async def test_leader_without_an_address_raises_at_the_timeout() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
         leaders = {0: 0}
         with_leader(broker, leaders)
         async with client.consumer("t", stop_at_end=True) as consumer:
-            leaders[0] = 9  # of whom Metadata does not say where it is
+            leaders[0] = 9  # Metadata has no address of this node
             client.cluster.forget(["t"])
             with pytest.raises(BrokerResponseError, match=r"LEADER_NOT_AVAILABLE .* t\[0\]"):
                 await first_of(consumer)
 
 
-async def test_a_partition_that_has_gone() -> None:
+async def test_removed_partition_raises() -> None:
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]), partition=1)
@@ -498,7 +502,7 @@ async def test_a_partition_that_has_gone() -> None:
                 await first_of(consumer)
 
 
-async def test_an_unknown_topic() -> None:
+async def test_unknown_topic_raises() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
         with pytest.raises(
             BrokerResponseError, match=r"UNKNOWN_TOPIC_OR_PARTITION .* topic 'nope'"
@@ -506,15 +510,15 @@ async def test_an_unknown_topic() -> None:
             await read(client, "nope")
 
 
-async def test_an_unknown_partition() -> None:
+async def test_unknown_partition_raises() -> None:
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         words = "topic 't' has 2 partitions, and none is 5"
         with pytest.raises(BrokerResponseError, match=words):
             await read(client, [("t", 5)])
 
 
-async def test_a_response_that_lacks_an_offset() -> None:
+async def test_list_offsets_response_without_the_partition_raises() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
-        broker.answers[ListOffsetsRequest] = lambda asked: ListOffsetsResponse()
+        broker.answers[ListOffsetsRequest] = lambda request: ListOffsetsResponse()
         with pytest.raises(ProtocolError, match=r"lacks t\[0\]"):
             await read(client)

@@ -1,4 +1,4 @@
-"""Offsets that a log no longer has, or not yet: where the consumer goes on, and what it tells."""
+"""Positions out of the range of the log: offset resets, errors and warnings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.unit.client.scripted_log import ScriptedLog, batch
 QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 
 
-async def test_an_offset_that_is_gone_begins_where_the_log_does() -> None:
+async def test_deleted_offset_is_reset_to_the_log_start() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(5, [b"a"]))
@@ -36,7 +36,7 @@ async def test_an_offset_that_is_gone_begins_where_the_log_does() -> None:
             assert [record.offset async for record in consumer] == [5]
 
 
-async def test_an_offset_that_was_asked_for_and_is_gone_is_told() -> None:
+async def test_deleted_start_offset_raises() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(5, [b"a"]))
@@ -45,7 +45,7 @@ async def test_an_offset_that_was_asked_for_and_is_gone_is_told() -> None:
             await read(client, start={("t", 0): 2})
 
 
-async def test_an_offset_that_stays_out_of_range_is_told_in_the_end() -> None:
+async def test_persistent_offset_out_of_range_raises_at_the_timeout() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
@@ -55,10 +55,10 @@ async def test_an_offset_that_stays_out_of_range_is_told_in_the_end() -> None:
         assert len(log.fetches) < QUICK.delivery_timeout_ms
 
 
-async def test_a_reader_that_was_overtaken_goes_on_where_the_log_begins(
+async def test_position_before_the_log_start_is_reset_to_earliest(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Also one that began at the end: what is there is not passed over."""
+    """A consumer that started at latest also resets to earliest, and skips no record."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"old"]))
@@ -71,9 +71,7 @@ async def test_a_reader_that_was_overtaken_goes_on_where_the_log_begins(
 
 
 @pytest.mark.parametrize(("start", "offset"), [("latest", 3), ("earliest", 0)])
-async def test_a_reader_behind_the_end_goes_where_it_would_have_begun(
-    start: Any, offset: int
-) -> None:
+async def test_position_after_the_log_end_is_reset_to_start(start: Any, offset: int) -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"x"] * 9))
@@ -84,24 +82,24 @@ async def test_a_reader_behind_the_end_goes_where_it_would_have_begun(
             log.following["t", 0] = [3]
             reading = asyncio.create_task(first_of(consumer))
             if start == "latest":
-                await broker.until(lambda: asked_from(log) == 3)
+                await broker.until(lambda: last_fetch_offset(log) == 3)
                 log.append(batch(3, [b"y"]))
             assert (await reading).offset == offset
 
 
-def asked_from(log: ScriptedLog) -> int | None:
+def last_fetch_offset(log: ScriptedLog) -> int | None:
     if not log.fetches:
         return None
     return log.fetches[-1].topics[0].partitions[0].fetch_offset
 
 
-async def test_a_topic_that_was_made_anew_is_read_from_its_start() -> None:
+async def test_recreated_topic_is_read_from_its_start() -> None:
     settings = ClientSettings(metadata_max_age_ms=10)
 
-    def by_name(asked: ReceivedRequest) -> ApiVersionsResponse:
+    def by_name(request: ReceivedRequest) -> ApiVersionsResponse:
         found = api_versions()
         for key in found.api_keys.find_all(api_key=FetchRequest.API_KEY):
-            key.max_version = 12  # the scripted log knows names alone
+            key.max_version = 12  # the scripted log has topic names, and no ids
         return found
 
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
@@ -109,8 +107,8 @@ async def test_a_topic_that_was_made_anew_is_read_from_its_start() -> None:
         broker.answers[ApiVersionsRequest] = by_name
         topic_id = [Uuid(bytes(15) + b"\x01")]
 
-        def metadata(asked: ReceivedRequest) -> Any:
-            response = broker.metadata(asked)
+        def metadata(request: ReceivedRequest) -> Any:
+            response = broker.metadata(request)
             for topic in response.topics:
                 topic.topic_id = topic_id[0]
             return response

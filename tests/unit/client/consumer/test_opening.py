@@ -1,4 +1,4 @@
-"""Batches are opened when their turn comes: lists in parts, values, raw batches, faults in them."""
+"""Batches are decoded lazily: lists in parts, values, raw batches, and faults in them."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ async def cluster(**topics: int) -> AsyncIterator[tuple[ScriptedLog, Client]]:
         yield ScriptedLog(broker), client
 
 
-def numbers(first: int, behind: int) -> list[Any]:
-    return [b"%d" % number for number in range(first, behind)]
+def numbers(first: int, end: int) -> list[Any]:
+    return [b"%d" % number for number in range(first, end)]
 
 
 def iteration(consumer: Consumer, kind: str) -> Any:
@@ -44,7 +44,7 @@ def iteration(consumer: Consumer, kind: str) -> Any:
 
 
 def values_of(fetched: Any) -> list[bytes | None]:
-    """The values of what any iteration gives."""
+    """Returns the values of an item of any iteration."""
     if isinstance(fetched, FetchedValues):
         return fetched.values
     if isinstance(fetched, FetchedBatch):
@@ -64,7 +64,7 @@ OPENING = ["records", "record_lists", "values"]
 # --- Lists ---
 
 
-async def test_a_large_batch_is_handed_out_in_parts_and_small_ones_together() -> None:
+async def test_large_batch_is_split_and_small_ones_are_joined() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, numbers(0, 1200)))
         for at in range(1200, 2300):
@@ -85,7 +85,7 @@ async def test_a_large_batch_is_handed_out_in_parts_and_small_ones_together() ->
             assert len(log.fetches) == 1
 
 
-async def test_an_empty_batch_between_others() -> None:
+async def test_empty_batch_between_others_is_skipped() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a"]))
         log.append(batch_bytes(b"", record_count=0, base_offset=1, last_offset_delta=8))
@@ -99,7 +99,7 @@ async def test_an_empty_batch_between_others() -> None:
 # --- Values ---
 
 
-async def test_values_say_whose_they_are_and_what_is_behind_them() -> None:
+async def test_values_have_their_partition_and_next_offset() -> None:
     async with cluster(t=1) as (log, client):
         log.append(encode_batch([(b"k", None, (), 1), (None, b"a", [("h", b"")], 2)]))
         log.append(batch(9, numbers(0, 700)))
@@ -107,15 +107,15 @@ async def test_values_say_whose_they_are_and_what_is_behind_them() -> None:
             values = consumer.values()
             first = await anext(values)
             assert first == ("t", 0, [None, b"a"], 2, 709)
-            assert consumer.positions == {("t", 0): 9}, "where the next batch begins"
+            assert consumer.positions == {("t", 0): 9}, "the base offset of the next batch"
             assert await anext(values) == FetchedValues("t", 0, numbers(0, 700), 709, 709)
             with pytest.raises(StopAsyncIteration):
                 await anext(values)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_only_what_may_be_seen_is_handed_out(kind: str) -> None:
-    """Control batches and aborted transactions, by what is decided in order on their headers."""
+async def test_control_and_aborted_batches_are_hidden(kind: str) -> None:
+    """Control batches and aborted transactions are filtered by the batch headers, in order."""
 
     def mine(base_offset: int, value: bytes, producer_id: int) -> bytes:
         return batch(
@@ -140,7 +140,7 @@ async def test_only_what_may_be_seen_is_handed_out(kind: str) -> None:
 
 @pytest.mark.parametrize("size", [5, 1000])
 @pytest.mark.parametrize("kind", OPENING)
-async def test_from_inside_a_batch_to_inside_another(kind: str, size: int) -> None:
+async def test_start_and_end_inside_batches_are_exact(kind: str, size: int) -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, numbers(0, size)))
         log.append(batch(size, numbers(size, size + 2)))
@@ -154,8 +154,8 @@ async def test_from_inside_a_batch_to_inside_another(kind: str, size: int) -> No
 # --- Raw batches ---
 
 
-async def test_raw_batches_are_whole_and_as_they_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first has records before what was asked for, the last some behind the end."""
+async def test_raw_batches_are_whole_and_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first batch has records before the start offset, the last has records after the end."""
     import sys
 
     async with cluster(t=1) as (log, client):
@@ -163,7 +163,7 @@ async def test_raw_batches_are_whole_and_as_they_came(monkeypatch: pytest.Monkey
         log.append(batch(4, numbers(4, 6)))
         async with client.consumer("t", stop_at_end=True, start={("t", 0): 2}) as consumer:
             log.batches["t", 0][1] = batch(4, numbers(4, 9))
-            monkeypatch.setitem(sys.modules, "cramjam", None)  # it is not opened
+            monkeypatch.setitem(sys.modules, "cramjam", None)  # raw batches are not decompressed
             raw = consumer.raw_batches()
             first, second = [fetched async for fetched in raw]
             assert [first.batch.raw, second.batch.raw] == log.batches["t", 0]
@@ -175,7 +175,7 @@ async def test_raw_batches_are_whole_and_as_they_came(monkeypatch: pytest.Monkey
                 first.batch.records()
 
 
-async def test_a_raw_batch_whose_checksum_is_wrong_is_told_behind_the_good_ones() -> None:
+async def test_raw_batch_with_a_wrong_checksum_raises_after_the_good_ones() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a"]))
         log.append(batch(1, [b"b"]))
@@ -188,8 +188,8 @@ async def test_a_raw_batch_whose_checksum_is_wrong_is_told_behind_the_good_ones(
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-async def test_a_message_set(magic: int) -> None:
-    """Raw, it is its entries; a wrapper tells the offset of its last message alone."""
+async def test_message_set_is_read_by_every_kind(magic: int) -> None:
+    """Raw batches are the entries of the set; a wrapper has only the offset of its last message."""
     written: list[Any] = [(b"k", b"%d" % number, (), 5) for number in range(4)]
     async with cluster(t=1) as (log, client):
         plain = encode_message_set(written[:1], magic=magic)
@@ -215,7 +215,7 @@ async def test_a_message_set(magic: int) -> None:
 
 @pytest.mark.parametrize("then", KINDS)
 @pytest.mark.parametrize("read", [1, 2, 499, 500, 501, 999, 1000, 1001, 1002])
-async def test_another_kind_goes_on_where_records_stopped(then: str, read: int) -> None:
+async def test_another_kind_resumes_at_the_position_of_records(then: str, read: int) -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, numbers(0, 1000)))
         log.append(batch(1000, numbers(1000, 1002)))
@@ -225,7 +225,7 @@ async def test_another_kind_goes_on_where_records_stopped(then: str, read: int) 
             found = [(await anext(records)).value for _ in range(read)]
             assert consumer.positions == {("t", 0): read}
             rest = await all_values(consumer, then)
-            if then == "raw":  # whole again is what was read in part
+            if then == "raw":  # a partly read batch is returned whole again
                 whole = max(begin for begin in (0, 1000, 1002) if begin <= read)
                 assert rest == numbers(whole, 1003)
             else:
@@ -235,7 +235,7 @@ async def test_another_kind_goes_on_where_records_stopped(then: str, read: int) 
 
 @pytest.mark.parametrize("then", KINDS)
 @pytest.mark.parametrize("first", ["record_lists", "values", "raw"])
-async def test_another_kind_goes_on_where_lists_stopped(first: str, then: str) -> None:
+async def test_another_kind_resumes_at_the_position_of_lists(first: str, then: str) -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, numbers(0, 1000)))
         log.append(batch(1000, numbers(1000, 2000)))
@@ -251,7 +251,7 @@ async def test_another_kind_goes_on_where_lists_stopped(first: str, then: str) -
                 assert found + rest == numbers(0, 2000)
 
 
-async def test_kinds_in_turns() -> None:
+async def test_alternating_kinds_read_each_record_once() -> None:
     async with cluster(t=1) as (log, client):
         for at in range(0, 60, 3):
             log.append(batch(at, numbers(at, at + 3)))
@@ -259,10 +259,10 @@ async def test_kinds_in_turns() -> None:
             "t", stop_at_end=True, max_partition_fetch_bytes=400
         ) as consumer:
             found: list[bytes | None] = []
-            turn = 0
+            part_count = 0
             while True:
-                kind = OPENING[turn % 3]
-                turn += 1
+                kind = OPENING[part_count % 3]
+                part_count += 1
                 part = await anext(iteration(consumer, kind), None)
                 if part is None:
                     break
@@ -275,7 +275,7 @@ async def test_kinds_in_turns() -> None:
 
 
 def unreadable(base_offset: int, good: int) -> bytes:
-    """A batch with the right checksum whose last record is none, behind `good` ones."""
+    """Returns a batch with a valid checksum, with `good` records and then an invalid one."""
     records = [
         record_bytes(offset_delta=_varint(at), value=_value(base_offset + at)) for at in range(good)
     ]
@@ -297,26 +297,26 @@ def _value(number: int) -> bytes:
 
 
 async def until_fault(consumer: Consumer, kind: str) -> list[bytes | None]:
-    """What comes before the error of an unreadable record."""
+    """Reads until the error of an unreadable record; returns the values before it."""
     found: list[bytes | None] = []
 
     async def take() -> None:
         async for fetched in iteration(consumer, kind):
             found.extend(values_of(fetched))
 
-    with pytest.raises(CorruptBatchError, match=r"record \d+, key: negative length -2") as told:
+    with pytest.raises(CorruptBatchError, match=r"record \d+, key: negative length -2") as raised:
         await take()
-    assert any("while reading t[0] of Kafka" in note for note in told.value.__notes__)
-    assert len(told.value.__notes__) == 1
+    assert any("while reading t[0] of Kafka" in note for note in raised.value.__notes__)
+    assert len(raised.value.__notes__) == 1
     return found
 
 
 @pytest.mark.parametrize("kind", OPENING)
 @pytest.mark.parametrize("max_partition_fetch_bytes", [200, 1_000_000])
-async def test_records_that_cannot_be_read_are_told_behind_the_good_ones(
+async def test_unreadable_records_raise_after_the_good_ones(
     kind: str, max_partition_fetch_bytes: int
 ) -> None:
-    """Again and again, as long as they stand there; nothing is lost or doubled once they do not."""
+    """The error is raised at each poll; after a repair no record is lost or repeated."""
     async with cluster(t=1) as (log, client):
         for at in range(0, 12, 3):
             log.append(batch(at, numbers(at, at + 3)))
@@ -333,8 +333,8 @@ async def test_records_that_cannot_be_read_are_told_behind_the_good_ones(
 
 
 @pytest.mark.parametrize("kind", ["records", "record_lists"])
-async def test_a_fault_far_inside_a_large_batch(kind: str) -> None:
-    """What was handed out of the batch stays; it goes on behind that."""
+async def test_fault_inside_a_large_batch_keeps_earlier_records(kind: str) -> None:
+    """Records of the batch that were returned stay returned; reading resumes after them."""
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"0"]))
         log.append(batch(1, numbers(1, 1300)))
@@ -352,7 +352,7 @@ async def test_a_fault_far_inside_a_large_batch(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", OPENING)
-async def test_a_fault_in_one_partition_loses_nothing_of_another(kind: str) -> None:
+async def test_fault_in_one_partition_loses_no_record_of_another(kind: str) -> None:
     async with cluster(t=2) as (log, client):
         log.append(batch(0, numbers(0, 3)))
         log.append(unreadable(3, good=1))
@@ -381,7 +381,7 @@ async def test_a_fault_in_one_partition_loses_nothing_of_another(kind: str) -> N
             assert found.count(b"more") == 1
 
 
-async def test_raw_batches_pass_over_what_cannot_be_opened() -> None:
+async def test_raw_batches_include_unreadable_batches() -> None:
     async with cluster(t=1) as (log, client):
         log.append(batch(0, [b"a"]))
         log.append(unreadable(1, good=0))
@@ -392,7 +392,7 @@ async def test_raw_batches_pass_over_what_cannot_be_opened() -> None:
             assert offsets == [1, 2]
 
 
-async def test_who_reads_past_a_missing_codec_by_raw_batches(
+async def test_missing_codec_raises_until_it_is_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import sys
@@ -406,9 +406,9 @@ async def test_who_reads_past_a_missing_codec_by_raw_batches(
                 records = aiter(consumer)
                 assert (await anext(records)).value == b"a"
                 for _ in range(2):
-                    with pytest.raises(MissingCodecError) as told:
+                    with pytest.raises(MissingCodecError) as raised:
                         await anext(records)
-                    assert told.value.__notes__ == ["while reading t[0] of Kafka"]
+                    assert raised.value.__notes__ == ["while reading t[0] of Kafka"]
                     assert consumer.positions == {("t", 0): 1}
             assert (await anext(records)).value == b"b"
 
@@ -418,7 +418,7 @@ async def test_who_reads_past_a_missing_codec_by_raw_batches(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-async def test_every_kind_reads_what_was_produced(kind: str, compression: Any) -> None:
+async def test_every_kind_reads_produced_records(kind: str, compression: Any) -> None:
     async with Broker() as broker, Client(broker.bootstrap) as client:
         await client.create_topics("t")
         async with client.producer(compression=compression, batch_bytes=5_000) as producer:
@@ -428,11 +428,11 @@ async def test_every_kind_reads_what_was_produced(kind: str, compression: Any) -
         assert consumer.positions == {("t", 0): 3000}
 
 
-# --- Turns ---
+# --- The event loop ---
 
 
 class RunningClock(ManualClock):
-    """Each look at it takes a millisecond."""
+    """A clock that advances by a millisecond at each reading."""
 
     def monotonic(self) -> float:
         self._elapsed += 0.001
@@ -441,22 +441,20 @@ class RunningClock(ManualClock):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("clock", [ManualClock, RunningClock])
-async def test_who_does_nothing_but_read_lets_others_have_their_turns(
-    clock: type[ManualClock], kind: str
-) -> None:
+async def test_busy_consumer_yields_to_the_event_loop(clock: type[ManualClock], kind: str) -> None:
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(broker.bootstrap, QUICK, clock=clock()) as client,
     ):
         log = ScriptedLog(broker)
-        for at in range(20):  # each a list of its own
+        for at in range(20):  # each batch is a list of its own
             log.append(batch(501 * at, numbers(501 * at, 501 * at + 501)))
-        turns = 0
+        iterations = 0
 
         async def other() -> None:
-            nonlocal turns
+            nonlocal iterations
             while True:
-                turns += 1
+                iterations += 1
                 await asyncio.sleep(0)
 
         async with client.consumer("t", max_wait_ms=0) as consumer:
@@ -466,10 +464,10 @@ async def test_who_does_nothing_but_read_lets_others_have_their_turns(
             while seen < 20 * 501 // 2:
                 seen += len(values_of(await anext(values)))
             task.cancel()
-        assert turns == 0 if clock is ManualClock else turns >= 8
+        assert iterations == 0 if clock is ManualClock else iterations >= 8
 
 
-async def test_a_consumer_that_is_closed_while_it_gives_way_is_at_its_end() -> None:
+async def test_iteration_ends_when_closed_while_it_yields() -> None:
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(broker.bootstrap, QUICK, clock=RunningClock()) as client,
@@ -479,7 +477,7 @@ async def test_a_consumer_that_is_closed_while_it_gives_way_is_at_its_end() -> N
             log.append(batch(501 * at, numbers(501 * at, 501 * at + 501)))
         consumer = client.consumer("t", max_wait_ms=0)
         lists = consumer.record_lists()
-        for _ in range(2):  # the first waited for the broker: no need to give way behind it
+        for _ in range(2):  # the first poll waited for the broker, so the second does not yield
             await anext(lists)
         closing = asyncio.create_task(consumer.close())
         assert [fetched async for fetched in lists] == []
@@ -487,11 +485,11 @@ async def test_a_consumer_that_is_closed_while_it_gives_way_is_at_its_end() -> N
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("turns", [0, 1, 2, 3])
-async def test_who_is_cancelled_at_his_first_wait_gets_on_all_the_same(
-    turns: int, kind: str
+@pytest.mark.parametrize("iterations", [0, 1, 2, 3])
+async def test_polls_cancelled_at_their_first_wait_make_progress(
+    iterations: int, kind: str
 ) -> None:
-    """As who polls with a time-out of 0: what is under way goes on between his calls."""
+    """A caller polls with a timeout of 0: a fetch in flight continues between the polls."""
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(broker.bootstrap, QUICK, clock=RunningClock()) as client,
@@ -505,7 +503,7 @@ async def test_who_is_cancelled_at_his_first_wait_gets_on_all_the_same(
         )
         while True:
             poll = asyncio.ensure_future(anext(values))
-            for _ in range(turns + 1):
+            for _ in range(iterations + 1):
                 await asyncio.sleep(0)
             poll.cancel()
             try:

@@ -1,4 +1,4 @@
-"""Reading near by (KIP-392), and leaders that responses name (KIP-951): two brokers, one log."""
+"""Fetches from followers (KIP-392), and leaders that responses name (KIP-951), on two brokers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, quick
 from tests.unit.client.scripted_log import ScriptedLog, batch
 
 QUICK = replace(quick(metadata_wait_ms=100, delivery_timeout_ms=1000), rack="b")
-#: Who waits before he tries again shows it: a test ends before.
+#: With these backoffs a test times out if the consumer waits before a retry.
 PATIENT = replace(QUICK, retry_backoff_ms=30_000, retry_backoff_max_ms=60_000)
 
 ID = Uuid(bytes(15) + b"\x07")
@@ -32,10 +32,11 @@ Answer = Callable[[ReceivedRequest], Any]
 
 
 class TwoBrokers:
-    """Nodes 0 and 1, which tell of `leader` and `epoch`; fetches are in `asked`, by node.
+    """Nodes 0 and 1, which report `leader` and `epoch`; `fetched_from` has the node of each fetch.
 
-    `faults` has what a node answers to its next fetches in place of records. Where it `prefers`,
-    the leader sends every reader that names its rack to node 1, as Kafka's does.
+    `faults` has the errors or hints with which a node answers its next fetches. If `prefers` is
+    set, the leader names node 1 as the preferred replica to each consumer with a rack, as Kafka
+    does.
     """
 
     def __init__(self, brokers: list[ScriptedBroker]) -> None:
@@ -46,7 +47,7 @@ class TwoBrokers:
         self.leader = 0
         self.epoch = 3
         self.known = [0, 1]
-        self.asked: list[int] = []
+        self.fetched_from: list[int] = []
         self.faults: list[list[Any]] = [[], []]
         self.prefers = False
         for node, broker in enumerate(brokers):
@@ -58,8 +59,8 @@ class TwoBrokers:
         end = self.logs[0].end(("t", 0))
         self.logs[0].append(batch(end, [value], partition_leader_epoch=self.epoch))
 
-    def metadata(self, asked: ReceivedRequest) -> Any:
-        answer = self.brokers[0].metadata(asked)
+    def metadata(self, request: ReceivedRequest) -> Any:
+        answer = self.brokers[0].metadata(request)
         answer.brokers.clear()
         for node in self.known:
             answer.brokers.append(
@@ -74,12 +75,12 @@ class TwoBrokers:
         return answer
 
     def _fetching(self, node: int) -> Answer:
-        async def fetch(asked: ReceivedRequest) -> Any:
-            self.asked.append(node)
+        async def fetch(request: ReceivedRequest) -> Any:
+            self.fetched_from.append(node)
             faults = self.faults[node]
             fault = faults.pop(0) if faults else None
-            assert isinstance(asked.message, FetchRequest)
-            names_rack = bool(asked.message.rack_id)
+            assert isinstance(request.message, FetchRequest)
+            names_rack = bool(request.message.rack_id)
             if fault is None and self.prefers and node == self.leader and names_rack:
                 fault = PREFER
             if fault == HANG_UP:
@@ -89,12 +90,12 @@ class TwoBrokers:
                 if code := saying.pop("error_code", 0):
                     self.logs[node].errors = [code]
                 self.logs[node].sayings = [saying]
-            answer = await self.logs[node].fetch(asked)
+            answer = await self.logs[node].fetch(request)
             if fault and "preferred_read_replica" in fault:
                 for topic in answer.responses:
                     for part in topic.partitions:
                         part.records = b""
-            if asked.version >= 16 and fault and "current_leader" in fault:
+            if request.version >= 16 and fault and "current_leader" in fault:
                 port = self.brokers[1].port
                 answer.node_endpoints.append(
                     NodeEndpoint(node_id=1, host="127.0.0.1", port=port, rack="b")
@@ -117,7 +118,7 @@ async def two(settings: ClientSettings = QUICK) -> AsyncIterator[tuple[TwoBroker
         ScriptedBroker({"t": 1}) as second,
         Client(first.bootstrap, settings) as client,
     ):
-        made = TwoBrokers([first, second])
+        made = TwoBrokers([first, second])  # both share one log
         await client.refresh(["t"])
         yield made, client
 
@@ -127,10 +128,10 @@ async def take(consumer: Consumer, count: int) -> list[bytes | None]:
     return [(await anext(records)).value for _ in range(count)]
 
 
-# Reading near by
+# Preferred replicas
 
 
-async def test_the_replica_that_the_leader_prefers_is_read() -> None:
+async def test_preferred_replica_is_fetched_from() -> None:
     async with two() as (it, client):
         it.append(b"a")
         it.faults[0] = [PREFER]
@@ -138,19 +139,19 @@ async def test_the_replica_that_the_leader_prefers_is_read() -> None:
             assert await take(consumer, 1) == [b"a"]
             it.append(b"b")
             assert await take(consumer, 1) == [b"b"]
-        assert it.asked[:2] == [0, 1]
-        assert set(it.asked[1:]) == {1}
+        assert it.fetched_from[:2] == [0, 1]
+        assert set(it.fetched_from[1:]) == {1}
         assert {fetch.rack_id for fetch in it.logs[0].fetches} == {"b"}
 
 
-async def test_it_is_read_for_as_long_as_metadata_counts() -> None:
+async def test_preferred_replica_expires_with_metadata() -> None:
     async with two(replace(QUICK, metadata_max_age_ms=30)) as (it, client):
         it.append(b"a")
         it.faults[0] = [PREFER]
         async with client.consumer("t", max_wait_ms=5) as consumer:
             assert await take(consumer, 1) == [b"a"]
             waiting = asyncio.create_task(take(consumer, 1))
-            await it.brokers[0].until(lambda: it.asked.count(0) >= 3)
+            await it.brokers[0].until(lambda: it.fetched_from.count(0) >= 3)
             it.append(b"b")
             assert await waiting == [b"b"]
 
@@ -161,27 +162,27 @@ NOT_YET: Any = {"error_code": 78}
 
 
 @pytest.mark.parametrize("fault", [HANG_UP, NOT_LEADER, GONE, NOT_YET, {"error_code": 9}])
-async def test_after_an_error_of_the_replica_the_leader_is_asked(fault: Any) -> None:
+async def test_error_of_a_replica_returns_to_the_leader(fault: Any) -> None:
     async with two() as (it, client):
         it.append(b"a")
         it.append(b"b")
         it.faults = [[PREFER], [fault]]
         async with client.consumer("t", max_wait_ms=5) as consumer:
             assert await take(consumer, 2) == [b"a", b"b"]
-        assert it.asked[:3] == [0, 1, 0]
+        assert it.fetched_from[:3] == [0, 1, 0]
 
 
-async def test_an_offset_out_of_a_followers_range_is_asked_of_the_leader_at_once() -> None:
+async def test_offset_out_of_range_at_a_follower_is_fetched_from_the_leader() -> None:
     async with two(PATIENT) as (it, client):
         it.append(b"a")
         it.faults = [[PREFER], [GONE]]
         async with client.consumer("t", max_wait_ms=5, start={("t", 0): 0}) as consumer:
             assert await take(consumer, 1) == [b"a"]
-        assert it.asked[:3] == [0, 1, 0]
+        assert it.fetched_from[:3] == [0, 1, 0]
         assert it.brokers[0].count(ListOffsetsRequest) == 0
 
 
-async def test_a_follower_that_lacks_what_was_read_does_not_truncate_it(
+async def test_lagging_follower_does_not_cause_a_truncation(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with two(PATIENT) as (it, client):
@@ -191,14 +192,14 @@ async def test_a_follower_that_lacks_what_was_read_does_not_truncate_it(
             assert await take(consumer, 2) == [b"a", b"b"]
             it.logs[1].epochs["t", 0] = (3, 1)
             it.faults[0] = [PREFER]
-            asked = len(it.asked)
+            asked = len(it.fetched_from)
             it.append(b"c")
             assert await take(consumer, 1) == [b"c"]
-            assert it.asked[asked : asked + 3] == [0, 1, 0]
+            assert it.fetched_from[asked : asked + 3] == [0, 1, 0]
         assert caplog.text == ""
 
 
-async def test_a_replica_that_has_left_is_not_asked() -> None:
+async def test_replica_missing_in_metadata_is_not_fetched_from() -> None:
     async with two() as (it, client):
         it.append(b"a")
         it.faults[0] = [PREFER]
@@ -206,10 +207,10 @@ async def test_a_replica_that_has_left_is_not_asked() -> None:
         await client.refresh(["t"])
         async with client.consumer("t", max_wait_ms=5) as consumer:
             assert await take(consumer, 1) == [b"a"]
-        assert set(it.asked) == {0}
+        assert set(it.fetched_from) == {0}
 
 
-async def test_a_replica_that_metadata_lacks_is_looked_for() -> None:
+async def test_missing_preferred_replica_triggers_a_metadata_refresh() -> None:
     settings = replace(QUICK, retry_backoff_max_ms=150)
     async with two(settings) as (it, client):
         it.append(b"a")
@@ -219,38 +220,38 @@ async def test_a_replica_that_metadata_lacks_is_looked_for() -> None:
         asked = it.metadata_asked()
         async with client.consumer("t", max_wait_ms=5) as consumer:
             assert await take(consumer, 1) == [b"a"]
-            assert it.asked == [0, 0], "the leader is not asked again whom it prefers"
+            assert it.fetched_from == [0, 0], "the second fetch names no rack"
             waiting = asyncio.create_task(take(consumer, 1))
             await it.brokers[0].until(lambda: it.metadata_asked() > asked)
-            it.known = [0, 1]  # it has come back
-            await it.brokers[1].until(lambda: 1 in it.asked)
+            it.known = [0, 1]  # metadata has the replica again
+            await it.brokers[1].until(lambda: 1 in it.fetched_from)
             it.append(b"b")
             assert await waiting == [b"b"]
 
 
-async def test_while_a_replica_is_away_the_leader_is_read() -> None:
+async def test_unreachable_replica_returns_to_the_leader() -> None:
     async with two(replace(QUICK, retry_backoff_max_ms=60_000)) as (it, client):
         it.append(b"a")
         it.prefers = True
         it.faults[1] = [HANG_UP]
         async with client.consumer("t", max_wait_ms=5) as consumer:
             assert await take(consumer, 1) == [b"a"]
-        assert it.asked[:3] == [0, 1, 0]
+        assert it.fetched_from[:3] == [0, 1, 0]
         assert [fetch.rack_id for fetch in it.logs[0].fetches][:2] == ["b", ""]
 
 
-def test_until_when_a_replica_is_read() -> None:
+def test_preferred_replica_is_used_until_its_deadline() -> None:
     state = TopicPartitionState(("t", 0), ClientSettings(), position=5)
     assert state.read_from(0, 1.0, {0, 1}) == 0
     state.prefer_replica(1, 10.0)
     assert state.read_from(0, 9.9, {0, 1}) == 1
     assert state.read_from(0, 10.0, {0, 1}) == 0
-    assert state.read_from(0, 9.9, {0, 1}) == 0, "the leader is asked whom it prefers now"
+    assert state.read_from(0, 9.9, {0, 1}) == 0, "the leader names the next preferred replica"
     state.prefer_replica(1, 10.0)
     assert state.read_from(0, 9.9, {0}) == 0
 
 
-# Leaders that responses name
+# Leaders named in responses
 
 
 def hint(leader: int, epoch: int, code: int = 6) -> Any:
@@ -261,7 +262,7 @@ def hint(leader: int, epoch: int, code: int = 6) -> Any:
 
 
 @pytest.mark.parametrize("code", [6, 74])
-async def test_the_leader_that_a_response_names_is_asked_at_once(code: int) -> None:
+async def test_leader_named_in_a_response_is_fetched_from_at_once(code: int) -> None:
     async with two(PATIENT) as (it, client):
         it.append(b"a")
         it.faults[0] = [hint(1, 4, code)]
@@ -269,17 +270,17 @@ async def test_the_leader_that_a_response_names_is_asked_at_once(code: int) -> N
             before = it.metadata_asked()
             assert await take(consumer, 1) == [b"a"]
             assert it.metadata_asked() == before
-        assert it.asked[:2] == [0, 1]
+        assert it.fetched_from[:2] == [0, 1]
         assert client.cluster.leader("t", 0) == 1
 
 
-async def test_the_broker_that_a_response_names_need_not_be_known() -> None:
+async def test_leader_named_in_a_response_may_be_an_unknown_broker() -> None:
     async with two(PATIENT) as (it, client):
         it.known = [0]
         for broker in it.brokers:
 
-            def metadata(asked: ReceivedRequest) -> Any:
-                answer = it.metadata(asked)
+            def metadata(request: ReceivedRequest) -> Any:
+                answer = it.metadata(request)
                 for topic in answer.topics:
                     topic.topic_id = ID
                 return answer
@@ -293,12 +294,12 @@ async def test_the_broker_that_a_response_names_need_not_be_known() -> None:
         it.faults[0] = [hint(1, 4)]
         async with client.consumer("t", max_wait_ms=5) as consumer:
             assert await take(consumer, 1) == [b"a"]
-        assert it.asked[:2] == [0, 1]
+        assert it.fetched_from[:2] == [0, 1]
         assert set(client.cluster.brokers) == {0, 1}
 
 
 @pytest.mark.parametrize("old", [hint(1, 3), hint(1, 2), hint(-1, -1), hint(0, 3), hint(9, 4)])
-async def test_a_hint_that_is_no_news_is_none(old: Any) -> None:
+async def test_leader_hint_with_an_old_epoch_is_ignored(old: Any) -> None:
     async with two() as (it, client):
         it.append(b"a")
         it.faults[0] = [old]
@@ -306,10 +307,10 @@ async def test_a_hint_that_is_no_news_is_none(old: Any) -> None:
             before = it.metadata_asked()
             assert await take(consumer, 1) == [b"a"]
             assert it.metadata_asked() > before
-        assert set(it.asked) == {0}
+        assert set(it.fetched_from) == {0}
 
 
-async def test_what_was_read_is_validated_at_the_leader_that_was_named() -> None:
+async def test_position_is_validated_at_the_leader_named_in_a_response() -> None:
     async with two() as (it, client):
         it.append(b"a")
         async with client.consumer("t", max_wait_ms=5) as consumer:

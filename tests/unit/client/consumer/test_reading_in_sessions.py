@@ -1,4 +1,4 @@
-"""The consumer in fetch sessions (KIP-227): what goes over the wire, and what is read."""
+"""The consumer with fetch sessions (KIP-227): fetch requests and returned records."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def cluster(
 
 
 def named(fetch: FetchRequest) -> dict[int, int]:
-    """The offset by partition that a fetch names."""
+    """Returns the fetch offsets by partition of a fetch request."""
     return {
         part.partition: part.fetch_offset for topic in fetch.topics for part in topic.partitions
     }
@@ -49,7 +49,7 @@ async def next_value(consumer: Consumer) -> bytes | None:
     return (await first_of(consumer)).value
 
 
-async def test_a_fetch_names_what_has_changed() -> None:
+async def test_fetch_in_a_session_has_only_changed_partitions() -> None:
     async with cluster(3) as (broker, log, client):
         log.append(batch(0, [b"a"]), partition=1)
         async with client.consumer("t", max_wait_ms=5) as consumer:
@@ -67,8 +67,8 @@ async def test_a_fetch_names_what_has_changed() -> None:
         assert log.sessions.sessions == {}
 
 
-async def test_a_session_is_closed_where_nothing_but_fetches_has_passed_for_long() -> None:
-    """They have a connection of their own, and that of everything else is quiet."""
+async def test_session_is_closed_although_the_other_connection_is_quiet() -> None:
+    """Fetches have a connection of their own; the connection for other requests is quiet."""
     clock = ManualClock()
     async with cluster(clock=clock) as (broker, log, client):
         log.append(batch(0, [b"a"]))
@@ -79,12 +79,12 @@ async def test_a_session_is_closed_where_nothing_but_fetches_has_passed_for_long
         await broker.until(lambda: log.sessions.closed == [101])
 
 
-async def test_who_is_at_the_end_of_a_partition_has_it_forgotten() -> None:
+async def test_partition_read_to_its_end_is_forgotten_in_the_session() -> None:
     async with cluster() as (_, log, client):
         log.append(batch(0, [b"a"]), partition=0)
         for at in range(3):
             log.append(batch(at, [b"b"]), partition=1)
-        # One batch comes at a time.
+        # Each fetch returns one batch.
         values = await read(client, max_partition_fetch_bytes=1)
         assert sorted(values) == [b"a", b"b", b"b", b"b"]  # type: ignore[type-var]
         forgotten = [
@@ -93,14 +93,14 @@ async def test_who_is_at_the_end_of_a_partition_has_it_forgotten() -> None:
         assert forgotten == [[0]]
 
 
-async def test_sessions_may_be_done_without() -> None:
+async def test_fetch_sessions_can_be_disabled() -> None:
     async with cluster(settings=replace(QUICK, fetch_sessions=False)) as (_, log, client):
         log.append(batch(0, [b"a"]))
         assert await read(client) == [b"a"]
         assert {(fetch.session_id, fetch.session_epoch) for fetch in log.fetches} == {(0, -1)}
 
 
-async def test_a_session_that_the_broker_has_lost() -> None:
+async def test_lost_session_is_replaced() -> None:
     async with cluster() as (broker, log, client):
         log.append(batch(0, [b"a"]))
         async with client.consumer("t", max_wait_ms=5) as consumer:
@@ -115,15 +115,15 @@ async def test_a_session_that_the_broker_has_lost() -> None:
 
 
 @pytest.mark.parametrize("answer", [HANG_UP, FetchResponse(error_code=71)])
-async def test_a_lost_answer_and_a_wrong_epoch(answer: Any) -> None:
+async def test_lost_response_or_wrong_epoch_starts_a_new_session(answer: Any) -> None:
     async with cluster() as (broker, log, client):
         log.append(batch(0, [b"a"]))
         faults: list[Any] = []
 
-        def fetch(asked: ReceivedRequest) -> Any:
+        def fetch(request: ReceivedRequest) -> Any:
             if faults:
                 return faults.pop()
-            return log.fetch(asked)
+            return log.fetch(request)
 
         broker.answers[FetchRequest] = fetch
         async with client.consumer("t", max_wait_ms=5) as consumer:
@@ -138,15 +138,17 @@ async def test_a_lost_answer_and_a_wrong_epoch(answer: Any) -> None:
             assert log.sessions.closed == [101]
 
 
-async def test_a_broker_that_limits_what_it_sends_answers_with_nothing() -> None:
+async def test_empty_throttled_response_is_retried() -> None:
     async with cluster() as (broker, log, client):
         log.append(batch(0, [b"a"]))
         answers: list[Any] = [FetchResponse(throttle_time_ms=5)]
-        broker.answers[FetchRequest] = lambda asked: answers.pop() if answers else log.fetch(asked)
+        broker.answers[FetchRequest] = lambda request: (
+            answers.pop() if answers else log.fetch(request)
+        )
         assert await read(client) == [b"a"]
 
 
-async def test_what_could_not_be_opened_comes_again() -> None:
+async def test_corrupt_batch_is_fetched_again() -> None:
     async with cluster() as (_, log, client):
         log.append(batch(0, [b"a"]))
         log.append(batch(1, [b"b"], compression="gzip"))
@@ -162,12 +164,12 @@ async def test_what_could_not_be_opened_comes_again() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_each_record_once_through_all_that_goes_wrong(seed: int) -> None:
+async def test_each_record_is_read_once_under_random_faults(seed: int) -> None:
     chance = random.Random(seed)
     ends = [0, 0, 0, 0]
     async with cluster(len(ends)) as (broker, log, client):
 
-        def fetch(asked: ReceivedRequest) -> Any:
+        def fetch(request: ReceivedRequest) -> Any:
             fate = chance.random()
             if fate < 0.05:
                 log.sessions.sessions.clear()
@@ -183,7 +185,7 @@ async def test_each_record_once_through_all_that_goes_wrong(seed: int) -> None:
                 at = chance.randrange(len(ends))
                 log.append(batch(ends[at], [b"%d" % ends[at]]), partition=at)
                 ends[at] += 1
-            return log.fetch(asked)
+            return log.fetch(request)
 
         broker.answers[FetchRequest] = fetch
         seen: dict[int, list[int]] = {}
