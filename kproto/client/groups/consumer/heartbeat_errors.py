@@ -1,7 +1,7 @@
-"""Maps errors to what a member of the consumer protocol does next, by its request (KIP-848).
+"""Maps the error of each request to the next action of a consumer-protocol member (KIP-848).
 
-Each row names its KIP; rows of both protocols are in `groups.group_errors`. An error without a row
-is retried if it is retriable, and ends the member otherwise.
+Rows name their KIPs; `groups.group_errors` has the rows of both protocols. A member retries an
+error without a row if it is retriable, and ends otherwise.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ..group_protocol import GroupProtocolMismatchError
 
 __all__ = ["error_in", "meaning_of"]
 
-#: Of a member that has an epoch.
+#: Errors of a member that has an epoch.
 _IN_EPOCH: Final = {
     "UNKNOWN_MEMBER_ID": Meaning.MEMBER_UNKNOWN,
     "FENCED_MEMBER_EPOCH": Meaning.MEMBER_UNKNOWN,
-    "GROUP_ID_NOT_FOUND": Meaning.MEMBER_UNKNOWN,  # deleted, or of the other kind by now
+    "GROUP_ID_NOT_FOUND": Meaning.MEMBER_UNKNOWN,  # deleted, or it changed its protocol
 }
 
-#: Nothing that another heartbeat mends.
+#: Errors that a retry cannot solve.
 _SETTINGS: Final = {
     "GROUP_MAX_SIZE_REACHED": Meaning.FAIL,  # KIP-389: group.consumer.max.size
     "INVALID_REGULAR_EXPRESSION": Meaning.FAIL,  # the broker reads RE2
@@ -32,9 +32,10 @@ _SETTINGS: Final = {
     "UNSUPPORTED_ASSIGNOR": Meaning.FAIL,  # group.consumer.assignors
 }
 
-#: What Kafka 3.9 says, beside GROUP_ID_NOT_FOUND, of a classic group in which a member has no
-#: assignment yet: it takes that for broken. Of what no time mends, as a policy that forbids it or
-#: a group of another type, it says "is not a consumer group"; Kafka 4 has a sentence for each.
+#: A part of Kafka 3.9's error message, with GROUP_ID_NOT_FOUND, for a classic group with a member
+#: that has no assignment yet, which Kafka 3.9 calls malformed. For permanent causes, such as the
+#: migration policy or another group type, its message has "is not a consumer group". Kafka 4 has a
+#: message for each cause.
 _NO_ASSIGNMENT_YET: Final = "embedded consumer protocol is malformed"
 
 _TABLE: Final[dict[GroupRequest, dict[str, Meaning]]] = {
@@ -45,24 +46,24 @@ _TABLE: Final[dict[GroupRequest, dict[str, Meaning]]] = {
         "UNKNOWN_MEMBER_ID": Meaning.MEMBER_UNKNOWN,
         "FENCED_MEMBER_EPOCH": Meaning.MEMBER_UNKNOWN,
         "UNRELEASED_INSTANCE_ID": Meaning.UNRELEASED,
-        "GROUP_ID_NOT_FOUND": Meaning.OTHER_PROTOCOL,  # a classic group that may not be converted
+        "GROUP_ID_NOT_FOUND": Meaning.OTHER_PROTOCOL,  # the broker must not convert the group
         "INCONSISTENT_GROUP_PROTOCOL": Meaning.OTHER_PROTOCOL,
-        "UNSUPPORTED_VERSION": Meaning.OTHER_PROTOCOL,  # the cluster has it, and turned off
-        # Kafka 4 of a classic group whose first rebalance is not over, or in which a member joins
-        # that does not support the assignor of before: it fails at converting it.
+        "UNSUPPORTED_VERSION": Meaning.OTHER_PROTOCOL,  # the protocol is disabled in the cluster
+        # Kafka 4 fails to convert a classic group whose first rebalance has not ended, or in which
+        # a joining member does not support the previous assignor.
         "UNKNOWN_SERVER_ERROR": Meaning.UNCONVERTED,
     },
     GroupRequest.HEARTBEAT: _SETTINGS | _IN_EPOCH | {"UNSUPPORTED_VERSION": Meaning.OTHER_PROTOCOL},
-    # The member has got another epoch since, or is about to hear of it.
+    # STALE_MEMBER_EPOCH: the member has another epoch since, or the next response has it.
     GroupRequest.COMMIT: _IN_EPOCH | {"STALE_MEMBER_EPOCH": Meaning.STALE},
     GroupRequest.LEAVE: {},
 }
 
 
 def meaning_of(asked: GroupRequest, error: KprotoError) -> Meaning:
-    """Returns what an error means for the member."""
+    """Returns the meaning of an error for the member."""
     if isinstance(error, GroupProtocolMismatchError):
-        return Meaning.OTHER_PROTOCOL  # the coordinator is older than this kind, or a classic one's
+        return Meaning.OTHER_PROTOCOL
     if isinstance(error, UnsupportedVersionError):
         return Meaning.FAIL
     meaning = meaning_in(EVERYWHERE | _TABLE[asked], error)
@@ -74,7 +75,7 @@ def meaning_of(asked: GroupRequest, error: KprotoError) -> Meaning:
 def error_in(
     answer: ConsumerGroupHeartbeatResponse, asked: GroupRequest, group_id: str
 ) -> BrokerResponseError:
-    """Returns the error of a response, with the text of its broker."""
+    """Returns the error of a response, with the broker's message."""
     what = f"{asked.value}: group {group_id!r}"
     if answer.error_message:
         what += f": {answer.error_message}"

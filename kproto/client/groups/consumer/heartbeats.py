@@ -1,7 +1,7 @@
-"""Builds ConsumerGroupHeartbeat: everything at first, then what has changed.
+"""Builds ConsumerGroupHeartbeat: the first one has all fields, later ones only changes (KIP-848).
 
-Plain functions on plain data. The coordinator surely knows what the last answered heartbeat said;
-after an unanswered one everything is sent again (KIP-848).
+Plain functions on plain data. The coordinator knows the fields of the last answered heartbeat;
+after an unanswered one the member sends all fields again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 
 from ....messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from ....wire.errors import UnsupportedVersionError
+from ..effects import LeaveByHeartbeat
+from ..group_errors import GroupRequest
 from ..settings import GroupSettings
 from .reconciliation import Told, in_request
 
@@ -21,19 +23,22 @@ __all__ = [
     "Beat",
     "Said",
     "heartbeat_request",
+    "release_heartbeat",
 ]
 
-#: Epochs that say what a member wants.
+#: The member epochs of a heartbeat that joins or leaves.
 JOINS: Final = 0
 LEAVES: Final = -1
-LEAVES_FOR_A_TIME: Final = -2  # a static member, who will be back
+LEAVES_FOR_A_TIME: Final = -2  # of a static member, which will rejoin
 
-#: From this version on the member id is the client's own (KIP-1082), and patterns are taken.
+_REQUESTS: Final = {JOINS: GroupRequest.JOIN, LEAVES_FOR_A_TIME: GroupRequest.LEAVE}
+
+#: From this version on the client chooses its member id (KIP-1082), and brokers match patterns.
 FIRST_OWN_ID: Final = 1
 
 
 class Said(NamedTuple):
-    """What a coordinator knows from a heartbeat, once it has answered."""
+    """The fields of a heartbeat that the coordinator knows once it has answered."""
 
     topics: frozenset[str]
     regex: str | None
@@ -41,8 +46,8 @@ class Said(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """A heartbeat: the time of sending, what the coordinator learns by it, and the incarnation of
-    the member.
+    """A heartbeat, with the fields that the coordinator learns by it, the incarnation of the member
+    and the time of sending.
     """
 
     request: ConsumerGroupHeartbeatRequest
@@ -51,9 +56,21 @@ class Beat(NamedTuple):
     sent_at: float
 
     @property
+    def kind(self) -> GroupRequest:
+        """Returns whether it joins, leaves, or is a regular heartbeat, by its epoch."""
+        return _REQUESTS.get(self.request.member_epoch, GroupRequest.HEARTBEAT)
+
+    @property
     def tells(self) -> bool:
-        """True if it lists the owned partitions, even if the coordinator knows them."""
+        """Returns True if it lists the owned partitions, which may be unchanged."""
         return self.request.topic_partitions is not None
+
+
+def release_heartbeat(settings: GroupSettings, member_id: str, life: int, now: float) -> Beat:
+    """Returns the heartbeat by which a static member releases its instance id."""
+    leave = LeaveByHeartbeat(member_id, settings.instance_id, LEAVES_FOR_A_TIME, "", now)
+    said = Said(frozenset(), None, frozenset())
+    return Beat(leave.request(settings.group_id), said, life, now)
 
 
 def heartbeat_request(
@@ -66,17 +83,17 @@ def heartbeat_request(
     *,
     acknowledges: bool,
 ) -> ConsumerGroupHeartbeatRequest:
-    """Returns the heartbeat of a `member`, by id and epoch, that `says` what is not `known` yet.
+    """Returns the heartbeat of a `member`, which is its id and epoch.
 
-    A heartbeat that `acknowledges` lists the owned partitions, changed or not.
-
-    Raises UnsupportedVersionError for a pattern that the coordinator is too old for.
+    It has the fields of `says` that differ from `known`, the last ones that the coordinator
+    answered. A heartbeat that `acknowledges` lists the owned partitions, changed or not. Raises
+    UnsupportedVersionError if the coordinator is too old for a pattern.
     """
     if says.regex and version < FIRST_OWN_ID:
         raise UnsupportedVersionError(
-            f"the coordinator of group {settings.group_id!r} matches no TopicPattern: it has "
-            f"ConsumerGroupHeartbeat v{version}, as before Kafka 4.0; subscribe to a pattern of "
-            "re.compile, which is matched here"
+            f"the coordinator of group {settings.group_id!r} matches no TopicPattern: it supports "
+            f"ConsumerGroupHeartbeat v{version}, like Kafka before 4.0; subscribe to a pattern of "
+            "re.compile, which the client matches"
         )
     whole = known is None
     member_id, epoch = member
@@ -94,7 +111,7 @@ def heartbeat_request(
         request.subscribed_topic_names = sorted(says.topics)
     regex_before = None if known is None else known.regex
     if regex_before != says.regex:
-        request.subscribed_topic_regex = says.regex or ""  # empty: there is none any more
+        request.subscribed_topic_regex = says.regex or ""  # empty: removes the pattern
     if known is None or acknowledges or known.partitions != says.partitions:
         request.topic_partitions = in_request(says.partitions)
     return request

@@ -1,6 +1,6 @@
 """Sends the requests of a member of the consumer protocol (KIP-848).
 
-`MemberDriver` runs it, `membership` decides what follows.
+`MemberDriver` runs the member, `membership` decides its next effect.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .session_timeout import is_denied, session_in, session_request
 
 __all__ = ["ConsumerMember"]
 
-#: A coordinator that so often in a row says nothing when it is asked for the session is joined
-#: without: the member goes by its interval then.
+#: After so many unanswered requests in a row, the member joins without the session timeout of the
+#: group, and derives it from the heartbeat interval.
 _MOST_UNANSWERED: Final = 3
 
 
 class ConsumerMember(MemberDriver[ConsumerMembership]):
-    """A member of a group whose broker assigns."""
+    """A member of a group of the consumer protocol."""
 
     def __init__(
         self,
@@ -50,22 +50,22 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
             settings, view.settings, name_of, may_change=checks_group_first
         )
         super().__init__(view, settings, owner, membership, checks_group_first=checks_group_first)
-        self._asks_session = True  # until it is denied
-        self._session_old_at = 0.0
-        self._unanswered = 0  # so often in a row that question was
+        self._requests_session = True  # until the broker denies it
+        self._session_refresh_at = 0.0
+        self._unanswered = 0  # requests of the session timeout in a row
 
     def _on_topics_differ(self, change: str, now: float) -> None:
         subscription = self._membership.subscription
         if subscription is None or subscription.pattern is None:
             return
         if not self._watch.is_of(subscription):
-            return  # what matches that is asked for next
+            return  # the next metadata refresh is for the changed subscription
         self._say("%s", change)
         topics = self._watch.matching
         self._watch.joined(subscription, topics)
         self._membership.matched(topics, now)
 
-    # Steps
+    # Effects
 
     async def _ask(self, step: Prepare | Resolve) -> Tell:
         if isinstance(step, Prepare):
@@ -73,10 +73,12 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         return await self._resolve(step)
 
     async def _prepare(self, step: Prepare) -> Tell:
-        """Finds a coordinator that supports the protocol, and the topics that match a pattern."""
+        """Finds a coordinator that supports the protocol, the session timeout, and the topics that
+        match a pattern.
+        """
         if self._membership.phase is Phase.JOINING:
             connection = await self._check_kind(step)
-            session_ms = await self._session_told(connection)
+            session_ms = await self._request_session(connection)
             self._membership.session_told(session_ms)
         wanted = await self._topics_to_join(step.subscription)
 
@@ -86,16 +88,16 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
 
         return tell
 
-    async def _session_told(self, connection: BrokerConnection) -> int | None:
+    async def _request_session(self, connection: BrokerConnection) -> int | None:
         """Returns the session timeout of the group in ms, if its coordinator discloses it.
 
-        A member without the ACL does not ask again, because brokers log such requests. Raises
-        errors that a retry may solve: a member that guesses may read while another has started.
+        A member without the ACL does not request it again, because brokers log such requests.
+        Raises errors that a retry may solve: with a wrong guess, two members may read a partition.
         """
         its = self._membership
-        asked_at = self._clock.monotonic()
-        self._session_old_at = asked_at + its.session_ms / 1000
-        if not self._asks_session or DescribeConfigsRequest.API_KEY not in connection.ranges:
+        requested_at = self._clock.monotonic()
+        self._session_refresh_at = requested_at + its.session_ms / 1000
+        if not self._requests_session or DescribeConfigsRequest.API_KEY not in connection.ranges:
             return None
         timeout_ms = self._heartbeat_timeout_ms(its.interval_ms, its.session_ms)
         request = session_request(self.settings.group_id)
@@ -107,31 +109,31 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
                 return None
             raise
         self._unanswered = 0
-        told = session_in(answer)
-        self._asks_session = not is_denied(answer)
-        if told is not None:
-            self._session_old_at = asked_at + told / 1000
-        return told
+        session_ms = session_in(answer)
+        self._requests_session = not is_denied(answer)
+        if session_ms is not None:
+            self._session_refresh_at = requested_at + session_ms / 1000
+        return session_ms
 
     async def _check_kind(self, step: Prepare) -> BrokerConnection:
-        """Checks the protocol of the group, if it may be the other; returns its coordinator.
+        """Returns a connection to the coordinator of the group.
 
-        Raises GroupProtocolMismatchError.
+        Raises GroupProtocolMismatchError if the group uses the classic protocol.
         """
         group_id = self.settings.group_id
         connection = await self._coordinator.connection()
-        self._check_known(connection, step.subscription)
+        self._check_support(connection, step.subscription)
         if self.checks_group_first and await self._has_live_classic_members(connection):
             check_pattern(step.subscription, group_id, "with members")
-            raise GroupProtocolMismatchError("the group has members of that")
+            raise GroupProtocolMismatchError("the group has members of the classic protocol")
         return connection
 
-    def _check_known(self, connection: BrokerConnection, subscription: Subscription) -> None:
-        """Checks that a coordinator supports the protocol: during an upgrade or downgrade another
-        broker may coordinate.
+    def _check_support(self, connection: BrokerConnection, subscription: Subscription) -> None:
+        """Checks that the coordinator supports the protocol; during a rolling upgrade or downgrade
+        the next coordinator may not.
 
-        Raises GroupProtocolMismatchError if it does not and the member may be a classic one, else
-        UnsupportedVersionError, and ConfigurationError for a pattern of the broker.
+        Raises GroupProtocolMismatchError if the member may change to the classic protocol, else
+        UnsupportedVersionError; ConfigurationError for a `TopicPattern`.
         """
         group_id = self.settings.group_id
         if has_consumer_groups(connection.ranges):
@@ -139,7 +141,7 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         why = "by its coordinator, which is older than the consumer protocol"
         check_pattern(subscription, group_id, why)
         if self.checks_group_first:
-            raise GroupProtocolMismatchError("the coordinator knows no other")
+            raise GroupProtocolMismatchError("the coordinator supports only the classic protocol")
         raise UnsupportedVersionError(
             f"the coordinator of group {group_id!r} has no ConsumerGroupHeartbeat (KIP-848, "
             'Kafka 4.0): leave group_protocol at "auto", or use "classic"'
@@ -166,17 +168,17 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         its = self._membership
         if its.heartbeat_due(now):
             return self._send_heartbeat
-        is_old = self._asks_session and now >= self._session_old_at
-        return self._ask_session if is_old and its.is_reading and its.epoch > JOINS else None
+        is_old = self._requests_session and now >= self._session_refresh_at
+        return self._refresh_session if is_old and its.is_reading and its.epoch > JOINS else None
 
-    async def _ask_session(self) -> Tell:
-        """Refreshes the session timeout; it stays if no broker discloses it."""
-        told: int | None = None
+    async def _refresh_session(self) -> Tell:
+        """Refreshes the session timeout; keeps it if the broker does not disclose it."""
+        session_ms: int | None = None
         with suppress(KprotoError):
-            told = await self._session_told(await self._coordinator.connection())
-        if told is None:
+            session_ms = await self._request_session(await self._coordinator.connection())
+        if session_ms is None:
             return lambda now: None
-        return lambda now: self._membership.session_told(told)
+        return lambda now: self._membership.session_told(session_ms)
 
     async def _send_heartbeat(self) -> Tell:
         membership = self._membership
@@ -185,7 +187,7 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         try:
             connection = await self._coordinator.connection()
             if membership.subscription is not None:
-                self._check_known(connection, membership.subscription)
+                self._check_support(connection, membership.subscription)
             version = connection.version_of(ConsumerGroupHeartbeatRequest)
             beat = membership.heartbeat(version, self._clock.monotonic())
             if beat is None:

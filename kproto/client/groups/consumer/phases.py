@@ -1,7 +1,7 @@
 """Defines the phases and the transition table of a member of the consumer protocol.
 
-The phases are those of KIP-848, by the names of Java's consumer. `membership` decides what is done
-in a phase.
+The phases are those of KIP-848, with the names of Java's consumer. `membership` decides the effects
+of a phase.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ class Phase(Enum):
     """The phase of a member."""
 
     UNSUBSCRIBED = "in no group"
-    JOINING = "sending epoch 0 until the coordinator gives another one"
-    RECONCILING = "revoking and adding partitions, up to the assignment"
+    JOINING = "sending epoch 0 until the coordinator returns another epoch"
+    RECONCILING = "revoking and adding partitions to match the assignment"
     ACKNOWLEDGING = "acknowledging the owned partitions by a heartbeat"
-    STABLE = "owning the assignment, as the coordinator knows"
-    FENCED = "losing all partitions, before it joins again"
+    STABLE = "owning the assignment, which is acknowledged"
+    FENCED = "losing all partitions, before it rejoins"
     PREPARE_LEAVING = "revoking all partitions, before it leaves"
     LEAVING = "the last heartbeat is in flight"
-    STALE = "out of the group because no poll came in time, until the next poll"
+    STALE = "in no group until the next poll, because no poll came in time"
     FATAL = "ended"
 
 
@@ -31,16 +31,16 @@ class Event(Enum):
     """The events of a member."""
 
     SUBSCRIBED = "the consumer has subscribed"
-    JOINED = "the coordinator gave an epoch"
+    JOINED = "the coordinator returned an epoch"
     ASSIGNED = "the assignment differs from the owned partitions"
     RECONCILED = "partitions are revoked and added"
     ACKNOWLEDGED = "the coordinator knows the owned partitions"
-    FENCED = "the epoch or the member id is not valid any more, or may not be"
+    FENCED = "the epoch or the member id is invalid, or may be"
     REVOKED = "all partitions are revoked"
-    LEAVE_REQUESTED = "the member shall leave, for a time or for good"
-    LEFT = "the coordinator was told, or its time is over"
-    LEFT_STALE = "the same, and no poll came since"
-    CLOSED = "it has left for good"
+    LEAVE_REQUESTED = "the member must leave, and may rejoin later"
+    LEFT = "the last heartbeat was answered, or its timeout expired"
+    LEFT_STALE = "LEFT, and no poll came since a missed poll interval"
+    CLOSED = "the member has left and will not rejoin"
 
 
 _P: TypeAlias = Phase
@@ -54,8 +54,8 @@ TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
     (_P.JOINING, _E.JOINED): _P.RECONCILING,
     (_P.JOINING, _E.FENCED): _P.JOINING,
     (_P.JOINING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
-    # A newer assignment waits: the running one is applied and acknowledged first, because the
-    # coordinator waits for that (KIP-848).
+    # The member first applies and acknowledges the current assignment, because the coordinator
+    # waits for that; a newer assignment follows (KIP-848).
     (_P.RECONCILING, _E.RECONCILED): _P.ACKNOWLEDGING,
     (_P.RECONCILING, _E.FENCED): _P.FENCED,
     (_P.RECONCILING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
@@ -79,10 +79,10 @@ TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
 #: Phases in which a member with an epoch sends heartbeats.
 HEARTBEATING: Final = frozenset((_P.RECONCILING, _P.ACKNOWLEDGING, _P.STABLE, _P.PREPARE_LEAVING))
 
-#: Phases in which offsets can be committed: those with an epoch.
+#: Phases in which a member can commit: those with an epoch.
 ACCEPTING_COMMITS: Final = HEARTBEATING
 
-#: Phases of a member in no group, or about to leave.
+#: Phases of a member that is in no group or is about to leave.
 LEAVING_PHASES: Final = frozenset(
     (_P.UNSUBSCRIBED, _P.PREPARE_LEAVING, _P.LEAVING, _P.STALE, _P.FATAL),
 )

@@ -1,4 +1,4 @@
-"""Compares the assigned partitions, by topic id, with the owned ones, by name: plain data.
+"""Compares the assigned partitions, by topic id, with the owned ones, by name. Plain data.
 
 A recreated topic has another id: owned partitions of the old topic are revoked first (KIP-516).
 """
@@ -13,12 +13,21 @@ from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbea
 from ....wire.uuid import Uuid
 from ...metadata.cluster import TopicPartition
 
-__all__ = ["Difference", "Held", "Told", "assigned_in", "difference", "in_request", "told_of"]
+__all__ = [
+    "Difference",
+    "Held",
+    "Reconciliation",
+    "Told",
+    "assigned_in",
+    "difference",
+    "in_request",
+    "told_of",
+]
 
-#: What is held, with the id of each partition's topic.
+#: The owned partitions, with the id of each partition's topic.
 Held: TypeAlias = Mapping[TopicPartition, Uuid]
 
-#: Partitions as a coordinator names them.
+#: Partitions by topic id, as requests and responses have them.
 Told: TypeAlias = frozenset[tuple[Uuid, int]]
 
 
@@ -42,12 +51,12 @@ def assigned_in(response: ConsumerGroupHeartbeatResponse) -> Told | None:
 
 
 def told_of(held: Held) -> Told:
-    """Returns the owned partitions in the form that a coordinator is sent."""
+    """Returns the owned partitions by topic id, as a heartbeat lists them."""
     return frozenset((topic_id, partition) for (_, partition), topic_id in held.items())
 
 
 def in_request(told: Iterable[tuple[Uuid, int]]) -> list[TopicPartitions]:
-    """Returns the same as structs of a request."""
+    """Returns the partitions as structs of a request."""
     by_id: dict[Uuid, list[int]] = {}
     for topic_id, partition in sorted(told):
         by_id.setdefault(topic_id, []).append(partition)
@@ -72,3 +81,59 @@ def difference(
         {tp: its for tp, its in target.items() if held.get(tp) != its},
         frozenset(topic_id for topic_id, name in names.items() if name is None),
     )
+
+
+class Reconciliation:
+    """The owned and the assigned partitions of one member.
+
+    `name_of` returns the name of a topic id; None if the metadata lacks it.
+    """
+
+    def __init__(self, name_of: Callable[[Uuid], str | None]) -> None:
+        self.owned: dict[TopicPartition, Uuid] = {}
+        self.assigned: Told = frozenset()
+        self._adding: dict[TopicPartition, Uuid] = {}
+        self._name_of = name_of
+        self._names: dict[Uuid, str] = {}
+
+    def reset(self) -> None:
+        """Forgets the owned and the assigned partitions, before the member joins."""
+        self.owned = {}
+        self.assigned = frozenset()
+
+    def assign(self, assigned: Told) -> bool:
+        """Stores the assignment; returns True if it has changed."""
+        has_changed = assigned != self.assigned
+        self.assigned = assigned
+        used = {*self.owned.values(), *(topic_id for topic_id, _ in assigned)}
+        self._names = {each: its for each, its in self._names.items() if each in used}
+        return has_changed
+
+    def difference(self, wants: Callable[[str], bool]) -> Difference:
+        """Returns the difference between owned and assigned partitions, for topics that the member
+        `wants`.
+        """
+        return difference(self.owned, self.assigned, self._named, wants)
+
+    def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
+        """Returns True if the member owns the partition with that topic id, or is adding it."""
+        return topic_id in (self.owned.get(tp), self._adding.get(tp))
+
+    def start(self, its: Difference) -> None:
+        """Notes the partitions that the member is adding."""
+        self._adding = its.added
+
+    def finish(self, revoked: Iterable[TopicPartition], added: Iterable[TopicPartition]) -> None:
+        """Updates the owned partitions after `revoked` ones were revoked and `added` ones added."""
+        for tp in revoked:
+            self.owned.pop(tp, None)
+        self.owned.update((tp, self._adding[tp]) for tp in added)
+
+    def _named(self, topic_id: Uuid) -> str | None:
+        """Returns the name of a topic; it stays the same for the lifetime of the id."""
+        if topic_id not in self._names:
+            name = self._name_of(topic_id)
+            if name is None:
+                return None
+            self._names[topic_id] = name
+        return self._names[topic_id]

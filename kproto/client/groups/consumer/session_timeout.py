@@ -1,9 +1,7 @@
-"""Reads the session timeout of a group, which its broker discloses with DESCRIBE_CONFIGS on the
-group.
+"""Reads the session timeout of a group from DescribeConfigs.
 
-A member learns its heartbeat interval from the coordinator, but not when its session ends
-(KIP-848): that is a config of the group, which DescribeConfigs returns. Plain functions on plain
-data.
+Heartbeat responses have the heartbeat interval, but not the session timeout (KIP-848): that is a
+group config. The principal needs DESCRIBE_CONFIGS on the group. Plain functions on plain data.
 """
 
 from __future__ import annotations
@@ -18,22 +16,21 @@ __all__ = ["KAFKAS_SESSION_MS", "is_denied", "session_by", "session_in", "sessio
 
 _DENIED: Final = code_of("GROUP_AUTHORIZATION_FAILED")
 
-#: A group, as a resource that has settings.
+#: The config resource type of groups.
 _GROUP: Final = 32
 
-#: Said of a group that has none of its own, too: then it is what the broker sets for all.
+#: Brokers return it for every group; a group without its own value has the broker's.
 _SESSION: Final = "consumer.session.timeout.ms"
 
-
-#: What brokers begin with, in ms, and the least that they take unless told otherwise. It is so many
-#: of the intervals that they begin with, 5 s.
+#: The default session timeout of brokers in ms, and the default of its lower limit. It is
+#: `_INTERVALS` times the default heartbeat interval, 5 s.
 KAFKAS_SESSION_MS: Final = 45_000
 _INTERVALS: Final = 9
 
 
 def session_by(interval_ms: int) -> int:
-    """Returns the assumed session timeout in ms for a heartbeat interval, if no broker discloses
-    it.
+    """Returns the session timeout in ms to assume for a heartbeat interval, if the broker does not
+    disclose it.
     """
     return min(_INTERVALS * interval_ms, KAFKAS_SESSION_MS)
 
@@ -59,5 +56,5 @@ def session_in(answer: DescribeConfigsResponse) -> int | None:
 
 
 def is_denied(answer: DescribeConfigsResponse) -> bool:
-    """True if the principal lacks the ACL."""
+    """Returns True if the principal lacks the ACL."""
     return any(result.error_code == _DENIED for result in answer.results)
