@@ -1,6 +1,6 @@
-"""The program of the README and those of the start pages run as printed.
+"""The programs of the README and of the start pages run as printed.
 
-The broker's address alone is another one, since port 9092 may be taken.
+Only the broker's address is replaced, because port 9092 may be in use.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from kproto.broker import Broker
 from tests.support.environment import ROOT
 from tests.support.pages import blocks, page_text
 
-#: Sends and reads.
+#: Sends and reads records.
 (FIRST,) = blocks(page_text("README.md"), "python")
 
-#: Whole programs, then one that stands in a coroutine, and one that runs in Spark.
+#: Complete programs, then the body of a coroutine, and a program for Spark.
 (PRODUCER,) = blocks(page_text("docs/start/producer.md"), "python")
 (CONSUMER,) = blocks(page_text("docs/start/consumer.md"), "python")
 MEMBER, GROUP = blocks(page_text("docs/start/group.md"), "python")
 (EVENT,) = blocks(page_text("docs/start/cloudevent.md"), "python")
 (PIPELINE,) = blocks(page_text("docs/start/spark.md"), "python")
 
-#: Any request, which stands in a coroutine too; and clients of a cluster with secrets.
+#: The body of a coroutine that sends any request; and clients of a secured cluster.
 REQUEST = blocks(page_text("docs/how-to/requests.md"), "python")[0]
 SECURED = blocks(page_text("docs/how-to/security.md"), "python")[0]
 
-#: What the first program prints: three acknowledgements, then three events as records.
+#: The output of the first program: three acknowledgements, then three events as records.
 LINES = [
     *(rf"Ack\(topic='greetings', partition=0, offset={n}, timestamp=\d+\)" for n in range(3)),
     *(
@@ -51,7 +51,7 @@ PATHS = (ROOT, *(ROOT / folder for folder in ("cloudevents", "codegen", "pipelin
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, PATHS))}
 
 
-def test_the_example_is_the_program_of_the_readme() -> None:
+def test_the_example_equals_the_program_of_the_readme() -> None:
     example = (ROOT / "examples" / "first_client.py").read_text(encoding="utf-8")
     assert example.partition('"""\n\n')[2] == FIRST
 
@@ -65,7 +65,7 @@ async def test_the_first_program_runs() -> None:
 
 
 async def run_first_program(broker: Broker) -> list[str]:
-    """The lines that it prints before it waits for further records."""
+    """Returns the lines that it prints before it waits for further records."""
     program = FIRST.replace("localhost:9092", broker.bootstrap)
     assert program != FIRST
     process = await asyncio.create_subprocess_exec(
@@ -86,8 +86,8 @@ async def run_first_program(broker: Broker) -> list[str]:
         await process.communicate()
 
 
-async def test_the_start_pages_run_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:
-    """As a reader runs them: each program finds what the one before it has left."""
+async def test_the_start_pages_run_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    """A reader runs the programs in this order: each needs the records of the previous one."""
     async with Broker() as broker:
         broker.create_topic("greetings", partitions=1)
         broker.create_topic("orders", partitions=3)
@@ -115,14 +115,14 @@ async def test_the_start_pages_run_one_after_the_other(capsys: pytest.CaptureFix
         ]
         async with kproto.Client(broker.bootstrap) as client:
             partitions = [("orders", number) for number in range(3)]
-            async with client.consumer(partitions, group="billing") as by_hand:
-                committed = await by_hand.committed()
+            async with client.consumer(partitions, group="billing") as manual:
+                committed = await manual.committed()
         assert sum(each.offset for each in committed.values() if each is not None) == 3
         assert await printed(EVENT) == ["1 /shop order.placed {'total': 12}"]
 
 
 async def test_a_member_of_a_group_reads_and_commits() -> None:
-    """The block for a service, in a coroutine that goes on until it is cancelled."""
+    """Runs the block for a service as the body of a coroutine until it is cancelled."""
     body = "".join(f"    {line}\n" for line in GROUP.splitlines())
     scope: dict[str, Any] = {}
     exec(f"async def run(client, handle):\n{body}", scope)
@@ -140,14 +140,14 @@ async def test_a_member_of_a_group_reads_and_commits() -> None:
         member.cancel()
         await asyncio.wait([member])
         assert got == {b"one", b"two", b"three"}
-        async with client.consumer([("orders", 0), ("orders", 1)], group="billing") as by_hand:
-            committed = await by_hand.committed()
-    # All but the one that was in hand, at the most, when it was cancelled.
+        async with client.consumer([("orders", 0), ("orders", 1)], group="billing") as manual:
+            committed = await manual.committed()
+    # The record in process when the member was cancelled may be uncommitted.
     assert sum(each.offset for each in committed.values() if each is not None) >= 2
 
 
 async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> None:
-    """The block of requests, which stands inside a coroutine."""
+    """Runs the block of requests as the body of a coroutine."""
     body = "".join(f"    {line}\n" for line in REQUEST.splitlines())
     scope: dict[str, Any] = {}
     exec(f"async def run(client):\n{body}", scope)
@@ -157,7 +157,7 @@ async def test_any_request_can_be_sent(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_clients_of_a_secured_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The block of secured clients; what such clients do is tested where TLS and SASL are."""
+    """Runs the block of secured clients; the tests of TLS and SASL check their behaviour."""
     monkeypatch.chdir(tmp_path)
     properties = "bootstrap.servers=b:9093\nsecurity.protocol=SSL\n"
     Path("client.properties").write_text(properties, encoding="ascii")
@@ -176,7 +176,7 @@ def test_clients_of_a_secured_cluster(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.spark
 @pytest.mark.exhaustive
-async def test_the_first_pipeline_shows_what_the_first_program_sent(tmp_path: Path) -> None:
+async def test_the_first_pipeline_shows_the_events_of_the_first_program(tmp_path: Path) -> None:
     async with Broker() as broker:
         broker.create_topic("greetings", partitions=1)
         await run_first_program(broker)
@@ -199,7 +199,7 @@ async def test_the_first_pipeline_shows_what_the_first_program_sent(tmp_path: Pa
     assert [(row["id"], row["source"]) for row in rows] == [(str(n), "/readme") for n in range(3)]
 
 
-def test_install_names_extras_that_there_are() -> None:
+def test_the_install_page_names_existing_extras() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     text = page_text("docs/start/install.md")
     install = text.partition("# Install\n")[2].partition("\n| extra")[0]

@@ -1,4 +1,4 @@
-"""The tables of the client's bench: medians, ratios within a turn, and what was not measured."""
+"""The tables of the client's bench: medians, ratios within a round, and missing measurements."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def results_of(row: Row, *turns: dict[str, Measured]) -> Results:
     return results
 
 
-def test_a_ratio_is_the_median_of_those_within_a_turn() -> None:
-    """The machine may be half as fast in one turn: what a turn compares was measured in it."""
+def test_a_ratio_is_the_median_of_the_ratios_within_a_round() -> None:
+    """The machine may be slower in one round; a ratio compares measurements of one round."""
     results = results_of(
         PRODUCE,
         {"kproto": Measured(2, 2), "confluent_kafka": Measured(1, 4)},
@@ -33,7 +33,7 @@ def test_a_ratio_is_the_median_of_those_within_a_turn() -> None:
     assert results.middle("produce", "kproto") == Measured(9, 9)
 
 
-def test_a_turn_in_which_one_failed_gives_no_ratio() -> None:
+def test_a_round_with_a_failure_has_no_ratio() -> None:
     results = results_of(
         PRODUCE,
         {"kproto": Measured(1, 1)},
@@ -44,7 +44,7 @@ def test_a_turn_in_which_one_failed_gives_no_ratio() -> None:
     assert results.ratio("produce", "aiokafka") is None
 
 
-def test_rates_and_times_have_tables_of_their_own() -> None:
+def test_rates_and_times_have_separate_tables() -> None:
     results = results_of(
         PRODUCE, {"kproto": Measured(8e-6, 6e-6), "confluent_kafka": Measured(4e-6, 3e-6)}
     )
@@ -60,7 +60,7 @@ def test_rates_and_times_have_tables_of_their_own() -> None:
     assert lines[6] == "| send | 600.0 µs, 300.0 µs | 300.0 µs, 100.0 µs (2.00) |  | 3.00 |"
 
 
-def test_the_ratio_of_cpu_time_says_how_far_the_turns_were_apart() -> None:
+def test_the_ratio_of_cpu_time_has_its_range_over_rounds() -> None:
     results = results_of(
         PRODUCE,
         {"kproto": Measured(1, 3), "confluent_kafka": Measured(1, 2)},
@@ -70,7 +70,7 @@ def test_the_ratio_of_cpu_time_says_how_far_the_turns_were_apart() -> None:
     assert lines[-1].endswith("| 1.38 (1.25–1.50) |")
 
 
-def test_what_was_not_measured_is_told() -> None:
+def test_missing_measurements_are_marked() -> None:
     results = results_of(PRODUCE, {"confluent_kafka": Measured(4e-6, 3e-6)})
     lines = lines_of_tables([PRODUCE], ["kproto", "confluent_kafka"], results)
     assert lines[-1] == "| produce | not measured | 250.0, 3.00 µs |  |"

@@ -1,4 +1,4 @@
-"""What the works of the client's bench share: start-up is not counted, nothing is left out."""
+"""Shared parts of the client's bench tasks: start-up is excluded, all records are counted."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from tools.bench.clients.task import (
 )
 from tools.bench.clients.topics import fill_topic, make_topic
 
-#: More than one fetch.
+#: More records than one fetch returns.
 FEW_RECORDS = 20_000
 
 
-def test_a_reading_is_done_behind_all_records_and_counts_those_behind_start_up() -> None:
+def test_a_reading_ends_after_all_records_and_excludes_start_up() -> None:
     reading = Reading(1000)
     done = [reading.is_done(came) for came in (0, 30, 30, 500, 439, 1)]
     assert done == [False] * 5 + [True]
     assert reading.measured.seconds > 0
 
 
-def test_start_up_that_takes_all_is_an_error_as_nothing_is_left_to_measure() -> None:
+def test_start_up_that_reads_every_record_is_an_error() -> None:
     assert not Reading(1000).is_done(999)
     with pytest.raises(RuntimeError, match="all 1000 records"):
         Reading(1000).is_done(1000)
 
 
 @pytest.mark.parametrize("records", [1, CHUNK - 1, CHUNK, CHUNK + 1, 10 * CHUNK])
-def test_chunks_are_all_records(records: int) -> None:
+def test_chunks_have_all_records(records: int) -> None:
     assert sum(chunks(records)) == records
     assert all(0 < size <= CHUNK for size in chunks(records))
 
 
-def test_records_have_what_the_task_wants() -> None:
+def test_records_have_the_keys_and_headers_of_the_task() -> None:
     task = Task("kproto", "produce", "", "", 1)
     assert set(map(str, records_of_chunk(task))) == {"(None, None)"}
     made = records_of_chunk(task._replace(keyed=True, headers=True))
@@ -53,7 +53,7 @@ def test_records_have_what_the_task_wants() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 async def test_every_row_of_kproto_runs(row: Row) -> None:
-    """On the embedded broker, with few records; the works assert that none is missing."""
+    """Runs each row with few records on the embedded broker; the tasks check that none is lost."""
     records = FEW_RECORDS if row.records is None else min(row.records, 20)
     async with Broker() as broker:
         await make_topic(broker.bootstrap, "t", row.partitions)

@@ -1,4 +1,4 @@
-"""Small definitions of our own for the tests of the generator's front half."""
+"""Small sample definitions for the tests of the generator's reading and rules."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SCHEMAS = ROOT / "schemas"
 
 
 def field(name: str, kind: str = "int32", versions: str | None = "0+", **keys: Any) -> Any:
-    """A field as JSON data; `versions` None leaves the key out."""
+    """Returns a field as JSON data; `versions` None omits the key."""
     stated = {} if versions is None else {"versions": versions}
     return {"name": name, "type": kind, **stated, **keys}
 
 
 def message(*fields: Any, **keys: Any) -> dict[str, Any]:
-    """A message as JSON data: versions 0-2, flexible from 1, called SampleRequest."""
+    """Returns a message as JSON data: SampleRequest, versions 0-2, flexible from 1."""
     base = {
         "apiKey": 900,
         "type": "request",
@@ -38,44 +38,44 @@ def message(*fields: Any, **keys: Any) -> dict[str, Any]:
 
 
 def data(*fields: Any, **keys: Any) -> dict[str, Any]:
-    """A message that is neither request nor response."""
+    """Returns a message that is neither request nor response."""
     return message(*fields, **{"type": "data", "name": "Sample", "apiKey": None, **keys})
 
 
 def parsed(source: Mapping[str, Any] | str, *, lenient: bool = False) -> Definition:
-    """The parsed definition of JSON data or text, in a file called sample.json."""
+    """Returns the parsed definition of JSON data or text, in a file called sample.json."""
     text = source if isinstance(source, str) else json.dumps(source, indent=1)
     return parse_definition(text, file="sample.json", module="clients", lenient=lenient)
 
 
 def spec(*fields: Any, **keys: Any) -> MessageSpec:
-    """The spec of a message made of `fields`."""
+    """Returns the spec of a message with `fields`."""
     return parsed(message(*fields, **keys)).spec
 
 
 def findings(source: Mapping[str, Any] | str, *, legacy: bool = False) -> list[Finding]:
-    """What the rules find."""
+    """Returns the findings of the rules."""
     profile = Profile.LEGACY if legacy else Profile.STRICT
     return check_definition(parsed(source, lenient=legacy), profile=profile)
 
 
 def faults(source: Mapping[str, Any] | str) -> list[str]:
-    """Why a definition is refused, a text each."""
+    """Returns the reasons why a definition is refused, one text for each."""
     return [str(found.error) for found in findings(source) if not found.accepted]
 
 
 def notes(source: Mapping[str, Any] | str, *, legacy: bool = False) -> list[str]:
-    """What is odd about a definition, and taken."""
+    """Returns the notes on a definition that is accepted."""
     return [str(found.error) for found in findings(source, legacy=legacy) if found.accepted]
 
 
 def wire(found: FieldSpec) -> tuple[str, str]:
-    """A field's name and versions."""
+    """Returns a field's name and versions."""
     return found.name, str(found.versions)
 
 
 def write_jar(path: Path, entries: Mapping[str, str | bytes], version: str | None = None) -> Path:
-    """A jar with these entries, and with the file that tells Kafka's version."""
+    """Writes a jar with these entries, and with the file that contains Kafka's version."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as jar:
         if version is not None:
             jar.writestr("kafka/kafka-version.properties", f"commitId=0\nversion={version}\n")

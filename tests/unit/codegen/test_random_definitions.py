@@ -1,4 +1,4 @@
-"""Random definitions: what keeps the rules works, and what does not is told by one error."""
+"""Random definitions: a valid one generates working code, an invalid one raises one error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def checked(text: str, *, file: str = "drawn.json") -> Definition:
 
 
 def round_trip(specs: list[MessageSpec], folder: Path) -> None:
-    """Generate a package, import it, and try every version of its messages."""
+    """Generates a package, imports it, and tries every version of its messages."""
     out = folder / f"drawn{next(NUMBERS)}"
     generate(specs, package=out.name, out=out, definitions=out / "definitions.jsonl")
     with imported(out) as package:
@@ -48,7 +48,7 @@ def round_trip(specs: list[MessageSpec], folder: Path) -> None:
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 @given(node=definitions())
-def test_what_keeps_the_rules_is_generated_and_works(
+def test_valid_definitions_generate_working_code(
     node: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     spec = checked(json.dumps(node, indent=1)).spec
@@ -58,7 +58,7 @@ def test_what_keeps_the_rules_is_generated_and_works(
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(text=mutated_texts())
-def test_a_changed_text_is_refused_by_one_error_or_works(
+def test_a_mutated_definition_works_or_raises_one_error(
     text: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     refused: DefinitionError | None = None
@@ -101,5 +101,5 @@ def test_any_two_releases_are_compared_and_united_or_refused(
         for version in spec.valid_versions:
             united, number = made.resolve(spec.name, version, spec.type)
             same = wire_form(layout(united, number)) == wire_form(layout(spec, version))
-            # Of a version that both have, the newer release has the last word.
+            # If both releases have a version, the newer release defines it.
             assert same or (release is old and version in specs[1].valid_versions)

@@ -1,4 +1,4 @@
-"""Each fault is seen in a story that has it, and none in one that has not."""
+"""`judge` finds each fault in a history that has it, and finds none in a history without it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from tools.handling.work import Fate, fate_of, key_of
 
 SEED = 1
 
-#: The first record of partition 0 that is a dead letter; what lies before it is not.
+#: The first record of partition 0 that becomes a dead letter; earlier records do not.
 DEAD = next(at for at in range(10_000) if fate_of(SEED, 0, at) is Fate.DEAD)
 ENDS = {0: DEAD + 1}
 
 MEMBERS = {"a": Member("a"), "b": Member("b"), "killed": Member("killed", 1)}
 
 
-def one(offset: int, at: int | None = None, member: str = "a", end: str = "e") -> Attempt:
-    """It takes a ms from its offset on."""
+def attempt_at(offset: int, at: int | None = None, member: str = "a", end: str = "e") -> Attempt:
+    """Returns an attempt that begins at `at` ms, by default the offset, and takes one ms."""
     at = offset if at is None else at
     ns = at * 1_000_000
     return Attempt(member, 0, offset, ns, at, ns + 999_999, at + 1, end)
 
 
-STORY = [*(one(offset) for offset in range(DEAD)), one(DEAD, end="x")]
+HISTORY = [*(attempt_at(offset) for offset in range(DEAD)), attempt_at(DEAD, end="x")]
 LETTER = Letter(0, DEAD, DEAD + 2, True, f"ValueError: never: {(0, DEAD)}")
 COMMITS = [Commit(0, 5, 5), Commit(0, DEAD + 1, DEAD + 2)]
 
@@ -44,75 +44,80 @@ def judged(
     )
 
 
-def test_a_right_story() -> None:
-    its = judged(STORY)
+def test_a_correct_history_has_no_fault() -> None:
+    its = judged(HISTORY)
     assert (its.wrong, its.again, its.dead_letters, its.commits) == ([], 0, 1, 2)
     assert its.records == DEAD + 1
 
 
-def test_a_record_that_was_not_handled() -> None:
-    (wrong,) = judged(STORY[1:], commits=[]).wrong
+def test_an_unhandled_record_is_a_fault() -> None:
+    (wrong,) = judged(HISTORY[1:], commits=[]).wrong
     assert wrong.startswith("(0, 0) was not handled")
 
 
-def test_a_dead_letter_that_is_not_there_or_says_something_else() -> None:
-    assert judged(STORY, [], COMMITS[:1]).wrong
-    assert judged(STORY, [LETTER._replace(is_as_it_came=False)]).wrong
-    assert judged(STORY, [LETTER._replace(reason="OSError: once")]).wrong
-    assert judged(STORY, [LETTER, LETTER._replace(offset=1)]).wrong
+def test_a_missing_or_different_dead_letter_is_a_fault() -> None:
+    assert judged(HISTORY, [], COMMITS[:1]).wrong
+    assert judged(HISTORY, [LETTER._replace(is_as_it_came=False)]).wrong
+    assert judged(HISTORY, [LETTER._replace(reason="OSError: once")]).wrong
+    assert judged(HISTORY, [LETTER, LETTER._replace(offset=1)]).wrong
 
 
-def test_a_commit_that_is_ahead() -> None:
-    assert judged(STORY, commits=[Commit(0, 5, 4)]).wrong
-    assert judged(STORY, [LETTER._replace(ms=DEAD + 3)]).wrong
-    assert judged(STORY, commits=[Commit(0, DEAD + 9, DEAD + 9)]).wrong
+def test_a_commit_before_the_records_are_handled_is_a_fault() -> None:
+    assert judged(HISTORY, commits=[Commit(0, 5, 4)]).wrong
+    assert judged(HISTORY, [LETTER._replace(ms=DEAD + 3)]).wrong
+    assert judged(HISTORY, commits=[Commit(0, DEAD + 9, DEAD + 9)]).wrong
     ahead = frozenset([7])
-    assert judged(STORY, commits=[Commit(0, 5, 7, ahead)]).wrong
-    assert judged(STORY, commits=[Commit(0, 5, 8, ahead)]).wrong == []
+    assert judged(HISTORY, commits=[Commit(0, 5, 7, ahead)]).wrong
+    assert judged(HISTORY, commits=[Commit(0, 5, 8, ahead)]).wrong == []
 
 
-def test_what_comes_again_has_a_reason() -> None:
-    again = one(7, 8_000)
-    assert judged([*STORY, again], commits=[]).wrong
-    before = [replaced(each, "killed") for each in STORY[:8]]
-    its = judged([*before, *STORY[8:], one(7, 7_500, "b")], commits=[], order="none")
+def test_a_repeated_attempt_needs_a_reason() -> None:
+    again = attempt_at(7, 8_000)
+    assert judged([*HISTORY, again], commits=[]).wrong
+    before = [replaced(each, "killed") for each in HISTORY[:8]]
+    its = judged([*before, *HISTORY[8:], attempt_at(7, 7_500, "b")], commits=[], order="none")
     assert (its.wrong, its.again) == ([], 1)
-    assert judged([*before, *STORY[8:], one(7, 7_500, "b")], order="none").wrong  # it is committed
-    told = [Commit(0, 5, 20, frozenset([7]))]
-    assert judged([*before, *STORY[8:], one(7, 7_500, "b")], commits=told, order="none").wrong
+    # the record is committed
+    assert judged([*before, *HISTORY[8:], attempt_at(7, 7_500, "b")], order="none").wrong
+    commits = [Commit(0, 5, 20, frozenset([7]))]
+    assert judged(
+        [*before, *HISTORY[8:], attempt_at(7, 7_500, "b")], commits=commits, order="none"
+    ).wrong
 
 
 def replaced(attempt: Attempt, member: str) -> Attempt:
     return attempt._replace(member=member)
 
 
-def test_what_is_out_of_order() -> None:
-    early = replace_at(3, one(3, 1))
+def test_attempts_out_of_order_are_a_fault() -> None:
+    early = replace_at(3, attempt_at(3, 1))
     assert judged(early, commits=[]).wrong
     assert judged(early, commits=[], order="none").wrong == []
-    side_by_side = replace_at(3, one(3)._replace(ended=STORY[4].begun + 1))
+    side_by_side = replace_at(3, attempt_at(3)._replace(ended=HISTORY[4].begun + 1))
     assert judged(side_by_side, commits=[]).wrong
 
 
 def replace_at(at: int, attempt: Attempt) -> list[Attempt]:
-    return [*STORY[:at], attempt, *STORY[at + 1 :]]
+    return [*HISTORY[:at], attempt, *HISTORY[at + 1 :]]
 
 
-def test_the_records_of_a_key_are_in_order_and_others_need_not_be() -> None:
+def test_only_records_of_one_key_must_be_in_order() -> None:
     keys: dict[bytes, list[int]] = {}
     for offset in range(DEAD):
         key = key_of(SEED, 0, offset)
         if key is not None:
             keys.setdefault(key, []).append(offset)
     first, second = next(its for its in keys.values() if len(its) > 1)[:2]
-    late = replace_at(first, one(first, second, "a")._replace(begun=STORY[second].begun + 1))
+    late = replace_at(
+        first, attempt_at(first, second, "a")._replace(begun=HISTORY[second].begun + 1)
+    )
     assert judged(late, commits=[], order="key").wrong
     alone = next(at for at in range(DEAD) if key_of(SEED, 0, at) is None)
-    late = replace_at(alone, one(alone, alone + 100))
+    late = replace_at(alone, attempt_at(alone, alone + 100))
     assert judged(late, commits=[], order="key").wrong == []
 
 
-def test_lines_of_a_member_that_was_killed() -> None:
+def test_lines_of_a_killed_member_are_read() -> None:
     lines = ["b 10 1 0 5", "x 20 2 0 5", "b 30 3 0 5", "b 35 3 1 7", "e 40 4 0 5", "e 50 5"]
     assert [*attempts_of("a", lines)] == [
         Attempt("a", 0, 5, 10, 1, 20, 2, "x"),

@@ -1,7 +1,7 @@
-"""Every version of every message survives the way to bytes and back, and to JSON and back.
+"""Every version of every message round-trips through bytes and through JSON.
 
-The instances must between them use all that a version can carry. That is not taken for granted:
-what a layout can carry and what the instances showed are collected apart and compared.
+Together the instances must use every feature of a version. The test collects the features of a
+layout and those of the instances separately, and compares them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .catalogue import SOME_QUICK, class_of, places, shape_of, structs
 
 
 def possible(shape: StructLayout, kind: str = "") -> Iterator[tuple[str, str]]:
-    """What instances of a layout can show, as (what, place)."""
+    """Yields the features of a layout as (feature, field path)."""
     if shape.flexible:
         yield "unknown tag", kind
     for field in shape.all_fields():
@@ -42,7 +42,7 @@ def possible(shape: StructLayout, kind: str = "") -> Iterator[tuple[str, str]]:
 
 
 def shown(shape: StructLayout, instance: object) -> Iterator[tuple[str, str]]:
-    """What one instance shows."""
+    """Yields the features of one instance."""
     for struct, _, _, kind in structs(shape, instance):
         assert isinstance(struct, Struct)
         if struct.unknown_tagged_fields:
@@ -63,7 +63,7 @@ def shown(shape: StructLayout, instance: object) -> Iterator[tuple[str, str]]:
 
 
 def without_unknown_tags(instance: Message, shape: StructLayout) -> Message:
-    """A copy as JSON can carry it."""
+    """Returns a copy without unknown tags, which JSON cannot carry."""
     bare = instance.copy()
     for struct, *_ in structs(shape, bare):
         assert isinstance(struct, Struct)
@@ -72,7 +72,7 @@ def without_unknown_tags(instance: Message, shape: StructLayout) -> Message:
 
 
 @pytest.mark.parametrize("name", SOME_QUICK)
-def test_every_version_round_trips_all_that_it_can_carry(name: str) -> None:
+def test_every_feature_of_every_version_round_trips(name: str) -> None:
     cls = class_of(name)
     assert list(cls.VALID_VERSIONS) == list(union()[name].valid_versions)
     for version in cls.VALID_VERSIONS:
@@ -95,8 +95,8 @@ def check_bytes(instance: Message, version: int) -> None:
     assert instance.size(version) == len(data)
     assert explain_encode(spec, version, instance) is None
     assert explain_decode(spec, version, data) is None
-    behind, end = cls.decode_from(b"head" + data + b"tail", 4, version)
-    assert (behind, end) == (instance, 4 + len(data))
+    embedded, end = cls.decode_from(b"head" + data + b"tail", 4, version)
+    assert (embedded, end) == (instance, 4 + len(data))
 
 
 def check_json(instance: Message, version: int, shape: StructLayout) -> None:
@@ -106,20 +106,20 @@ def check_json(instance: Message, version: int, shape: StructLayout) -> None:
     assert again.to_json(version) == node
 
 
-def test_the_union_holds_each_version_ever_released() -> None:
-    # 3.9.2 and 4.4.0 name 877 pairs; those that the newer release renamed or renumbered merge.
+def test_the_union_has_each_released_version() -> None:
+    # 3.9.2 and 4.4.0 have 877 pairs; pairs that the newer release renamed or renumbered merge.
     pairs = sum(len(spec.valid_versions) for spec in union().values())
     assert pairs == 865
     assert list(union()["ProduceRequest"].valid_versions) == list(range(14))
     assert list(union()["LeaderAndIsrRequest"].valid_versions) == list(range(8))
 
 
-def test_the_comparison_of_what_was_shown_finds_a_gap() -> None:
+def test_the_comparison_finds_a_missing_feature() -> None:
     shape = shape_of("FetchResponse", 16)
     cls = class_of("FetchResponse")
     seen: set[tuple[str, str]] = set()
     for instance in instances(cls, 16):
-        held: Any = instance
-        held.error_code = 0
+        message: Any = instance
+        message.error_code = 0
         seen.update(shown(shape, instance))
     assert set(possible(shape)) - seen == {("not default", "error_code")}

@@ -1,4 +1,4 @@
-"""What every generated class does: defaults, equality, copies, printing, unknown tags."""
+"""Behaviour of every generated class: defaults, equality, copies, printing, unknown tags."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_decoded_defaults_are_fresh() -> None:
     assert second == FetchRequest()
 
 
-def test_a_list_that_was_given_is_not_shared() -> None:
+def test_a_list_argument_is_not_shared() -> None:
     given = [MetadataRequestTopic(name="a")]
     request = MetadataRequest(topics=given)
     given.clear()
@@ -66,12 +66,12 @@ def test_a_list_that_was_given_is_not_shared() -> None:
     assert len(request.topics) == 1
 
 
-def test_any_iterable_makes_a_list() -> None:
+def test_any_iterable_becomes_a_list() -> None:
     request = MetadataRequest(topics=(MetadataRequestTopic(name=name) for name in "ab"))
     assert request.topics == [MetadataRequestTopic(name="a"), MetadataRequestTopic(name="b")]
 
 
-def test_an_attribute_that_is_no_field_is_refused() -> None:
+def test_an_unknown_attribute_is_refused() -> None:
     request: Any = MetadataRequest()
     with pytest.raises(AttributeError):
         request.topcis = []
@@ -104,39 +104,39 @@ def test_a_derived_class_compares_and_prints_the_fields(slots: tuple[str, ...]) 
 
 
 class Logged(Message):
-    """Mixed into messages."""
+    """A mixin for messages."""
 
     __slots__ = ()
 
 
 class Weak(Message):
-    """Mixed into messages, so that they can be referred to weakly."""
+    """A mixin for messages that allows weak references."""
 
     __slots__ = ("__weakref__",)
 
 
 class Noted(Struct):
-    """Mixed into structs."""
+    """A mixin for structs."""
 
     __slots__ = ("__weakref__",)
 
 
 class Beat(Logged, HeartbeatRequest):
-    """A message with something mixed in before it."""
+    """A message with a mixin before its base."""
 
 
 class Beating(HeartbeatRequest, Logged):
-    """And behind it."""
+    """A message with a mixin after its base."""
 
 
-#: Checkers take every two classes with slots for a conflict, which these are not.
+#: Type checkers report a conflict between any two classes with slots; these have none.
 WeakBeat = type("WeakBeat", (Weak, HeartbeatRequest), {})
 WeakEmpty = type("WeakEmpty", (Weak, EndTransactionRecord), {})
 NotedTopic = type("NotedTopic", (Noted, MetadataRequestTopic), {})
 
 
 @pytest.mark.parametrize("derived", [Beat, Beating, WeakBeat])
-def test_a_class_with_something_mixed_in_is_the_message_it_is_of(
+def test_a_class_with_a_mixin_behaves_as_its_message(
     derived: type[HeartbeatRequest],
 ) -> None:
     message = derived(group_id="a")
@@ -155,7 +155,7 @@ def test_a_class_with_something_mixed_in_is_the_message_it_is_of(
 
 
 @pytest.mark.parametrize("name", SOME_QUICK)
-def test_a_change_of_any_field_is_an_inequality(name: str) -> None:
+def test_a_change_of_any_field_breaks_equality(name: str) -> None:
     cls = class_of(name)
     version = cls.VALID_VERSIONS[-1]
     message = instance(cls, version)
@@ -168,7 +168,7 @@ def test_a_change_of_any_field_is_an_inequality(name: str) -> None:
     assert other == message
 
 
-def test_unknown_tags_count_in_equality_and_an_empty_list_of_them_does_not() -> None:
+def test_equality_compares_unknown_tags() -> None:
     first, second = HeartbeatRequest(), HeartbeatRequest()
     assert first.unknown_tagged_fields == []
     assert first == second
@@ -177,7 +177,7 @@ def test_unknown_tags_count_in_equality_and_an_empty_list_of_them_does_not() -> 
     assert second != first
 
 
-def test_the_order_of_unknown_tags_does_not_count_in_equality() -> None:
+def test_equality_ignores_the_order_of_unknown_tags() -> None:
     fields = [RawTaggedField(9, b"a"), RawTaggedField(5, b""), RawTaggedField(300, b"c")]
     first, second = HeartbeatRequest(), HeartbeatRequest()
     first.unknown_tagged_fields = fields
@@ -189,10 +189,10 @@ def test_the_order_of_unknown_tags_does_not_count_in_equality() -> None:
         second.unknown_tagged_fields = other
         assert first != second
         assert second != first
-    assert first.unknown_tagged_fields == fields  # as they were
+    assert first.unknown_tagged_fields == fields  # the order is unchanged
 
 
-def test_what_is_no_tagged_field_is_compared_all_the_same() -> None:
+def test_equality_compares_invalid_unknown_tags() -> None:
     wrong: list[Any] = [[5], [()], [("a", b""), (1, b"")], [None]]
     for fields in wrong:
         first, second = HeartbeatRequest(), HeartbeatRequest()
@@ -224,7 +224,7 @@ def test_messages_can_be_pickled() -> None:
             assert pickle.loads(pickle.dumps(message)) == message
 
 
-def test_a_message_prints_as_what_makes_it() -> None:
+def test_repr_of_a_message_is_its_constructor_call() -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name="a")])
     names = {"MetadataRequest": MetadataRequest, "MetadataRequestTopic": MetadataRequestTopic}
     text = repr(request)
@@ -287,12 +287,12 @@ def test_secrets_are_never_printed(name: str, attribute: str) -> None:
     assert text.count(f"{attribute}=<hidden>") == len(hidden)
 
 
-def test_a_secret_that_is_not_there_is_told_from_one_that_is() -> None:
+def test_repr_shows_if_a_secret_is_set() -> None:
     assert "auth_bytes=b''" in repr(SaslAuthenticateRequest())
     assert "auth_bytes=<hidden>" in repr(SaslAuthenticateRequest(auth_bytes=b"s"))
 
 
-def test_unknown_tags_are_kept_and_written_back_in_order() -> None:
+def test_unknown_tags_are_kept_and_written_in_order() -> None:
     data = bytes.fromhex("0263 0264 03 0401aa 0500 ff0102bbcc")
     request = ApiVersionsRequest.decode(data, 3)
     assert request.unknown_tagged_fields == [
@@ -318,7 +318,7 @@ def test_unknown_tags_are_merged_with_known_ones_by_number() -> None:
     assert again.unknown_tagged_fields == [RawTaggedField(2, b"y"), RawTaggedField(3, b"z")]
 
 
-def test_classes_say_what_they_are() -> None:
+def test_classes_have_their_type_and_constants() -> None:
     assert issubclass(MetadataRequest, Request)
     assert issubclass(MetadataResponse, Response)
     assert MetadataRequest.API_KEY == MetadataResponse.API_KEY == 3

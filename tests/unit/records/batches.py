@@ -1,4 +1,4 @@
-"""What the tests of this folder share: records to write, and batches put together by hand."""
+"""Helpers of the tests of records: strategies of records, and batches with any header fields."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kproto.records.magic2 import record_batch as batch_module
 from kproto.records.magic2.batch_header import HEADER_FROM_ATTRIBUTES, HEADER_TO_CRC
 from kproto.records.varints import encode_varint
 
-#: Whether mypyc compiled the modules under test; they then look at types themselves.
+#: Whether mypyc compiled the modules under test: compiled code checks types itself.
 COMPILED = not str(batch_module.__file__).endswith(".py")
 
 T = 1_767_225_600_000
@@ -36,7 +36,7 @@ new_records = st.lists(
 
 
 def contents(records: list[Record]) -> list[NewRecord]:
-    """What was written into these records."""
+    """Returns the new records from which these records were written."""
     return [(r.key, r.value, r.headers, r.timestamp) for r in records]
 
 
@@ -49,13 +49,13 @@ def record_bytes(
     header_block: bytes = b"\x00",
     length: int | None = None,
 ) -> bytes:
-    """One record from its encoded parts; `length` overrides the right one."""
+    """Returns a record of its encoded parts; `length` overrides the correct length."""
     body = b"".join((b"\x00", timestamp_delta, offset_delta, key, value, header_block))
     return encode_varint(len(body) if length is None else length) + body
 
 
 def batch_bytes(payload: bytes, **fields: Any) -> bytes:
-    """A batch with the right checksum around `payload`; fields under their names in RecordBatch."""
+    """Returns a batch with a correct checksum around `payload`; `fields` as in RecordBatch."""
     checked = HEADER_FROM_ATTRIBUTES.pack(
         fields.get("attributes", 0),
         fields.get("last_offset_delta", 0),

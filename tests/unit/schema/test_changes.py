@@ -1,4 +1,4 @@
-"""What changes between versions and between releases."""
+"""Changes between versions and between releases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kproto.schema.release_table import ranges, releases
 from kproto.schema.unknown_names import UnknownNameError
 
 
-def told(message: str, older: int, newer: int) -> list[tuple[str, str, str]]:
+def reported(message: str, older: int, newer: int) -> list[tuple[str, str, str]]:
     return [(c.kind.value, c.field, c.detail) for c in changes(message, older, newer)]
 
 
@@ -24,12 +24,12 @@ def neighbours() -> Iterator[tuple[str, int]]:
                 yield spec.name, version
 
 
-def test_fields_that_come_and_go() -> None:
-    assert told("FetchResponse", 12, 13) == [
+def test_added_and_removed_fields_are_reported() -> None:
+    assert reported("FetchResponse", 12, 13) == [
         ("removed", "Responses.Topic", "string"),
         ("added", "Responses.TopicId", "uuid"),
     ]
-    assert told("FetchRequest", 14, 15) == [
+    assert reported("FetchRequest", 14, 15) == [
         ("removed", "ReplicaId", "int32, default -1"),
         ("added", "ReplicaState", "struct, tag 1"),
         ("added", "ReplicaState.ReplicaId", "int32, default -1"),
@@ -37,16 +37,16 @@ def test_fields_that_come_and_go() -> None:
     ]
 
 
-def test_flexible_is_told_once() -> None:
-    assert told("HeartbeatRequest", 3, 4) == [
+def test_flexible_encoding_is_reported_once() -> None:
+    assert reported("HeartbeatRequest", 3, 4) == [
         ("flexible", "", "compact lengths, tagged fields"),
     ]
-    assert told("HeartbeatRequest", 4, 3) == [("flexible", "", "int lengths, no tags")]
+    assert reported("HeartbeatRequest", 4, 3) == [("flexible", "", "int lengths, no tags")]
 
 
-def test_null_and_many_versions_at_once() -> None:
-    assert ("null", "Topics", "may be null") in told("MetadataRequest", 0, 1)
-    assert ("added", "AllowAutoTopicCreation", "bool, default true") in told(
+def test_null_and_fields_over_many_versions_are_reported() -> None:
+    assert ("null", "Topics", "may be null") in reported("MetadataRequest", 0, 1)
+    assert ("added", "AllowAutoTopicCreation", "bool, default true") in reported(
         "MetadataRequest", 0, 9
     )
 
@@ -56,7 +56,7 @@ def test_a_former_name_is_known() -> None:
     assert changes("FetchRequest", 12, 12) == ()
 
 
-def test_nothing_is_told_where_layouts_are_the_same_and_something_where_they_are_not() -> None:
+def test_changes_are_reported_only_if_layouts_differ() -> None:
     pairs = list(neighbours())
     assert len(pairs) > 500
     for name, version in pairs:
@@ -66,7 +66,7 @@ def test_nothing_is_told_where_layouts_are_the_same_and_something_where_they_are
         assert (changes(name, version, version + 1) == ()) == same, (name, version)
 
 
-def test_backwards_what_came_goes() -> None:
+def test_backwards_added_fields_are_removed() -> None:
     for name, version in neighbours():
         there, back = changes(name, version, version + 1), changes(name, version + 1, version)
         came = {(c.field, c.detail) for c in there if c.kind is ChangeKind.ADDED}
@@ -78,7 +78,7 @@ def test_backwards_what_came_goes() -> None:
 
 
 def _without_versions(struct: StructLayout) -> str:
-    """A layout in words that tell nothing of the version, nor in which order its fields stand."""
+    """Returns a layout as text without its version and without the order of its fields."""
     fields = (
         f"{field.name} {_words(field.type)} {field.tag} {field.default!r}"
         for field in struct.all_fields()
@@ -92,7 +92,7 @@ def _words(wire: WireType) -> str:
     return f"{wire.kind} {wire.compact} {wire.nullable} {inner} {struct}"
 
 
-def test_two_releases() -> None:
+def test_releases_are_compared() -> None:
     found = compare("3.9.2", "4.4.0")
     assert {api.name for api in found.removed} == {
         "ControlledShutdown",
@@ -108,7 +108,7 @@ def test_two_releases() -> None:
     assert [change.field for change in new.changes] == ["Topics.Partitions.HighWatermark"]
 
 
-def test_any_two_releases_can_be_compared_and_agree_with_their_ranges() -> None:
+def test_the_comparison_of_releases_agrees_with_their_ranges() -> None:
     for older, newer in zip(releases(), releases()[1:], strict=False):
         found, before, after = compare(older, newer), ranges(older), ranges(newer)
         assert [api.api_key for api in found.added] == sorted(after.keys() - before.keys())
@@ -117,19 +117,19 @@ def test_any_two_releases_can_be_compared_and_agree_with_their_ranges() -> None:
         added = {
             (change.newer.name, version) for change in found.changed for version in change.added
         }
-        told = {
+        reported = {
             (each.message.removesuffix("Request").removesuffix("Response"), each.newer)
             for each in found.versions
         }
-        assert told <= added
+        assert reported <= added
 
 
-def test_a_release_beside_itself() -> None:
+def test_a_release_has_no_changes_to_itself() -> None:
     found = compare("4.4.0", "4.4.0")
     assert (found.added, found.removed, found.changed, found.versions) == ((), (), (), ())
 
 
-def test_what_there_is_none_of() -> None:
+def test_unknown_messages_and_versions_raise_an_error() -> None:
     with pytest.raises(
         UnknownNameError, match="no message is called 'FetchReq'; the nearest: Fetch"
     ):

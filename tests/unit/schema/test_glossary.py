@@ -1,4 +1,4 @@
-"""The glossary against the definitions in `schemas/`: complete, exact, and fit for a docstring."""
+"""The glossary and the definitions in `schemas/`: every field is explained, in docstring form."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "schemas"
 GLOSSARY = ROOT / "kproto" / "schema" / "glossary.toml"
 
-#: How many definitions the jars of each release hold, over all modules.
+#: The number of definitions in the jars of each release, over all modules.
 DEFINITIONS = {"3.9.2": 240, "4.4.0": 286}
 
 LONGEST = 120
 
 
 class Place(NamedTuple):
-    """Where a field stands."""
+    """The path of a field."""
 
     message: str
     struct: str
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 @cache
 def definitions(release: str) -> tuple[MessageSpec, ...]:
-    """Every message of a release."""
+    """Returns every message of a release."""
     paths = sorted((SCHEMAS / release).glob("*/*.json"))
     return tuple(MessageSpec.from_json(json.loads(path.read_text())) for path in paths)
 
@@ -50,7 +50,7 @@ def specs() -> list[MessageSpec]:
 
 
 def places() -> list[Place]:
-    """Every field of every struct; a message's own fields have the message's name as struct."""
+    """Returns every field of every struct; the struct of a message's own fields is the message."""
     return [
         Place(message.name, struct, field)
         for message in specs()
@@ -63,7 +63,7 @@ def places() -> list[Place]:
 
 
 def struct_names() -> set[str]:
-    """Every struct, both as "Struct" and as "Message.Struct"."""
+    """Returns the names of every struct, both as "Struct" and as "Message.Struct"."""
     return {
         name
         for message in specs()
@@ -77,7 +77,7 @@ def tables() -> dict[str, dict[str, Any]]:
 
 
 def sentences() -> dict[str, str]:
-    """Every sentence by where it stands in the file."""
+    """Returns every sentence by its key in the file."""
     glossary = load_glossary()
     named: dict[str, dict[str, str]] = {
         "fields": dict(glossary.fields),
@@ -89,12 +89,12 @@ def sentences() -> dict[str, str]:
 
 
 def text_of(place: Place) -> str:
-    """What the glossary says of a field; the empty string when it says nothing."""
+    """Returns the glossary's sentence for a field, or an empty string."""
     return load_glossary().field(place.message, place.struct, place.field.name) or ""
 
 
 @pytest.mark.parametrize(("release", "count"), DEFINITIONS.items())
-def test_the_definitions_compared_with_are_all_there(release: str, count: int) -> None:
+def test_all_definitions_are_compared(release: str, count: int) -> None:
     assert len(definitions(release)) == count
 
 
@@ -112,7 +112,7 @@ class TestCompleteness:
     def test_every_struct_entry_names_a_struct(self) -> None:
         assert set(load_glossary().structs) - struct_names() == set()
 
-    def test_every_override_names_a_field_where_it_says(self) -> None:
+    def test_every_override_names_an_existing_field(self) -> None:
         known = {
             (scope, place.field.name)
             for place in places()
@@ -123,7 +123,7 @@ class TestCompleteness:
         }
         assert named - known == set()
 
-    def test_every_override_says_something_else_than_the_entry_behind_it(self) -> None:
+    def test_every_override_differs_from_the_entry_it_overrides(self) -> None:
         glossary = load_glossary()
         for scope, texts in glossary.overrides.items():
             message = scope.partition(".")[0]
@@ -153,12 +153,12 @@ class TestContent:
         wanting = [str(place) for place in byte_counts if "bytes" not in text_of(place).lower()]
         assert wanting == []
 
-    def test_null_is_explained_where_it_is_allowed(self) -> None:
+    def test_null_is_explained_if_it_is_allowed(self) -> None:
         nullable = [place for place in places() if place.field.nullable_versions]
         assert nullable
         assert [str(place) for place in nullable if "null" not in text_of(place)] == []
 
-    def test_null_is_not_mentioned_where_it_cannot_be(self) -> None:
+    def test_null_is_not_mentioned_if_it_is_not_allowed(self) -> None:
         ever_nullable = {str(place) for place in places() if place.field.nullable_versions}
         wrong = {str(place) for place in places() if "null" in text_of(place)} - ever_nullable
         assert wrong == set()
@@ -175,13 +175,13 @@ class TestContent:
 
 
 class TestForm:
-    def test_each_is_one_short_sentence(self) -> None:
+    def test_each_entry_is_one_short_sentence(self) -> None:
         for where, text in sentences().items():
             assert text.endswith("."), where
             assert text[0].isupper() or text[0].isdigit(), where
             assert len(text) <= LONGEST, where
 
-    def test_each_can_stand_in_a_docstring(self) -> None:
+    def test_each_entry_can_be_part_of_a_docstring(self) -> None:
         for where, text in sentences().items():
             assert text.isascii(), where
             assert text.isprintable(), where
@@ -219,16 +219,16 @@ class TestLookup:
             ("SecondRequest", "Topic", "Offset", None),
         ],
     )
-    def test_the_narrowest_entry_answers(
+    def test_the_narrowest_entry_is_returned(
         self, message: str, struct: str, field: str, text: str | None
     ) -> None:
         assert self.GLOSSARY.field(message, struct, field) == text
 
-    def test_message(self) -> None:
+    def test_messages_are_looked_up(self) -> None:
         assert self.GLOSSARY.message("FirstRequest") == "the first"
         assert self.GLOSSARY.message("ThirdRequest") is None
 
-    def test_struct(self) -> None:
+    def test_structs_are_looked_up(self) -> None:
         assert self.GLOSSARY.struct("FirstRequest", "Topic") == "its topic"
         assert self.GLOSSARY.struct("SecondRequest", "Topic") == "any topic"
         assert self.GLOSSARY.struct("FirstRequest", "Partition") is None

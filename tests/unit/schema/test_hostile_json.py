@@ -1,4 +1,4 @@
-"""Any JSON in any place of any message: the message, or a DecodeError that names the place."""
+"""Any JSON in any field of any message: the message is read, or a DecodeError names the field."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from kproto.testing.instances import Fill, instance
 from kproto.wire.errors import DecodeError
 from tests.unit.messages.catalogue import NAMES, SOME_EVERYDAY, class_of
 
-#: What stands in for a value: one of each kind, and the odd ones of each.
+#: Wrong values for a field: one of each type, and unusual ones.
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2**40, 2**64, 10**5000, 0.0, 1.5, float("nan"), float("inf")),
     *("", "text", "AA==", "AAAAAAAAAAAAAAAAAAAABQ", "+" * 22, "\ud800", "x" * 40000, "\0"),
     *([], [None], [[]], [{}], [1], ["a"], {}, {"": None}, {"name": {}}),
 )
 
-#: Any JSON value that Python's parser gives, and keys that it does not.
+#: Any JSON value that Python's parser returns, and keys that it never returns.
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
     lambda inner: (
@@ -38,7 +38,7 @@ JSON = st.recursive(
 
 
 def places(shape: StructLayout, node: Any, path: str = "") -> Iterator[tuple[Any, str, str]]:
-    """The object, the key and the path of each field, those of other versions too."""
+    """Yields the object, the key and the path of each field, including those of other versions."""
     for field in shape.all_fields():
         key = json_name(field.name)
         where = f"{path}.{key}" if path else key
@@ -56,9 +56,9 @@ def places(shape: StructLayout, node: Any, path: str = "") -> Iterator[tuple[Any
 
 
 def put(name: str, version: int, node: Any, place: tuple[Any, str, str], value: Any) -> None:
-    """Read the message with `value` in one place, as far as it can be read."""
+    """Reads the message with `value` in one field; an error must name a path in that field."""
     owner, key, path = place
-    held = owner.get(key, ...)
+    original = owner.get(key, ...)
     owner[key] = value
     fault: DecodeError | None = None
     try:
@@ -69,10 +69,10 @@ def put(name: str, version: int, node: Any, place: tuple[Any, str, str], value: 
         assert (fault.message, fault.version) == (name, version)
         assert fault.field is not None
         assert fault.field.startswith(path), (fault, path)
-    if held is ...:
+    if original is ...:
         del owner[key]
     else:
-        owner[key] = held
+        owner[key] = original
 
 
 @pytest.mark.parametrize("name", SOME_EVERYDAY)
@@ -82,7 +82,7 @@ def test_any_value_in_any_field_is_read_or_refused(name: str) -> None:
         node = instance(cls, version, Fill.FULL, unknown_tags=False).to_json(version)
         before = copy.deepcopy(node)
         found = list(places(layout(union()[name], version), node))
-        # Each value goes to some field, and each field gets some of the values.
+        # Each value is tried in some field, and each field receives some of the values.
         step = min(len(found), 4)
         for number, place in enumerate(found):
             for value in VALUES[number % step :: step]:
@@ -91,20 +91,20 @@ def test_any_value_in_any_field_is_read_or_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SOME_EVERYDAY)
-def test_each_field_without_a_tag_must_be_there(name: str) -> None:
+def test_each_field_without_a_tag_is_required(name: str) -> None:
     cls = class_of(name)
     for version in cls.VALID_VERSIONS:
         shape = layout(union()[name], version)
         node = instance(cls, version, Fill.FULL, unknown_tags=False).to_json(version)
         tagged = {json_name(field.name) for field in shape.tagged}
         for key in list(node):
-            held = node.pop(key)
+            original = node.pop(key)
             if key in tagged:
                 cls.from_json(node, version)
             else:
                 with pytest.raises(DecodeError, match=f"field {key}: the field is missing"):
                     cls.from_json(node, version)
-            node[key] = held
+            node[key] = original
 
 
 @given(st.data())

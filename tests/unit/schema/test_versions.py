@@ -1,4 +1,4 @@
-"""Version ranges: their text, and what they hold."""
+"""Version ranges: their text, and the versions in them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ RANGES = st.one_of(
         ("32766", Versions(32766, 32766)),
     ],
 )
-def test_texts(text: str, versions: Versions) -> None:
+def test_ranges_have_a_text(text: str, versions: Versions) -> None:
     assert Versions.parse(text) == versions
     assert str(versions) == text
 
 
 @given(RANGES)
-def test_a_range_is_read_back_from_its_text(versions: Versions) -> None:
+def test_the_text_of_a_range_round_trips(versions: Versions) -> None:
     assert Versions.parse(str(versions)) == versions
 
 
@@ -42,18 +42,18 @@ def test_a_range_is_read_back_from_its_text(versions: Versions) -> None:
     "text",
     ["", " ", "1-", "-1", "+", "1++", "1-2-3", "1 - 2", " 1", "1\n", "a", "1.0", "None", "0x1"],
 )
-def test_what_is_no_range(text: str) -> None:
+def test_invalid_ranges_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no version range: write 3, 1-4, 2\\+ or none"):
         Versions.parse(text)
 
 
 @pytest.mark.parametrize("text", ["1-2+", "٣", "1_0", "*", "1–2"])
-def test_what_looks_like_a_range(text: str) -> None:
+def test_texts_similar_to_ranges_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no version range"):
         Versions.parse(text)
 
 
-def test_ranges_that_cannot_be() -> None:
+def test_impossible_ranges_are_refused() -> None:
     with pytest.raises(ValueError, match="'4-1' is a reversed version range"):
         Versions.parse("4-1")
     with pytest.raises(ValueError, match="a version is at most 32767"):
@@ -74,7 +74,7 @@ def test_ranges_are_sets_of_versions(first: Versions, second: Versions) -> None:
     assert len(Versions.single(3)) == 1
 
 
-def test_iteration_and_length() -> None:
+def test_ranges_have_iteration_and_length() -> None:
     assert list(Versions.parse("2-4")) == [2, 3, 4]
     assert len(Versions.parse("2-4")) == 3
     assert list(NO_VERSIONS) == []

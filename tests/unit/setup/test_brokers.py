@@ -1,4 +1,4 @@
-"""Where the tests look for a broker, in which order, and what happens when there is none."""
+"""The tests' search for a broker: its order, and its outcome if there is none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tools.kafka.properties import FIXED
 
 
 class Started:
-    """Stands for a container or a JVM node, and keeps what happened to it."""
+    """Fakes a container or a JVM node, and records its starts and stops."""
 
     def __init__(self, bootstrap: str, happened: list[str]) -> None:
         self.bootstrap = bootstrap
@@ -35,7 +35,7 @@ class Started:
 
 @pytest.fixture
 def happened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A machine with a Docker engine and Java, on which nothing is really started."""
+    """Fakes a machine with a Docker engine and Java; nothing is started."""
     events: list[str] = []
     monkeypatch.delenv("KPROTO_BOOTSTRAP", raising=False)
     monkeypatch.setattr(brokers, "engine_answers", lambda: True)
@@ -60,7 +60,7 @@ def test_a_named_broker_comes_first(happened: list[str], monkeypatch: pytest.Mon
     assert happened == []
 
 
-def test_then_docker_once_for_each_version(happened: list[str]) -> None:
+def test_docker_is_second_with_one_container_per_version(happened: list[str]) -> None:
     assert brokers.versions() == ("4.4.0", "3.9.2")
     running = Brokers()
     found = running.get("4.4.0")
@@ -72,7 +72,7 @@ def test_then_docker_once_for_each_version(happened: list[str]) -> None:
     assert happened == [*expected, "close docker-3.9.2:1", "close docker-4.4.0:1"]
 
 
-def test_then_the_jvm_where_no_engine_answers(
+def test_the_jvm_is_used_if_no_engine_answers(
     happened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(brokers, "engine_answers", lambda: False)
@@ -82,7 +82,7 @@ def test_then_the_jvm_where_no_engine_answers(
     assert happened == ["start jvm-3.9.2:1", "close jvm-3.9.2:1"]
 
 
-def test_and_where_the_engine_cannot_get_the_image(
+def test_the_jvm_is_used_if_the_image_is_missing(
     happened: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(brokers, "DockerKafka", raising(DockerKafkaError("no such image")))
@@ -121,12 +121,12 @@ def test_the_summary_has_a_line_for_each_reason_and_what_to_install() -> None:
     assert len(long) < 400
 
 
-def test_what_to_install_stands_behind_the_reason() -> None:
+def test_the_reason_ends_with_the_program_to_install() -> None:
     with pytest.raises(pytest.skip.Exception, match="a broker: no Java; install a JDK"):
         skip_untested("a broker", "no Java", "a JDK")
 
 
-def test_a_missing_part_skips_here_and_fails_under_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_part_skips_locally_and_fails_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
     with pytest.raises(pytest.skip.Exception, match="NOT TESTED: a broker: no Java"):
         not_available("a broker", "no Java")

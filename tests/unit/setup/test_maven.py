@@ -1,4 +1,4 @@
-"""How Maven is asked, and what is told when it fails. The program is a shell script."""
+"""Fetching jars with Maven, and its errors; a shell script replaces the program."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tools.setup import java, maven
 
 
 class Setting(NamedTuple):
-    """A folder to fetch into, a pom's template, and the folder that is the whole PATH."""
+    """A folder for the jars, the template of a pom, and the only folder on the PATH."""
 
     folder: Path
     pom: Path
     programs: Path
 
     def answer(self, script: str) -> None:
-        """Let `mvn` be a script; it notes its arguments, and finds its output folder in $out."""
+        """Makes `mvn` a script that logs its arguments and has its output folder in $out."""
         program = self.programs / "mvn"
         program.write_text(
             "#!/bin/sh\n"
-            'printf "%s\\n" "$@" >> asked\n'
+            'printf "%s\\n" "$@" >> arguments\n'
             "for each do case $each in -DoutputDirectory=*) out=${each#*=};; esac; done\n"
             f"{script}\n"
         )
@@ -40,8 +40,8 @@ class Setting(NamedTuple):
             **filled,
         )
 
-    def asked(self) -> list[str]:
-        return (self.folder / "asked").read_text().splitlines()
+    def arguments(self) -> list[str]:
+        return (self.folder / "arguments").read_text().splitlines()
 
 
 @pytest.fixture
@@ -61,8 +61,8 @@ def test_jars_are_fetched_once(setting: Setting) -> None:
     assert jars == setting.folder / "jars"
     assert {jar.name for jar in jars.iterdir()} == {"thing-1.2.jar", "other.jar"}
     assert (setting.folder / "pom.xml").read_text() == "<version>1.2</version>"
-    assert f"--file={setting.folder / 'pom.xml'}" in setting.asked()
-    assert "--strict-checksums" in setting.asked()
+    assert f"--file={setting.folder / 'pom.xml'}" in setting.arguments()
+    assert "--strict-checksums" in setting.arguments()
     setting.answer("exit 1")
     assert setting.fetch(version="1.2") == jars
 
@@ -74,9 +74,7 @@ def test_jars_are_fetched_once(setting: Setting) -> None:
         ('/bin/mkdir "$out"; echo all well', r"(?s)no thing-\*\.jar.*all well"),
     ],
 )
-def test_a_failure_leaves_nothing_that_looks_fetched(
-    setting: Setting, script: str, message: str
-) -> None:
+def test_a_failed_fetch_leaves_no_jars(setting: Setting, script: str, message: str) -> None:
     setting.answer(script)
     with pytest.raises(maven.MavenError, match=message):
         setting.fetch(version="1.2")
@@ -85,7 +83,7 @@ def test_a_failure_leaves_nothing_that_looks_fetched(
     assert (setting.fetch(version="1.2") / "thing-1.2.jar").exists()
 
 
-def test_what_a_cut_off_fetch_left_is_not_taken(setting: Setting) -> None:
+def test_jars_of_an_interrupted_fetch_are_not_used(setting: Setting) -> None:
     left = setting.folder / "jars.unfinished" / "half.jar"
     left.parent.mkdir(parents=True)
     left.touch()
@@ -94,21 +92,21 @@ def test_what_a_cut_off_fetch_left_is_not_taken(setting: Setting) -> None:
     assert [jar.name for jar in jars.iterdir()] == ["thing-1.2.jar"]
 
 
-def test_a_fetch_that_hangs_ends(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_fetch_times_out(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maven, "FETCH_TIMEOUT_S", 0.1)
     setting.answer("exec /bin/sleep 60")
     with pytest.raises(maven.MavenError, match=r"could not fetch Thing 1\.2: .*not done after"):
         setting.fetch(version="1.2")
 
 
-def test_without_maven_it_says_what_to_do(setting: Setting) -> None:
+def test_without_maven_the_error_says_what_to_install(setting: Setting) -> None:
     with pytest.raises(
         maven.MavenError, match=r"not on the PATH.*Thing 1\.2.*install it.*or name a running thing"
     ):
         setting.fetch(version="1.2")
 
 
-def test_without_java_it_says_so(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_java_the_error_says_so(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> dict[str, str]:
         raise java.JavaNotFoundError("no Java here")
 
@@ -127,13 +125,13 @@ def test_one_jar_is_fetched_once(setting: Setting) -> None:
     jar = fetch()
     assert jar == setting.folder / "compiler-3.45.0.jar"
     pom = setting.folder / "wanted.xml"
-    assert f"--file={pom}" in setting.asked()
+    assert f"--file={pom}" in setting.arguments()
     assert "<version>3.45.0</version>" in pom.read_text()
     setting.answer("exit 1")
     assert fetch() == jar
 
 
-def test_jars_that_are_missing_come_by_one_call(setting: Setting) -> None:
+def test_missing_jars_are_fetched_by_one_call(setting: Setting) -> None:
     setting.folder.mkdir(parents=True)
     (setting.folder / "a-1.jar").touch()
     setting.answer('/usr/bin/touch "$out/b-2.jar" "$out/b-3.jar"')
@@ -143,10 +141,10 @@ def test_jars_that_are_missing_come_by_one_call(setting: Setting) -> None:
     pom = ET.parse(setting.folder / "wanted.xml")
     items = [[each.text for each in item] for item in pom.iter("artifactItem")]
     assert items == [["org.x", "b", "2"], ["org.y", "b", "3"]]
-    assert setting.asked().count("--batch-mode") == 1
+    assert setting.arguments().count("--batch-mode") == 1
 
 
-def test_one_jar_that_did_not_come_is_told(setting: Setting) -> None:
+def test_a_jar_that_is_not_fetched_is_an_error(setting: Setting) -> None:
     setting.answer("echo thought of something else")
     with pytest.raises(maven.MavenError, match=r"(?s)did not leave .*something else"):
         maven.fetch_jar(setting.folder, "org.x:compiler:3.45.0", otherwise="write it")

@@ -1,4 +1,4 @@
-"""A program that is run to its end, one that is supervised, and one that prints what it found."""
+"""Programs: running one to its end, supervising one, and printing the result of a search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def test_the_output_is_kept(tmp_path: Path) -> None:
+def test_the_output_is_returned(tmp_path: Path) -> None:
     code = "import os, sys; print(os.getcwd(), os.environ['A']); sys.stderr.write('aside')"
     printed = run_program(
         python(code), timeout_s=TIMEOUT_S, folder=tmp_path, environment={"A": "b"}
@@ -25,7 +25,7 @@ def test_the_output_is_kept(tmp_path: Path) -> None:
     assert printed == f"{tmp_path.resolve()} b\n"
 
 
-def test_a_failure_repeats_what_was_said() -> None:
+def test_a_failure_repeats_the_output() -> None:
     code = "import sys; print(*range(100), sep='\\n'); sys.exit(3)"
     with pytest.raises(ProgramError, match=r"(?s)ended with 3; it said:\n40\n.*99$"):
         run_program(python(code), timeout_s=TIMEOUT_S)
@@ -33,12 +33,12 @@ def test_a_failure_repeats_what_was_said() -> None:
         run_program(python(code), timeout_s=TIMEOUT_S, shown=FIRST)
 
 
-def test_a_program_that_hangs_is_ended() -> None:
+def test_a_hanging_program_is_stopped() -> None:
     with pytest.raises(ProgramError, match=r"was not done after 0\.1 s"):
         run_program(python("import time; time.sleep(60)"), timeout_s=0.1)
 
 
-def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_program_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ProgramError, match="nothing does not run"):
         run_program([str(tmp_path / "nothing")], timeout_s=TIMEOUT_S)
 
@@ -55,19 +55,19 @@ def test_a_supervised_program_does_not_outlive_the_pipe() -> None:
         process.wait(120)
 
 
-def test_a_supervised_program_ends_by_itself_with_its_own_code() -> None:
+def test_a_supervised_program_keeps_its_exit_code() -> None:
     with subprocess.Popen(
         supervised(python("import sys; sys.exit(3)"), grace_s=5), stdin=subprocess.PIPE
     ) as process:
         assert process.wait(120) == 3
 
 
-def test_what_was_found_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_result_of_a_search_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     print_found("java", lambda: Path("home"), ProgramError)
     assert capsys.readouterr().out == "home\n"
 
 
-def test_what_was_not_found_ends_the_program_in_one_line() -> None:
+def test_a_failed_search_ends_the_program_with_one_line() -> None:
     def find() -> Path:
         raise ProgramError("install one")
 

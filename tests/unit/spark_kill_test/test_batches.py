@@ -1,4 +1,4 @@
-"""Records that stand twice are told by their batch; a checkpoint tells what was under way."""
+"""Doubled records are counted by their batch; a checkpoint knows the running batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def finish(folder: Path, batch: int) -> None:
     path.write_text("v1\n{}")
 
 
-def test_a_checkpoint_tells_what_was_under_way(tmp_path: Path) -> None:
+def test_a_checkpoint_knows_the_batches_that_were_running(tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path)
     assert (checkpoint.planned(), checkpoint.finished()) == (-1, -1)
     plan(tmp_path, 0, {"0": 3, "1": 4})
@@ -35,7 +35,7 @@ def test_a_checkpoint_tells_what_was_under_way(tmp_path: Path) -> None:
     assert checkpoint.ends() == {0: {0: 3, 1: 4}, 1: {0: 5, 1: 4}, 2: {0: 5, 1: 6}}
 
 
-def test_records_that_stand_again_are_told_by_their_batch() -> None:
+def test_doubled_records_are_counted_by_their_batch() -> None:
     ends = {0: {0: 3}, 1: {0: 5, 1: 4}, 2: {0: 5, 1: 6}}
     again = [(0, 2, 1), (0, 3, 2), (1, 3, 1), (1, 4, 1), (1, 99, 5)]
     assert again_of(again, ends, {1}) == Again(3, 7, 4)

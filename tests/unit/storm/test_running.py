@@ -1,4 +1,4 @@
-"""A member of another client that ended is told from one that was ended by what we did."""
+"""Members of other clients that end by a known fault differ from those that the storm ends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Group:
         ("kproto", "4.4.0", BROKER, False),
     ],
 )
-def test_an_end_by_a_known_fault(
+def test_an_end_by_a_known_fault_is_recognized(
     group: Group, kind: str, version: str, words: str, is_known: bool
 ) -> None:
     member = Running("kproto", 1, group._replace(version=version))
@@ -52,19 +52,19 @@ def test_an_end_by_a_known_fault(
     assert len(member.told().harmed) == is_known
 
 
-def test_a_member_that_is_starting_is_not_told_to_be_slow(
+def test_a_starting_member_gets_no_signal_to_be_slow(
     group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before it listens to the signal that would end it."""
-    monkeypatch.setattr(running, "KINDS", {"kproto": "nobody"})
+    """A member that still starts has no handler for the signal, which would end it."""
+    monkeypatch.setattr(running, "KINDS", {"kproto": "none"})
     member = Running("kproto", 1, group)
-    told: list[int] = []
-    monkeypatch.setattr(member._process, "send_signal", told.append)
+    signals: list[int] = []
+    monkeypatch.setattr(member._process, "send_signal", signals.append)
     member.be_slow()
-    assert told == []
+    assert signals == []
     (group.folder / "kproto-1.lines").write_text("started 1.0 \n")
     member.be_slow()
-    assert told == [signal.SIGUSR1]
+    assert signals == [signal.SIGUSR1]
     member.kill()
 
 
@@ -78,12 +78,14 @@ def test_a_member_that_is_starting_is_not_told_to_be_slow(
         ("aiokafka", "4.4.0", {"range"}),
     ],
 )
-def test_members_of_a_mixed_storm(kind: str, version: str, assignors: set[str]) -> None:
+def test_members_of_a_mixed_storm_have_their_assignors(
+    kind: str, version: str, assignors: set[str]
+) -> None:
     assert {assignor_of("mixed", kind, number, version) for number in range(4)} == assignors
 
 
 @pytest.mark.parametrize(("kind", "version"), [("aiokafka", "4.4.0"), ("confluent", "3.9.2")])
-def test_who_has_no_consumer_protocol_is_not_planned(kind: str, version: str) -> None:
+def test_clients_without_the_consumer_protocol_are_not_planned(kind: str, version: str) -> None:
     with pytest.raises(ValueError, match=f"{kind} cannot be a member"):
         Plan(kinds=(kind,), assignor="uniform", version=version)
     Plan(kinds=(kind,), assignor="mixed", version=version)

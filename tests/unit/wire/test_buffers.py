@@ -1,4 +1,4 @@
-"""What is taken for bytes, and what is said of the rest."""
+"""Objects accepted as bytes, and the errors for others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def released() -> memoryview:
         (memoryview(b""), b""),
     ],
 )
-def test_bytes_whatever_their_items_are(
+def test_buffers_of_any_item_type_become_bytes(
     convert: Callable[[Any], bytes], value: Any, wanted: bytes
 ) -> None:
     found = convert(value)
@@ -40,7 +40,7 @@ def test_bytes_whatever_their_items_are(
     assert type(found) is bytes
 
 
-def test_a_copy_is_made_of_what_its_owner_may_change() -> None:
+def test_mutable_buffers_are_copied() -> None:
     for convert in (octets, octets_of_record):
         value = bytearray(b"before")
         found = convert(value)
@@ -48,7 +48,7 @@ def test_a_copy_is_made_of_what_its_owner_may_change() -> None:
         assert found == b"before"
 
 
-def test_any_other_buffer_is_no_part_of_a_record() -> None:
+def test_other_buffers_are_refused_in_records() -> None:
     value = array("B", b"abc")
     assert octets(value) == b"abc"
     with pytest.raises(TypeError, match=r"^bytes are wanted, not array$"):
@@ -57,12 +57,12 @@ def test_any_other_buffer_is_no_part_of_a_record() -> None:
 
 @pytest.mark.parametrize("convert", [octets, octets_of_record])
 @pytest.mark.parametrize("value", ["text", 5, [1, 2], None, True, 1.5])
-def test_what_is_no_buffer_is_named(convert: Callable[[Any], bytes], value: Any) -> None:
+def test_other_objects_than_buffers_are_named(convert: Callable[[Any], bytes], value: Any) -> None:
     with pytest.raises(TypeError, match=f"^bytes are wanted, not {type(value).__name__}$"):
         convert(value)
 
 
 @pytest.mark.parametrize("convert", [octets, octets_of_record])
-def test_a_view_that_was_released_is_told(convert: Callable[[Any], bytes]) -> None:
+def test_a_released_view_is_refused(convert: Callable[[Any], bytes]) -> None:
     with pytest.raises(ValueError, match=r"^bytes are wanted, not memoryview \(.*released"):
         convert(released())

@@ -1,4 +1,4 @@
-"""Strings, bytes, arrays and tags: what is written is read back, in either form of length."""
+"""Strings, bytes, arrays and tags round-trip in both encodings of their length."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kproto.wire.uuid import Uuid
 TEXT = st.text(max_size=300)
 OCTETS = st.binary(max_size=300)
 
-#: Each kind of value: what writes it, what reads it, and what it is drawn from.
+#: Each kind of value: its writer, its reader, and its strategy.
 FORMS: dict[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
     "string": (writing.write_string, reading.read_string, TEXT),
     "nullable string": (
@@ -56,7 +56,7 @@ def written(write: Callable[..., None], *arguments: object) -> bytes:
 
 @pytest.mark.parametrize("form", FORMS)
 @given(data=st.data())
-def test_a_value_survives_between_other_bytes(form: str, data: st.DataObject) -> None:
+def test_a_value_round_trips_between_other_bytes(form: str, data: st.DataObject) -> None:
     write, read, values = FORMS[form]
     value = data.draw(values)
     raw = written(write, value)
@@ -65,7 +65,9 @@ def test_a_value_survives_between_other_bytes(form: str, data: st.DataObject) ->
 
 @pytest.mark.parametrize("form", FORMS)
 @given(data=st.data())
-def test_a_cut_value_is_a_fault_or_ends_behind_the_data(form: str, data: st.DataObject) -> None:
+def test_a_truncated_value_is_a_fault_or_ends_beyond_the_data(
+    form: str, data: st.DataObject
+) -> None:
     write, read, values = FORMS[form]
     raw = written(write, data.draw(values))
     cut = raw[: data.draw(st.integers(min_value=0, max_value=len(raw) - 1))]
@@ -85,7 +87,7 @@ def test_a_cut_value_is_a_fault_or_ends_behind_the_data(form: str, data: st.Data
         ("compact nullable bytes", "00"),
     ],
 )
-def test_null_has_one_form_and_is_refused_where_it_is_not_allowed(form: str, null: str) -> None:
+def test_null_has_one_encoding_and_is_refused_if_not_allowed(form: str, null: str) -> None:
     write, read, _ = FORMS[form]
     assert written(write, None).hex() == null
     assert read(bytes.fromhex(null), 0) == (None, len(null) // 2)
@@ -97,7 +99,7 @@ def test_null_has_one_form_and_is_refused_where_it_is_not_allowed(form: str, nul
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if "string" in form])
-def test_the_longest_string(form: str) -> None:
+def test_the_length_of_strings_is_limited(form: str) -> None:
     write, read, _ = FORMS[form]
     longest = "x" * MAX_STRING_BYTES
     assert read(written(write, longest), 0)[0] == longest
@@ -110,13 +112,13 @@ def test_the_longest_string(form: str) -> None:
 
 @pytest.mark.parametrize("form", [form for form in FORMS if "string" in form])
 @pytest.mark.parametrize("value", ["\ud800", b"bytes", 5])
-def test_what_is_no_text_is_not_written(form: str, value: object) -> None:
+def test_other_objects_than_text_are_not_written(form: str, value: object) -> None:
     with pytest.raises(WRITE_FAULTS):
         written(FORMS[form][0], value)
 
 
 @pytest.mark.parametrize("size", [126, 127, 128, 16382, 16383, 16384])
-def test_lengths_where_a_varint_grows(size: int) -> None:
+def test_lengths_round_trip_at_varint_limits(size: int) -> None:
     for form in ("compact string", "compact bytes"):
         write, read, _ = FORMS[form]
         value: object = "x" * size if form == "compact string" else b"x" * size
@@ -137,7 +139,9 @@ def test_lengths_where_a_varint_grows(size: int) -> None:
         (reading.read_compact_nullable_array_length, "8000", -1),
     ],
 )
-def test_counts(read: Callable[[bytes, int], tuple[int, int]], length: str, size: int) -> None:
+def test_array_lengths_are_read(
+    read: Callable[[bytes, int], tuple[int, int]], length: str, size: int
+) -> None:
     raw = bytes.fromhex(length)
     assert read(raw + b"ab", 0) == (size, len(raw))
 
@@ -157,14 +161,14 @@ def test_counts(read: Callable[[bytes, int], tuple[int, int]], length: str, size
         (reading.read_compact_nullable_array_length, "ffffffff0f"),
     ],
 )
-def test_counts_that_the_bytes_left_cannot_hold(
+def test_array_lengths_beyond_the_data_are_refused(
     read: Callable[[bytes, int], tuple[int, int]], length: str
 ) -> None:
     with pytest.raises(WireFault):
         read(bytes.fromhex(length) + b"ab", 0)
 
 
-def test_the_most_elements() -> None:
+def test_the_number_of_elements_is_limited() -> None:
     data = MAX_ARRAY_ELEMENTS.to_bytes(4, "big") + bytes(MAX_ARRAY_ELEMENTS + 1)
     assert reading.read_array_length(data, 0) == (MAX_ARRAY_ELEMENTS, 4)
     data = (MAX_ARRAY_ELEMENTS + 1).to_bytes(4, "big") + bytes(MAX_ARRAY_ELEMENTS + 1)
@@ -174,7 +178,7 @@ def test_the_most_elements() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 255, 256, 1000])
 @pytest.mark.parametrize(("letter", "size"), [("b", 1), ("h", 2), ("i", 4), ("q", 8), ("I", 4)])
-def test_numbers_of_any_count(count: int, letter: str, size: int) -> None:
+def test_any_count_of_numbers_round_trips(count: int, letter: str, size: int) -> None:
     values = [number % 128 for number in range(count)]
     raw = written(writing.write_numbers, values, letter)
     assert len(raw) == count * size
@@ -182,7 +186,7 @@ def test_numbers_of_any_count(count: int, letter: str, size: int) -> None:
 
 
 @given(st.lists(st.binary(min_size=16, max_size=16), max_size=20))
-def test_uuids(values: list[bytes]) -> None:
+def test_uuids_round_trip(values: list[bytes]) -> None:
     raw = written(writing.write_uuids, values)
     read, end = reading.read_uuids(raw, 0, len(values))
     assert (read, end) == (values, len(raw))
@@ -198,7 +202,7 @@ def test_uuids_have_16_bytes(size: int) -> None:
 
 
 @given(st.lists(TEXT, max_size=10))
-def test_arrays_of_strings(values: list[str]) -> None:
+def test_arrays_of_strings_round_trip(values: list[str]) -> None:
     for write, read in (
         (writing.write_strings, reading.read_strings),
         (writing.write_compact_strings, reading.read_compact_strings),
@@ -216,7 +220,7 @@ def test_one_string_is_not_an_array_of_strings() -> None:
 @pytest.mark.parametrize(
     ("mark", "present"), [("00", False), ("01", True), ("8001", True), ("ffffffff0f", False)]
 )
-def test_the_mark_of_a_tagged_struct(mark: str, present: bool) -> None:
+def test_the_null_mark_of_a_tagged_struct_is_read(mark: str, present: bool) -> None:
     data = bytes.fromhex(mark)
     assert reading.read_struct_mark(data, 0) == (present, len(data))
 
@@ -227,7 +231,7 @@ TAGS = st.dictionaries(st.integers(min_value=0, max_value=MAX_TAG), OCTETS, max_
 
 
 @given(TAGS, st.randoms())
-def test_tags_are_written_by_number_whatever_their_order(
+def test_tags_are_written_in_order_of_their_numbers(
     fields: list[RawTaggedField], source: Any
 ) -> None:
     mixed = list(fields)
@@ -248,7 +252,7 @@ def test_known_and_unknown_tags_are_merged(fields: list[RawTaggedField]) -> None
 
 
 def test_an_unknown_tag_may_not_take_a_known_number() -> None:
-    # Not even while the known field is at its default and is not written.
+    # The number stays reserved even if the known field has its default and is not written.
     for fields in ([], [RawTaggedField(3, b"a")]):
         with pytest.raises(WireFault):
             written(writing.write_tags, fields, [RawTaggedField(3, b"b")], (3,))
@@ -256,7 +260,7 @@ def test_an_unknown_tag_may_not_take_a_known_number() -> None:
         written(writing.write_tags, [], [RawTaggedField(3, b"a"), RawTaggedField(3, b"b")])
 
 
-def test_the_most_tags() -> None:
+def test_the_number_of_tags_is_limited() -> None:
     fields = [RawTaggedField(tag, b"") for tag in range(MAX_TAGGED_FIELDS)]
     assert len(reading.read_tags(written(writing.write_tags, fields, None), 0)[0]) == len(fields)
     fields.append(RawTaggedField(MAX_TAGGED_FIELDS, b""))
@@ -264,7 +268,7 @@ def test_the_most_tags() -> None:
         reading.read_tags(written(writing.write_tags, fields, None), 0)
 
 
-def test_the_highest_tag() -> None:
+def test_the_tag_number_is_limited() -> None:
     highest, above = [RawTaggedField(MAX_TAG, b"")], [RawTaggedField(MAX_TAG + 1, b"")]
     raw = written(writing.write_tags, [], highest)
     assert reading.read_unknown_tags(raw, 0) == (highest, len(raw))
@@ -274,13 +278,13 @@ def test_the_highest_tag() -> None:
         reading.read_tags(b"\1" + writing.uvarint(MAX_TAG + 1) + b"\0", 0)
 
 
-def test_the_elements_of_an_array_are_as_many_as_its_length_says() -> None:
-    class Liar(list[int]):
+def test_an_array_must_have_its_reported_length() -> None:
+    class WrongLength(list[int]):
         def __len__(self) -> int:
             return 1
 
-    assert list(writing.elements(Liar([5]))) == [5]
-    for wrong in (Liar(), Liar([5, 6])):
+    assert list(writing.elements(WrongLength([5]))) == [5]
+    for wrong in (WrongLength(), WrongLength([5, 6])):
         with pytest.raises(WireFault):
             writing.elements(wrong)
     with pytest.raises(WireFault):
@@ -289,7 +293,7 @@ def test_the_elements_of_an_array_are_as_many_as_its_length_says() -> None:
         assert list(writing.elements(right)) == [5, 6]
 
 
-def test_what_a_bool_field_takes() -> None:
+def test_a_bool_field_accepts_only_booleans_and_equal_integers() -> None:
     assert [writing.BOOLS[value] for value in cast("list[bool]", [False, True, 0, 1])] == [
         False,
         True,
@@ -299,7 +303,7 @@ def test_what_a_bool_field_takes() -> None:
     assert not {2, -1, None, "", "yes"} & writing.BOOLS.keys()
 
 
-def test_a_uuid_in_any_buffer_of_16_bytes() -> None:
+def test_any_buffer_of_16_bytes_is_a_uuid() -> None:
     for value in (Uuid(b"a" * 16), b"a" * 16, bytearray(b"a" * 16), memoryview(b"a" * 16)):
         assert writing.uuid_bytes(value) == b"a" * 16  # type: ignore[arg-type]
     for wrong in (b"a" * 15, Uuid(b"a" * 17), array("i", range(16))):

@@ -1,4 +1,4 @@
-"""Structs that are alike: found where they are, and nowhere else."""
+"""Uniform structs: consecutive structs of one shape are found, others are not."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from kproto.wire.uniform_structs import UniformStructs
 
-#: An int16, an array of int32, an int8, an array of int64, and a bool behind it.
+#: An int16, an array of int32, an int8, an array of int64, and a bool after it.
 PARTS = ("h", "i", "b", "q", "?")
 
 
 def written(first: int, ints: list[int], byte: int, longs: list[int], tags: bytes = b"\0") -> bytes:
-    """One of such structs."""
+    """Returns an encoded struct with these fields."""
     return b"".join(
         [
             struct.pack(">h", first),
@@ -37,7 +37,7 @@ NUMBERS = st.integers(-128, 127)
     st.integers(1, 9),
     st.binary(max_size=3),
 )
-def test_alike_structs_are_read_by_one_struct(
+def test_uniform_structs_have_one_shape(
     ints: list[int], longs: list[int], count: int, around: bytes
 ) -> None:
     data = around + b"".join(written(n, ints, -n, longs) for n in range(count)) + around
@@ -62,7 +62,7 @@ STRUCT = written(1, [2, 3], 4, [5])
         written(1, [2], 4, [5]),
         written(1, [2, 3], 4, []),
         written(1, [2, 3, 4], 4, [5]),
-        # As long, but not alike.
+        # The same size, but another shape.
         written(1, [2, 3, 0, 0], 4, []),
         written(1, [], 4, [5, 6]),
         written(1, [2, 3], 4, [5], tags=b"\1\0\1x"),
@@ -70,18 +70,18 @@ STRUCT = written(1, [2, 3], 4, [5])
         STRUCT.replace(b"\3", b"\x83\0", 1),
     ],
 )
-def test_one_that_differs_is_seen(other: bytes, at: int) -> None:
+def test_a_different_struct_is_found(other: bytes, at: int) -> None:
     structs = [STRUCT] * 5
     assert UniformStructs(*PARTS).of(b"".join(structs), 0, 5) is not None
     structs[at] = other
     assert UniformStructs(*PARTS).of(b"".join(structs) + bytes(99), 0, 5) is None
 
 
-def test_missing_bytes_are_seen() -> None:
+def test_missing_bytes_are_found() -> None:
     data = STRUCT * 5
     for end in range(len(data)):
         if end < len(STRUCT) - 2:
-            # Of the first struct: reading it alone comes there too.
+            # Reading the first struct alone has the same error.
             try:
                 assert UniformStructs(*PARTS).of(data[:end], 0, 5) is None
             except IndexError:
@@ -90,7 +90,7 @@ def test_missing_bytes_are_seen() -> None:
             assert UniformStructs(*PARTS).of(data[:end], 0, 5) is None
 
 
-def test_few_shapes_are_kept() -> None:
+def test_the_number_of_cached_shapes_is_limited() -> None:
     found = UniformStructs("", "b", "")
     for _ in range(2):
         for count in range(127):
@@ -99,6 +99,6 @@ def test_few_shapes_are_kept() -> None:
             assert shape is not None
             assert shape.size == count + 2
     assert len(found._found) == 64
-    # One that is not remembered, and is not alike to what follows it.
+    # A shape beyond the limit whose next struct differs.
     for _ in range(2):
         assert found.of(b"\x7f" + bytes(126) + b"\0\1\0", 0, 2) is None

@@ -1,4 +1,4 @@
-"""Requests that ask for rights, one each, and what their answers say of them."""
+"""Requests that need rights, one for each operation, and the results in their responses."""
 
 from __future__ import annotations
 
@@ -147,11 +147,11 @@ __all__ = [
     "with_cluster_operations",
 ]
 
-#: What is shown of something whose right is missing, where there is no error.
+#: The result for a resource that is omitted without an error because a right is missing.
 HIDDEN: Final = "HIDDEN"
 SEEN: Final = "SEEN"
 
-#: Makes a request of a version.
+#: Returns a request for a version.
 Build = Callable[[Context, int], Request[Any]]
 
 
@@ -219,7 +219,7 @@ def end_of_epoch(context: Context, version: int) -> OffsetForLeaderEpochRequest:
 
 
 def group_at_hand(context: Context) -> None:
-    """Group g has committed an offset of topic t, and its coordinator is this node."""
+    """Commits an offset of topic t for group g, whose coordinator is this node."""
     cluster = context.cluster
     cluster.coordinator(CoordinatorType.GROUP, "g")
     group = cluster.group_coordinator.get_or_create(1, "g", context.now)

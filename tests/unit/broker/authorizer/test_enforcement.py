@@ -1,4 +1,4 @@
-"""Every right of the table, in every version of its API: denied without it, and done with it."""
+"""Each operation in every version of its API: denied without an ACL, allowed with it."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_missing_operation_is_denied(scene: Scene, version: int) -> None:
         for other in REQUIRED_OPERATIONS[scene.api_key]
         if other != need
         and not (need.alternative and other.alternative == need.alternative)
-        # What implies it would be it.
+        # An operation that implies this one would allow it.
         and other.resource_type is not need.resource_type
     ]
     same_resource = [

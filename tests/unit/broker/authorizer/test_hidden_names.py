@@ -1,4 +1,4 @@
-"""Who asks for a topic by its id, and may not describe it, does not hear its name."""
+"""A client that may not describe a topic does not learn its name by its id."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAME = "the-hidden-one"
 
 
 def by_id(topic_id: Uuid) -> list[Request[Any]]:
-    """One request of each API that finds topics by id, in a form for its latest version."""
+    """Returns a request of each API that finds topics by id, in a form for its latest version."""
     data = PartitionProduceData(index=0, records=batch_bytes(1))
     return [
         ProduceRequest(

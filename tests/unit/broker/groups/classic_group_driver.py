@@ -1,4 +1,4 @@
-"""A group whose time a test turns, and what members ask of it in one line each."""
+"""Drives a classic group with a manual clock, one line per request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kproto.broker.groups.group_metadata import GroupMetadata
 
 __all__ = ["DATE_MS", "REBALANCE_MS", "SESSION_MS", "Play", "error_of", "heard", "protocols"]
 
-#: The time of day when the other clock is at 0.
+#: The time of day when the clock reads 0.
 DATE_MS: Final = 1_700_000_000_000
 SESSION_MS: Final = 10_000
 REBALANCE_MS: Final = 60_000
@@ -36,7 +36,7 @@ def protocols(*names: str, metadata: bytes = b"m") -> tuple[MemberProtocol, ...]
 
 
 def error_of(do: Callable[[], object]) -> str:
-    """The name of the error that is raised; NONE for none."""
+    """Returns the name of the error that is raised, or NONE."""
     try:
         do()
     except BrokerResponseError as error:
@@ -48,14 +48,14 @@ A = TypeVar("A")
 
 
 def heard(pending: PendingResult[A]) -> A | None:
-    """The answer, if it is there."""
+    """Returns the result, which must be complete."""
     return pending.answer
 
 
 class Play:
-    """One group; `ms` is the time. What is stored is seen in `stored`, a word for each time.
+    """Drives one group; `ms` is the time. `stored` has a word for each write.
 
-    While `refuses` is the name of an error, nothing can be stored; `kept` is what was last.
+    If `refuses` names an error, every write fails; `kept` is the last stored group.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Play:
         self._ids = 0
 
     def restore(self) -> None:
-        """Another coordinator has read what was stored last."""
+        """Moves the group to another coordinator, which loads the last stored state."""
         self.group = ClassicGroup("g", self.limits, self._store, self.now)
         self.group.watchers.add(self._wake)
         if self.kept is not None:
@@ -102,14 +102,14 @@ class Play:
         return list(self.group.members)
 
     def wait(self, ms: int) -> None:
-        """Let time pass, and the group see it."""
+        """Advances the clock and the group."""
         self.ms += ms
         self.group.advance(self.now)
 
     def join(
         self, member_id: str = "", *names: str, new_id: str | None = None, **given: Any
     ) -> PendingResult[JoinResult]:
-        """With `range` where no protocol is named; a new id is m1, m2, …"""
+        """Joins with the protocol `range` by default; new member ids are m1, m2, …"""
         self._ids += not member_id and new_id is None
         fields: dict[str, Any] = {
             "protocol_type": "consumer",
@@ -125,7 +125,7 @@ class Play:
         )
 
     def rejoin(self, member_id: str) -> PendingResult[JoinResult]:
-        """As it joined before."""
+        """Joins again with the same subscription."""
         member = self.group.members[member_id]
         return self.join(
             member_id,
@@ -147,7 +147,7 @@ class Play:
     def heartbeat(
         self, member_id: str, generation: int | None = None, instance_id: str | None = None
     ) -> str:
-        """The name of the error."""
+        """Returns the name of the error."""
         wanted = self.group.generation if generation is None else generation
         return error_of(lambda: self.group.heartbeat(member_id, instance_id, wanted, self.now))
 
@@ -156,7 +156,7 @@ class Play:
         return self.group.leave(leaving, self.now)
 
     def stable(self, *members: str, **given: Any) -> None:
-        """Let these join, the first of them leading, and be assigned their own names."""
+        """Lets these members join, the first of them as leader, and assigns each its own name."""
         waiting = [self.join(new_id=name, **given) for name in members]
         waiting.extend(
             self.rejoin(name) for name in self.members if not self.group.members[name].pending_join

@@ -1,4 +1,4 @@
-"""What another coordinator finds of a group, and what those hear who wait at the old one."""
+"""Loading of a group by another coordinator, and responses to waiting members of the old one."""
 
 from __future__ import annotations
 

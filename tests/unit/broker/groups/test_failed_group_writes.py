@@ -1,4 +1,4 @@
-"""What members hear where the log does not take what they make of a group: it has not happened."""
+"""Failed writes of a group: members receive an error, and the change is reverted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_ROOM = "NOT_COORDINATOR"
 
 
 @pytest.mark.parametrize("error", [TOO_LARGE, NO_ROOM])
-def test_assignment_that_cannot_be_stored_is_not_sent(error: str) -> None:
+def test_assignment_is_not_sent_if_its_write_fails(error: str) -> None:
     play = Play()
     play.stable("a", "b")
     play.rejoin("a")
@@ -59,7 +59,7 @@ def test_session_restarts_after_a_failed_assignment() -> None:
 
 @pytest.mark.parametrize("leads", [True, False])
 @pytest.mark.parametrize("supports_skipping_assignment", [True, False])
-def test_static_member_is_not_replaced_if_it_cannot_be_stored(
+def test_static_member_is_not_replaced_if_the_write_fails(
     leads: bool, supports_skipping_assignment: bool
 ) -> None:
     play = Play()
@@ -115,7 +115,7 @@ def test_unreplaced_static_member_must_still_sync() -> None:
     assert play.members == ["a"], "it asked for none within the rebalance timeout"
 
 
-def test_empty_group_is_kept_even_if_it_cannot_be_stored(caplog: pytest.LogCaptureFixture) -> None:
+def test_empty_group_is_kept_if_its_write_fails(caplog: pytest.LogCaptureFixture) -> None:
     play = Play()
     play.stable("a")
     play.refuses = TOO_LARGE
@@ -125,7 +125,7 @@ def test_empty_group_is_kept_even_if_it_cannot_be_stored(caplog: pytest.LogCaptu
     assert (play.state, play.stored) == (EMPTY, ["Stable 1 a"])
 
 
-def test_group_that_cannot_be_stored_is_not_created() -> None:
+def test_group_is_not_created_if_its_write_fails() -> None:
     groups = GroupMetadataManager(GroupConfig(0, 1, 1))
     play = Play()
     with_room = groups.write

@@ -1,4 +1,4 @@
-"""Who may commit offsets, and delete them: by the state of the group and by who its members are."""
+"""Checks of offset commits and deletes, by the group's state and by its members."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FINE = "NONE"
 
 @dataclass
 class ClassicGroup:
-    """At generation 4, with members a and b, of which b is the static member i."""
+    """A group in generation 4 with members a and b; b is the static member i."""
 
     state: ClassicGroupState
     protocol_type: str | None = "consumer"
@@ -66,7 +66,7 @@ def test_missing_group_is_validated(member: str) -> None:
     assert said(None, member, 0, version=8) == "ILLEGAL_GENERATION"
 
 
-def test_a_group_without_members() -> None:
+def test_an_empty_group_accepts_simple_commits() -> None:
     for group in (empty(), empty(None)):
         assert said(group) == said(group, "x") == said(group, "x", -1, "i") == FINE
         assert said(group, "x", 4) == said(group, "", 4) == "UNKNOWN_MEMBER_ID"

@@ -1,4 +1,4 @@
-"""Quotas at work: what a client is told, and for how long the broker rests."""
+"""Quotas in effect: the throttle time for the client, and the mute time of its connection."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def fetch() -> FetchRequest:
 
 
 class Case:
-    """A broker whose clock stands still, one connection to it, and a topic."""
+    """A broker with a manual clock, one connection to it, and a topic."""
 
     def __init__(self, broker: ThreadedBroker, connection: RawConnection) -> None:
         self.broker = broker
         self.connection = connection
 
     def rests(self, clock: ManualClock, ms: int) -> None:
-        """Fail unless the next request is answered once `ms` have passed, and not before."""
+        """Checks that the next request is answered exactly `ms` later."""
         self.connection.send(ApiVersionsRequest(), 0)
         self.connection._socket.settimeout(0.1)
         self.broker.until(lambda _: clock.next_timer_ms is not None)

@@ -1,4 +1,4 @@
-"""Our client in the secured broker: each way in, each refusal, and nothing secret in either log."""
+"""The kproto client and a secured broker: each mechanism, each refusal, no secret in any log."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def test_wrong_secret_is_one_error_without_the_secret(
                     broker.bootstrap_of(kind), tls=tls_of(kind), sasl=sasl
                 ) as client:
                     await client.request(MetadataRequest())
-            # Else it would be tried again for two minutes (api_timeout_ms).
+            # The client would retry for two minutes (api_timeout_ms) otherwise.
             assert time.monotonic() - began < 60
     told = "".join(traceback.format_exception(caught.value)) + caplog.text
     assert "authentication failed" in caplog.text
@@ -172,7 +172,7 @@ async def test_error_names_enabled_mechanisms() -> None:
 async def test_reauthentication_under_load_loses_no_record(mechanism: str) -> None:
     async with Broker(settings(sasl_session_lifetime_ms=1500)) as broker:
         shaken: list[object] = []
-        broker.control(shaken.append, request=SaslHandshakeRequest)  # which returns None
+        broker.control(shaken.append, request=SaslHandshakeRequest)  # it returns None
         broker.create_topic("t")
         async with kproto.Client(
             broker.bootstrap_of("SASL_PLAINTEXT"), sasl=sasl_of(mechanism)
@@ -238,7 +238,7 @@ async def test_many_clients_authenticate_at_once() -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_broker_whose_certificate_cannot_be_read_does_not_start() -> None:
+async def test_a_broker_with_an_unreadable_certificate_does_not_start() -> None:
     tls = server_tls()
     broken = Listener("SSL", tls=ServerTls(certificate="/nowhere/broker.pem"))
     broker = Broker(BrokerSettings(listeners=(Listener("other", tls=tls), broken)))

@@ -1,4 +1,4 @@
-"""Which leader epoch wrote which offsets."""
+"""Leader epochs and their offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is dropped from the start of a log: by size, by age, and what is not."""
+"""Retention of records by size and by age."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def config(**settings: int | str) -> TopicConfig:
 
 
 def filled(*times: int, now_ms: int = NOW) -> MemoryLog:
-    """A batch of one record for each timestamp, all appended at once."""
+    """Returns a log with a batch of one record for each timestamp, all appended at once."""
     log = MemoryLog()
     for timestamp in times:
         log.append(view(1, timestamp=timestamp), now_ms)
@@ -61,7 +61,8 @@ def test_retention_ms_uses_largest_timestamp() -> None:
     for now_ms, expected in (
         (NOW + 1000, [0, 1, 2]),
         (NOW + 1001, [1, 2]),
-        (NOW + 1010, [1, 2]),  # the one behind is older, and waits for the one before it
+        # the second batch is older, but the first one must be deleted before it
+        (NOW + 1010, [1, 2]),
         (NOW + 1011, []),
     ):
         apply_retention(log, wanted, now_ms)

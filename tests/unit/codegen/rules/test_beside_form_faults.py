@@ -1,4 +1,4 @@
-"""Rules run on what could be read of a definition, and find nothing that follows from the rest."""
+"""Rules check the readable parts of a broken definition, and find no consequences of the rest."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Source = Mapping[str, Any]
 
 
 def tagged(name: str, tag: Any, versions: str = "1+", **keys: Any) -> Any:
-    """A tagged field."""
+    """Returns a tagged field."""
     return field(name, "int32", versions, **{"taggedVersions": versions, "tag": tag, **keys})
 
 
-def told(source: Source | str) -> list[str]:
-    """Why a definition is refused."""
+def reasons_of(source: Source | str) -> list[str]:
+    """Returns the reasons why a definition is refused."""
     text = source if isinstance(source, str) else json.dumps(source, indent=1)
     with pytest.raises(DefinitionError) as caught:
         checked_spec(read_form(text, file="f"))
     return [error.reason for error in caught.value.each()]
 
 
-def test_rules_run_on_what_could_be_read() -> None:
-    reasons = told(
+def test_rules_check_the_readable_parts() -> None:
+    reasons = reasons_of(
         message(
             field("A", "Int32"),
             field("B", versions="5-3"),
@@ -89,16 +89,16 @@ def test_rules_run_on_what_could_be_read() -> None:
         message(field("A", "S"), commonStructs=["text"]),
     ],
 )
-def test_what_follows_from_a_fault_of_the_form_is_no_other_fault(source: Source) -> None:
+def test_a_fault_of_the_form_causes_no_other_fault(source: Source) -> None:
     form = read_form(json.dumps(source, indent=1), file="f").faults
     assert form
-    assert told(source) == [fault.reason for fault in form]
+    assert reasons_of(source) == [fault.reason for fault in form]
 
 
-def test_what_stands_in_front_of_trailing_content_is_read() -> None:
+def test_a_definition_before_trailing_content_is_read() -> None:
     text = json.dumps(message(listeners=["bogus"]), indent=1) + "]"
-    assert [reason.partition(":")[0] for reason in told(text)] == [
+    assert [reason.partition(":")[0] for reason in reasons_of(text)] == [
         "'bogus' is no listener",
         "there is content behind the end of the definition",
     ]
-    assert len(told(text[:-3])) == 1
+    assert len(reasons_of(text[:-3])) == 1

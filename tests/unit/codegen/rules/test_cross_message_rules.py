@@ -12,8 +12,8 @@ from kproto_codegen.rules.cross_message_rules import check_messages
 from ..samples import data, field, message
 
 
-def between(*sources: Mapping[str, Any], modules: Sequence[str] = ()) -> list[str]:
-    """What is wrong between messages; the files are called 0.json, 1.json ..."""
+def faults_between(*sources: Mapping[str, Any], modules: Sequence[str] = ()) -> list[str]:
+    """Returns the faults between messages; the files are called 0.json, 1.json and so on."""
     named = zip(sources, modules or ["clients"] * len(sources), strict=True)
     definitions = [
         parse_definition(json.dumps(source, indent=1), file=f"{index}.json", module=module)
@@ -22,36 +22,40 @@ def between(*sources: Mapping[str, Any], modules: Sequence[str] = ()) -> list[st
     return [str(fault) for fault in check_messages(definitions)]
 
 
-def test_a_name_stands_once_in_a_release() -> None:
-    (fault,) = between(message(), message(apiKey=901), modules=["clients", "raft"])
+def test_a_release_has_each_name_once() -> None:
+    (fault,) = faults_between(message(), message(apiKey=901), modules=["clients", "raft"])
     assert fault == "1.json:4: two messages are called SampleRequest: the other stands in 0.json"
 
 
-def test_an_api_key_stands_once_a_module_and_type() -> None:
+def test_an_api_key_is_unique_per_module_and_type() -> None:
     other = message(name="OtherRequest")
-    (fault,) = between(message(), other)
+    (fault,) = faults_between(message(), other)
     assert fault == (
         "1.json:2: SampleRequest in 0.json and OtherRequest are both the request of api key 900"
     )
-    assert between(message(), other, modules=["clients", "raft"]) == []
-    assert between(message(), message(name="AResponse", type="response")) == []
+    assert faults_between(message(), other, modules=["clients", "raft"]) == []
+    assert faults_between(message(), message(name="AResponse", type="response")) == []
 
 
-def test_two_messages_are_not_one_module() -> None:
-    (fault,) = between(data(name="TopicID"), data(name="TopicId"))
+def test_two_messages_with_one_module_are_refused() -> None:
+    (fault,) = faults_between(data(name="TopicID"), data(name="TopicId"))
     assert fault == (
         "1.json:3: TopicID in 0.json and TopicId would be one module in Python, topic_id"
     )
-    # Names that differ by case alone make the same module on no disk, or are told.
-    assert between(data(name="Foobar"), data(name="FooBar")) == []
+    # Names that differ only by case are reported unless their modules differ by more.
+    assert faults_between(data(name="Foobar"), data(name="FooBar")) == []
 
 
-def test_no_struct_of_a_request_is_called_as_its_response() -> None:
+def test_a_struct_with_the_name_of_the_response_is_refused() -> None:
     request = message(field("A", "OtherResponse", fields=[field("X")]))
     response = message(name="OtherResponse", type="response")
-    assert between(request) == between(request, message(name="AResponse", type="response")) == []
-    assert between(request, response, modules=["clients", "raft"]) == []
-    (fault,) = between(request, response)
+    assert (
+        faults_between(request)
+        == faults_between(request, message(name="AResponse", type="response"))
+        == []
+    )
+    assert faults_between(request, response, modules=["clients", "raft"]) == []
+    (fault,) = faults_between(request, response)
     assert fault.endswith(
         "field A: the struct OtherResponse would have the name of the response in Python"
     )

@@ -1,4 +1,4 @@
-"""What may stand as the default of a field, by its type, and which value is meant."""
+"""Valid defaults of a field by its type, and their values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from ..samples import faults, field, message, spec
 
-DEFAULTS_TAKEN: dict[str, list[Any]] = {
+VALID_DEFAULTS: dict[str, list[Any]] = {
     "bool": ["true", "false", "TRUE", True, ""],
     "int8": ["-128", "127", "0x7f", "010", "-010", 0, "+5", ""],
     "int16": ["-32768", "32767", "0x7fff"],
@@ -24,7 +24,7 @@ DEFAULTS_TAKEN: dict[str, list[Any]] = {
     "[]int32": [""],
 }
 
-DEFAULTS_REFUSED: dict[str, list[Any]] = {
+INVALID_DEFAULTS: dict[str, list[Any]] = {
     "bool": ["1", "yes", "null", 0],
     "int8": ["128", "-129", "0x80", "08", "018", "-08", "1_0", " 1", "1 ", "1.0", 1.5, "null"],
     "int16": ["32768", "0x8000", "0X10", "0x", "x", "--1", "1e3", True],
@@ -41,15 +41,15 @@ DEFAULTS_REFUSED: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", DEFAULTS_TAKEN)
-def test_defaults_taken(kind: str) -> None:
-    for default in DEFAULTS_TAKEN[kind]:
+@pytest.mark.parametrize("kind", VALID_DEFAULTS)
+def test_valid_defaults_are_accepted(kind: str) -> None:
+    for default in VALID_DEFAULTS[kind]:
         assert faults(message(field("A", kind, default=default))) == [], default
 
 
-@pytest.mark.parametrize("kind", DEFAULTS_REFUSED)
-def test_defaults_refused(kind: str) -> None:
-    for default in DEFAULTS_REFUSED[kind]:
+@pytest.mark.parametrize("kind", INVALID_DEFAULTS)
+def test_invalid_defaults_are_refused(kind: str) -> None:
+    for default in INVALID_DEFAULTS[kind]:
         (found,) = faults(message(field("A", kind, default=default)))
         assert found.startswith("sample.json:12: field A: default: "), found
 
@@ -67,12 +67,12 @@ def test_defaults_refused(kind: str) -> None:
         ("uuid", "AAAAAAAAAAAAAAAAAAAAAQ", bytes(15) + b"\x01"),
     ],
 )
-def test_what_a_default_is(kind: str, stated: str, value: object) -> None:
+def test_a_default_has_its_value(kind: str, stated: str, value: object) -> None:
     assert spec(field("A", kind, default=stated)).fields[0].default_value() == value
 
 
 @pytest.mark.parametrize("kind", ["string", "bytes", "records", "[]int32", "[]Item", "Item"])
-def test_null_is_a_default_where_all_versions_are_nullable(kind: str) -> None:
+def test_null_is_a_default_if_all_versions_are_nullable(kind: str) -> None:
     inner: dict[str, Any] = {"fields": [field("X")]} if "Item" in kind else {}
     for versions, nullable in (("0+", "0+"), ("1+", "0+"), ("1-2", "1+")):
         source = message(

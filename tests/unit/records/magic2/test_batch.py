@@ -1,4 +1,4 @@
-"""Walking over stored batches, seeking in them, and passing them on."""
+"""Reading, seeking in and restamping stored batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..batches import COMPILED, T, batch_bytes, contents, new_records, record_by
 
 
 @pytest.mark.parametrize("wrong", [b"bytes of a batch", None])
-def test_what_is_no_batch_cannot_be_passed_on(wrong: Any) -> None:
+def test_other_objects_than_batches_are_refused(wrong: Any) -> None:
     error = TypeError if COMPILED else EncodeError
     with pytest.raises(error, match="RecordBatch"):
         restamp(wrong, base_offset=1)
@@ -48,7 +48,7 @@ def values(data: bytes, from_offset: int = 0) -> list[int]:
 THREE = numbered(10, 3) + numbered(13, 4, "gzip") + numbered(17, 2)
 
 
-def test_several_batches_in_one_fetch() -> None:
+def test_several_batches_of_one_fetch_are_read() -> None:
     batches = list(read_batches(THREE))
     assert [(b.base_offset, b.last_offset, b.record_count) for b in batches] == [
         (10, 12, 3),
@@ -64,7 +64,7 @@ def test_several_batches_in_one_fetch() -> None:
     assert values(THREE) == list(range(10, 19))
 
 
-def test_a_fetch_of_nothing() -> None:
+def test_an_empty_fetch_has_no_batches() -> None:
     assert list(read_batches(b"")) == []
     assert list(read_batches(b"", allow_partial=False)) == []
 
@@ -80,12 +80,12 @@ def test_a_partial_last_batch_ends_the_fetch(cut: int) -> None:
         next(batches)
 
 
-def test_records_before_the_wanted_offset_are_left_out() -> None:
+def test_records_before_the_fetch_offset_are_skipped() -> None:
     for offset in range(8, 21):
         assert values(THREE, from_offset=offset) == list(range(max(offset, 10), 19))
 
 
-def test_good_batches_come_before_the_error_of_a_bad_one() -> None:
+def test_valid_batches_precede_the_error_of_a_broken_one() -> None:
     at = len(numbered(10, 3))
     broken = bytearray(THREE)
     broken[at + 70] ^= 1
@@ -97,7 +97,7 @@ def test_good_batches_come_before_the_error_of_a_bad_one() -> None:
     assert list(read_batches(bytes(broken), check_crc=False))[2].base_offset == 17
 
 
-def test_the_checksum_is_looked_at_unless_told_otherwise() -> None:
+def test_the_checksum_is_checked_by_default() -> None:
     broken = bytearray(numbered(10, 3))
     broken[17] ^= 1
     data = bytes(broken)
@@ -116,7 +116,7 @@ def test_other_bytes_like_buffers_are_read() -> None:
 
 
 @pytest.mark.parametrize("read", [lambda data: list(read_batches(data)), RecordBatch, LegacyBatch])
-def test_a_buffer_that_was_released_is_refused(read: Callable[[Any], object]) -> None:
+def test_a_released_buffer_is_refused(read: Callable[[Any], object]) -> None:
     data = memoryview(THREE)
     data.release()
     with pytest.raises(CorruptBatchError, match=r"wanted, not memoryview \(.*released"):
@@ -125,13 +125,13 @@ def test_a_buffer_that_was_released_is_refused(read: Callable[[Any], object]) ->
 
 @pytest.mark.parametrize("data", ["text", None, 5, -1, [1, 2], 1.5, object()])
 @pytest.mark.parametrize("read", [lambda data: list(read_batches(data)), RecordBatch, LegacyBatch])
-def test_what_is_no_buffer_is_refused(read: Callable[[Any], object], data: Any) -> None:
+def test_other_objects_than_buffers_are_refused(read: Callable[[Any], object], data: Any) -> None:
     with pytest.raises(CorruptBatchError, match=f"bytes are wanted, not {type(data).__name__}"):
         read(data)
 
 
 @pytest.mark.parametrize("view", [RecordBatch, LegacyBatch])
-def test_a_view_of_what_is_not_there_is_refused(view: type[RecordBatch]) -> None:
+def test_a_view_outside_the_data_is_refused(view: type[RecordBatch]) -> None:
     one = numbered(77, 1)
     with pytest.raises(CorruptBatchError, match="position -5 lies before"):
         view(one, -5)
@@ -143,7 +143,7 @@ def test_a_view_of_what_is_not_there_is_refused(view: type[RecordBatch]) -> None
         assert refused.value.base_offset == (77 if size >= 8 else None)
 
 
-def test_a_header_that_is_too_short_for_its_magic_is_named_with_its_batch() -> None:
+def test_the_error_of_a_short_header_names_its_batch() -> None:
     short = (77).to_bytes(8, "big") + (18).to_bytes(4, "big") + b"\0\0\0\0\x02" + bytes(13)
     read = read_batches(THREE + short)
     assert [batch.base_offset for batch in itertools.islice(read, 3)] == [10, 13, 17]
@@ -152,17 +152,17 @@ def test_a_header_that_is_too_short_for_its_magic_is_named_with_its_batch() -> N
     assert (refused.value.offset, refused.value.base_offset) == (len(THREE), 77)
 
 
-def test_a_repr_says_where_and_how_large() -> None:
+def test_a_repr_has_offset_and_count() -> None:
     shown = repr(RecordBatch(THREE))
     assert "base_offset=10" in shown
     assert "record_count=3" in shown
 
 
-stamps = st.integers(0, 2**63 - 100)  # room for the offsets of the records
+stamps = st.integers(0, 2**63 - 100)  # leaves space for the offsets of the records
 
 
 @given(new_records, stamps, st.none() | st.integers(-1, 2**31 - 1), st.none() | stamps)
-def test_a_batch_is_stamped_anew_without_touching_its_records(
+def test_restamping_changes_no_record(
     records: list[NewRecord], base_offset: int, epoch: int | None, append_time: int | None
 ) -> None:
     stored = encode_batch(records, compression="gzip", producer_id=3, partition_leader_epoch=8)
@@ -201,14 +201,14 @@ def test_a_batch_is_stamped_anew_without_touching_its_records(
         {"base_offset": 0, "log_append_time": 2**63},
     ],
 )
-def test_a_stamp_out_of_range_is_refused(stamp: dict[str, int]) -> None:
+def test_an_out_of_range_stamp_is_refused(stamp: dict[str, int]) -> None:
     batch = RecordBatch(THREE)
     with pytest.raises(EncodeError, match="a stamp is out of its range"):
         restamp(batch, **stamp)
     assert batch.raw == numbered(10, 3)
 
 
-def test_varints_longer_than_needed_are_read_as_kafka_reads_them() -> None:
+def test_overlong_varints_are_read_as_kafka_reads_them() -> None:
     payload = record_bytes(
         timestamp_delta=b"\x82\x80\x80\x80\x80\x80\x80\x80\x80\x00",
         offset_delta=b"\x80\x80\x80\x80\x00",
@@ -221,13 +221,13 @@ def test_varints_longer_than_needed_are_read_as_kafka_reads_them() -> None:
     assert record.headers == [("h", None)]
 
 
-def test_timestamps_and_offsets_may_lie_before_the_base() -> None:
+def test_timestamps_may_precede_the_base_timestamp() -> None:
     payload = record_bytes(timestamp_delta=b"\x13", offset_delta=b"\x04")
     [record] = RecordBatch(batch_bytes(payload, last_offset_delta=2)).records()
     assert (record.timestamp, record.offset) == (T - 10, 2)
 
 
-def test_sums_beyond_64_bits_go_round_as_in_kafkas_classes() -> None:
+def test_sums_beyond_64_bits_wrap_as_in_kafkas_classes() -> None:
     top = 2**63 - 1
     payload = record_bytes(timestamp_delta=b"\x04", offset_delta=b"\x02")
     data = batch_bytes(payload, base_timestamp=top, base_offset=top, last_offset_delta=1)

@@ -1,4 +1,4 @@
-"""A batch that grows: the same bytes as a batch made at once, and what it was can be read again."""
+"""A growing batch: the bytes of a batch made at once, and its records can be read again."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ def grown(records: list[NewRecord]) -> GrowingBatch:
 
 
 @given(new_records, st.sampled_from(["none", "gzip", "zstd"]))
-def test_the_same_bytes_as_a_batch_made_at_once(records: list[NewRecord], compression: str) -> None:
+def test_a_growing_batch_has_the_bytes_of_a_batch_made_at_once(
+    records: list[NewRecord], compression: str
+) -> None:
     batch = grown(records)
     expected = encode_batch(
         records, compression=compression, producer_id=7, producer_epoch=1, base_sequence=9
     )
-    for _ in range(2):  # it may go out twice
+    for _ in range(2):  # a retry builds it again
         made = batch.build(
             compression=compression, producer_id=7, producer_epoch=1, base_sequence=9
         )
@@ -39,7 +41,7 @@ def test_the_same_bytes_as_a_batch_made_at_once(records: list[NewRecord], compre
 
 
 @given(new_records)
-def test_what_was_given_can_be_read_again(records: list[NewRecord]) -> None:
+def test_appended_records_can_be_read_again(records: list[NewRecord]) -> None:
     batch = grown(records)
     assert contents(batch.records()) == records
     timestamps = [timestamp for *_, timestamp in records]
@@ -50,7 +52,9 @@ def test_what_was_given_can_be_read_again(records: list[NewRecord]) -> None:
 
 
 @given(new_records, new_records)
-def test_it_goes_on_growing_behind_a_look(records: list[NewRecord], more: list[NewRecord]) -> None:
+def test_a_batch_grows_after_its_records_are_read(
+    records: list[NewRecord], more: list[NewRecord]
+) -> None:
     batch = grown(records)
     assert contents(batch.records()) == records
     for record in more:
@@ -59,19 +63,19 @@ def test_it_goes_on_growing_behind_a_look(records: list[NewRecord], more: list[N
 
 
 @given(new_records, st.integers(1, 30_000))
-def test_it_never_grows_beyond_its_limit(records: list[NewRecord], limit: int) -> None:
+def test_a_batch_never_exceeds_its_limit(records: list[NewRecord], limit: int) -> None:
     batch = GrowingBatch()
-    taken: list[NewRecord] = []
+    accepted: list[NewRecord] = []
     for record in records:
-        before = batch.build() if taken else b""
+        before = batch.build() if accepted else b""
         if batch.append(*record, limit):
-            taken.append(record)
-            assert batch.size_in_bytes <= limit or len(taken) == 1
+            accepted.append(record)
+            assert batch.size_in_bytes <= limit or len(accepted) == 1
         else:
-            assert batch.build() == before, "what does not fit leaves no trace"
-            assert len(encode_batch([*taken, record])) > limit
-    assert taken[0] == records[0], "a first record always fits"
-    assert batch.build() == encode_batch(taken)
+            assert batch.build() == before, "a record that does not fit changes the batch"
+            assert len(encode_batch([*accepted, record])) > limit
+    assert accepted[0] == records[0], "the first record is refused"
+    assert batch.build() == encode_batch(accepted)
 
 
 BAD: list[tuple[Any, Any, Any, Any]] = [
@@ -90,7 +94,7 @@ BAD: list[tuple[Any, Any, Any, Any]] = [
 
 @pytest.mark.parametrize("bad", BAD, ids=repr)
 @pytest.mark.parametrize("good", [[], [(b"k", b"v", [], T)]], ids=["first", "second"])
-def test_what_is_refused_leaves_no_trace(good: list[NewRecord], bad: Any) -> None:
+def test_a_refused_record_does_not_change_the_batch(good: list[NewRecord], bad: Any) -> None:
     batch = grown(good)
     with pytest.raises(ENCODE_FAILURES):
         batch.append(bad[0], bad[1], bad[2], bad[3], NO_BOUND)
@@ -101,17 +105,17 @@ def test_what_is_refused_leaves_no_trace(good: list[NewRecord], bad: Any) -> Non
     assert contents(batch.records()) == [*good, later]
 
 
-def test_many_small_records_and_large_ones() -> None:
-    """Beyond the table of varints: offset deltas and lengths of three bytes and more."""
+def test_many_small_and_large_records_are_appended() -> None:
+    """Offset deltas and lengths of three bytes and more exceed the table of varints."""
     records: list[NewRecord] = [(None, b"", [], T + at // 7) for at in range(20_000)]
     records += [(b"k" * 9_000, b"v" * 100_000, [], T), (b"k" * 9_000, None, [], T)]
     assert grown(records).build() == encode_batch(records)
     assert contents(grown(records).records()) == records
 
 
-def test_a_refused_stamp_leaves_the_last_one() -> None:
+def test_a_refused_timestamp_keeps_the_last_one() -> None:
     batch = grown([(None, b"first", [], T)])
-    batch.stamp(T + 1_000)  # no record has it yet
+    batch.stamp(T + 1_000)  # no record has this timestamp yet
     with pytest.raises(ENCODE_FAILURES):
         batch.append(None, b"v", (), 1 << 63, NO_BOUND)
     batch.append(None, b"second", (), T + 1_000, NO_BOUND)

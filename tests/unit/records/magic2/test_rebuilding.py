@@ -1,4 +1,4 @@
-"""Batches that a broker changed, built again: compacted, emptied, stamped."""
+"""Rebuilding batches that a broker changed: compacted, emptied, or restamped ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ timestamps = st.none() | st.integers(-(2**40), 2**50)
 
 
 def rebuilt(batch: RecordBatch) -> bytes:
-    """The batch, made again of its header and its records."""
+    """Returns the batch rebuilt from its header and its records."""
     builder = BatchBuilder.like(batch)
     for record in batch.records(own_timestamps=True):
         assert builder.append(
@@ -49,12 +49,12 @@ def rebuilt(batch: RecordBatch) -> bytes:
 
 
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["name"])
-def test_what_java_wrote_is_built_again_byte_for_byte(case: dict[str, Any]) -> None:
+def test_batches_from_java_are_rebuilt_byte_for_byte(case: dict[str, Any]) -> None:
     for batch in read_batches(bytes.fromhex(case["hex"])):
         again = RecordBatch(rebuilt(batch))
         if batch.compression == "none":
             assert again.raw == batch.raw
-        else:  # another compressor
+        else:  # Java uses another compressor
             assert again.records() == batch.records()
             assert repr(again).replace(str(again.size_in_bytes), "") == repr(batch).replace(
                 str(batch.size_in_bytes), ""
@@ -70,11 +70,11 @@ def test_what_java_wrote_is_built_again_byte_for_byte(case: dict[str, Any]) -> N
     timestamps,
     st.integers(0, 2**40),
 )
-def test_any_batch_is_built_again_byte_for_byte(
+def test_any_batch_is_rebuilt_byte_for_byte(
     records: list[NewRecord],
     codec: str,
     gaps: list[int],
-    behind: int,
+    trailing: int,
     log_append_time: int | None,
     base_timestamp: int | None,
     base_offset: int,
@@ -90,14 +90,14 @@ def test_any_batch_is_built_again_byte_for_byte(
         delta = (deltas[-1] + 1 if deltas else 0) + gaps[index % len(gaps)]
         deltas.append(delta)
         assert builder.append(key, value, headers, timestamp=timestamp, offset_delta=delta)
-    builder.last_offset_delta = deltas[-1] + behind
+    builder.last_offset_delta = deltas[-1] + trailing
     data = builder.build(base_offset=base_offset, partition_leader_epoch=3)
     if codec == "none":
         assert len(data) == builder.size_in_bytes
     batch = RecordBatch(data)
     batch.check()
     assert [record.offset - base_offset for record in batch.records()] == deltas
-    assert batch.next_offset == base_offset + deltas[-1] + behind + 1
+    assert batch.next_offset == base_offset + deltas[-1] + trailing + 1
     assert [record.timestamp for record in batch.records(own_timestamps=True)] == [
         timestamp for *_, timestamp in records
     ]
@@ -108,14 +108,16 @@ def test_any_batch_is_built_again_byte_for_byte(
 
 
 @given(new_records, st.integers(0, 2**40))
-def test_the_stamp_of_a_broker_is_a_log_append_time(records: list[NewRecord], now: int) -> None:
+def test_a_restamped_batch_equals_one_with_log_append_time(
+    records: list[NewRecord], now: int
+) -> None:
     sent = encode_batch(records)
     stamped = restamp(RecordBatch(sent), base_offset=70, log_append_time=now)
     assert encode_batch(records, log_append_time=now, base_offset=70) == stamped
     assert rebuilt(RecordBatch(stamped)) == stamped
 
 
-def test_compaction_leaves_gaps_and_an_end_without_records() -> None:
+def test_compacted_and_emptied_batches_are_rebuilt() -> None:
     records: list[NewRecord] = [(b"%d" % n, b"v", (), T + n) for n in range(10)]
     batch = RecordBatch(encode_batch(records, base_offset=100, base_sequence=5, producer_id=1))
     builder = BatchBuilder.like(batch)
@@ -138,7 +140,7 @@ def test_compaction_leaves_gaps_and_an_end_without_records() -> None:
     assert rebuilt(emptied) == emptied.raw
 
 
-def test_records_behind_a_gap_go_on_from_there() -> None:
+def test_records_after_a_gap_have_the_next_offsets() -> None:
     builder = BatchBuilder()
     assert builder.append(b"a", None, timestamp=T)
     assert builder.append(b"b", None, timestamp=T, offset_delta=7)
@@ -162,12 +164,14 @@ def test_a_record_that_does_not_fit_leaves_no_gap() -> None:
     assert RecordBatch(builder.build()).last_offset == 1
 
 
-def test_what_cannot_be_an_offset_or_a_timestamp_is_refused() -> None:
+def test_invalid_offsets_and_timestamps_are_refused() -> None:
     builder = BatchBuilder()
     builder.append(b"a", None, timestamp=T, offset_delta=3)
-    for taken in (3, 0, -1, 2**31):
-        with pytest.raises(EncodeError, match=f"{taken} is not one of 4, the next, to 2147483647"):
-            builder.append(b"b", None, timestamp=T, offset_delta=taken)
+    for refused in (3, 0, -1, 2**31):
+        with pytest.raises(
+            EncodeError, match=f"{refused} is not one of 4, the next, to 2147483647"
+        ):
+            builder.append(b"b", None, timestamp=T, offset_delta=refused)
     builder.last_offset_delta = 2
     with pytest.raises(EncodeError, match="3 from the base offset, beyond the last_offset_delta"):
         builder.build()
@@ -185,8 +189,8 @@ def test_what_cannot_be_an_offset_or_a_timestamp_is_refused() -> None:
         BatchBuilder().build()
 
 
-def test_behind_the_last_offset_delta_nothing_fits() -> None:
-    """The record stays with its caller, and those that were added make a batch."""
+def test_no_record_fits_after_the_last_offset_delta() -> None:
+    """The caller keeps the record, and the records before it make a batch."""
     builder = BatchBuilder()
     assert builder.append(b"a", None, timestamp=T)
     assert builder.append(b"b", None, timestamp=T, offset_delta=2**31 - 1)
@@ -203,7 +207,7 @@ def test_behind_the_last_offset_delta_nothing_fits() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["3", 3.0])
-def test_an_offset_delta_is_a_whole_number(wrong: Any) -> None:
+def test_an_offset_delta_is_an_integer(wrong: Any) -> None:
     builder = BatchBuilder()
     with pytest.raises(TypeError if COMPILED else EncodeError, match=r"whole number|int"):
         builder.append(b"a", None, timestamp=T, offset_delta=wrong)

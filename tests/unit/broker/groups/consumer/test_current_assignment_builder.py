@@ -1,4 +1,4 @@
-"""What a member shall hold next, and in which order Kafka tells it."""
+"""The next assignment of a member, and its order in Kafka's responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kproto.broker.groups.consumer.current_assignment_builder import reconcile
 from kproto.broker.groups.java_order import bucket, grown_size, uuid_hash
 from kproto.wire.uuid import Uuid
 
-#: Kafka 4.4.0 drew these two, which have the same place in a hash map, and wrote that order.
+#: Kafka 4.4.0 generated these two ids, which share a hash bucket, and wrote them in this order.
 FORMER = Uuid.parse("JKle41xoSXW68BR6Jn7oOg")
 LATER = Uuid.parse("tEVb8VXXSkewIM9SY_Sxew")
 

@@ -1,4 +1,4 @@
-"""What heartbeats make of a group of the consumer protocol: epochs, targets, and who holds what."""
+"""Heartbeats of a group of the consumer protocol: epochs, target and current assignments."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_partition_moves_after_its_owner_revoked_it() -> None:
     assert play.group.state is STABLE
 
 
-def test_members_leave() -> None:
+def test_partitions_of_members_that_leave_are_assigned_again() -> None:
     play = ConsumerPlay()
     play.join("a", "t")
     play.join("b", "t")
@@ -104,11 +104,11 @@ def test_member_without_subscription_does_not_change_homogeneity() -> None:
     play = ConsumerPlay(assignors=("range",))
     play.join("a", "t")
     play.join("b")
-    play.leave("b")  # another epoch, for which nothing is decided yet
+    play.leave("b")  # a new epoch, for which no target assignment exists yet
     assert play.group.state == "Assigning"
-    play.join("c")  # it is decided now, as for a group whose members all subscribe alike
+    play.join("c")  # now it exists, computed as for a group whose members all have one subscription
     assert play.own("a") == {"t": [0, 1, 2]}
-    # A change: they are looked at.
+    # A changed subscription: the coordinator compares the members' subscriptions.
     assert play.beat("a", topics=["u"], owned={}) == {"u": [0, 1, 2]}
 
 
@@ -125,7 +125,7 @@ def test_member_without_subscription_does_not_change_homogeneity() -> None:
         pytest.param(0, {}, "NONE", id="it begins anew"),
     ],
 )
-def test_epochs(epoch: int, owned: Any, error: str) -> None:
+def test_member_epochs_are_validated(epoch: int, owned: Any, error: str) -> None:
     play = ConsumerPlay()
     play.join("a", "t")
     play.join("b", "t")
@@ -143,7 +143,7 @@ def test_full_group_rejects_member() -> None:
     assert error_of(lambda: play.join("a", "t")) == "NONE"
 
 
-def test_change_that_cannot_be_stored_does_not_happen() -> None:
+def test_change_is_reverted_if_its_write_fails() -> None:
     play = ConsumerPlay()
     play.join("a", "t")
     before, log = play.group.persisted, list(play.log)
@@ -155,7 +155,7 @@ def test_change_that_cannot_be_stored_does_not_happen() -> None:
     assert play.join("b", "t") == {}
 
 
-def test_group_that_cannot_be_stored_is_not_created() -> None:
+def test_group_is_not_created_if_its_write_fails() -> None:
     play = ConsumerPlay()
     play.refuses = "NOT_COORDINATOR"
     assert error_of(lambda: play.join("a", "t")) == "NOT_COORDINATOR"

@@ -1,4 +1,4 @@
-"""Who may commit and fetch offsets for a group of the consumer protocol."""
+"""Rights of members and admins to commit and fetch offsets of a consumer protocol group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .consumer_group_driver import ConsumerPlay
 
 
 def shared() -> ConsumerPlay:
-    """a has t0 to t2 since epoch 2, b has t3 to t5 since 3; c is a classic member."""
+    """Returns a group: a has t0 to t2 since epoch 2, b has t3 to t5 since 3, c is classic."""
     play = ConsumerPlay()
     play.join("a", "t")
     play.join("b", "t")
@@ -37,7 +37,7 @@ def shared() -> ConsumerPlay:
         ("", -1, [0], 9, "UNKNOWN_MEMBER_ID"),
     ],
 )
-def test_commits(
+def test_commits_are_checked_by_member_and_epoch(
     member_id: str, epoch: int, partitions: list[int], version: int, error: str
 ) -> None:
     play = shared()
@@ -70,7 +70,9 @@ def test_commit_for_revoking_partition_is_accepted() -> None:
         (None, -1, "NONE"),
     ],
 )
-def test_fetches(member_id: str | None, epoch: int, error: str) -> None:
+def test_offset_fetches_are_checked_by_member_and_epoch(
+    member_id: str | None, epoch: int, error: str
+) -> None:
     play = shared()
     assert error_of(lambda: validate_offset_fetch(play.group, member_id, epoch)) == error
 

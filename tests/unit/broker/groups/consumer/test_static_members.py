@@ -1,4 +1,4 @@
-"""Static members of the consumer protocol: they leave for a while, and come back as another."""
+"""Static members of the consumer protocol leave temporarily, and rejoin with a new member id."""
 
 from __future__ import annotations
 
