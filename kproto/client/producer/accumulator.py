@@ -1,21 +1,22 @@
 """Batches records by partition, and decides which batch is sent to which broker, and when.
 
-Decisions on plain data, without a loop: `plan` says what to send now and when to look again,
-`on_failure` what follows a failure. These rules keep the order of a partition through every retry:
+It decides on plain data, without a loop: `plan` returns the requests that are due and the time of
+the next plan; `on_failure` retries or fails a batch. These rules keep the order of the records of a
+partition through every retry:
 
 - With idempotence up to `max_in_flight` batches of a partition are in flight. A broker appends them
   only in the order of their sequences (KIP-98): it refuses a batch that overtook another one with
   OUT_OF_ORDER_SEQUENCE_NUMBER, and the producer retries it. The first batch under a producer id is
   sent alone until it is acked: a broker that does not know the id accepts any sequence.
-- After a batch has failed, the batches behind it must fail or be acked before any is retried, and
-  all are retried in their order.
+- After a batch has failed, the later batches in flight must fail or be acked before any batch is
+  retried; all are then retried in their order.
 - After a batch has failed for good, no later sequence fits. Batches that may have been sent are
-  retried under their old sequences until the broker appends or refuses one; that one and all later
-  batches restart under the next epoch of the producer id (KIP-360). The broker refuses bytes of the
-  old epoch that the network still holds.
-- A batch restarts only if it is not stored and never will be. If the network may hold both the
-  failed batch and the refused one, which the broker would append one after the other, then the
-  refused one fails as well. So nothing is stored twice.
+  retried under their old sequences until the broker refuses one. That batch and all later batches
+  restart under the next epoch of the producer id (KIP-360). The broker refuses requests of the old
+  epoch that arrive later.
+- A batch restarts only if it is not stored and cannot be stored any more. If both the failed batch
+  and the refused batch may still be in the network, the broker might append them one after the
+  other: then the refused batch fails, too. So no record is stored twice.
 - A batch that is too large for the broker is split, down to single records; the parts are sent one
   after the other, under the sequences of their records.
 - Without idempotence one batch of a partition is in flight.
@@ -45,7 +46,7 @@ __all__ = ["Accumulator", "PartitionQueue", "Plan"]
 _OUT_OF_ORDER: Final = code_of("OUT_OF_ORDER_SEQUENCE_NUMBER")
 _TOO_LARGE: Final = code_of("MESSAGE_TOO_LARGE")
 
-#: Answers to a batch that may be stored all the same. Behind any other it is not.
+#: Error codes after which a batch may be stored all the same; after any other error it is not.
 _MAY_BE_STORED: Final = frozenset(
     map(
         code_of,
@@ -59,8 +60,9 @@ _MAY_BE_STORED: Final = frozenset(
     )
 )
 
-#: So many failed deliveries are kept before those that somebody has looked at are dropped. Few, as
-#: each may hold a large record; the bound doubles with what is left, so that looking stays cheap.
+#: The number of failed deliveries from which on retrieved ones are dropped. It is small, because
+#: each may have a large record. The limit becomes twice the number of deliveries that are left, so
+#: that dropping stays cheap.
 _UNSEEN_LEAST: Final = 16
 
 _NEVER: Final = float("inf")
@@ -71,8 +73,8 @@ class PartitionQueue:
     """The batches of one partition: pending, in flight to the broker `node`, and to be retried.
 
     `sequence` is the producer id, epoch and next sequence number of the partition.
-    `has_append_time` when the last response that says so said that the log has log append time.
-    Metadata must be newer than `suspect_since` to be believed, in seconds of the client's clock.
+    `has_append_time` is True if the last response to a first attempt had a log append time.
+    Metadata is used only if it is newer than `suspect_since`, in seconds of the client's clock.
     """
 
     __slots__ = (
@@ -109,34 +111,36 @@ class PartitionQueue:
 
     @property
     def needs_producer_id(self) -> bool:
-        """True when the next batch has no sequence yet, and the partition no identity for one."""
+        """True if the next batch needs a sequence, and the partition has no producer id yet."""
         return self.sequence.identity is None and not self.pending[0].has_sequence
 
     def next_at(self, max_in_flight: int) -> float:
-        """Returns when the next batch may be sent; never while a batch has to be acked first."""
+        """Returns the time from which the next batch may be sent; infinity if it has to wait for
+        an ack.
+        """
         if not self.pending or self.to_retry:
             return _NEVER
         batch = self.pending[0]
         if self.in_flight:
-            # Counted from the oldest: a broker remembers the last five of a producer, not any five.
-            behind = (batch.ordinal if batch.ordinal >= 0 else self.ordinals) - self.in_flight[
-                0
-            ].ordinal
-            if behind >= (max_in_flight if self.sequence.is_acked else 1):
+            # A broker remembers the last five batches of a producer, acked ones included: so the
+            # limit counts from the oldest batch in flight.
+            ordinal = batch.ordinal if batch.ordinal >= 0 else self.ordinals
+            distance = ordinal - self.in_flight[0].ordinal
+            if distance >= (max_in_flight if self.sequence.is_acked else 1):
                 return _NEVER
             if batch.parent is not None or self.in_flight[-1].parent is not None:
-                return _NEVER  # a split makes more batches than `ordinals` has counted
+                return _NEVER  # the parts of a split batch have one ordinal
         if batch.has_sequence:
             return self.attempts.not_before
-        takes_records = len(self.pending) == 1 and batch.ready_at > _LONG_AGO
-        if self.in_flight and (self.sequence.must_restart or takes_records):
-            return _NEVER  # A batch that still takes records fills while others are in flight.
+        is_open = len(self.pending) == 1 and batch.ready_at > _LONG_AGO
+        if self.in_flight and (self.sequence.must_restart or is_open):
+            return _NEVER  # an open batch fills while others are in flight
         if len(self.pending) > 1:
             return self.attempts.not_before
         return max(self.attempts.not_before, batch.ready_at)
 
     def take(self, node: int, state: ProducerState) -> Batch:
-        """Moves the next batch into flight to `node`; a batch without a sequence gets the next."""
+        """Puts the next batch in flight to `node`; a batch without a sequence gets the next one."""
         batch = self.pending.popleft()
         if not batch.has_sequence:
             batch.has_sequence = True
@@ -149,13 +153,14 @@ class PartitionQueue:
         return batch
 
     def has_unacked_predecessor(self, batch: Batch) -> bool:
-        """True if an earlier batch is in flight or to be retried."""
+        """Returns True if an earlier batch is in flight or to be retried."""
         return any(other.ordinal < batch.ordinal for other in (*self.in_flight, *self.to_retry))
 
     def requeue_retries(self) -> None:
-        """Puts the batches to retry in front of the pending ones, once no batch is in flight.
+        """Puts the batches to retry before the pending ones, once no batch is in flight.
 
-        After a batch that is not stored, no later batch keeps its sequence.
+        If a batch has lost its sequence, all later batches lose theirs, except parts of a batch
+        that may be stored whole.
         """
         if not self.to_retry or self.in_flight:
             return
@@ -170,14 +175,16 @@ class PartitionQueue:
 
 
 def _may_be_stored(error: KprotoError) -> bool:
-    """True if a broker may have stored a batch that failed with `error`."""
+    """Returns True if a broker may have stored a batch that failed with `error`."""
     return not isinstance(error, BrokerResponseError) or error.code in _MAY_BE_STORED
 
 
 class Plan(NamedTuple):
-    """The next requests: queues whose next batch is sent, by node; queues whose leader is unknown;
-    whether a producer id is needed; when to look again, and when the oldest batch expires, in
-    seconds of the clock.
+    """The next requests: the queues whose next batch is sent, by node.
+
+    `unknown_leaders` are queues without a known leader, and `needs_producer_id` requests
+    InitProducerId. `next_at` is the time of the next plan, and `deadline` that at which the oldest
+    batch expires, both in seconds of the clock.
     """
 
     requests: dict[int, list[PartitionQueue]]
@@ -188,8 +195,10 @@ class Plan(NamedTuple):
 
 
 class Accumulator:
-    """Queues batches by partition. `buffered` counts the bytes of incomplete batches;
-    `failed_batches` the batches that failed for good.
+    """Queues batches by partition.
+
+    `buffered` counts the bytes of incomplete batches, `failed_batches` the batches that failed for
+    good.
     """
 
     def __init__(
@@ -208,7 +217,7 @@ class Accumulator:
         self._observer = observer or Observer(None, monotonic)
         self.batch_bytes = batch_bytes
         self.producer_state = ProducerState(is_idempotent=idempotent)
-        self.takes_headers = True  # brokers that take message sets alone have none
+        self.takes_headers = True  # False for brokers before 0.11, whose message sets have none
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.busy: dict[TopicPartition, PartitionQueue] = {}
         self.incomplete: set[asyncio.Future[KprotoError | None]] = set()
@@ -216,7 +225,7 @@ class Accumulator:
         self.buffered = 0
         self.failed_batches = 0
         self._unretrieved_limit = _UNSEEN_LEAST
-        #: How often records of a topic without key have moved on to the next partition (KIP-480).
+        #: The number of moves of a topic's keyless records to the next partition (KIP-480).
         self.sticky_moves: dict[str, int] = {}
         self._linger_s = linger_ms / 1000
         self._limit_s = settings.delivery_timeout_ms / 1000
@@ -249,7 +258,7 @@ class Accumulator:
     ) -> tuple[Batch, int]:
         """Appends a record to the open batch of its partition; returns the batch and the position.
 
-        Raises one of `records.new_record.ENCODE_FAILURES` for values that no record can hold.
+        Raises one of `records.new_record.ENCODE_FAILURES` for values that cannot be encoded.
         """
         batch = self.open_batch(topic, partition)
         if batch is not None:
@@ -258,7 +267,7 @@ class Accumulator:
             if added:
                 self.buffered += added
                 return batch, content.count - 1
-            batch.ready_at = _LONG_AGO  # it is full
+            batch.ready_at = _LONG_AGO  # the batch is full
             self._move_sticky_partition(topic)
         content = GrowingBatch()
         content.append(key, value, headers, timestamp, self.batch_bytes)
@@ -266,7 +275,7 @@ class Accumulator:
         return batch, 0
 
     def add_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
-        """Queues a full batch behind the batches of its partition."""
+        """Queues a full batch after the other batches of its partition."""
         before = self.open_batch(topic, partition)
         if before is not None:
             before.ready_at = _LONG_AGO
@@ -297,7 +306,7 @@ class Accumulator:
             for batch in queue.pending:
                 batch.ready_at = _LONG_AGO
 
-    # Batches go out
+    # Sending batches
 
     def plan(
         self,
@@ -305,8 +314,9 @@ class Accumulator:
         led_by: Callable[[str, int, float], int | None],
         in_flight: Callable[[int], int],
     ) -> Plan:
-        """Returns what to do at `now`; `in_flight` returns how many requests a node has
-        in flight.
+        """Returns the requests that are due at `now`.
+
+        `in_flight` returns the number of requests in flight to a node.
         """
         plan = Plan({}, [], False, _NEVER, _NEVER)
         next_at = deadline = _NEVER
@@ -325,7 +335,7 @@ class Accumulator:
             if node is None:
                 plan.unknown_leaders.append(queue)
             elif queue.in_flight and queue.node != node:
-                continue  # what is at the old leader comes back first
+                continue  # batches in flight to the old leader must complete first
             elif in_flight(node) < self._max_in_flight:
                 plan.requests.setdefault(node, []).append(queue)
         return plan._replace(
@@ -333,16 +343,14 @@ class Accumulator:
         )
 
     def next_at(self, groups: Iterable[Iterable[PartitionQueue]]) -> float:
-        """Returns when more batches of planned queues may be sent, after the plan is
-        carried out.
-        """
+        """Returns the time from which planned queues may send more batches, after the plan."""
         max_in_flight = self._partition_max_in_flight
         return min(
             (queue.next_at(max_in_flight) for queues in groups for queue in queues), default=_NEVER
         )
 
     def is_first(self, batch: Batch, now: float) -> bool:
-        """True if a batch may be sent at `now`, and no batch of its partition precedes it."""
+        """Returns True if a batch is the first of its partition, and may be sent at `now`."""
         queue = self.queues[batch.topic, batch.partition]
         return (
             not queue.in_flight
@@ -352,17 +360,17 @@ class Accumulator:
         )
 
     def deadline_of(self, batch: Batch) -> float:
-        """Returns when a batch expires."""
+        """Returns the time at which a batch expires."""
         return batch.created + self._limit_s
 
     def take(self, queue: PartitionQueue, node: int) -> Batch:
-        """Moves the next batch of a queue into flight to `node`."""
+        """Puts the next batch of a queue in flight to `node`."""
         assert self.producer_state.identity is not None or not queue.needs_producer_id
         self._move_sticky_partition(queue.topic)
         return queue.take(node, self.producer_state)
 
     def _first_deadline(self, queue: PartitionQueue) -> float:
-        """Returns when the oldest incomplete batch of a queue expires."""
+        """Returns the time at which the oldest incomplete batch of a queue expires."""
         deadline = _NEVER
         for batch in (*queue.in_flight, *queue.to_retry):
             if not batch.future.done():
@@ -371,15 +379,14 @@ class Accumulator:
             deadline = min(deadline, self.deadline_of(queue.pending[0]))
         return deadline
 
-    # And come back
+    # Responses and failures
 
     def on_ack(self, batch: Batch, base_offset: int = -1, log_append_time: int = -1) -> None:
-        """Completes a batch that the broker has stored, from `base_offset` on, if the broker sent
-        it.
+        """Completes a batch that the broker has stored; `base_offset` is -1 if it was not sent.
 
-        For a duplicate the broker sends a log append time whatever the topic has: the largest
-        timestamp that it has of the batch. The responses to other batches show whether the topic
-        has one.
+        For a duplicate the broker sends a log append time even if the topic has none: the largest
+        timestamp of the stored batch. The responses to other batches show whether the topic has
+        log append time.
         """
         queue = self._take_in_flight(batch)
         if not batch.maybe_stored:
@@ -404,7 +411,7 @@ class Accumulator:
         (KIP-951).
         """
         queue = self._take_in_flight(batch)
-        if batch.future.done():  # its time was over while it was under way
+        if batch.future.done():  # it expired while it was in flight
             self._update_busy(queue)
             return
         batch.maybe_stored = batch.maybe_stored or _may_be_stored(error)
@@ -436,7 +443,7 @@ class Accumulator:
         self._update_busy(queue)
 
     def failed(self, queue: PartitionQueue, error: KprotoError, now: float) -> None:
-        """Notes that no batch of a queue can be sent: it has no leader, or no producer id."""
+        """Backs off a queue that has no leader or no producer id, or fails its batches."""
         if remedy_of(error) is Remedy.FAIL:
             while queue.pending:
                 self._fail_batch(queue, queue.pending.popleft(), error)
@@ -452,7 +459,7 @@ class Accumulator:
             for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):
                 if self.deadline_of(batch) > now or batch.future.done():
                     continue
-                if batch not in queue.in_flight:  # else it is dropped when it comes back
+                if batch not in queue.in_flight:  # otherwise its response removes it
                     (queue.to_retry if batch in queue.to_retry else queue.pending).remove(batch)
                 error = queue.attempts.error or RequestTimeoutError(
                     f"no broker acknowledged it within {self.settings.delivery_timeout_ms} ms "
@@ -483,7 +490,7 @@ class Accumulator:
         self.failed_batches += error is not None
         whole = batch.parent
         if whole is not None:
-            batch.forget_records()  # the whole has them, for who asks
+            batch.forget_records()  # the whole batch has them
             batch.data = None
             outcomes = [part.future.result() for part in whole.parts if part.future.done()]
             if len(outcomes) == len(whole.parts):
@@ -502,7 +509,7 @@ class Accumulator:
         batch.deliveries = []
 
     def _keep_unretrieved(self, failed: list[Delivery]) -> None:
-        """Keeps failed deliveries for the next flush; drops retrieved ones when there are many."""
+        """Stores failed deliveries for the next flush; drops retrieved ones if there are many."""
         self.unretrieved += failed
         if len(self.unretrieved) > self._unretrieved_limit:
             self.unretrieved = [
@@ -518,7 +525,7 @@ class Accumulator:
 
     @property
     def incomplete_records(self) -> int:
-        """Returns how many records are neither acked nor failed."""
+        """The number of records that are neither acked nor failed."""
         return sum(
             batch.count
             for queue in self.busy.values()

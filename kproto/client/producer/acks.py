@@ -1,4 +1,4 @@
-"""Holds the acks of many records, and makes each when it is read."""
+"""`Acks`: the acks of many records; each is created when it is read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Acks"]
 
 
 class Acks(Sequence[Ack]):
-    """The acks of many records, in the order of the records.
+    """A sequence of `Ack`, in the order of the records.
 
-    A sequence of `Ack`. Stored as runs: from index `starts[i]` on the records are in `runs[i]`, a
-    batch and a position in it.
+    It is stored as runs: from index `starts[i]` on the records are in `runs[i]`, a batch and a
+    position in it.
     """
 
     def __init__(self) -> None:
@@ -29,12 +29,12 @@ class Acks(Sequence[Ack]):
         self._count = 0
 
     def add(self, batch: Batch, position: int) -> None:
-        """Notes where the next record is."""
+        """Adds the next record, which is in `batch` at `position`."""
         self.add_run(self._count, batch, position)
         self._count += 1
 
     def add_run(self, start: int, batch: Batch, position: int) -> None:
-        """Notes that the records from index `start` on are in `batch`, from `position` on.
+        """Adds the records from index `start` on, which are in `batch` from `position` on.
 
         The next run, or `grow_to`, ends the run.
         """
@@ -49,7 +49,7 @@ class Acks(Sequence[Ack]):
         self._count = count
 
     def batches(self) -> list[Batch]:
-        """Returns the batches that hold the records, each once."""
+        """Returns the batches of the records, each once."""
         return list({id(batch): batch for batch, _ in self._runs}.values())
 
     def failures(self) -> Iterator[tuple[Batch, int, KprotoError]]:

@@ -1,7 +1,7 @@
 """Queues the calls that wait to append records, by topic, in the order of the calls.
 
-Knows no record, no metadata and no buffer: each call waits for its own condition, and closing the
-producer evicts it.
+The queues know no record, no metadata and no buffer: each call waits for its own condition. Closing
+the producer evicts the waiting calls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class AppendQueues:
 
     def tickets(self) -> list[AppendTicket]:
         """Returns the tickets of all waiting calls."""
-        return [ticket for line in self.by_topic.values() for ticket in line]
+        return [ticket for queue in self.by_topic.values() for ticket in queue]
 
     def close(self) -> None:
         """Evicts all waiting calls, now and later."""
@@ -41,10 +41,10 @@ class AppendQueues:
 
 
 class AppendTicket:
-    """The place of one call, from `AppendQueues.enqueue_call` until its records are appended.
+    """The entry of one call in its queue, from `enqueue_call` until its records are appended.
 
-    The call waits inside `with ticket`, which raises KprotoError once the queues are closed: the
-    wait is then cancelled, in the way of `asyncio.timeout`.
+    The call waits inside `with ticket`. Closing the queues cancels the wait, as `asyncio.timeout`
+    does, and `with ticket` raises KprotoError.
     """
 
     __slots__ = ("_cancelling", "_is_evicted", "_left", "_queues", "_task", "_turn", "topic")
@@ -55,7 +55,7 @@ class AppendTicket:
         self._turn: asyncio.Future[None] | None = None
         self._left: asyncio.Future[None] | None = None
         self._task: asyncio.Task[object] | None = None
-        self._cancelling = 0  # how often somebody else has cancelled the task
+        self._cancelling = 0  # the number of cancellations before the wait
         self._is_evicted = False
 
     @property
@@ -70,21 +70,19 @@ class AppendTicket:
             await self._turn
 
     def left(self) -> asyncio.Future[None]:
-        """Returns a future that is done when the call leaves the queue; the call must still be in
-        it.
-        """
+        """Returns a future that is done when the call leaves the queue; it must still be there."""
         if self._left is None:
             self._left = asyncio.get_running_loop().create_future()
         return self._left
 
     def leave(self) -> None:
-        """Removes the call from the queue, and wakes the next."""
-        line = self._queues.by_topic[self.topic]
-        line.remove(self)
-        if not line:
+        """Removes the call from the queue, and wakes the next one."""
+        queue = self._queues.by_topic[self.topic]
+        queue.remove(self)
+        if not queue:
             del self._queues.by_topic[self.topic]
         else:
-            _set(line[0]._turn)
+            _set(queue[0]._turn)
         _set(self._left)
 
     def evict(self) -> None:

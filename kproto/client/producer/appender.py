@@ -1,8 +1,8 @@
-"""Appends records to the accumulator: at once if no earlier call waits, else in the queue.
+"""`RecordAppender`: appends records to the accumulator, at once if no earlier call waits.
 
-Calls of one topic append in the order in which they were made, even if they had to wait for
-metadata or memory: a waiting call keeps its ticket until it has appended its last record. Knows
-nothing of what happens to a record afterwards.
+Otherwise the call joins a queue. Calls for one topic append in the order of the calls, even if they
+have to wait for metadata or memory: a waiting call has a ticket until it has appended its last
+record. The outcome of the records is left to the accumulator and the sender.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ __all__ = ["RecordAppender"]
 
 T = TypeVar("T")
 
-#: How long `append_many` takes records before others of the loop have their turn, in seconds.
+#: The time after which `append_many` yields to the event loop, in seconds.
 YIELD_AFTER_S: Final = 0.01
 
-#: Of a list, which takes no time by itself, the clock is looked at once for so many records.
+#: `append_many` reads the clock once for so many records of a list, whose iteration costs no time.
 CLOCK_EVERY: Final = 32
 
 
 class RecordAppender:
     """Appends the records of a producer's calls to its accumulator, and wakes its sender.
 
-    `append_queues` hold the waiting calls. Once `is_closed`, new calls are refused.
+    `append_queues` has the waiting calls. Once `is_closed` is True, new calls are refused.
     """
 
     def __init__(
@@ -78,9 +78,9 @@ class RecordAppender:
     ) -> tuple[Batch, int]:
         """Appends a record to the accumulator; returns its batch and its position there.
 
-        A record that `is_single` is sent at once if no batch precedes it. Waits for metadata, for a
-        partition that is named and not known yet, and for memory. Raises DeliveryError if that
-        fails.
+        A record that `is_single` is sent at once if no batch precedes it. The call waits for
+        metadata, for a named partition that is not known yet, and for memory. Raises DeliveryError
+        if that fails.
         """
         if self._calls.intercepts and not is_intercepted:
             return await self._append_intercepted(topic, record, is_single=is_single)
@@ -104,7 +104,7 @@ class RecordAppender:
     async def _append_intercepted(
         self, topic: str, record: ProducerRecord, *, is_single: bool
     ) -> tuple[Batch, int]:
-        """Appends the record that the user's hook returns; reports it if that fails."""
+        """Appends the record that the user's hook returns; reports a failure to the hooks."""
         changed = self._calls.sent(topic, record)
         try:
             return await self.append(topic, changed, is_single=is_single, is_intercepted=True)
@@ -113,10 +113,10 @@ class RecordAppender:
             raise
 
     async def append_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
-        """Queues a batch whose records are encoded already; waits as `append` does.
+        """Queues a batch whose records are already encoded; waits as `append` does.
 
-        Raises ConfigurationError if a hook needs each record, or the brokers take message sets
-        only; EncodeError for a partition that the topic does not have; RequestTimeoutError.
+        Raises ConfigurationError if a hook needs each record or if the brokers take message sets
+        only, EncodeError for a partition that the topic does not have, and RequestTimeoutError.
         """
         if self._calls.intercepts:
             raise ConfigurationError(
@@ -143,9 +143,9 @@ class RecordAppender:
     async def append_many(
         self, topic: str, values: Iterable[bytes | ProducerRecord | None], acks: Acks
     ) -> None:
-        """Appends records as `append` does, and notes in `acks` where each is.
+        """Appends records as `append` does, and adds their positions to `acks`.
 
-        From its first wait on the call keeps its ticket.
+        From its first wait on, the call has a ticket until its end.
         """
         appender = self._ready_appender(topic)
         ticket: AppendTicket | None = None
@@ -159,9 +159,7 @@ class RecordAppender:
             taken, every = self._calls.each_sent(topic, to_come), 1
 
         def left() -> list[ProducerRecord]:
-            """Returns the records that were not appended: the rest of a list, of an iterator what
-            was taken.
-            """
+            """Returns the records that were not appended: the taken one, and the rest of a list."""
             others = islice(to_come, len(values)) if isinstance(values, Collection) else ()
             return [*(() if record is None else (record,)), *map(as_record, others)]
 
@@ -218,7 +216,7 @@ class RecordAppender:
                 ticket.leave()
 
     def _ready_appender(self, topic: str) -> TopicAppender | None:
-        """Returns the appender of a topic, if nothing has to be waited for and no call waits.
+        """Returns the appender of a topic; None if the call has to wait.
 
         Raises ConfigurationError once the producer is closed, and in another event loop.
         """
@@ -248,8 +246,7 @@ class RecordAppender:
     async def _wait_until_ready(
         self, ticket: AppendTicket, partition: int | None = None
     ) -> TopicAppender:
-        """Returns the appender of a topic, once it is known, there is memory, and earlier calls
-        have appended.
+        """Waits for metadata, for memory and for earlier calls; returns the appender of the topic.
 
         Raises RequestTimeoutError after `delivery_timeout_ms`.
         """
@@ -259,7 +256,7 @@ class RecordAppender:
             if view.is_fresh(topic):
                 info = view.cluster.topics[topic]
             else:
-                # A broker that is away for a moment is no reason to fail: it is none for a batch.
+                # Connection errors are retried here, as they are retried for batches.
                 info = await view.retrying(
                     lambda: view.topic(topic),
                     responses=False,
@@ -267,29 +264,29 @@ class RecordAppender:
                     limited_by="delivery_timeout_ms",
                 )
             if isinstance(partition, int) and partition not in info.partitions:
-                # Partitions may have been added.
+                # The partition may have been added since the last metadata.
                 await view.retrying(
                     lambda: view.refresh([topic]), begun=begun, limited_by="delivery_timeout_ms"
                 )
             await self._wait_for_memory(ticket, begun)
-        # What came in the meantime is as good, and a topic that is gone is told by its batch.
+        # Newer metadata stays; if it lacks the topic, the batch fails with that error.
         view.cluster.topics.setdefault(topic, info)
         return self._appender_of(topic)
 
     async def _wait_for_memory(self, ticket: AppendTicket, begun: float) -> None:
         limit_ms = self._view.settings.delivery_timeout_ms
         left = begun + limit_ms / 1000 - self._view.clock.monotonic()
-        had_turn = False
+        is_first = False
         try:
             async with self._view.clock.timeout(max(0.0, left)):
                 await ticket.until_first()
-                had_turn = True
+                is_first = True
                 await self._wait_until_below(self._buffer_bytes)
         except TimeoutError:
             why = (
                 f"there was no room for it within {limit_ms} ms (delivery_timeout_ms, buffer_bytes)"
-                if had_turn
-                else f"a call before it had not given all its records after {limit_ms} ms "
+                if is_first
+                else f"an earlier call had not appended all its records after {limit_ms} ms "
                 "(delivery_timeout_ms)"
             )
             raise RequestTimeoutError(why) from None
@@ -313,9 +310,9 @@ class RecordAppender:
     async def _append_when_first(
         self, ticket: AppendTicket, record: ProducerRecord
     ) -> tuple[Batch, int]:
-        """Appends a record when it is the call's turn.
+        """Appends a record once all earlier calls have appended theirs.
 
-        Raises EncodeError, and what `_wait_until_ready` raises.
+        Raises EncodeError, and the errors of `_wait_until_ready`.
         """
         found = self._append_now(await self._wait_until_ready(ticket, record.partition), record)
         if found is None:
@@ -327,15 +324,15 @@ class RecordAppender:
     ) -> tuple[Batch, int] | None:
         """Appends a record to the open batch of its partition; returns the batch and the position.
 
-        Returns None if the topic has no such partition, as far as it is known. Refuses values that
-        no record can hold here, so that they fail no batch with records of others.
+        Returns None if the known metadata of the topic lacks the partition. Raises EncodeError for
+        values that cannot be encoded, so that they fail no batch with records of other calls.
         """
         value, key, headers, timestamp, partition = record
         if partition is not None:
             if not isinstance(partition, int) or isinstance(partition, bool):
                 raise EncodeError(f"partition {partition!r} of a record is no whole number")
             if partition not in appender.info.partitions:
-                return None  # nothing has been read of it: headers may be an iterator
+                return None  # the headers are unread here: they may be an iterator
         if value is not None and type(value) is not bytes:
             value = checked_bytes("value", value)
         if key is not None and type(key) is not bytes:
@@ -353,9 +350,7 @@ class RecordAppender:
 async def _or_delivery_error(
     waiting: Awaitable[T], topic: str, left: Callable[[], list[ProducerRecord]]
 ) -> T:
-    """Returns what `waiting` returns. Raises DeliveryError with the records that are left if it
-    fails.
-    """
+    """Returns the result of `waiting`; if it fails, raises DeliveryError with the records left."""
     try:
         return await waiting
     except EncodeError:

@@ -1,4 +1,4 @@
-"""Defines a batch of records of one partition, and the outcome of each of its records."""
+"""`Batch`: records of one partition, and the outcome of each of them."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ __all__ = [
 
 
 class Ack(NamedTuple):
-    """Where a record was stored. `offset` is -1 if the broker had it already and did not send the
-    offset; `timestamp` is in ms, the broker's if the topic has log append time.
+    """The partition, offset and timestamp of a stored record.
+
+    `offset` is -1 if the batch was a duplicate and the broker did not send its offset. `timestamp`
+    is in ms; it is the broker's if the topic has log append time.
     """
 
     topic: str
@@ -34,17 +36,18 @@ class Ack(NamedTuple):
 
 
 class Batch:
-    """A batch; `content` holds its records, encoded when they were appended.
+    """A batch of records; `content` has the records, which are encoded when they are appended.
 
     `future` is done with None when the batch is acked, or with the error when it has failed for
-    good. Each caller that waits for one record has a future of its own among the `waiters`, so that
-    cancelling one does not affect the others. `deliveries` keep the outcomes of records that no
-    caller may be waiting for. `created` and `ready_at`, when the batch stops waiting for more
-    records, are in seconds of the client's clock. `data` is the batch as it is sent: the same bytes
-    in every attempt, with `identity` and `sequence` in them as long as it `has_sequence`, because
-    the broker may know it by them. `ordinal` counts the batches of a partition in the order of
-    their first send; -1 before it. A batch that was too large for the broker has `parts`, which are
-    sent in its place.
+    good. Each caller that waits for one record has its own future in `waiters`, so that cancelling
+    one caller does not affect the others. `deliveries` are the outcomes of records that no caller
+    may be waiting for. `created`, and `ready_at` at which the batch stops to linger, are in seconds
+    of the client's clock.
+
+    `data` is the encoded batch. While it `has_sequence`, every attempt sends the same bytes, with
+    the same `identity` and `sequence`, because the broker detects duplicates by these. `ordinal`
+    numbers the batches of a partition in the order of their first attempts; -1 before that. A batch
+    that was too large for the broker has `parts`, which are sent instead.
     """
 
     __slots__ = (
@@ -96,14 +99,15 @@ class Batch:
         self.data: bytes | None = None
         self.deliveries: list[Delivery] = []
         self.waiters: list[asyncio.Future[None]] = []
-        self.maybe_stored = False  # an attempt may have stored it, for all that is known
+        self.maybe_stored = False  # True if an earlier attempt may have stored it
         self.parent: Batch | None = None
         self.parts: list[Batch] = []
 
     @property
     def keeps_sequence(self) -> bool:
-        """True for a part of a batch that may be stored whole: a new sequence could store
-        it twice.
+        """True for a part of a batch that may be stored whole.
+
+        With a new sequence its records could be stored twice.
         """
         return self.parent is not None and self.maybe_stored
 
@@ -115,19 +119,20 @@ class Batch:
 
     @property
     def count(self) -> int:
-        """Returns how many records it holds."""
+        """The number of its records."""
         return self.content.count
 
     def forget_records(self) -> None:
-        """Drops the records, except the timestamps, which the acks need."""
+        """Drops the records except for their timestamps, which the acks need."""
         self.content.forget()
         self._read_again = []
 
     def build(self, compression: str, magic: int = MAGIC_OF_BATCHES) -> None:
-        """Encodes the batch for sending, unless that is done.
+        """Encodes the batch, unless it is encoded already.
 
-        A message set of a `magic` before 2 has no sequence. Raises MissingCodecError; for a message
-        set EncodeError, for records with headers, and ConfigurationError, for zstd.
+        A message set, of a `magic` before 2, has no sequence. Raises MissingCodecError. For a
+        message set also raises EncodeError if a record has headers, and ConfigurationError for
+        zstd.
         """
         if self.data is not None and self.magic == magic:
             return
@@ -170,11 +175,11 @@ class Batch:
         self._read_again = []
         self.data = None
         if self.parent is not None:
-            self.forget_records()  # its parts have them, and the whole
+            self.forget_records()  # its parts and the whole batch have them
         return self.parts
 
     def _part(self, position: int) -> tuple[Batch, int]:
-        """Returns the part that holds a record, and its position there."""
+        """Returns the part that has a record, and the position of the record there."""
         batch = self
         while batch.parts:
             first = batch.parts[0].count
@@ -194,7 +199,7 @@ class Batch:
             yield from range(self.count)
 
     def failure(self, position: int) -> KprotoError | None:
-        """Returns why a record failed; None if it was acked. `future` must be done."""
+        """Returns the error of a record; None if it was acked. `future` must be done."""
         return self._part(position)[0].future.result()
 
     def ack(self, position: int) -> Ack:
@@ -209,7 +214,7 @@ class Batch:
         return Ack(self.topic, self.partition, offset, timestamp)
 
     def record_at(self, position: int) -> ProducerRecord:
-        """Returns one record as a user can send it again."""
+        """Returns one record, so that the user can send it again."""
         record = self._records()[position]
         return ProducerRecord(
             record.value, record.key, tuple(record.headers), record.timestamp, self.partition
@@ -225,7 +230,8 @@ class Batch:
 class Delivery:
     """The outcome of a record of `Producer.enqueue`: `ack = await delivery`.
 
-    Raises DeliveryError, which holds the record. May be awaited repeatedly, and later.
+    Awaiting it raises DeliveryError, which has the record, if the record has failed. It may be
+    awaited at any time, and repeatedly.
     """
 
     __slots__ = ("_batch", "_position", "is_retrieved")
@@ -233,7 +239,7 @@ class Delivery:
     def __init__(self, batch: Batch, position: int) -> None:
         self._batch = batch
         self._position = position
-        self.is_retrieved = False  # when nobody looks, the next flush tells
+        self.is_retrieved = False  # the next flush raises failures that were not retrieved
 
     @property
     def done(self) -> bool:
@@ -242,7 +248,7 @@ class Delivery:
 
     @property
     def record(self) -> ProducerRecord:
-        """Returns the record, as it can be sent again."""
+        """The record, so that it can be sent again."""
         return self._batch.record_at(self._position)
 
     def __await__(self) -> Generator[Any, None, Ack]:
@@ -253,7 +259,7 @@ class Delivery:
         try:
             await asyncio.shield(self._batch.future)
         except asyncio.CancelledError:
-            self.is_retrieved = False  # who was cancelled has not seen it
+            self.is_retrieved = False  # the cancelled caller has not seen the outcome
             raise
         failure = self.failure()
         if failure is not None:
@@ -261,7 +267,7 @@ class Delivery:
         return self._batch.ack(self._position)
 
     def failure(self) -> DeliveryError | None:
-        """Returns the error of a delivery that has failed."""
+        """Returns the error of the delivery; None if the record was acked."""
         batch = self._batch
         cause = batch.failure(self._position)
         if cause is None:
@@ -276,8 +282,8 @@ class Delivery:
 class BatchDelivery(Delivery):
     """The outcome of a batch of `Producer.send_batch`.
 
-    `await delivery` returns the `Ack` of its first record; the others follow it in order. Raises
-    DeliveryError, which holds the records that failed.
+    `await delivery` returns the `Ack` of its first record; the offsets of the other records follow
+    in order. It raises DeliveryError, which has the failed records.
     """
 
     __slots__ = ()
@@ -290,7 +296,9 @@ class BatchDelivery(Delivery):
         return list(self._batch.failures())
 
     def failure(self) -> DeliveryError | None:
-        """Returns the error of a batch that has failed, in part or as a whole."""
+        """Returns the error of a batch that has failed, in part or as a whole; None if it was
+        acked.
+        """
         batch, failed = self._batch, self.failed()
         if not failed:
             return None

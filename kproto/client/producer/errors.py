@@ -1,4 +1,4 @@
-"""Defines `DeliveryError`: records that were not acked, and why."""
+"""`DeliveryError`: records that were not acked, with the reason."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["DeliveryError"]
 
 
 class DeliveryError(KprotoError):
-    """Records that were not acked. No record is lost: `records` holds those of the call.
+    """Records that were not acked. No record is lost: `records` has those of the call.
 
     Each record has its partition and its timestamp, so that it can be sent again as it is. `topic`,
     `partition` (-1 if none was chosen) and `cause` belong to the first of them. After a timeout or
@@ -40,10 +40,10 @@ class DeliveryError(KprotoError):
         self.partition = partition
         self.records = list(records)
         self.cause = cause
-        place = topic if partition < 0 else f"{topic}[{partition}]"
-        what = f"{len(self.records)} records for {place} were not acknowledged"
-        super().__init__(f"{what if self.records else place}: {cause}")
+        target = topic if partition < 0 else f"{topic}[{partition}]"
+        what = f"{len(self.records)} records for {target} were not acknowledged"
+        super().__init__(f"{what if self.records else target}: {cause}")
 
 
 class UnauthenticatedDeliveryError(DeliveryError, AuthenticationError):
-    """Records that were not acked, because client or broker refused the other's authentication."""
+    """Records that were not acked, because authentication between client and broker failed."""

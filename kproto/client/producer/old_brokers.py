@@ -1,4 +1,4 @@
-"""Checks what a producer requires against brokers of an old release. Plain functions."""
+"""Checks producer settings against brokers of an old release. Plain functions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .record_validation import Headers
 
 __all__ = ["check_old_brokers", "headers_refused"]
 
-#: From this version of Produce on brokers take zstd (KIP-110).
+#: The first version of Produce with zstd (KIP-110).
 TAKES_ZSTD: Final = 7
 
 
 def check_old_brokers(release: str | None, compression: str, idempotent: bool | None) -> bool:
-    """Returns whether a producer is idempotent: as configured, or as its brokers can.
+    """Returns True if a producer is idempotent; `idempotent` None leaves it to the `release`.
 
     Raises ConfigurationError for settings that brokers of the `release` do not support; None is an
     unknown release.

@@ -13,10 +13,11 @@ from ..metadata.cluster import TopicInfo
 
 __all__ = ["chooser", "murmur2", "partition_of_key"]
 
-#: Keys whose hash is remembered: real keys repeat, and the hash costs a microsecond a byte pair.
+#: The number of keys in the cache of hashes: keys repeat, and a hash costs one microsecond for two
+#: bytes of the key.
 REMEMBERED_KEYS = 16_384
 
-#: Longer keys are not remembered: those that repeat are short, and large ones would fill memory.
+#: Longer keys are not cached: keys that repeat are short, and large keys would fill memory.
 REMEMBERED_KEY_BYTES = 256
 
 _MASK = 0xFFFFFFFF
@@ -56,7 +57,7 @@ def partition_of_key(key: bytes, partitions: Sequence[int]) -> int:
 def chooser(info: TopicInfo, sticky_moves: Mapping[str, int]) -> Callable[[bytes | None], int]:
     """Returns the function from a key to a partition of a topic.
 
-    `sticky_moves` counts for each topic how often keyless records moved to the next partition
+    `sticky_moves` has the number of moves of keyless records to the next partition, by topic
     (KIP-480).
     """
     partitions = list(info.partitions)

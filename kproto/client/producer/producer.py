@@ -1,4 +1,4 @@
-"""Defines `Producer`: takes records, and returns their acks.
+"""`Producer`: takes records, and returns their acks.
 
 `appender` appends records to the accumulator, `accumulator` batches them, `sender` sends batches.
 """
@@ -37,8 +37,8 @@ __all__ = ["Producer"]
 class Producer:
     """Sends records, and waits for their acks by all in-sync replicas.
 
-    Made by `Client.producer`; `settings` are its settings. Raises ConfigurationError for a setting
-    that its client or its brokers rule out.
+    `Client.producer` creates it; `settings` are its settings. Raises ConfigurationError for a
+    setting that contradicts those of its client, or that its brokers do not support.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Producer:
             )
         if settings.linger_ms >= view.settings.delivery_timeout_ms:
             raise ConfigurationError(
-                f"linger_ms is {settings.linger_ms}: records would be given up before they are "
+                f"linger_ms is {settings.linger_ms}: records would expire before they are "
                 "sent; it must be below delivery_timeout_ms, which is "
                 f"{view.settings.delivery_timeout_ms}"
             )
@@ -94,7 +94,7 @@ class Producer:
     ) -> None:
         timeout_ms = None if error is None else self._view.settings.error_flush_ms
         try:
-            await asyncio.sleep(0)  # calls in tasks that the block has made come before its end
+            await asyncio.sleep(0)  # lets tasks that the block has created call `send` first
         finally:
             try:
                 await self.close(timeout_ms=timeout_ms)
@@ -104,13 +104,12 @@ class Producer:
                 error.add_note(f"besides: {failure}")
 
     async def close(self, *, timeout_ms: int | None = None) -> None:
-        """Refuses further calls, and sends all records of earlier ones. Failures are raised by
-        their calls.
+        """Refuses further calls, and sends all records of earlier calls.
 
-        Calls that still wait for metadata or memory, or have more records, get
-        `delivery_timeout_ms` for that. Records that are not appended or not acked after
-        `timeout_ms`, or when the close is cancelled, fail: their calls raise DeliveryError. Raises
-        DeliveryError as `flush` does. An `async with` block that ends with an exception closes with
+        Calls that wait for metadata or memory, or have more records, get `delivery_timeout_ms` for
+        that. Records that are not appended or acked after `timeout_ms`, or when the close is
+        cancelled, fail: their own calls raise DeliveryError. `close` raises DeliveryError as
+        `flush` does. If an `async with` block ends with an exception, it closes with
         `error_flush_ms`.
         """
         _check_time_out(timeout_ms)
@@ -122,7 +121,7 @@ class Producer:
         clock = self._view.clock
         begun = clock.monotonic()
         try:
-            # What has not come about by then is told to whoever sent it.
+            # If the time is over, the calls whose records are incomplete raise the error.
             await self._within_timeout(limit_ms, self._calls_done())
             self._appender.append_queues.close()
             if timeout_ms is not None:
@@ -145,7 +144,7 @@ class Producer:
         self._view.home.check()
         if not await self._within_timeout(timeout_ms, self._calls_done_and_batches_completed()):
             waiting = len(self._appender.append_queues.tickets())
-            calls = f", and {waiting} calls have more to give" if waiting else ""
+            calls = f", and {waiting} calls have more records" if waiting else ""
             raise RequestTimeoutError(
                 f"{self._accumulator.incomplete_records} records were not acknowledged{calls} "
                 f"within {timeout_ms} ms"
@@ -153,7 +152,7 @@ class Producer:
         self._raise_unretrieved()
 
     async def _within_timeout(self, timeout_ms: int | None, waiting: Awaitable[None]) -> bool:
-        """Waits for at most that time; returns True if `waiting` has ended."""
+        """Waits for at most `timeout_ms`; returns True if `waiting` has ended."""
         if timeout_ms is None:
             await waiting
             return True
@@ -170,10 +169,10 @@ class Producer:
 
     async def _calls_done(self) -> None:
         """Waits until the calls that wait now have appended their records, or have failed."""
-        places = self._appender.append_queues.tickets()
-        if places:
+        tickets = self._appender.append_queues.tickets()
+        if tickets:
             self._appender.stop_lingering()
-            await asyncio.wait([place.left() for place in places])
+            await asyncio.wait([ticket.left() for ticket in tickets])
 
     async def _batches_completed(self) -> None:
         """Waits for the outcome of all appended records."""
@@ -200,13 +199,14 @@ class Producer:
     ) -> Ack:
         """Sends one record, and waits until it is acked.
 
-        `timestamp` is in ms, now by default. Without `partition` the key decides; without a key the
-        records of one batch go to one partition, and later batches to the next. Concurrent calls
-        share batches. If the call is cancelled, the record may still be sent.
+        `timestamp` is in ms, now by default. Without `partition` the hash of the key decides;
+        without a key the records of one batch go to one partition, and the next batch to the next
+        one (KIP-480). Concurrent calls share batches. If the call is cancelled, the record may
+        still be sent.
 
-        Raises DeliveryError, which holds the record, also for a topic that the cluster does not
-        have; EncodeError for a value that no record can hold, or a partition that the topic does
-        not have; ConfigurationError once the producer is closed.
+        Raises DeliveryError, which has the record, also for a topic that does not exist;
+        EncodeError for values that cannot be encoded, or a partition that the topic does not have;
+        and ConfigurationError once the producer is closed.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
         batch, position = await self._appender.append(topic, record, is_single=True)
@@ -234,7 +234,7 @@ class Producer:
         """Appends one record, and waits for memory only; `await delivery` returns the `Ack`.
 
         The next `flush` or `close` raises the failure of a delivery that no caller awaits. Raises
-        what `send` raises, except DeliveryError.
+        the same errors as `send`, and DeliveryError only if the record cannot be appended.
         """
         record = ProducerRecord(value, key, headers, timestamp, partition)
         batch, position = await self._appender.append(topic, record)
@@ -259,8 +259,8 @@ class Producer:
         `event_format`, `repeat_attributes`, `message_format`. An event that was read from a record
         is sent as the same record, with its key.
 
-        Raises what the event raises if it cannot be written, EncodeError for an object that is no
-        event, and what `send` raises.
+        Raises the error of an event that cannot be written, EncodeError for an object that is no
+        event, and the errors of `send`.
         """
         key, value, headers = record_of_event(event, mode, options)
         return await self.send(
@@ -280,10 +280,10 @@ class Producer:
         """Sends many events as `send_event` does; waits until all are acked.
 
         If an event of a list or another collection cannot be written, nothing is sent. An iterator
-        is read while records are sent: the events before that one are sent.
+        is read while records are sent, so the events before the broken one are sent.
 
-        Raises what `send_event` raises for an event that cannot be written, and what `send_many`
-        raises.
+        Raises the error of an event that cannot be written, as `send_event` does, and the errors of
+        `send_many`.
         """
         if hasattr(events, "to_kafka_record"):
             raise EncodeError("events is one event: give a list of them, or use send_event")
@@ -299,14 +299,14 @@ class Producer:
         """Sends many records; waits until all are acked.
 
         An element is a value, or a `ProducerRecord` with key, headers and so on. Records of one
-        partition keep their order; records of later calls to the topic follow the last of them.
-        Records before an element that no record can hold, or before an exception of `values`
-        itself, are sent and waited for; if the call is cancelled, appended records may still be
-        sent.
+        partition keep their order; records of later calls to the topic follow the last of them. If
+        an element cannot be encoded, or if `values` itself raises, the records before it are sent,
+        and the call waits for them. If the call is cancelled, appended records may still be sent.
 
-        Raises DeliveryError, which holds every record that was taken and not acked, and what `send`
-        raises; an EncodeError names its element. Once a record has failed, or the producer has
-        closed, no more are taken: the error holds the rest of a list, an iterator keeps it.
+        Raises DeliveryError, which has every taken record without an ack, and the errors of
+        `send`; an EncodeError names its element. Once a record has failed, or the producer has
+        closed, no more records are taken: the error has the rest of a list, an iterator keeps its
+        rest.
         """
         if isinstance(values, ProducerRecord):
             raise EncodeError("values is one record: give a list of them, or use send")
@@ -327,15 +327,15 @@ class Producer:
     async def send_batch(
         self, topic: str, partition: int, records: EncodedRecords
     ) -> BatchDelivery:
-        """Appends a batch of records that are encoded already, for callers that encode many at
-        once.
+        """Appends a batch of encoded records, for callers that encode many records at once.
 
         Waits for memory only; `await delivery` returns the `Ack` of its first record. The batch is
-        compressed, numbered and sent as any other, behind the earlier records of its partition. The
-        next `flush` or `close` raises the failure of a delivery that no caller awaits.
+        compressed, gets its sequence and is sent as any other batch, after the earlier records of
+        its partition. The next `flush` or `close` raises the failure of a delivery that no caller
+        awaits.
 
-        Raises what `enqueue` raises; EncodeError also for a partition that the topic does not have,
-        and ConfigurationError if a hook needs each record, or for brokers before 0.11.
+        Raises the errors of `enqueue`; EncodeError also for a partition that the topic does not
+        have, and ConfigurationError if a hook needs each record, or for brokers before 0.11.
         """
         if records.count < 1 or not records.data:
             raise EncodeError("a batch wants one record at least")
@@ -349,9 +349,10 @@ class Producer:
     async def _outcome(
         self, topic: str, acks: Acks, left: list[ProducerRecord]
     ) -> DeliveryError | None:
-        """Waits for the outcome of all records; returns the error of those that failed, if any.
+        """Waits for the outcome of all records; returns the error of the failed ones, None if all
+        were acked.
 
-        The error holds the records that were not appended, too.
+        The error has the records that were not appended, too.
         """
         batches = acks.batches()
         if batches:

@@ -1,8 +1,8 @@
 """Tracks the producer id, its epoch, and the sequence numbers of each partition (KIP-98, KIP-360).
 
-Sans-IO, and knows no batch. `ProducerState` holds what InitProducerId returned, for all partitions;
-a `PartitionSequence` holds what one partition has used of it. These rules keep each record stored
-once and in order:
+Sans-IO, without batches. `ProducerState` has the producer id of InitProducerId, for all partitions;
+a `PartitionSequence` has the epoch and the next sequence number of one partition. By these rules
+each record is stored once and in order:
 
 | event | effect on the sequence of the partition | effect on the producer |
 |---|---|---|
@@ -62,8 +62,8 @@ def identity_after_failure(
 ) -> ProducerIdAndEpoch | None:
     """Returns the identity for the batches after one that failed for good under `identity`.
 
-    That is the next epoch of the same producer id: a broker then refuses the failed batch if the
-    network still holds it. None when another producer id must be requested.
+    That is the next epoch of the same producer id: a broker then refuses the failed batch if it
+    still arrives. None if another producer id must be requested.
     """
     is_lost = isinstance(error, BrokerResponseError) and error.code in _LOSES_PRODUCER_ID
     if is_lost or identity.producer_epoch >= LAST_EPOCH:
@@ -72,12 +72,12 @@ def identity_after_failure(
 
 
 class OutOfOrderAction(Enum):
-    """The answer of the producer to OUT_OF_ORDER_SEQUENCE_NUMBER."""
+    """The reaction of the producer to OUT_OF_ORDER_SEQUENCE_NUMBER."""
 
-    FAIL = "the batch keeps its sequence for ever, and no broker takes it any more"
-    FAIL_UNRESOLVED = "a failed batch before it may still be stored, and so may this one"
+    FAIL = "the batch must keep its sequence, which no broker accepts any more"
+    FAIL_UNRESOLVED = "both an earlier failed batch and this one may still be stored"
     RESEQUENCE = "the batch is not stored: it gets a sequence under the next epoch"
-    RETRY = "a batch before it is not acked yet: both are sent again, in their order"
+    RETRY = "an earlier batch is not acked yet: both are sent again, in their order"
     APPLY_REMEDY = "the table of remedies decides, as for other errors"
 
 
@@ -85,9 +85,9 @@ class PartitionSequence:
     """The producer identity and the next sequence number of one partition.
 
     `identity` is None until the first batch has a sequence, and while another producer id is
-    needed. `is_acked` once a broker has acked a batch under it. After a batch failed for good the
-    next one `must_restart`, at sequence 0; the failure leaves an `unresolved_sequence` when the
-    failed batch may be stored all the same.
+    needed. `is_acked` is True once a broker has acked a batch under it. After a batch has failed
+    for good, `must_restart` is True: the next batch has sequence 0. `unresolved_sequence` is True
+    if the failed batch may be stored all the same.
     """
 
     __slots__ = ("identity", "is_acked", "must_restart", "next_sequence", "unresolved_sequence")
@@ -100,7 +100,7 @@ class PartitionSequence:
         self.unresolved_sequence = False
 
     def assign(self, count: int, of_producer: ProducerIdAndEpoch) -> tuple[ProducerIdAndEpoch, int]:
-        """Returns identity and base sequence for the next batch, of `count` records.
+        """Returns the identity and the base sequence of the next batch, of `count` records.
 
         The identity is the partition's own, or else `of_producer`. The sequence is -1 for a
         producer that is not idempotent.
@@ -116,13 +116,13 @@ class PartitionSequence:
         return self.identity, base_sequence
 
     def on_ack(self, identity: ProducerIdAndEpoch) -> None:
-        """Notes that a broker stored a batch under `identity`."""
+        """Takes note that a broker has stored a batch under `identity`."""
         self.is_acked = self.is_acked or identity == self.identity
 
     def on_out_of_order(
         self, *, keeps_sequence: bool, maybe_stored: bool, has_unacked_predecessor: bool
     ) -> OutOfOrderAction:
-        """Returns what to do with a batch that a broker refused as out of order.
+        """Returns the reaction to a batch that a broker refused as out of order.
 
         `keeps_sequence` and `maybe_stored` are those of the batch.
         """
@@ -138,7 +138,7 @@ class PartitionSequence:
 
 
 class ProducerState:
-    """The producer id of one producer, and whether it `is_idempotent`.
+    """The producer id of one producer; `is_idempotent` is False for a producer without one.
 
     `identity` is None while a producer id has to be requested (InitProducerId).
     """
@@ -150,15 +150,15 @@ class ProducerState:
         self.identity: ProducerIdAndEpoch | None = None if is_idempotent else NO_PRODUCER_ID
 
     def disable_idempotence(self) -> None:
-        """Gives sequences to no batch: the brokers have no producer ids (before Kafka 0.11).
+        """Sends batches without sequences: the brokers have no producer ids (before Kafka 0.11).
 
-        May be called only before the first batch has a sequence.
+        Call it only before the first batch has a sequence.
         """
         self.is_idempotent = False
         self.identity = NO_PRODUCER_ID
 
     def assign(self, of_partition: PartitionSequence, count: int) -> tuple[ProducerIdAndEpoch, int]:
-        """Returns identity and base sequence for the next batch of a partition."""
+        """Returns the identity and the base sequence of the next batch of a partition."""
         return of_partition.assign(count, self.identity or NO_PRODUCER_ID)
 
     def on_batch_failed(
@@ -171,7 +171,7 @@ class ProducerState:
     ) -> None:
         """Restarts the sequence of a partition whose batch under `identity` failed for good.
 
-        Its broker may have stored the batch or not; no sequence number after it is sure to fit.
+        The broker may have stored the batch or not, so the next expected sequence is unknown.
         """
         if not self.is_idempotent or identity != of_partition.identity:
             return

@@ -1,4 +1,4 @@
-"""Validates the records of a user. Knows no topic and no batch."""
+"""Validates the records of a user, without topics and batches."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def as_record(value: bytes | ProducerRecord | None) -> ProducerRecord:
 
 
 class EncodedRecords(NamedTuple):
-    """The records of one batch, encoded already: `count` records in `data`, uncompressed.
+    """The encoded records of one batch: `count` records in `data`, uncompressed.
 
     The bytes are those of records in a batch of magic 2 (KIP-98): offset deltas 0, 1, 2 …,
-    timestamp deltas 0. `timestamp` is that of all of them, in ms; now by default. The bytes are not
-    validated: the broker may refuse broken ones, or a consumer.
+    timestamp deltas 0. `timestamp` is that of all records, in ms; now by default. The bytes are not
+    validated: the broker or a consumer may refuse invalid bytes.
     """
 
     data: bytes
@@ -45,7 +45,7 @@ class EncodedRecords(NamedTuple):
 
 
 class SupportsKafkaRecord(Protocol):
-    """An object that makes a record: an event of `kproto_cloudevents`, or your own."""
+    """An object that returns a record: an event of `kproto_cloudevents`, or of your own class."""
 
     def to_kafka_record(
         self, mode: Literal["binary", "structured"] | None = None, **options: Any
@@ -59,20 +59,21 @@ def record_of_event(
     mode: Literal["binary", "structured"] | None,
     options: Mapping[str, Any],
 ) -> tuple[bytes | None, bytes | None, Headers]:
-    """Returns key, value and headers of an event. Raises EncodeError for an object that is no
-    event.
+    """Returns key, value and headers of an event.
+
+    Raises EncodeError for an object that is no event.
     """
     if isinstance(event, type) or not callable(getattr(event, "to_kafka_record", None)):
         given = event.__name__ if isinstance(event, type) else type(event).__name__
         raise EncodeError(
-            f"{given} is no event to be sent, it does not say what record it is "
-            "(to_kafka_record): send its key, value and headers by `send`"
+            f"{given} is no event to be sent, because it has no to_kafka_record(): "
+            "send its key, value and headers by `send`"
         )
     return event.to_kafka_record(mode, **options)
 
 
 def checked_bytes(what: str, value: object) -> bytes:
-    """Returns a copy of a bytes-like value, which its owner may change. Raises EncodeError."""
+    """Returns a copy of a bytes-like value, because its owner may change it. Raises EncodeError."""
     try:
         return octets_of_record(value)
     except (TypeError, ValueError) as error:

@@ -24,13 +24,13 @@ __all__ = [
     "produced_partitions",
 ]
 
-#: The isr must have it: the only setting with which an acknowledged record is safe.
+#: All in-sync replicas must store a batch: only then is an acknowledged record safe.
 ACKS_ALL: Final = -1
 
 #: From this version on, Produce names topics by id alone (KIP-516).
 _BY_TOPIC_ID: Final = 13
 
-#: The broker has the records: now, or since an earlier attempt.
+#: The broker has stored the records, by this attempt or an earlier one.
 _STORED: Final = frozenset({0, code_of("DUPLICATE_SEQUENCE_NUMBER")})
 
 
@@ -56,8 +56,8 @@ def _produce_request(topic_data: list[TopicProduceData], timeout_ms: int) -> Pro
 class SingleProduce:
     """The request that appends one batch, encoded in one version except for the batch.
 
-    The bytes around the batch are the same for every batch of a partition, as long as its topic id
-    is. `ids` maps the topic's name to that id.
+    The bytes around the batch are the same for all batches of a partition, until its topic id
+    changes. `ids` maps the topic's name to that id.
     """
 
     __slots__ = ("_before", "_behind", "_write", "ids", "topic_id", "version")
@@ -76,7 +76,7 @@ class SingleProduce:
         self.ids = {topic: topic_id}
         is_flexible = version in ProduceRequest.FLEXIBLE_VERSIONS
         self._write = write_compact_bytes if is_flexible else write_bytes
-        # They begin to differ where the length of the records begins.
+        # The two encodings begin to differ at the length of the records.
         empty = encoded(b"")
         both = enumerate(zip(empty, encoded(None), strict=True))
         at = next(at for at, (one, other) in both if one != other)
@@ -86,9 +86,7 @@ class SingleProduce:
         self._behind = empty[at + len(b"".join(length)) :]
 
     def pieces(self, records: bytes) -> list[bytes]:
-        """Returns the request for a batch as pieces; joined, they are its bytes. Raises
-        EncodeError.
-        """
+        """Returns the request for a batch in pieces, to be joined. Raises EncodeError."""
         pieces = [self._before]
         try:
             self._write(pieces.append, records)
@@ -120,12 +118,10 @@ def produced_partitions(
 def produce_hints(
     answers: Mapping[TopicPartition, PartitionProduceResponse],
 ) -> list[LeaderHint]:
-    """Returns the leaders of partitions whose batches were refused, if the response names them
-    (KIP-951).
-    """
+    """Returns the leaders that the response names for partitions with an error (KIP-951)."""
     return [
-        LeaderHint(*place, answer.current_leader.leader_id, answer.current_leader.leader_epoch)
-        for place, answer in answers.items()
+        LeaderHint(*tp, answer.current_leader.leader_id, answer.current_leader.leader_epoch)
+        for tp, answer in answers.items()
         if answer.error_code not in _STORED and answer.current_leader.leader_id >= 0
     ]
 

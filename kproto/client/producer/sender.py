@@ -1,9 +1,9 @@
-"""Sends the batches that the accumulator plans: in one request all that are ready for a broker.
+"""`Sender`: sends the batches that the accumulator plans, one request with all batches of a broker.
 
-Looks at the plan when a record arrives, a response arrives, or a batch is due. A single batch that
-no other precedes is sent at once. A response is processed in the turn of the loop in which it
-arrives; a task runs only while a connection or a slot on it is waited for. Nothing runs while there
-is nothing to send.
+It runs the plan when a record or a response arrives, or when a batch is due. A single batch is sent
+at once if no other precedes it. A response is processed in the iteration of the event loop in which
+it arrives. A task runs only while it waits for a connection or for a free slot on it, so nothing
+runs while there is nothing to send.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NEVER: Final = float("inf")
 
 
 class Sender:
-    """Sends what the accumulator holds. `completed` is set whenever batches have completed."""
+    """Sends the batches of the accumulator; `completed` is set whenever batches have completed."""
 
     def __init__(
         self,
@@ -60,31 +60,31 @@ class Sender:
         self._view = view
         self._accumulator = accumulator
         self._compression = compression
-        # The broker gives up first, and says so.
+        # The broker's timeout is shorter than the client's, so that its error response arrives.
         self._timeout_ms = view.settings.request_timeout_ms * 3 // 4
         self._single_requests: dict[TopicPartition, SingleProduce] = {}
         self._is_woken = False
         self._timer: Timer | None = None
         self._timer_at = _NEVER
-        self._next_expiry = float("-inf")  # nothing is given up before it
+        self._next_expiry = float("-inf")  # no batch expires before it
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_flight: Counter[int] = Counter()
-        self._in_send_tasks: Counter[int] = Counter()  # of these, those that a task sends
+        self._in_send_tasks: Counter[int] = Counter()  # the part of `_in_flight` that tasks send
         self._is_refreshing = False
         self._is_initializing = False
         self._closed = False
 
     def wake(self) -> None:
-        """Runs the plan in the next turn of the loop.
+        """Runs the plan in the next iteration of the event loop.
 
-        Records that are appended in this turn join the open batch.
+        Records that are appended in this iteration join the open batch.
         """
         if not self._is_woken and not self._closed:
             self._is_woken = True
             asyncio.get_running_loop().call_soon(self._run_once)
 
     async def close(self) -> None:
-        """Fails what is left, and waits until no task runs."""
+        """Fails all incomplete batches, and waits until no task runs."""
         self._closed = True
         self._stop_timer()
         tasks = list(self._tasks)
@@ -93,24 +93,24 @@ class Sender:
         try:
             await asyncio.gather(*tasks, return_exceptions=True)
         finally:
-            self._accumulator.abort(_given_up(asyncio.CancelledError()))
+            self._accumulator.abort(_abort_error(asyncio.CancelledError()))
             self.completed.set()
 
     def _run_once(self) -> None:
-        """Sends what is due, and sets the timer for what is due later."""
+        """Sends the batches that are due, and sets the timer for the next plan."""
         self._is_woken = False
         if self._closed:
             return
         try:
             self._schedule(self._send_ready())
-        except Exception as fault:  # nobody may wait for ever for what a fault left behind
-            self._accumulator.abort(_given_up(fault))
+        except Exception as fault:  # otherwise callers would wait forever for their records
+            self._accumulator.abort(_abort_error(fault))
             raise
         finally:
             self.completed.set()
 
     def _schedule(self, moment: float) -> None:
-        """Sets the timer to `moment`. An earlier timer stays: it costs one more look."""
+        """Sets the timer to `moment`, unless an earlier one is set, which runs the plan, too."""
         if moment == _NEVER or (self._timer is not None and self._timer_at <= moment):
             return
         self._stop_timer()
@@ -128,7 +128,7 @@ class Sender:
             self._timer = None
 
     def _send_ready(self) -> float:
-        """Starts requests; returns when to look again."""
+        """Sends the requests of the plan; returns the time of the next plan."""
         if not self._accumulator.busy:
             return _NEVER
         now = self._view.clock.monotonic()
@@ -147,9 +147,7 @@ class Sender:
         return min(plan.next_at, plan.deadline, self._accumulator.next_at(plan.requests.values()))
 
     def _within_request_size(self, queues: Sequence[PartitionQueue]) -> Sequence[PartitionQueue]:
-        """Returns as many queues as fit into a request, at least one; the next request takes the
-        others.
-        """
+        """Returns the first queues that fit into one request, at least one queue."""
         room = self._view.settings.max_request_bytes
         for count, queue in enumerate(queues):
             room -= queue.pending[0].content.size_in_bytes
@@ -166,12 +164,10 @@ class Sender:
         self._tasks.discard(task)
         self.wake()
 
-    # What a plan asks for
+    # Leaders and producer ids
 
     async def _refresh_leaders(self, queues: Sequence[PartitionQueue]) -> None:
-        """Refreshes metadata; a queue without a leader waits for its backoff before the next
-        refresh.
-        """
+        """Refreshes metadata; a queue that still has no leader backs off."""
         view = self._view
         try:
             found = await view.refresh({queue.topic for queue in queues})
@@ -214,7 +210,7 @@ class Sender:
     # Produce requests
 
     def send_immediately(self, batch: Batch) -> bool:
-        """Sends a batch in this turn, if no batch precedes it and nothing has to be waited for.
+        """Sends a batch at once, if no batch precedes it and it need not wait for anything.
 
         Returns False if the batch waits for the next run of the plan.
         """
@@ -248,7 +244,7 @@ class Sender:
                 self._on_request_done(node, left, None)
             elif (
                 connection is None
-                # A task may not have written yet; what is posted now would overtake it.
+                # A request that is posted now could overtake one of a task that has not written.
                 or self._in_send_tasks[node]
                 or not self._post(connection, node, left)
             ):
@@ -262,7 +258,7 @@ class Sender:
                 raise
 
     def _build(self, left: dict[TopicPartition, Batch], magic: int) -> None:
-        """Encodes batches in a format that their broker takes."""
+        """Encodes batches in the format of their broker."""
         for tp, batch in list(left.items()):
             try:
                 batch.build(self._compression, magic)
@@ -349,9 +345,7 @@ class Sender:
             self._on_request_done(node, left, fault)
 
     def _drop_expired(self, left: dict[TopicPartition, Batch]) -> None:
-        """Removes batches that expired while a connection was waited for: they have no bytes any
-        more.
-        """
+        """Removes batches that expired during the wait for a connection; their bytes are gone."""
         for tp, batch in list(left.items()):
             if batch.future.done():
                 self._on_failure(left.pop(tp), RequestTimeoutError("it was not sent in time"))
@@ -375,15 +369,15 @@ class Sender:
         """Passes the result for each batch to the accumulator. Raises ProtocolError."""
         assert isinstance(response, ProduceResponse)
         found = produced_partitions(response, ids)
-        has_heard = False
+        has_hints = False
         for tp, answer in found.items():
             batch = left.get(tp)
             if batch is None:
                 continue
             error = produce_error(answer, batch)
-            if error is not None and not has_heard:
+            if error is not None and not has_hints:
                 self._view.hear_leaders(produce_hints(found), brokers_in(response))
-                has_heard = True
+                has_hints = True
             del left[tp]
             if error is None:
                 self._accumulator.on_ack(batch, answer.base_offset, answer.log_append_time_ms)
@@ -401,33 +395,31 @@ class Sender:
         """Ends a request; its remaining batches failed with `fault`."""
         self._in_flight[node] -= 1
         if fault is not None:
-            cause = fault if isinstance(fault, KprotoError) else _given_up(fault)
+            cause = fault if isinstance(fault, KprotoError) else _abort_error(fault)
             for batch in left.values():
                 self._on_failure(batch, cause)
         self.completed.set()
         if self._accumulator.busy:
             self.wake()
         if isinstance(fault, Exception) and not isinstance(fault, KprotoError):
-            what = "a fault of the producer's own ended a request"
+            what = "an internal error of the producer ended a request"
             handler = asyncio.get_running_loop().call_exception_handler
             handler({"message": what, "exception": fault})
 
     def _leader_moved(self, tp: TopicPartition, answer: PartitionProduceResponse) -> bool:
-        """True if the response names a leader, and another broker is known to be it by now."""
+        """Returns True if the response names a leader, and metadata has another broker by now."""
         cluster = self._view.cluster
         leader = cluster.leader(*tp)
-        asked = self._accumulator.queues[tp].node
-        return (
-            answer.current_leader.leader_id >= 0 and leader in cluster.brokers and leader != asked
-        )
+        node = self._accumulator.queues[tp].node
+        return answer.current_leader.leader_id >= 0 and leader in cluster.brokers and leader != node
 
     def _on_failure(self, batch: Batch, error: KprotoError, *, moved: bool = False) -> None:
         now = self._view.clock.monotonic()
         self._accumulator.on_failure(batch, error, now, moved=moved)
 
 
-def _given_up(fault: BaseException) -> KprotoError:
-    """What is told of records that no broker was asked to store, or nobody waited for."""
+def _abort_error(fault: BaseException) -> KprotoError:
+    """Returns the error of batches that the producer drops after `fault`."""
     if isinstance(fault, asyncio.CancelledError):
         return KprotoError("the producer was closed before that")
     return KprotoError(f"the producer failed before that, by a fault of its own: {fault!r}")

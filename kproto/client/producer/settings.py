@@ -1,4 +1,4 @@
-"""Defines the settings of a producer: each with its default and the reason for it."""
+"""The settings of a producer, with their defaults and the reasons for these."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .record_validation import CompressionName
 
 __all__ = ["REMEMBERED_BATCHES", "ProducerSettings"]
 
-#: Batches that a broker remembers of a producer, to detect one that is sent again (KIP-98).
+#: The number of batches that a broker remembers of a producer, to detect duplicates (KIP-98).
 REMEMBERED_BATCHES: Final = 5
 
 _LEAST: Final = {"batch_bytes": 1, "buffer_bytes": 1, "linger_ms": 0, "max_in_flight": 1}
@@ -20,7 +20,7 @@ _LEAST: Final = {"batch_bytes": 1, "buffer_bytes": 1, "linger_ms": 0, "max_in_fl
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """How a producer batches and sends. Times are in ms, sizes in bytes.
+    """The settings of a producer. Times are in ms, sizes in bytes.
 
     Raises ConfigurationError for a setting that cannot work, MissingCodecError for a compression
     that needs a package.
@@ -40,8 +40,8 @@ class ProducerSettings:
     #: with idempotence, because brokers remember no more batches of a producer; without idempotence
     #: one batch of a partition is in flight.
     max_in_flight: int = REMEMBERED_BATCHES
-    #: Whether retries store no record twice (enable.idempotence). None is True, except for brokers
-    #: before Kafka 0.11, which have no producer ids.
+    #: True if retries must store no record twice (enable.idempotence). None means True, except for
+    #: brokers before Kafka 0.11, which have no producer ids.
     idempotent: bool | None = None
 
     def __post_init__(self) -> None:

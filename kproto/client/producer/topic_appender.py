@@ -1,7 +1,7 @@
-"""Appends many records to open batches in one pass: the fast path of `send_many`, without a wait.
+"""The fast path of `send_many`: appends many records to open batches in one pass, without a wait.
 
-Takes values and `ProducerRecord`s of exact types, for a batch that is open and has memory. Returns
-at any other element, which the slow path then validates, or for which it opens a batch or requests
+It takes values and `ProducerRecord`s of exact types, for open batches with memory. It returns at
+any other element: the slow path, in `appender`, validates that element, opens a batch or requests
 metadata. So each rule is written once, in the slow path.
 """
 
@@ -20,7 +20,7 @@ from .record_validation import Headers, ProducerRecord
 
 __all__ = ["AppendOutcome", "Timing", "TopicAppender", "take"]
 
-#: How old the time of day may be that a record gets, in seconds: timestamps are in ms.
+#: The time for which a pass uses one timestamp, in seconds: timestamps are in ms.
 _TICK_S: Final = 0.001
 
 _NOWHERE: Final = -1
@@ -29,9 +29,9 @@ _NOWHERE: Final = -1
 class AppendOutcome(Enum):
     """The reason for the end of a pass, if no element ended it."""
 
-    PAUSE = "others are to have their turn"
-    FULL = "there is no more room"
-    END = "all is taken"
+    PAUSE = "the time of the pass is over: the call yields to the event loop"
+    FULL = "the buffer is full"
+    END = "all records are appended"
 
 
 class TopicAppender(NamedTuple):
@@ -42,9 +42,10 @@ class TopicAppender(NamedTuple):
 
 
 class Timing(NamedTuple):
-    """The clocks of a pass, and the time in seconds at which it `ends_at`.
+    """The clocks of a pass, and the time at which it ends, in seconds.
 
-    The clocks are read once for `every` records: once for each of an iterator that may take time.
+    The clocks are read once for `every` records; for an iterator, which may take time, they are
+    read for each record.
     """
 
     now_ms: Callable[[], int]
@@ -61,10 +62,10 @@ def take(
     timing: Timing,
     acks: Acks,
 ) -> Any:
-    """Put records into open batches and note in `acks` where they stand; returns why it ended.
+    """Appends records to open batches, and adds their positions to `acks`.
 
-    Returns an `AppendOutcome`, or the next element, which was not appended. What `values` raises
-    is raised; what was appended before it stays appended.
+    Returns the reason for its end: an `AppendOutcome`, or the next element, which was not appended.
+    Raises the exceptions of `values`; records before them stay appended.
     """
     topic, limit = appender.info.name, accumulator.batch_bytes
     takes_headers = accumulator.takes_headers
@@ -93,8 +94,8 @@ def take(
                     now = now_ms()
                     fresh_until = moment + _TICK_S
                 if every == 1:
-                    at = _NOWHERE  # code of others ran, which may have given records too
-            # Of which kind it is, and where it goes:
+                    at = _NOWHERE  # the iterator ran other code, which may have sent records, too
+            # The kind of the element, and its partition:
             if type(given) is bytes:
                 value, key, headers, timestamp, partition = given, None, (), now, keyless
             elif type(given) is ProducerRecord:
@@ -125,7 +126,7 @@ def take(
                     return given
             else:
                 return given
-            # Into the batch that is open there:
+            # Append it to the open batch of the partition:
             is_elsewhere = partition != at
             if is_elsewhere:
                 batch = accumulator.open_batch(topic, partition)

@@ -1,4 +1,5 @@
-"""Calls that wait for metadata or room: their order, and what flush and close do about them."""
+"""Tests calls that wait for metadata or buffer space: their order, and their end by flush and
+close."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, q
 QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=20_000)
 
 
-def held_back(broker: ScriptedBroker, request: Any) -> asyncio.Event:
-    """Let the broker keep its answers to that request until the event is set."""
+def delay_answers(broker: ScriptedBroker, request: Any) -> asyncio.Event:
+    """Delays the broker's answers to `request` until the returned event is set."""
     release = asyncio.Event()
     answer = broker.answers[request]
 
@@ -45,8 +46,8 @@ def held_back(broker: ScriptedBroker, request: Any) -> asyncio.Event:
     return release
 
 
-async def a_turn() -> None:
-    """Let tasks that were made begin."""
+async def loop_turn() -> None:
+    """Lets new tasks start."""
     await asyncio.sleep(0)
 
 
@@ -57,28 +58,28 @@ def numbered(count: int, name: str = "") -> list[bytes]:
 # --- Order ---
 
 
-async def test_an_iterator_that_takes_its_time_keeps_nobody_from_sending() -> None:
+async def test_slow_iterator_does_not_block_sending() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
 
         def until_some_are_sent() -> Iterator[bytes]:
             end = time.monotonic() + 20
             while not broker.count(ProduceRequest):
-                assert time.monotonic() < end, "nothing is sent while records are taken"
-                time.sleep(0.002)  # as a file or a database takes its time
+                assert time.monotonic() < end, "records are sent while the iterator runs"
+                time.sleep(0.002)  # like a file or a database
                 yield b"many"
             yield b"last"
 
         async with client.producer() as producer:
             await client.topic("t")
             many = asyncio.create_task(producer.send_many("t", until_some_are_sent()))
-            await a_turn()
-            await producer.send("t", b"behind")
+            await loop_turn()
+            await producer.send("t", b"after")
             assert len(await many) > 1
-        assert stored.values() == [b"many"] * (len(many.result()) - 1) + [b"last", b"behind"]
+        assert stored.values() == [b"many"] * (len(many.result()) - 1) + [b"last", b"after"]
 
 
-async def test_a_long_list_lets_others_have_their_turn() -> None:
+async def test_long_list_yields_to_other_tasks() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         Stored(broker)
         async with client.producer() as producer:
@@ -87,19 +88,19 @@ async def test_a_long_list_lets_others_have_their_turn() -> None:
             sent = broker.count(ProduceRequest)
             turns = 0
             while broker.count(ProduceRequest) == sent:
-                await a_turn()
+                await loop_turn()
                 turns += 1
             assert turns > 1
             assert len(await many) == 50_000
 
 
-async def test_many_that_wait_for_room_are_not_overtaken() -> None:
+async def test_send_many_waiting_for_buffer_space_is_not_overtaken() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer(buffer_bytes=500) as producer:
             await producer.send("t", b"first")
             many = asyncio.create_task(producer.send_many("t", numbered(100, "a")))
-            await a_turn()
+            await loop_turn()
             await asyncio.gather(
                 many,
                 producer.send("t", b"b"),
@@ -115,25 +116,25 @@ async def test_many_that_wait_for_room_are_not_overtaken() -> None:
         ]
 
 
-async def test_many_that_wait_for_a_partition_are_not_overtaken() -> None:
+async def test_send_many_waiting_for_a_partition_is_not_overtaken() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
             await producer.send("t", b"first")
             broker.topics["t"] = 2
-            release = held_back(broker, MetadataRequest)
+            release = delay_answers(broker, MetadataRequest)
             records: list[Any] = [b"1", ProducerRecord(b"of the new one", partition=1)]
             records += [ProducerRecord(value, partition=0) for value in (b"2", b"3")]
             many = asyncio.create_task(producer.send_many("t", records))
-            await a_turn()
-            one = asyncio.create_task(producer.send("t", b"behind", partition=0))
-            await a_turn()
+            await loop_turn()
+            one = asyncio.create_task(producer.send("t", b"after", partition=0))
+            await loop_turn()
             release.set()
             await asyncio.gather(many, one)
-        assert stored.values(0) == [b"first", b"1", b"2", b"3", b"behind"]
+        assert stored.values(0) == [b"first", b"1", b"2", b"3", b"after"]
 
 
-async def test_another_topic_does_not_stand_in_the_line() -> None:
+async def test_call_for_another_topic_does_not_wait() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker({"other": 1}) as broker,
@@ -150,23 +151,23 @@ async def test_another_topic_does_not_stand_in_the_line() -> None:
         assert len(await many) == 100
 
 
-async def test_many_that_are_cancelled_while_they_wait_let_the_next_go_on() -> None:
+async def test_cancelled_send_many_does_not_block_the_next_call() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
-        release = held_back(broker, ProduceRequest)
+        release = delay_answers(broker, ProduceRequest)
         async with client.producer(buffer_bytes=500) as producer:
             many = asyncio.create_task(producer.send_many("t", numbered(100)))
             await broker.until(lambda: broker.count(ProduceRequest) == 1)
-            one = asyncio.create_task(producer.send("t", b"behind"))
-            await a_turn()
+            one = asyncio.create_task(producer.send("t", b"after"))
+            await loop_turn()
             many.cancel()
             release.set()
             await one
-        assert stored.values()[-1] == b"behind"
+        assert stored.values()[-1] == b"after"
         assert stored.values()[:-1] == numbered(100)[: len(stored.values()) - 1]
 
 
-async def test_a_call_behind_many_that_go_on_for_too_long_is_told_why() -> None:
+async def test_timeout_behind_an_endless_call_names_that_call() -> None:
     clock = ManualClock()
     settings = ClientSettings(delivery_timeout_ms=3_000)
     async with (
@@ -178,14 +179,14 @@ async def test_a_call_behind_many_that_go_on_for_too_long_is_told_why() -> None:
         many = asyncio.create_task(producer.send_many("t", iter(lambda: b"endless", b"")))
         await broker.until(lambda: broker.count(ProduceRequest) >= 1)
         behind = asyncio.create_task(producer.send("t", b"behind"))
-        await a_turn()
+        await loop_turn()
         for _ in range(3):
             await clock.advance(1_000)
             before = broker.count(ProduceRequest)
             await broker.until(lambda: broker.count(ProduceRequest) > before + 3)  # noqa: B023
-        with pytest.raises(DeliveryError, match=r"a call before it .* 3000 ms") as told:
+        with pytest.raises(DeliveryError, match=r"an earlier call .* 3000 ms") as raised:
             await behind
-        assert told.value.records[0].value == b"behind"
+        assert raised.value.records[0].value == b"behind"
         assert not many.done()
         await producer.close(timeout_ms=0)
         with pytest.raises(DeliveryError, match="the producer was closed"):
@@ -194,15 +195,15 @@ async def test_a_call_behind_many_that_go_on_for_too_long_is_told_why() -> None:
 
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32))
-def test_each_partition_has_its_records_in_the_order_of_the_calls(seed: int) -> None:
+def test_records_of_a_partition_keep_the_order_of_the_calls(seed: int) -> None:
     asyncio.run(play(random.Random(seed)))
 
 
 async def play(chance: random.Random) -> None:
-    """Calls of all kinds, some of which wait, lose their connection, or are broken off."""
+    """Runs calls of all kinds; some wait, lose their connection or are cancelled."""
     topics = {"t": chance.choice([1, 2]), "u": 1}
     expected: dict[tuple[str, int], list[bytes]] = {}
-    broken_off: set[bytes] = set()
+    cancelled_values: set[bytes] = set()
     calls: list[asyncio.Task[object]] = []
     async with Broker() as broker, Client(broker.bootstrap, QUICK) as client:
         for name, partitions in topics.items():
@@ -226,19 +227,21 @@ async def play(chance: random.Random) -> None:
                 if chance.random() < 0.7:
                     await turns(chance)
                 if chance.random() < 0.1:
-                    broken_off.update(values)
+                    cancelled_values.update(values)
                     calls[-1].cancel()
                 if chance.random() < 0.1:
                     calls.append(asyncio.create_task(producer.flush()))
             if chance.random() < 0.5:
                 await asyncio.gather(*calls, return_exceptions=True)
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        found = {place: [record.value for record in broker.records(*place)] for place in expected}
+        found = {tp: [record.value for record in broker.records(*tp)] for tp in expected}
     assert not [each for each in outcomes if isinstance(each, Exception)]
-    for place, values in expected.items():
-        stored = found[place]
-        assert stored == [each for each in values if each in stored], "in the order of the calls"
-        assert broken_off.issuperset(set(values) - set(stored))
+    for tp, values in expected.items():
+        stored = found[tp]
+        assert stored == [each for each in values if each in stored], (
+            "stored in the order of the calls"
+        )
+        assert cancelled_values.issuperset(set(values) - set(stored))
 
 
 async def a_call(
@@ -254,7 +257,7 @@ async def a_call(
 
 async def turns(chance: random.Random) -> None:
     for _ in range(chance.choice([0, 1, 2, 10])):
-        await a_turn()
+        await loop_turn()
 
 
 # --- Flush and close ---
@@ -264,7 +267,7 @@ async def one_send(producer: Producer) -> object:
     return await producer.send("t", b"000")
 
 
-async def for_later(producer: Producer) -> object:
+async def one_enqueue(producer: Producer) -> object:
     return await producer.enqueue("t", b"000")
 
 
@@ -277,7 +280,7 @@ async def an_iterator(producer: Producer) -> object:
 
 
 Call = Callable[[Producer], Awaitable[object]]
-CALLS: list[Call] = [one_send, for_later, a_list, an_iterator]
+CALLS: list[Call] = [one_send, one_enqueue, a_list, an_iterator]
 
 
 def count_of(call: Call) -> int:
@@ -287,7 +290,9 @@ def count_of(call: Call) -> int:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("ending", ["flush", "close", "block"])
 @pytest.mark.parametrize("waits_for", [MetadataRequest, ProduceRequest])
-async def test_what_waits_is_sent_before_the_end(call: Call, ending: str, waits_for: Any) -> None:
+async def test_waiting_records_are_sent_before_flush_or_close_returns(
+    call: Call, ending: str, waits_for: Any
+) -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         producer = client.producer(buffer_bytes=500, linger_ms=10_000)
@@ -295,7 +300,7 @@ async def test_what_waits_is_sent_before_the_end(call: Call, ending: str, waits_
         if waits_for is ProduceRequest:
             await client.topic("t")
             before = [b"full"]
-        release = held_back(broker, waits_for)
+        release = delay_answers(broker, waits_for)
 
         async def block() -> None:
             async with producer:
@@ -304,12 +309,12 @@ async def test_what_waits_is_sent_before_the_end(call: Call, ending: str, waits_
         calls: list[asyncio.Future[object]] = []
         if before:
             calls.append(asyncio.create_task(producer.send("t", b"full".ljust(600))))
-            await a_turn()
+            await loop_turn()
         if ending == "block":
             end = asyncio.create_task(block())
         else:
             calls.append(asyncio.ensure_future(call(producer)))
-            await a_turn()
+            await loop_turn()
             end = asyncio.create_task(getattr(producer, ending)())
         await broker.until(lambda: broker.count(waits_for) > (waits_for is MetadataRequest))
         assert not end.done()
@@ -323,7 +328,9 @@ async def test_what_waits_is_sent_before_the_end(call: Call, ending: str, waits_
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("waits_for", [MetadataRequest, ProduceRequest])
-async def test_a_close_whose_time_is_over_gives_back_what_waits(call: Call, waits_for: Any) -> None:
+async def test_close_that_times_out_fails_waiting_calls_with_their_records(
+    call: Call, waits_for: Any
+) -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker({"t": 1}) as broker,
@@ -336,9 +343,9 @@ async def test_a_close_whose_time_is_over_gives_back_what_waits(call: Call, wait
         broker.answers[waits_for] = lambda asked: None
         if waits_for is ProduceRequest:
             full = asyncio.create_task(producer.send("t", bytes(600)))
-            await a_turn()
+            await loop_turn()
         waiting = asyncio.ensure_future(call(producer))
-        await a_turn()
+        await loop_turn()
         closing = asyncio.create_task(producer.close(timeout_ms=300))
         await clock.advance(299)
         assert not closing.done()
@@ -346,16 +353,16 @@ async def test_a_close_whose_time_is_over_gives_back_what_waits(call: Call, wait
             await call(producer)
         await clock.advance(1)
         await closing
-        with pytest.raises(DeliveryError, match="the producer was closed") as told:
+        with pytest.raises(DeliveryError, match="the producer was closed") as raised:
             await waiting
         taken = 0 if call is an_iterator else count_of(call)
-        assert [record.value for record in told.value.records] == numbered(taken)
+        assert [record.value for record in raised.value.records] == numbered(taken)
         if full is not None:
             with pytest.raises(DeliveryError, match="the producer was closed"):
                 await full
 
 
-async def test_who_is_sent_away_can_go_on_and_who_was_cancelled_stays_so() -> None:
+async def test_close_fails_waiting_calls_and_keeps_cancelled_ones_cancelled() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         producer = client.producer()
         broker.answers[MetadataRequest] = lambda asked: None
@@ -363,25 +370,25 @@ async def test_who_is_sent_away_can_go_on_and_who_was_cancelled_stays_so() -> No
         async def waiting() -> int:
             with pytest.raises(DeliveryError, match="the producer was closed"):
                 await producer.send("t", b"")
-            await a_turn()
+            await loop_turn()
             task = asyncio.current_task()
             return -1 if task is None else task.cancelling()
 
-        sent_away = asyncio.create_task(waiting())
+        failed = asyncio.create_task(waiting())
         cancelled = asyncio.create_task(producer.send("t", b""))
         both = asyncio.create_task(producer.send("t", b""))
-        await a_turn()
+        await loop_turn()
         cancelled.cancel()
         closing = asyncio.create_task(producer.close(timeout_ms=0))
-        await a_turn()
+        await loop_turn()
         both.cancel()
-        await asyncio.wait([sent_away, cancelled, both, closing])
-        assert sent_away.result() == 0
+        await asyncio.wait([failed, cancelled, both, closing])
+        assert failed.result() == 0
         assert cancelled.cancelled()
         assert both.cancelled()
 
 
-async def test_a_list_in_whose_midst_the_time_is_over_is_in_the_error_or_acknowledged() -> None:
+async def test_record_of_an_interrupted_list_is_acknowledged_or_in_the_error() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         store = stored.answer
@@ -393,13 +400,13 @@ async def test_a_list_in_whose_midst_the_time_is_over_is_in_the_error_or_acknowl
         sending = asyncio.create_task(producer.send_many("t", values))
         await broker.until(lambda: broker.count(ProduceRequest) > 5)
         await producer.close(timeout_ms=0)
-        with pytest.raises(DeliveryError, match="the producer was closed") as told:
+        with pytest.raises(DeliveryError, match="the producer was closed") as raised:
             await sending
         assert stored.values()
-        assert stored.values() + [record.value for record in told.value.records] == values
+        assert stored.values() + [record.value for record in raised.value.records] == values
 
 
-async def test_a_list_whose_partition_cannot_be_asked_for_is_in_the_error() -> None:
+async def test_records_whose_partition_stays_unknown_are_in_the_error() -> None:
     settings = quick(metadata_wait_ms=50, delivery_timeout_ms=100)
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
         stored = Stored(broker)
@@ -407,13 +414,13 @@ async def test_a_list_whose_partition_cannot_be_asked_for_is_in_the_error() -> N
             await producer.send("t", b"first")
             broker.answers[MetadataRequest] = lambda asked: HANG_UP
             records = [ProducerRecord(b"%d" % at, partition=at) for at in range(4)]
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await producer.send_many("t", records)
-        failed = [record.value for record in told.value.records]
+        failed = [record.value for record in raised.value.records]
         assert stored.values()[1:] + failed == [record.value for record in records]
 
 
-async def test_a_close_waits_no_longer_for_records_than_one_has() -> None:
+async def test_close_waits_for_an_iterator_no_longer_than_the_delivery_timeout() -> None:
     clock = ManualClock()
     settings = ClientSettings(delivery_timeout_ms=3_000)
     async with (
@@ -432,7 +439,7 @@ async def test_a_close_waits_no_longer_for_records_than_one_has() -> None:
         many = asyncio.create_task(producer.send_many("t", endless()))
         await broker.until(lambda: broker.count(ProduceRequest) >= 1)
         closing = asyncio.create_task(producer.close())
-        await a_turn()
+        await loop_turn()
         for ms in (1_000, 1_000, 999):
             await clock.advance(ms)
             before = broker.count(ProduceRequest)
@@ -440,23 +447,23 @@ async def test_a_close_waits_no_longer_for_records_than_one_has() -> None:
         assert not closing.done()
         await clock.advance(1)
         await closing
-        with pytest.raises(DeliveryError, match="the producer was closed") as told:
+        with pytest.raises(DeliveryError, match="the producer was closed") as raised:
             await many
-        assert told.value.records == []
+        assert raised.value.records == []
 
 
-async def test_a_flush_whose_time_is_over_says_what_still_waits() -> None:
+async def test_flush_that_times_out_counts_waiting_records_and_calls() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(broker.bootstrap, QUICK, clock=clock) as client,
     ):
         stored = Stored(broker)
-        release = held_back(broker, ProduceRequest)
+        release = delay_answers(broker, ProduceRequest)
         async with client.producer(buffer_bytes=100) as producer:
             await client.topic("t")
             sending = [asyncio.create_task(producer.send("t", bytes(100))) for _ in range(3)]
-            await a_turn()
+            await loop_turn()
             flushing = asyncio.create_task(producer.flush(timeout_ms=50))
             await clock.advance(50)
             words = "1 records were not acknowledged, and 2 calls have more to give within 50 ms"
@@ -468,7 +475,7 @@ async def test_a_flush_whose_time_is_over_says_what_still_waits() -> None:
 
 
 @pytest.mark.parametrize("timeout_ms", ["x", -1, 1.5, True])
-async def test_a_time_out_that_is_none_changes_nothing(timeout_ms: Any) -> None:
+async def test_invalid_timeout_is_refused_without_effect(timeout_ms: Any) -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         Stored(broker)
         async with client.producer() as producer:

@@ -1,4 +1,4 @@
-"""What callers give that is no plain list of bytes: nothing of it is lost, and errors say why."""
+"""Tests unusual values of callers: no record is lost, and errors name the cause."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=300)
 
 
 class OneShot:
-    """A collection by its methods, as progress bars are, that can be gone through once."""
+    """A collection that, like a progress bar, can be iterated only once."""
 
     def __init__(self, count: int) -> None:
         self.left = iter([b"%d" % at for at in range(count)])
@@ -30,10 +30,10 @@ class OneShot:
         return self.left
 
     def __contains__(self, value: object) -> bool:
-        raise AssertionError("nobody asks")
+        raise AssertionError("membership is never tested")
 
 
-async def test_a_collection_that_can_be_gone_through_once_is_given_back_whole() -> None:
+async def test_one_shot_collection_is_returned_whole_in_the_error() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
 
@@ -43,14 +43,14 @@ async def test_a_collection_that_can_be_gone_through_once_is_given_back_whole() 
         broker.answers[ProduceRequest] = answer
         async with client.producer(batch_bytes=200, buffer_bytes=400) as producer:
             values = OneShot(200)
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await producer.send_many("t", values)
-        failed = [record.value for record in told.value.records]
+        failed = [record.value for record in raised.value.records]
         assert stored.values() + failed == [b"%d" % at for at in range(200)]
         assert list(values.left) == []
 
 
-async def test_a_collection_without_end_is_given_back_as_far_as_it_says() -> None:
+async def test_endless_collection_is_returned_up_to_its_length() -> None:
     class Endless(OneShot):
         def __iter__(self) -> Iterator[bytes]:
             while True:
@@ -59,12 +59,12 @@ async def test_a_collection_without_end_is_given_back_as_far_as_it_says() -> Non
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, 29)
         async with client.producer(batch_bytes=200, buffer_bytes=400) as producer:
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await producer.send_many("t", Endless(50))
-        assert 50 <= len(told.value.records) <= 150
+        assert 50 <= len(raised.value.records) <= 150
 
 
-async def test_headers_by_an_iterator_outlive_the_search_for_their_partition() -> None:
+async def test_headers_of_an_iterator_survive_a_metadata_refresh() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
@@ -76,11 +76,11 @@ async def test_headers_by_an_iterator_outlive_the_search_for_their_partition() -
         assert record.headers == [("a", b"1"), ("b", b"1")]
 
 
-async def test_who_did_not_have_his_turn_is_told_so_and_not_of_the_room() -> None:
+async def test_timeout_behind_another_call_does_not_blame_the_buffer() -> None:
     def blocking() -> Iterator[bytes]:
         yield b"1"
         hold_up(0.02)
-        yield b"2"  # a pass ends here, and the other call stands in the line
+        yield b"2"  # a pass ends here, and the other call waits in the queue
         hold_up(0.5)
         yield b"3"
 
@@ -90,14 +90,14 @@ async def test_who_did_not_have_his_turn_is_told_so_and_not_of_the_room() -> Non
             await producer.send("t", b"warm")
             many = asyncio.create_task(producer.send_many("t", blocking()))
             behind = asyncio.create_task(producer.send("t", b"behind"))
-            with pytest.raises(DeliveryError, match="a call before it had not given all"):
+            with pytest.raises(DeliveryError, match="an earlier call had not appended all"):
                 await behind
             await asyncio.wait([many])
             many.exception()
 
 
 @pytest.mark.parametrize("wrong", [True, 0.0, "0", b"0"])
-async def test_a_partition_that_is_no_number(wrong: Any) -> None:
+async def test_invalid_partition_number_is_refused(wrong: Any) -> None:
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         async with client.producer() as producer:
             with pytest.raises(EncodeError, match="is no whole number"):
@@ -107,7 +107,7 @@ async def test_a_partition_that_is_no_number(wrong: Any) -> None:
         assert broker.count(ProduceRequest) == 0
 
 
-async def test_one_record_is_no_list_of_records() -> None:
+async def test_single_record_is_refused_by_send_many() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         async with client.producer() as producer:
             record: Any = ProducerRecord(b"v", b"k")
@@ -116,8 +116,8 @@ async def test_one_record_is_no_list_of_records() -> None:
         assert broker.count(MetadataRequest) <= 1
 
 
-async def test_what_expired_while_a_connection_was_waited_for_is_not_sent_empty() -> None:
-    """Two partitions of one broker: the time of one is over before there is a connection."""
+async def test_batch_expired_before_the_connection_opens_is_not_sent_empty() -> None:
+    """One of two partitions of a broker times out before the connection opens."""
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
@@ -145,7 +145,7 @@ async def test_what_expired_while_a_connection_was_waited_for_is_not_sent_empty(
         assert all(batch.record_count for *_, batch in stored.batches)
 
 
-async def test_a_header_pair_by_an_iterator_is_a_pair() -> None:
+async def test_header_pair_may_be_an_iterator() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
@@ -157,7 +157,7 @@ async def test_a_header_pair_by_an_iterator_is_a_pair() -> None:
         assert record.headers == [("a", b"1")]
 
 
-async def test_large_failures_that_were_looked_at_are_let_go() -> None:
+async def test_large_retrieved_failures_are_released() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, 29)
         async with client.producer() as producer:
