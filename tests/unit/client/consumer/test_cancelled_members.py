@@ -273,7 +273,7 @@ def test_consumer_with_cancelled_polls_gets_every_record(
             await asyncio.wait([poll_task])
             if not poll_task.cancelled():
                 record = poll_task.result()
-                scene.have(record.partition, record.offset)
+                scene.deliver(record.partition, record.offset)
 
     async def scene(cancel: Cancel) -> None:
         await play(poll, assignor, beside)

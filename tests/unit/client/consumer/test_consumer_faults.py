@@ -274,7 +274,7 @@ async def test_broker_that_restarts_just_before_the_timeout_is_read_on() -> None
         await broker.start_again()
         while clock.monotonic() < 1.5 and not reading.done():
             await clock.advance(10)
-            await asyncio.wait([reading], timeout=0.1)  # bytes move in real time
+            await asyncio.wait([reading], timeout=0.1)  # network I/O needs real time
         await clock.advance(1)
         assert (await reading).value == b"b"
         await client.close()
