@@ -1,8 +1,8 @@
-"""Carries out the effects of a member's state machine, over connections and by the clock.
+"""Carries out the effects of a member's state machine: sends requests and calls the listener.
 
-One task runs the effects one after the other, with heartbeats beside them. The `AssignmentListener`
-reads the partitions; the state machine decides what follows. Each protocol has its requests:
-`classic.member` and `consumer.member`. A share group would be a third protocol on the same driver.
+The state machine decides the effects; the driver runs them one after the other, and heartbeats
+concurrently. The `AssignmentListener` reads the partitions. `classic.member` and `consumer.member`
+send the requests of their protocol. A share group would be a third protocol on the same driver.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ M = TypeVar("M", bound=MembershipStateMachine[Any, Any])
 P = ParamSpec("P")
 R = TypeVar("R", bound=Response)
 
-#: Tells the membership what came of a step, at the time that it is then.
+#: Reports the result of an effect to the membership, with the current time.
 Tell: TypeAlias = Callable[[float], object]
 
-#: What an error means, by what was asked: the table of a kind of group.
+#: Returns the meaning of an error of a request; each protocol has its own table.
 MeaningOf: TypeAlias = Callable[[GroupRequest, KprotoError], Meaning]
 
 _NEVER: Final = float("inf")
 
-#: A heartbeat is waited for that part of the session, so that there is time for others.
-_PART_OF_SESSION: Final = 3
+#: The timeout of a heartbeat is this fraction of the session timeout, so that retries fit in.
+_HEARTBEATS_IN_SESSION: Final = 3
 
-#: The user is looked after that often while a record is in his hands: shares of what he may take.
-_PART_OF_POLL: Final = 10
+#: How often the driver checks the poll interval of the consumer, within `max_poll_interval_ms`.
+_CHECKS_IN_POLL_INTERVAL: Final = 10
 
 _CANCELLED: Final = "a callback of the consumer cancelled itself"
 
@@ -69,47 +69,46 @@ class AssignmentListener(Protocol):
     """Reads the assigned partitions. The driver awaits one of its calls at a time."""
 
     def owned_partitions(self) -> Collection[TopicPartition]:
-        """Returns the partitions that are read now."""
+        """Returns the owned partitions."""
         ...
 
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
-        """Revokes partitions, while the member is in the generation that they were assigned in.
+        """Revokes partitions while the member can still commit their offsets.
 
-        Returns no more records of them, waits until those in flight are processed, but not beyond
-        `until` in seconds of the clock; commits, and forgets them. If the membership is lost
-        meanwhile, the call is cancelled and `on_partitions_lost` follows; if the member is to
-        leave, `revoke` follows for all owned partitions.
+        Returns no more records of them; waits for records in flight, at most until `until` in
+        seconds of the clock; commits, and forgets the partitions. If the generation is lost during
+        the call, the driver cancels it and calls `on_partitions_lost`. If the member must leave
+        during the call, the driver calls `revoke` for all owned partitions.
         """
         ...
 
     async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None:
-        """Forgets partitions that are lost already: returns no more records of them, and commits
-        nothing.
+        """Forgets lost partitions: returns no more records of them, and commits nothing.
 
-        If the call is cancelled, it follows again for the partitions owned then, or `assign` does:
-        the rebalance listener is called again if its last call was cut short.
+        If the driver cancels the call, it repeats it for the partitions owned then, or calls
+        `assign`. An interrupted call of the rebalance listener is repeated then.
         """
         ...
 
     async def assign(self, tps: Collection[TopicPartition]) -> None:
-        """Adds partitions, none if a rebalance brought none, and starts to read them."""
+        """Adds partitions and starts to read them; `tps` is empty if a rebalance added none."""
         ...
 
     def on_member_failed(self, error: KprotoError) -> None:
-        """Notes that the member has failed for good; it has left the group if it could."""
+        """Notes that the member has failed permanently; it has left the group if it could."""
         ...
 
     def poll_interval_exceeded(self, now: float) -> bool:
-        """True if records are in flight, or no poll came, for longer than max_poll_interval_ms."""
+        """Returns True if a poll or the processing of a record exceeds max_poll_interval_ms."""
         ...
 
 
 class MemberDriver(ABC, Generic[M]):
-    """Runs a member of a group. `start` makes it join once it has subscribed.
+    """Runs a member of a group. After `start` it joins as soon as it has a subscription.
 
     A member that `checks_group_first` fails before it joins if the group uses the other protocol.
-    Call `leave` to revoke its partitions and to leave in order, and `close` in any case: then no
-    task and no connection is left.
+    `leave` revokes its partitions and leaves the group; `close`, which must always be called, ends
+    its tasks and connections.
     """
 
     def __init__(
@@ -138,10 +137,10 @@ class MemberDriver(ABC, Generic[M]):
         self._heartbeat: asyncio.Task[Tell] | None = None
         self._topics_refresh: asyncio.Task[Tell] | None = None
         self._topics_refresh_at = _NEVER
-        self._has_unreported_loss = False  # a loss, whose word was cut short
+        self._has_unreported_loss = False  # the last `on_partitions_lost` was interrupted
         self._coordinator = Coordinator(view, settings, self._on_coordinator_moved)
 
-    # What others ask and say
+    # Calls of the consumer
 
     @property
     def identity(self) -> MemberIdentity | None:
@@ -150,7 +149,7 @@ class MemberDriver(ABC, Generic[M]):
 
     @property
     def assignment_valid_until(self) -> float:
-        """Returns until when the assignment is surely this member's, in seconds of the clock.
+        """Returns until when the member certainly owns its partitions, in seconds of the clock.
 
         After that time, if the event loop was blocked, another member may read the partitions.
         """
@@ -169,7 +168,7 @@ class MemberDriver(ABC, Generic[M]):
         self._changed.set()
 
     def unsubscribe(self) -> None:
-        """Revokes all partitions, and leaves the group unless the member is static."""
+        """Revokes all partitions, and leaves the group unless the member is static (KIP-345)."""
         self._membership.subscribe(None, self._clock.monotonic())
         self._changed.set()
 
@@ -189,7 +188,7 @@ class MemberDriver(ABC, Generic[M]):
             self._changed.set()
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
-        """True if a partition is assigned by that topic id."""
+        """Returns True if a partition is assigned with that topic id."""
         return self._membership.is_assigned(tp, topic_id)
 
     def on_commit_refused(self, error: BrokerResponseError, identity: MemberIdentity) -> None:
@@ -198,11 +197,11 @@ class MemberDriver(ABC, Generic[M]):
         self._changed.set()
 
     async def leave(self, leave: bool, reason: str = "the consumer is closed") -> None:
-        """Revokes all partitions, tells the coordinator if `leave`, and ends the member.
+        """Revokes all partitions, sends the leave request if `leave`, and ends the member.
 
-        Records in flight are not waited for: the consumer has committed before. The coordinator
-        gets `leave_timeout_ms`. A second call, after the first was cancelled, tells the
-        coordinator.
+        Does not wait for records in flight, because the consumer has committed before. Waits
+        `leave_timeout_ms` for the response. If the call was cancelled, a second one sends the leave
+        request again.
         """
         over = self._membership.is_over or self._membership.error is not None
         if self._task is None or (self._task.done() and over):
@@ -217,9 +216,9 @@ class MemberDriver(ABC, Generic[M]):
         await asyncio.wait([self._task])
 
     async def close(self) -> None:
-        """Ends the member at once, without a word to the coordinator.
+        """Ends the member at once, without a request to the coordinator.
 
-        Inside one of its own callbacks the member ends with the callback, and is not waited for.
+        Waits for the end, except inside a callback of the member, which ends after the callback.
         """
         if self._task is not None:
             self._task.cancel()
@@ -255,13 +254,13 @@ class MemberDriver(ABC, Generic[M]):
         """Ends all tasks, timers and connections."""
         if self._timer is not None:
             self._timer.cancel()
-        lanes = [
+        tasks = [
             task for task in (self._step, self._heartbeat, self._topics_refresh) if task is not None
         ]
-        for task in lanes:
+        for task in tasks:
             task.cancel()
         try:
-            await asyncio.gather(*lanes, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
         finally:
             self._step = self._heartbeat = self._topics_refresh = None
             await self._coordinator.release()
@@ -275,13 +274,13 @@ class MemberDriver(ABC, Generic[M]):
             self._timer = self._clock.call_later(seconds, self._changed.set)
 
     def _next_wakeup(self) -> float:
-        """Returns when to look again if nothing happens before."""
+        """Returns when the next work is due if no event comes before."""
         now = self._clock.monotonic()
         moments = [self._membership.next_at(now)]
         if not self._membership.is_out:
             patience_ms = min(
                 self.settings.heartbeat_interval_ms,
-                max(1, self.settings.max_poll_interval_ms // _PART_OF_POLL),
+                max(1, self.settings.max_poll_interval_ms // _CHECKS_IN_POLL_INTERVAL),
             )
             moments.append(now + patience_ms / 1000)
         if self._topics_refresh is None and self._membership.is_reading:
@@ -289,7 +288,7 @@ class MemberDriver(ABC, Generic[M]):
         return min(moments)
 
     def _check_deadlines(self, now: float) -> None:
-        """Processes what is due by time."""
+        """Checks the session, the poll interval and the watched topics."""
         membership = self._membership
         membership.tick(now)
         if membership.is_out:
@@ -309,23 +308,23 @@ class MemberDriver(ABC, Generic[M]):
     def _say(self, text: str, *values: object, level: int = logging.INFO) -> None:
         say(level, "group %s: " + text, self.settings.group_id, *values)
 
-    # What goes on side by side
+    # Concurrent tasks
 
     def _start_due_work(self, now: float) -> None:
         """Starts effects and heartbeats that are due, and cancels an outdated effect."""
         membership = self._membership
         if self._step is not None:
             if self._step_turn != membership.turn and not self._step.cancelling():
-                self._cancel_step()  # once, so that a callback can clean up behind itself
+                self._cancel_step()  # only once, so that a callback can clean up
         else:
             step = membership.step(now, self._listener.owned_partitions())
             if step is not None:
                 self._step_turn = membership.turn
                 self._step = self._spawn(self._carry_out, step)
         if self._heartbeat is None:
-            beat = self._heartbeat_to_send(now)
-            if beat is not None:
-                self._heartbeat = self._spawn(beat)
+            heartbeat = self._heartbeat_to_send(now)
+            if heartbeat is not None:
+                self._heartbeat = self._spawn(heartbeat)
         if (
             self._topics_refresh is None
             and membership.is_reading
@@ -336,42 +335,40 @@ class MemberDriver(ABC, Generic[M]):
     def _spawn(
         self, work: Callable[P, Coroutine[Any, Any, Tell]], *args: P.args, **named: P.kwargs
     ) -> asyncio.Task[Tell]:
-        async def told() -> Tell:
+        async def run() -> Tell:
             try:
                 return await work(*args, **named)
             finally:
-                self._changed.set()  # so that `_run` has its turn next
+                self._changed.set()  # wakes `_run`
 
-        task = asyncio.create_task(told())
+        task = asyncio.create_task(run())
         task.add_done_callback(self._on_task_done)
         return task
 
     def _on_task_done(self, task: asyncio.Task[Tell]) -> None:
-        if task.cancelled():  # perhaps before it began
+        if task.cancelled():  # perhaps before it started
             self._changed.set()
 
     def _cancel_step(self) -> None:
-        """Cancels an effect whose result does not count; closes the connection that holds its
-        request.
-        """
+        """Cancels an outdated effect; closes the connection on which the broker holds a request."""
         assert self._step is not None
         self._step.cancel()
         self._coordinator.give_up()
 
     def _collect_results(self) -> None:
-        """Passes results of ended tasks to the state machine."""
-        step, beat, look = self._step, self._heartbeat, self._topics_refresh
-        if beat is not None and beat.done():
+        """Passes the results of finished tasks to the state machine."""
+        step, heartbeat, refresh = self._step, self._heartbeat, self._topics_refresh
+        if heartbeat is not None and heartbeat.done():
             self._heartbeat = None
-            beat.result()(self._clock.monotonic())
-        if look is not None and look.done():
+            heartbeat.result()(self._clock.monotonic())
+        if refresh is not None and refresh.done():
             self._topics_refresh = None
-            look.result()(self._clock.monotonic())
+            refresh.result()(self._clock.monotonic())
         if step is not None and step.done():
             self._step = None
             if self._step_turn != self._membership.turn:
                 if not step.cancelled():
-                    step.exception()  # it counts for nothing any more
+                    step.exception()  # an outdated result is ignored
                 return
             self._collect_step(step)
 
@@ -381,7 +378,7 @@ class MemberDriver(ABC, Generic[M]):
             tell = step.result()
         except KprotoError as error:
             self._act_on(self._membership.failed(error, now))
-        except asyncio.CancelledError as cancelled:  # not by the member: the turn is the same
+        except asyncio.CancelledError as cancelled:  # not by the driver: the turn is the same
             self._membership.fail(fault_error(_CANCELLED, cancelled), now, leaves=True)
         else:
             tell(now)
@@ -391,9 +388,9 @@ class MemberDriver(ABC, Generic[M]):
             self._coordinator.forget()
 
     def _on_coordinator_moved(self) -> None:
-        """Notes that the coordinator moved away from the broker that holds a request."""
+        """Notes that another broker became the coordinator while a request is pending."""
 
-    # What each kind of group has
+    # Effects of each protocol
 
     async def _carry_out(self, step: Step) -> Tell:
         """Carries out an effect."""
@@ -420,12 +417,12 @@ class MemberDriver(ABC, Generic[M]):
 
     @abstractmethod
     async def _send_leave_once(self, step: Any) -> None:
-        """Tells the coordinator that the member leaves. Raises errors that a retry may solve."""
+        """Sends the leave request once. Raises errors that a retry may solve."""
 
     def _check_leave_response(self, codes: Iterable[int], meaning_of: MeaningOf) -> None:
-        """Raises the errors of a leave response that a retry may solve, and a missing ACL.
+        """Raises errors of a leave response that a retry may solve, and GROUP_AUTHORIZATION_FAILED.
 
-        A member that the coordinator does not know has left.
+        Ignores other errors: the coordinator does not know the member, so it has left.
         """
         for code in filter(None, codes):
             error = error_of_code(code, f"leaving group {self.settings.group_id!r}")
@@ -436,14 +433,14 @@ class MemberDriver(ABC, Generic[M]):
                 raise error
 
     def _heartbeat_timeout_ms(self, interval_ms: int, session_ms: int) -> int:
-        """Returns the timeout of a heartbeat, which leaves time for others in the session."""
-        in_session_ms = session_ms // _PART_OF_SESSION
+        """Returns the timeout of a heartbeat, which leaves time for retries in the session."""
+        in_session_ms = session_ms // _HEARTBEATS_IN_SESSION
         return min(self._view.settings.request_timeout_ms, max(interval_ms, in_session_ms))
 
-    # Steps that both have
+    # Effects of both protocols
 
     async def _has_live_classic_members(self, connection: BrokerConnection) -> bool:
-        """True if the group is a classic one with members, by its coordinator."""
+        """Returns True if its coordinator describes the group as a classic one with members."""
         group_id = self.settings.group_id
         answer = await connection.request(DescribeGroupsRequest(groups=[group_id]))
         return is_live_classic(answer, group_id)
@@ -480,7 +477,7 @@ class MemberDriver(ABC, Generic[M]):
             fault = await self._error_of_callback(self._listener.revoke(step.revoked, step.until))
         if fault is None:
             self._say("is assigned %s", named(step.added) or "no new partitions")
-            self._has_unreported_loss = False  # it tells before what comes
+            self._has_unreported_loss = False  # `assign` reports the loss first
             fault = await self._error_of_callback(self._listener.assign(step.added))
 
         def tell(now: float) -> None:
@@ -489,13 +486,13 @@ class MemberDriver(ABC, Generic[M]):
                 return
             self._counts.rebalances += 1
             if self._watch.topics == frozenset() and self._unseen:
-                self._topics_refresh_at = now  # the leader has no right of this member's to go by
+                self._topics_refresh_at = now  # the leader's ACLs may differ from this member's
             self._membership.on_assignment_applied(step, now)
 
         return tell
 
     async def _error_of_callback(self, call: Awaitable[None]) -> KprotoError | None:
-        """Returns the error of a call of the listener, after which the member cannot continue."""
+        """Returns the error of a call of the listener, which ends the member."""
         try:
             await call
         except asyncio.CancelledError as cancelled:
@@ -505,12 +502,12 @@ class MemberDriver(ABC, Generic[M]):
             return fault_error(_CANCELLED, cancelled)
         except KprotoError as error:
             return error
-        except Exception as fault:  # noqa: BLE001 - whatever a user's callback raises
+        except Exception as fault:  # noqa: BLE001 - a user's callback may raise any exception
             return fault_error("a callback of the consumer failed", fault)
         return None
 
     async def _topics_to_join(self, subscription: Subscription) -> frozenset[str]:
-        """Returns the topics to join with; requests metadata of unknown ones meanwhile."""
+        """Returns the topics to join with; starts to request the metadata of unknown ones."""
         topics: Iterable[TopicInfo] = ()
         if subscription.pattern is not None:
             topics = await self._view.refresh()
@@ -536,7 +533,7 @@ class MemberDriver(ABC, Generic[M]):
         subscription = self._membership.subscription
         wanted = frozenset[str]() if subscription is None else subscription.topics
         for topic in self._absent.heard(wanted, found, self._view.cluster.topics, now):
-            text = "topic %s, which it subscribes to, is not there: it is waited for"
+            text = "the subscribed topic %s does not exist yet"
             self._say(text, topic, level=logging.WARNING)
 
     async def _send_leave(self, step: LeaveRequest) -> Tell:
@@ -545,21 +542,21 @@ class MemberDriver(ABC, Generic[M]):
             async with self._clock.timeout(seconds):
                 await self._view.retrying(lambda: self._send_leave_once(step))
         except (KprotoError, TimeoutError) as error:
-            why = error if str(error) else "nobody answered"
+            why = error if str(error) else "the coordinator did not answer"
             self._say("failed to send that it leaves: %s", why, level=logging.WARNING)
         else:
             self._say("left: %s", step.reason)
         return self._membership.left
 
     async def _refresh_topics(self) -> Tell:
-        """Requests metadata of the watched topics; an error waits for the next time."""
+        """Requests metadata of the watched topics; after an error, at the next refresh."""
         names = self._watch.topics
         missing = self._watch.missing
-        asked = missing if missing and names is not None else names
-        if asked == frozenset():
-            asked = self._unseen
+        requested = missing if missing and names is not None else names
+        if requested == frozenset():
+            requested = self._unseen
         try:
-            found = await self._view.refresh(asked) if asked is None or asked else []
+            found = await self._view.refresh(requested) if requested is None or requested else []
         except KprotoError:
             found = []
 
@@ -572,7 +569,7 @@ class MemberDriver(ABC, Generic[M]):
                 if refused is not None:
                     self._membership.fail(refused, now, leaves=True)
             if found:
-                change = self._watch.told(found, whole=asked is None)
+                change = self._watch.told(found, whole=requested is None)
                 if change is not None:
                     self._on_topics_differ(change, now)
 
@@ -586,7 +583,7 @@ class MemberDriver(ABC, Generic[M]):
         return wanted - self._view.cluster.topics.keys()
 
     def _schedule_refresh(self) -> None:
-        """Schedules the next refresh: when metadata is old, or soon if topics are missing."""
+        """Schedules the next metadata refresh, soon if a topic is missing."""
         settings = self._view.settings
         age_ms = settings.retry_backoff_max_ms if self._watch.missing else 0
         seconds = (age_ms or settings.metadata_max_age_ms) / 1000
@@ -596,7 +593,7 @@ class MemberDriver(ABC, Generic[M]):
 
 
 def fault_error(what: str, fault: BaseException) -> KprotoError:
-    """Returns the error for an exception of the user's code, or of the client's own."""
+    """Returns the error that wraps an exception of the user's code or of the client."""
     error = KprotoError(f"{what}: {fault!r}")
     error.__cause__ = fault
     return error
