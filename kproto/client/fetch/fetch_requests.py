@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from ...messages.fetch_request import (
@@ -11,12 +11,11 @@ from ...messages.fetch_request import (
     FetchTopic,
     ForgottenTopic,
 )
-from ...messages.fetch_response import FetchResponse, PartitionData
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..core.retry import Remedy, by_code, remedy_of, remedy_of_code
-from ..metadata.cluster import UNKNOWN_EPOCH, LeaderHint, TopicInfo, TopicPartition
+from ..metadata.cluster import UNKNOWN_EPOCH, TopicInfo, TopicPartition
 from .fetch_session import BY_TOPIC_ID, CLOSING, SessionFetch, WantedPartition
 
 __all__ = [
@@ -25,10 +24,8 @@ __all__ = [
     "closing_request",
     "fetch_remedy",
     "fetch_request",
-    "fetched_partitions",
     "highest_fetch_version",
     "is_out_of_range",
-    "leader_hints",
     "response_bytes",
     "without_last_epochs",
 ]
@@ -57,9 +54,6 @@ class FetchedPartition(NamedTuple):
 #: Remedies of fetch errors that differ from Kafka's table of all errors: no retry repairs bytes
 #: that are broken in the log.
 _REMEDIES: Final = by_code({"CORRUPT_MESSAGE": Remedy.FAIL})
-
-#: Errors with which a response names the leader of the partition (KIP-951).
-_OTHER_LEADER: Final = (code_of("NOT_LEADER_OR_FOLLOWER"), code_of("FENCED_LEADER_EPOCH"))
 
 #: The first version of Fetch with the last fetched epoch and, in the response, the diverging epoch.
 _FIRST_WITH_LAST_EPOCH: Final = 12
@@ -141,18 +135,6 @@ def without_last_epochs(
     return {tp: each._replace(last_epoch=UNKNOWN_EPOCH) for tp, each in wanted.items()}
 
 
-def leader_hints(response: FetchResponse, topics: Mapping[str, TopicInfo]) -> list[LeaderHint]:
-    """Returns the leaders that a broker names because it does not lead a partition itself, or
-    leads it in another epoch than the request has.
-    """
-    hints: list[LeaderHint] = []
-    for (topic, partition), data in fetched_partitions(response, topics):
-        now = data.current_leader
-        if data.error_code in _OTHER_LEADER and now.leader_id >= 0 and now.leader_epoch >= 0:
-            hints.append(LeaderHint(topic, partition, now.leader_id, now.leader_epoch))
-    return hints
-
-
 def response_bytes(partition_bytes: int, partitions: int, max_frame_bytes: int) -> int:
     """Returns the limit of a whole fetch response in bytes: the sum of the partitions' limits.
 
@@ -170,15 +152,3 @@ def highest_fetch_version(topics: Iterable[TopicInfo]) -> int | None:
     if any(topic.topic_id == ZERO_UUID for topic in topics):
         return BY_TOPIC_ID - 1
     return None
-
-
-def fetched_partitions(
-    response: FetchResponse, topics: Mapping[str, TopicInfo]
-) -> Iterator[tuple[TopicPartition, PartitionData]]:
-    """Yields the partitions of a response by topic name; topics with unknown ids are left out."""
-    names = {info.topic_id: name for name, info in topics.items() if info.topic_id != ZERO_UUID}
-    for topic in response.responses:
-        name = topic.topic or names.get(topic.topic_id)
-        if name is not None:
-            for data in topic.partitions:
-                yield (name, data.partition_index), data

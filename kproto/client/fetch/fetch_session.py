@@ -9,12 +9,13 @@ the one in the next fetch. The rules are those of Kafka's FetchSessionHandler.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from ...messages.fetch_response import FetchResponse, PartitionData
 from ...protocol.error_codes import code_of
-from ...wire.uuid import Uuid
-from ..metadata.cluster import TopicPartition
+from ...wire.uuid import ZERO_UUID, Uuid
+from ..metadata.cluster import LeaderHint, TopicInfo, TopicPartition
 
 __all__ = [
     "BY_TOPIC_ID",
@@ -23,6 +24,8 @@ __all__ = [
     "ForgottenPartition",
     "SessionFetch",
     "WantedPartition",
+    "fetched_partitions",
+    "leader_hints",
     "without_session",
 ]
 
@@ -41,7 +44,10 @@ _OPENING: Final = 0
 _LAST_EPOCH: Final = 0x7FFFFFFF
 
 _NOT_FOUND: Final = code_of("FETCH_SESSION_ID_NOT_FOUND")
-_MENDED_BY_ANOTHER: Final = (_NOT_FOUND, code_of("INVALID_FETCH_SESSION_EPOCH"))
+_REPAIRED_BY_NEW_SESSION: Final = (_NOT_FOUND, code_of("INVALID_FETCH_SESSION_EPOCH"))
+
+#: Errors with which a response names the leader of the partition (KIP-951).
+_OTHER_LEADER: Final = (code_of("NOT_LEADER_OR_FOLLOWER"), code_of("FENCED_LEADER_EPOCH"))
 
 
 class WantedPartition(NamedTuple):
@@ -82,42 +88,46 @@ def without_session(wanted: Mapping[TopicPartition, WantedPartition]) -> Session
 
 
 class FetchSession:
-    """The session with one broker: `answered` or `lost` follows each `ask`.
+    """The session with one broker.
+
+    `handle_response` or `handle_error` follows each `build_fetch`.
 
     Without `is_used` every fetch is full, and opens no session.
     """
 
-    __slots__ = ("_asked", "_by_id", "_epoch", "_held", "_id", "_is_used")
+    __slots__ = ("_by_id", "_epoch", "_id", "_in_flight", "_is_used", "_partitions")
 
     def __init__(self, *, is_used: bool = True) -> None:
         self._is_used = is_used
         self._id = _NO_SESSION
         self._epoch = _OPENING  # of the next fetch
-        self._held: dict[TopicPartition, WantedPartition] = {}
+        self._partitions: dict[TopicPartition, WantedPartition] = {}
         self._by_id = False
-        self._asked: SessionFetch | None = None  # is in flight
+        self._in_flight: SessionFetch | None = None
 
-    def ask(self, wanted: Mapping[TopicPartition, WantedPartition], version: int) -> SessionFetch:
+    def build_fetch(
+        self, wanted: Mapping[TopicPartition, WantedPartition], version: int
+    ) -> SessionFetch:
         """Returns the fetch that asks for all of `wanted`, in that version of Fetch."""
-        if self._asked is not None:
-            self.lost()
+        if self._in_flight is not None:
+            self.handle_error()
         if not self._is_used or version < _FIRST_VERSION:
-            asked = without_session(wanted)
+            fetch = without_session(wanted)
         else:
             by_id = version >= BY_TOPIC_ID
             if self._by_id != by_id:
-                self._begin_again()
+                self._reset()
                 self._by_id = by_id
             if self._epoch == _OPENING:
-                asked = SessionFetch(self._id, _OPENING, wanted, [])
+                fetch = SessionFetch(self._id, _OPENING, wanted, [])
             else:
-                asked = self._changes(wanted)
-            self._held = dict(wanted)
-        self._asked = asked
-        return asked
+                fetch = self._changes(wanted)
+            self._partitions = dict(wanted)
+        self._in_flight = fetch
+        return fetch
 
     def _changes(self, wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch:
-        held = self._held
+        held = self._partitions
         named = {tp: each for tp, each in wanted.items() if held.get(tp) != each}
         forgotten: list[ForgottenPartition] = []
         if len(wanted) - len(named) != len(held) or named:
@@ -129,44 +139,70 @@ class FetchSession:
                     forgotten.append(ForgottenPartition(topic, each.topic_id, partition))
         return SessionFetch(self._id, self._epoch, named, forgotten)
 
-    def answered(self, error_code: int, session_id: int, tps: Collection[TopicPartition]) -> bool:
+    def handle_response(
+        self, error_code: int, session_id: int, tps: Collection[TopicPartition]
+    ) -> bool:
         """Takes note of a response, which has `tps`.
 
         Returns False if the session was invalid: the next fetch opens another one, and may be sent
         at once. All other error codes are left to the caller.
         """
-        asked, self._asked = self._asked, None
-        if asked is None or asked.epoch == CLOSING:
+        fetch, self._in_flight = self._in_flight, None
+        if fetch is None or fetch.epoch == CLOSING:
             return True
         if error_code:
             if error_code == _NOT_FOUND:
                 self._id = _NO_SESSION
-            self._begin_again()
-            return asked.is_full or error_code not in _MENDED_BY_ANOTHER
-        if not asked.is_full and any(tp not in self._held for tp in tps):
-            self._begin_again()  # the session of the broker has other partitions
+            self._reset()
+            return fetch.is_full or error_code not in _REPAIRED_BY_NEW_SESSION
+        if not fetch.is_full and any(tp not in self._partitions for tp in tps):
+            self._reset()  # the session of the broker has other partitions
         elif session_id == _NO_SESSION:
             self._id = _NO_SESSION  # the broker has no room for a session, or has closed it
-            self._begin_again()
+            self._reset()
         else:
             self._id = session_id
-            self._epoch = asked.epoch % _LAST_EPOCH + 1
+            self._epoch = fetch.epoch % _LAST_EPOCH + 1
         return True
 
-    def lost(self) -> None:
+    def handle_error(self) -> None:
         """Opens another session next: the last fetch has no response, so its epoch is in doubt."""
-        self._asked = None
-        self._begin_again()
+        self._in_flight = None
+        self._reset()
 
-    def closing(self) -> int | None:
+    def close(self) -> int | None:
         """Ends the session; returns its id, so that it can be closed, None without a session."""
         session_id = self._id
         self._id = _NO_SESSION
-        self._begin_again()
-        self._asked = None
+        self._reset()
+        self._in_flight = None
         return session_id or None
 
-    def _begin_again(self) -> None:
+    def _reset(self) -> None:
         """Makes the next fetch open a new session; the broker closes the present one then."""
         self._epoch = _OPENING
-        self._held = {}
+        self._partitions = {}
+
+
+def fetched_partitions(
+    response: FetchResponse, topics: Mapping[str, TopicInfo]
+) -> Iterator[tuple[TopicPartition, PartitionData]]:
+    """Yields the partitions of a response by topic name; topics with unknown ids are left out."""
+    names = {info.topic_id: name for name, info in topics.items() if info.topic_id != ZERO_UUID}
+    for topic in response.responses:
+        name = topic.topic or names.get(topic.topic_id)
+        if name is not None:
+            for data in topic.partitions:
+                yield (name, data.partition_index), data
+
+
+def leader_hints(fetched: Mapping[TopicPartition, PartitionData]) -> list[LeaderHint]:
+    """Returns the leaders that a broker names because it does not lead a partition itself, or
+    leads it in another epoch than the request has.
+    """
+    hints: list[LeaderHint] = []
+    for (topic, partition), data in fetched.items():
+        now = data.current_leader
+        if data.error_code in _OTHER_LEADER and now.leader_id >= 0 and now.leader_epoch >= 0:
+            hints.append(LeaderHint(topic, partition, now.leader_id, now.leader_epoch))
+    return hints

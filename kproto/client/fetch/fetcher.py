@@ -23,14 +23,12 @@ from .fetch_options import FetchOptions
 from .fetch_requests import (
     closing_request,
     fetch_request,
-    fetched_partitions,
     highest_fetch_version,
     is_out_of_range,
-    leader_hints,
     response_bytes,
     without_last_epochs,
 )
-from .fetch_session import FetchSession, WantedPartition
+from .fetch_session import FetchSession, WantedPartition, fetched_partitions, leader_hints
 from .in_flight_fetches import Fetch, InFlightFetches
 from .offset_fetcher import OffsetFetcher
 from .old_brokers import check_fetch, check_first_is_whole
@@ -134,7 +132,7 @@ class Fetcher:
         connections.
         """
         for fetch in self._in_flight.cancel_fetches():
-            fetch.session.lost()
+            fetch.session.handle_error()
         self._view.abort(self._owner)
 
     def close_sessions(self) -> None:
@@ -144,7 +142,7 @@ class Fetcher:
         because a broker may still delay a fetch on the connections of the consumer.
         """
         for node, session in self._sessions.items():
-            session_id = session.closing()
+            session_id = session.close()
             connection = self._view.connection_at_hand(node)
             if session_id is not None and connection is not None:
                 version = connection.version_of(FetchRequest)
@@ -172,7 +170,9 @@ class Fetcher:
         )
 
         def make(version: int) -> FetchRequest:
-            fetch.sent = fetch.session.ask(without_last_epochs(fetch.wanted, version), version)
+            fetch.sent = fetch.session.build_fetch(
+                without_last_epochs(fetch.wanted, version), version
+            )
             return fetch_request(
                 fetch.sent,
                 max_bytes=room,
@@ -204,14 +204,14 @@ class Fetcher:
         found: dict[TopicPartition, PartitionData] = {}
         if isinstance(response, FetchResponse):
             found = dict(fetched_partitions(response, fetch.topics))
-            if not fetch.session.answered(response.error_code, response.session_id, found):
+            if not fetch.session.handle_response(response.error_code, response.session_id, found):
                 logger.info("broker %d has lost the fetch session; another is opened", node)
                 return
             if response.error_code:
                 what = f"fetching from broker {node}"
                 response = error_of_code(response.error_code, what)
         else:
-            fetch.session.lost()
+            fetch.session.handle_error()
         if isinstance(response, KprotoError):
             # The time for which a broker may delay a fetch does not count as a failure.
             begun = min(fetch.begun_at + self._options.max_wait_ms / 1000, fetch.ended_at)
@@ -220,7 +220,7 @@ class Fetcher:
                     self._prefer_leader(each, fetch.ended_at)
             self._offsets.back_off(fetch.states, response, begun, fetch.ended_at)
             return
-        hints = leader_hints(response, fetch.topics)
+        hints = leader_hints(found)
         if hints:
             endpoints = response.node_endpoints
             view = self._view

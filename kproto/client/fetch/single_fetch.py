@@ -10,8 +10,8 @@ from ...wire.uuid import ZERO_UUID
 from ..core.retry import Remedy
 from ..metadata.cluster_view import ClusterView
 from .completed_fetch import aborted_transactions
-from .fetch_requests import FetchedPartition, fetch_remedy, fetch_request, fetched_partitions
-from .fetch_session import WantedPartition, without_session
+from .fetch_requests import FetchedPartition, fetch_remedy, fetch_request
+from .fetch_session import WantedPartition, fetched_partitions, without_session
 from .fetcher import fetch_from
 
 __all__ = ["fetch_partition"]

@@ -9,7 +9,6 @@ from kproto.client.fetch.fetch_requests import (
     closing_request,
     fetch_remedy,
     fetch_request,
-    fetched_partitions,
     highest_fetch_version,
     is_out_of_range,
     response_bytes,
@@ -18,6 +17,7 @@ from kproto.client.fetch.fetch_session import (
     ForgottenPartition,
     SessionFetch,
     WantedPartition,
+    fetched_partitions,
     without_session,
 )
 from kproto.client.metadata.cluster import TopicInfo

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.client.fetch.fetch_requests import fetch_request, fetched_partitions
+from kproto.client.fetch.fetch_requests import fetch_request
 from kproto.client.fetch.fetch_session import (
     CLOSING,
     FetchSession,
     ForgottenPartition,
     SessionFetch,
     WantedPartition,
+    fetched_partitions,
 )
 from kproto.client.metadata.cluster import TopicInfo, TopicPartition
 from kproto.messages import FetchRequest, FetchResponse
@@ -40,30 +41,30 @@ def at(offset: int, topic_id: Uuid = ID, **epochs: int) -> WantedPartition:
 def opened(wanted: dict[TopicPartition, WantedPartition], version: int = 18) -> FetchSession:
     """Returns a fetch session with id 7 that has the partitions in `wanted`."""
     session = FetchSession()
-    assert session.ask(wanted, version) == SessionFetch(0, 0, wanted, [])
-    assert session.answered(0, 7, wanted)
+    assert session.build_fetch(wanted, version) == SessionFetch(0, 0, wanted, [])
+    assert session.handle_response(0, 7, wanted)
     return session
 
 
 def test_first_fetch_has_all_partitions_and_later_ones_the_changed() -> None:
     wanted = {("t", 0): at(5), ("t", 1): at(6)}
     session = opened(wanted)
-    assert session.ask(dict(wanted), 18) == SessionFetch(7, 1, {}, [])
-    assert session.answered(0, 7, [])
+    assert session.build_fetch(dict(wanted), 18) == SessionFetch(7, 1, {}, [])
+    assert session.handle_response(0, 7, [])
     wanted["t", 1] = at(9)
-    assert session.ask(wanted, 18) == SessionFetch(7, 2, {("t", 1): at(9)}, [])
-    assert session.answered(0, 7, [("t", 1)])
+    assert session.build_fetch(wanted, 18) == SessionFetch(7, 2, {("t", 1): at(9)}, [])
+    assert session.handle_response(0, 7, [("t", 1)])
     wanted["t", 0] = at(5, leader_epoch=3)
-    assert session.ask(wanted, 18) == SessionFetch(7, 3, {("t", 0): wanted["t", 0]}, [])
+    assert session.build_fetch(wanted, 18) == SessionFetch(7, 3, {("t", 0): wanted["t", 0]}, [])
 
 
 def test_removed_partition_is_forgotten_and_new_one_is_added() -> None:
     session = opened({("t", 0): at(5), ("t", 1): at(6)})
     wanted = {("t", 0): at(5), ("u", 0): at(0)}
     forgotten = [ForgottenPartition("t", ID, 1)]
-    assert session.ask(wanted, 18) == SessionFetch(7, 1, {("u", 0): at(0)}, forgotten)
-    assert session.answered(0, 7, [("u", 0)])
-    assert session.ask({("t", 0): at(5)}, 18).forgotten == [ForgottenPartition("u", ID, 0)]
+    assert session.build_fetch(wanted, 18) == SessionFetch(7, 1, {("u", 0): at(0)}, forgotten)
+    assert session.handle_response(0, 7, [("u", 0)])
+    assert session.build_fetch({("t", 0): at(5)}, 18).forgotten == [ForgottenPartition("u", ID, 0)]
 
 
 @pytest.mark.parametrize(("version", "forgets"), [(12, False), (13, True)])
@@ -71,81 +72,81 @@ def test_recreated_topic_is_added_and_the_old_id_is_forgotten(version: int, forg
     session = opened({("t", 0): at(5)}, version)
     wanted = {("t", 0): at(0, OTHER)}
     forgotten = [ForgottenPartition("t", ID, 0)] if forgets else []
-    assert session.ask(wanted, version) == SessionFetch(7, 1, wanted, forgotten)
+    assert session.build_fetch(wanted, version) == SessionFetch(7, 1, wanted, forgotten)
 
 
 def test_session_by_name_is_replaced_by_one_by_id() -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted, 12)
-    assert session.ask(wanted, 13) == SessionFetch(7, 0, wanted, [])
-    assert session.answered(0, 8, wanted)
-    assert session.ask(wanted, 12) == SessionFetch(8, 0, wanted, [])
+    assert session.build_fetch(wanted, 13) == SessionFetch(7, 0, wanted, [])
+    assert session.handle_response(0, 8, wanted)
+    assert session.build_fetch(wanted, 12) == SessionFetch(8, 0, wanted, [])
 
 
 def test_unknown_session_is_replaced_at_once() -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted)
-    session.ask(wanted, 18)
-    assert not session.answered(NOT_FOUND, 0, [])
-    assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
+    session.build_fetch(wanted, 18)
+    assert not session.handle_response(NOT_FOUND, 0, [])
+    assert session.build_fetch(wanted, 18) == SessionFetch(0, 0, wanted, [])
     # If the broker answers a fetch without a session so, the fetch is not repeated at once.
-    assert session.answered(NOT_FOUND, 0, [])
-    assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
+    assert session.handle_response(NOT_FOUND, 0, [])
+    assert session.build_fetch(wanted, 18) == SessionFetch(0, 0, wanted, [])
 
 
 def test_invalid_epoch_closes_the_session() -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted)
-    session.ask(wanted, 18)
-    assert not session.answered(BAD_EPOCH, 0, [])
-    assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
+    session.build_fetch(wanted, 18)
+    assert not session.handle_response(BAD_EPOCH, 0, [])
+    assert session.build_fetch(wanted, 18) == SessionFetch(7, 0, wanted, [])
 
 
 @pytest.mark.parametrize("code", [TOPIC_ID, -1])
 def test_other_error_closes_the_session_and_is_left_to_the_caller(code: int) -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted)
-    session.ask(wanted, 18)
-    assert session.answered(code, 0, [])
-    assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
+    session.build_fetch(wanted, 18)
+    assert session.handle_response(code, 0, [])
+    assert session.build_fetch(wanted, 18) == SessionFetch(7, 0, wanted, [])
 
 
 def test_lost_response_closes_the_session() -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted)
-    session.ask({("t", 0): at(9)}, 18)
-    session.lost()
-    assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
+    session.build_fetch({("t", 0): at(9)}, 18)
+    session.handle_error()
+    assert session.build_fetch(wanted, 18) == SessionFetch(7, 0, wanted, [])
     # A response that no caller awaited closes the session, too.
-    assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
+    assert session.build_fetch(wanted, 18) == SessionFetch(7, 0, wanted, [])
 
 
 def test_response_without_a_session_id_ends_the_session() -> None:
     wanted = {("t", 0): at(5)}
     session = FetchSession()
     for _ in range(2):
-        assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
-        assert session.answered(0, 0, wanted)
+        assert session.build_fetch(wanted, 18) == SessionFetch(0, 0, wanted, [])
+        assert session.handle_response(0, 0, wanted)
     session = opened(wanted)
-    session.ask(wanted, 18)
-    assert session.answered(0, 0, wanted)
-    assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
+    session.build_fetch(wanted, 18)
+    assert session.handle_response(0, 0, wanted)
+    assert session.build_fetch(wanted, 18) == SessionFetch(0, 0, wanted, [])
 
 
 def test_response_for_a_foreign_partition_closes_the_session() -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted)
-    session.ask(wanted, 18)
-    assert session.answered(0, 7, [("u", 3)])
-    assert session.ask(wanted, 18) == SessionFetch(7, 0, wanted, [])
+    session.build_fetch(wanted, 18)
+    assert session.handle_response(0, 7, [("u", 3)])
+    assert session.build_fetch(wanted, 18) == SessionFetch(7, 0, wanted, [])
 
 
 def test_session_epoch_wraps_to_one() -> None:
     session = opened({})
     session._epoch = 0x7FFFFFFF
-    assert session.ask({}, 18).epoch == 0x7FFFFFFF
-    session.answered(0, 7, [])
-    assert session.ask({}, 18).epoch == 1
+    assert session.build_fetch({}, 18).epoch == 0x7FFFFFFF
+    session.handle_response(0, 7, [])
+    assert session.build_fetch({}, 18).epoch == 1
 
 
 @pytest.mark.parametrize(("version", "is_used"), [(6, True), (18, False)])
@@ -153,17 +154,17 @@ def test_fetch_without_a_session_has_the_final_epoch(version: int, is_used: bool
     session = FetchSession(is_used=is_used)
     wanted = {("t", 0): at(5)}
     for _ in range(2):
-        assert session.ask(wanted, version) == SessionFetch(0, CLOSING, wanted, [])
-        assert session.answered(0, 0, wanted)
-    assert session.closing() is None
+        assert session.build_fetch(wanted, version) == SessionFetch(0, CLOSING, wanted, [])
+        assert session.handle_response(0, 0, wanted)
+    assert session.close() is None
 
 
 def test_closing_returns_the_session_id_once() -> None:
     wanted = {("t", 0): at(5)}
     session = opened(wanted)
-    assert session.closing() == 7
-    assert session.closing() is None
-    assert session.ask(wanted, 18) == SessionFetch(0, 0, wanted, [])
+    assert session.close() == 7
+    assert session.close() is None
+    assert session.build_fetch(wanted, 18) == SessionFetch(0, 0, wanted, [])
 
 
 # Random schedules: each record is read once and in order
@@ -227,21 +228,21 @@ class ModelReader:
         }
         session = self.sessions[node]
         version = min(self.version, 12) if ZERO_UUID in ids.values() else self.version
-        asked = session.ask(wanted, version)
+        asked = session.build_fetch(wanted, version)
         request = fetch_request(
             asked, max_bytes=1, min_bytes=1, max_wait_ms=0, read_committed=False
         )
         if fate == "request lost":
-            session.lost()
+            session.handle_error()
             return
         data = request.encode(version)
         response = self.cluster.fetch(node, FetchRequest.decode(data, version), version)
         if fate == "response lost":
-            session.lost()
+            session.handle_error()
             return
         topics = {name: TopicInfo(name, topic_id, {}) for name, topic_id in ids.items()}
         found = dict(fetched_partitions(response, topics))
-        if not session.answered(response.error_code, response.session_id, found):
+        if not session.handle_response(response.error_code, response.session_id, found):
             return
         if response.error_code:
             return
