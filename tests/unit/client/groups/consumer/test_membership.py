@@ -475,7 +475,7 @@ def test_member_fenced_while_leaving_loses_its_partitions() -> None:
     turn = walk.its.turn
     walk.refused("UNKNOWN_MEMBER_ID")
     assert walk.its.turn == turn + 1
-    assert walk.revoke() == Revoke(frozenset([T0]), True, walk.its._until)
+    assert walk.revoke() == Revoke(frozenset([T0]), True, walk.its._revoke_until)
     assert walk.step() is None  # a fenced member has nothing to leave
     assert walk.phase is UNSUBSCRIBED
 
