@@ -48,7 +48,7 @@ def finding_coordinators(talk: Talk) -> Said:
     deadline = time.monotonic() + PATIENCE_S
     for kind in (GROUP, TRANSACTION):  # a real broker creates the topics of coordinators first
         while "COORDINATOR_NOT_AVAILABLE" in str(ask(4, kind, "g")):
-            assert time.monotonic() < deadline, "the coordinator did not come up"
+            assert time.monotonic() < deadline, "the coordinator did not start"
             time.sleep(0.1)
     for version in versions:
         yield (version, "group"), ask(version, GROUP, "g")

@@ -77,7 +77,7 @@ class Offsets:
         group = self.talk.name(start)
         deadline = time.monotonic() + PATIENCE_S
         while self._waits(group):
-            assert time.monotonic() < deadline, "the coordinator did not come up"
+            assert time.monotonic() < deadline, "the coordinator did not start"
             time.sleep(0.05)
         return group
 
@@ -278,7 +278,7 @@ def committing_offsets(talk: Talk) -> Said:
         yield (version, "unknown, generation 5"), say(fine, generation=5)
         yield (version, "no topics"), say()
         yield (version, "no partitions"), say(fine, none_of=name)
-        yield (version, "nothing that there is"), say(("nope", 0, 1, -1, ""), (name, 2, 1, -1, ""))
+        yield (version, "nothing that exists"), say(("nope", 0, 1, -1, ""), (name, 2, 1, -1, ""))
         yield (version, "simple"), say(fine)
         yield (version, "empty, generation 0"), say(fine, generation=0)
         yield (version, "empty, generation 0 of x"), say(fine, generation=0, member="x")
@@ -336,12 +336,12 @@ def fetching_offsets(talk: Talk) -> Said:
         yield (version, "none"), say([])
         yield (version, "no partitions"), say([(name, [])])
         yield (version, "of an empty group"), say([(name, [0])], empty)
-        yield (version, "of nobody"), say([(name, [0])], nobody)
+        yield (version, "of an unknown group"), say([(name, [0])], nobody)
         yield (version, "of no name"), say([(name, [1])], "")
         if version >= 2:
             yield (version, "all"), say(None)
             yield (version, "all of an empty group"), say(None, empty)
-            yield (version, "all of nobody"), say(None, nobody)
+            yield (version, "all of an unknown group"), say(None, nobody)
         if version >= 7:
             yield (version, "stable"), say([(name, [0])], stable=True)
             yield (version, "all stable"), say(None, stable=True)
@@ -349,7 +349,10 @@ def fetching_offsets(talk: Talk) -> Said:
             yield (version, "many"), they.fetch_of_many(version, group, nobody, group, empty)
         if version >= 9:
             yield (version, "member"), say([(name, [0])], member="x", epoch=3)
-            yield (version, "member of nobody"), say([(name, [0])], nobody, member="x", epoch=3)
+            yield (
+                (version, "member of an unknown group"),
+                say([(name, [0])], nobody, member="x", epoch=3),
+            )
         if version >= 10:  # Kafka 3.9 never answers an OffsetFetch without groups
             yield (version, "no groups"), they.fetch_of_many(version)
     talk.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=10_000), 6)
@@ -369,12 +372,15 @@ def deleting_offsets(talk: Talk) -> Said:
     commit = talk.versions(OffsetCommitRequest)[-1]
     fetch = talk.versions(OffsetFetchRequest)[-1]
     they.commit(commit, group, (name, 0, 5, 3, "m"), (name, 1, 6, -1, ""), (other, 0, 7, 0, "o"))
-    yield "of nobody", they.delete(nobody, (name, [0]))
-    yield "of nobody, nothing", they.delete(nobody)
-    yield "of nobody, no topic", they.delete(nobody, ("nope", [0]))
+    yield "of an unknown group", they.delete(nobody, (name, [0]))
+    yield "of an unknown group, nothing", they.delete(nobody)
+    yield "of an unknown group, no topic", they.delete(nobody, ("nope", [0]))
     yield "of no name", they.delete("", (name, [0]))
     yield "nothing", they.delete(group)
-    yield "what there is not", they.delete(group, ("nope", [0]), (name, [2, -1]))
+    yield (
+        "topics and partitions that do not exist",
+        they.delete(group, ("nope", [0]), (name, [2, -1])),
+    )
     yield "all is left", they.fetch(fetch, group, None)
     yield "some", they.delete(group, (name, [1, 2]), ("nope", [0]), (other, []))
     yield "again", they.delete(group, (name, [1]))

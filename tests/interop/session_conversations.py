@@ -189,4 +189,4 @@ def _until_gone(talk: Talk, name: str) -> None:
                 settle(connection)  # the broker deletes the log a little later
             return
         time.sleep(0.05)
-    raise AssertionError(f"topic {name} did not go")
+    raise AssertionError(f"topic {name} was not deleted")

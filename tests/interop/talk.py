@@ -84,7 +84,7 @@ class Talk:
             if not found.error_code and self._has_leaders(name, len(found.partitions)):
                 return Uuid(found.topic_id)
             time.sleep(0.05)
-        raise AssertionError(f"topic {name} did not come up")
+        raise AssertionError(f"topic {name} did not get its leaders")
 
     def _has_leaders(self, name: str, partitions: int) -> bool:
         """Metadata names a leader before the leader knows; only a leader answers ListOffsets."""

@@ -189,7 +189,7 @@ def behaviour_of(nodes: Nodes) -> Results:
     yield "v0", nodes.metadata(2, 0)
     yield "to another", nodes.produce(2)
     yield "to the leader", nodes.produce(1)
-    yield "to who has no replica", nodes.produce(3, "two")
+    yield "to a broker without a replica", nodes.produce(3, "two")
     nodes.stop(1)
     yield "1 is stopped", nodes.settle({2, 3})
     yield "v0 without 1", nodes.metadata(3, 0)
@@ -197,7 +197,7 @@ def behaviour_of(nodes: Nodes) -> Results:
     yield "to a follower", nodes.produce(3)
     yield "too few in sync", nodes.produce(2, "two")
     yield "acks=1", nodes.produce(2, "two", acks=1)
-    yield "nobody leads", nodes.produce(2, "alone")
+    yield "no leader", nodes.produce(2, "alone")
     yield "ends", [nodes.end_of(2, epoch) for epoch in (0, 1, 2)]
     yield "fenced", nodes.end_of(2, 0, 0)
     yield "end at a follower", nodes.end_of(3, 0)
@@ -205,7 +205,7 @@ def behaviour_of(nodes: Nodes) -> Results:
     nodes.start(1)
     yield "1 is back", nodes.settle({1, 2, 3})
     yield "to the old leader", nodes.produce(1)
-    yield "to the leader of now", nodes.produce(2)
+    yield "to the current leader", nodes.produce(2)
     yield "ends again", [nodes.end_of(2, epoch) for epoch in (0, 1, 2)]
     nodes.stop(2)
     yield "2 is stopped", nodes.settle({1, 3})

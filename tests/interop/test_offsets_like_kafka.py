@@ -108,7 +108,7 @@ def _plain_field(name: str, value: Any, known: dict[str, str]) -> Any:
 
 def test_group_records_equal_those_of_kafka(newest_kafka: RunningKafka) -> None:
     if newest_kafka.version == "external":
-        pytest.skip("of which release it is, is not known")
+        pytest.skip("the release of this broker is unknown")
     both = ranges(newest_kafka.bootstrap)
     theirs = storing_members(Talk(newest_kafka.bootstrap, both))
     with threaded_broker() as broker:
@@ -121,7 +121,7 @@ def test_records_of_a_real_broker_are_reencoded_unchanged(
     newest_kafka: RunningKafka,
 ) -> None:
     if newest_kafka.version == "external":
-        pytest.skip("of which release it is, is not known")
+        pytest.skip("the release of this broker is unknown")
     talk = Talk(newest_kafka.bootstrap, ranges(newest_kafka.bootstrap))
     name = talk.create("rewritten", 2)
     they = Offsets(talk, name)

@@ -109,7 +109,7 @@ TIMES_OF_64_BITS: Final = {
 RULES: Final = (
     Rule(
         "kafka-python",
-        "reads a response with an error as version 0, whatever it is",
+        "reads a response with an error as version 0, in any version",
         has_error_code,
     ),
     Rule("kafka-python", "drops unknown tagged fields", lost_its_unknown_tags),

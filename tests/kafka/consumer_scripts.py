@@ -40,7 +40,7 @@ def one_member_joins_and_leaves(side: ConsumerSide) -> Iterator[object]:
     yield side.go("a")
     yield side.describe_consumers(), side.list(5), side.list(5, ["empty"], ["CONSUMER"])
     yield side.heartbeat("a", 5), side.go("a")
-    yield side.enter("a", "t"), "again, in a group that was"
+    yield side.enter("a", "t"), "again, in a former group"
     yield side.list(5, ["stable"]), side.list(5, ["reconciling"]), side.delete(2)
     yield side.go("a"), side.delete(2), side.describe_consumers()
 
@@ -130,7 +130,7 @@ def invalid_heartbeats(side: ConsumerSide) -> Iterator[object]:
 
 
 def offsets_of_members(side: ConsumerSide) -> Iterator[object]:
-    yield side.commit("", -1, ("t", 0)), "of an admin, which makes a simple group"
+    yield side.commit("", -1, ("t", 0)), "by an admin client, which creates a simple group"
     yield side.enter("a", "t"), side.describe_consumers()
     yield side.commit("a", None, ("t", 0)), side.fetch("a", None, "t"), side.fetch(None, -1, "t")
     yield side.commit("a", 99, ("t", 0)), side.fetch("a", 99, "t"), side.fetch("a", 1, "t")
@@ -326,7 +326,7 @@ def empty_groups_are_replaced(side: ConsumerSide) -> Iterator[object]:
     yield side.go("b"), side.fetch(None, -1, "t"), side.list(5)
     side.ids.pop("a")
     yield classic(side, "a", "t"), side.list(5), side.fetch(None, -1, "t")
-    yield side.enter("b", "t"), "while the leader has not assigned"
+    yield side.enter("b", "t"), "before the leader has sent its assignment"
     yield sync(side, "a"), side.describe_consumers()
 
 

@@ -104,7 +104,7 @@ async def test_a_lost_acknowledgement_stores_nothing_twice(
         kproto.Client(middleman.bootstrap, PATIENT) as through,
         through.producer() as producer,
     ):
-        await producer.send(topic, b"0", partition=0)  # a new topic may refuse it at first
+        await producer.send(topic, b"0", partition=0)  # retried while the topic is new
         before = len(middleman.versions("ProduceRequest"))
         middleman.spoil(ProduceResponse, fault, times=2)
         acks = [await producer.send(topic, b"%d" % at, partition=0) for at in range(1, 4)]
@@ -166,7 +166,7 @@ async def test_without_idempotence_a_lost_acknowledgement_stores_twice(
         kproto.Client(middleman.bootstrap, PATIENT) as through,
         through.producer(idempotent=False) as producer,
     ):
-        await producer.send(topic, b"0", partition=0)  # a new topic may refuse it at first
+        await producer.send(topic, b"0", partition=0)  # retried while the topic is new
         middleman.spoil(ProduceResponse, drop)
         await producer.send(topic, b"twice", partition=0)
     assert values(await stored(client, topic)) == [b"0", b"twice", b"twice"]
@@ -253,7 +253,7 @@ async def test_producer_writes_to_a_recreated_topic(client: kproto.Client) -> No
         assert (await producer.send(name, b"old")).offset == 0
         info = await client.topic(name)
         await client.delete_topics(name)
-        client.cluster.topics[name] = info  # as another client's deletion would leave it
+        client.cluster.topics[name] = info  # as after a deletion by another client
         await create_after_deletion(client, new)
         assert (await producer.send(name, b"new")).offset == 0
     # The consumer requests the topic id again, even if the producer used the name.

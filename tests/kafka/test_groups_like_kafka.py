@@ -355,7 +355,7 @@ def test_random_members_receive_equal_responses(brokers: Brokers, seed: int) -> 
         assert WAITS not in pair.said
 
 
-# Members by script
+# Scripted members
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda it: it.__name__)

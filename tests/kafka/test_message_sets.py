@@ -60,7 +60,7 @@ def connection(
     if broker_version != EMBEDDED:
         running = real_broker(broker_version, kafka_brokers)
         if running.version != LAST_WITH_MESSAGE_SETS:
-            pytest.skip(f"the broker at {running.bootstrap} may be one without message sets")
+            pytest.skip(f"the broker at {running.bootstrap} may not support message sets")
     return connection
 
 

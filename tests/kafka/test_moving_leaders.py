@@ -128,7 +128,7 @@ async def test_each_record_is_read_once_while_leaders_move_and_die(
         async def more() -> None:
             """Waits until five more rounds of records are acknowledged."""
             goal = sent + 5
-            while sent < goal:  # noqa: ASYNC110 - the test's own limit ends it
+            while sent < goal:  # noqa: ASYNC110 - no event
                 await asyncio.sleep(0.01)
 
         reading = asyncio.ensure_future(read())
@@ -148,7 +148,7 @@ async def test_each_record_is_read_once_while_leaders_move_and_die(
             await asyncio.gather(writing, return_exceptions=True)
         async with asyncio.timeout(20):
             ends = await client.list_offsets({("moving", at): "latest" for at in seen})
-            while any(len(seen[at]) < ends["moving", at] for at in seen):  # noqa: ASYNC110 - by hand
+            while any(len(seen[at]) < ends["moving", at] for at in seen):  # noqa: ASYNC110 - no event
                 await asyncio.sleep(0.05)
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)

@@ -109,7 +109,7 @@ def found_by(output: str) -> dict[str, Any]:
 def test_shipped_zip_reads_batches(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Only batches, because the planner of a stream ignores `--py-files`: see the next test."""
+    """Reads batches only: the planner of a stream ignores `--py-files`, see the next test."""
     own = json.dumps(task | {"folder": str(tmp_path), "register": True, "steps": ["batch"]})
     options = [*as_options(SHARE), "--py-files", str(package)]
     command = cluster.submit_command(PROGRAM, own, options=options)
@@ -178,7 +178,7 @@ def test_package_installed_on_every_node_runs_all_steps(
 def test_connect_with_a_zip_artifact_reads_batches(
     cluster: SparkCluster, package: Path, task: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Only batches. The server logs each request, and `register` keeps secrets out of it."""
+    """Reads only batches. The server logs each request, and `register` keeps secrets out of it."""
     events = {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": f"file://{tmp_path}",

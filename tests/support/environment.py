@@ -39,5 +39,5 @@ def spark_environment() -> None:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
         "SPARK_SUBMIT_OPTS": os.environ.get("SPARK_SUBMIT_OPTS", SPARK_JVM),
-        "SPARK_LOCAL_IP": "127.0.0.1",  # no look-up of a host name that may not resolve
+        "SPARK_LOCAL_IP": "127.0.0.1",  # avoids looking up a host name
     }
