@@ -1,9 +1,9 @@
-"""A broker that answers as a test says: real sockets, and no more Kafka than is needed.
+"""A broker with scripted answers, over real sockets and with a minimum of Kafka.
 
-It speaks through `ServerConnection`, works on one request of a connection at a time as brokers
-do, and notes what it was asked. By default it offers every API and leads every partition of the
-topics it was given. A test sets `answers[SomeRequest]` to a function from the received request to
-a response, to raw bytes, to `HANG_UP` or to None for silence; it may be async.
+It uses `ServerConnection`, handles one request of a connection at a time as brokers do, and records
+the requests in `asked`. By default it offers every API and leads every partition of its topics. A
+test sets `answers[SomeRequest]` to a function from the received request to a response, to raw
+bytes, to `HANG_UP` or to None for silence; the function may be async.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ from kproto.records import RecordBatch, read_batches
 
 __all__ = ["HANG_UP", "Answer", "ScriptedBroker", "Stored", "produced", "quick"]
 
-#: Close the connection instead of answering.
+#: Closes the connection instead of answering.
 HANG_UP: Final = "hang up"
 
 Answer = Callable[[ReceivedRequest], Any]
 
 
 def quick(*, metadata_wait_ms: int, delivery_timeout_ms: int, **others: int) -> ClientSettings:
-    """Settings of a client that retries within milliseconds, and gives up as soon as told."""
+    """Returns settings of a client that retries within milliseconds and fails at the given
+    timeouts."""
     return ClientSettings(
         retry_backoff_ms=1,
         retry_backoff_max_ms=5,
@@ -61,7 +62,7 @@ def quick(*, metadata_wait_ms: int, delivery_timeout_ms: int, **others: int) -> 
 
 
 class ScriptedBroker:
-    """Node 0 of a cluster of one, at `bootstrap` within `async with`."""
+    """Node 0 of a single-node cluster, at `bootstrap` within `async with`."""
 
     def __init__(self, topics: dict[str, int] | None = None) -> None:
         self.topics = topics or {}
@@ -86,7 +87,7 @@ class ScriptedBroker:
         await self.stop()
 
     async def stop(self) -> None:
-        """Close the port and every connection."""
+        """Closes the port and every connection."""
         self._server.close()
         for task in self._tasks:
             task.cancel()
@@ -94,25 +95,25 @@ class ScriptedBroker:
         await self._server.wait_closed()
 
     async def start_again(self) -> None:
-        """Listen at the same port as before."""
+        """Listens at the same port as before."""
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
 
     def hang_up(self) -> None:
-        """Close every connection; the port stays open."""
+        """Closes every connection; the port stays open."""
         for writer in self.writers:
             writer.transport.abort()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait for something that happens at the broker; the test's own limit ends it."""
+        """Waits until `condition` holds; only the test's own timeout limits the wait."""
         while not condition():  # noqa: ASYNC110 - what is waited for is no event of this loop's
             await asyncio.sleep(0.001)
 
     def count(self, request: type[Request[Any]]) -> int:
-        """How often that was asked."""
+        """Returns how many requests of this class were received."""
         return sum(isinstance(asked.message, request) for asked in self.asked)
 
     def metadata(self, asked: ReceivedRequest) -> MetadataResponse:
-        """Topics by name, or all; those nobody has are UNKNOWN_TOPIC_OR_PARTITION."""
+        """Returns topics by name, or all topics; unknown ones have UNKNOWN_TOPIC_OR_PARTITION."""
         request = asked.message
         assert isinstance(request, MetadataRequest)
         wanted = request.topics
@@ -176,7 +177,7 @@ class ScriptedBroker:
 
 
 def api_versions() -> ApiVersionsResponse:
-    """Every version of every request."""
+    """Returns an ApiVersions response with every version of every request."""
     ranges = []
     for api_key in messages.API_KEYS:
         cls = request_class(api_key)
@@ -189,7 +190,7 @@ def api_versions() -> ApiVersionsResponse:
 
 
 def produced(asked: ReceivedRequest, error_code: int = 0, base_offset: int = 0) -> ProduceResponse:
-    """The answer to a Produce: stored, or that error for every partition."""
+    """Returns a Produce response: every partition is stored, or has that error."""
     request = asked.message
     assert isinstance(request, ProduceRequest)
     return ProduceResponse(
@@ -212,7 +213,7 @@ def produced(asked: ReceivedRequest, error_code: int = 0, base_offset: int = 0) 
 
 
 class Stored:
-    """Notes the batches that a broker is given, and numbers their records."""
+    """Records the batches that a broker receives, and assigns their offsets."""
 
     def __init__(self, broker: ScriptedBroker) -> None:
         self.batches: list[tuple[str, int, RecordBatch]] = []

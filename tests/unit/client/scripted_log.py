@@ -1,7 +1,8 @@
-"""Fetch and ListOffsets of a scripted broker, from batches that a test has made.
+"""Fetch and ListOffsets of a scripted broker, from batches that a test provides.
 
-Any bytes may stand in a log: control batches, aborted ones, gaps, garbage. A fetch gives whole
-batches as far as they fit, then cuts one, as brokers do; the first always comes whole.
+A log can contain any bytes: control batches, aborted batches, gaps, malformed data. A fetch returns
+whole batches up to its limits and cuts off the next one, as brokers do; the first batch is always
+whole.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ _OUT_OF_RANGE: Final = 1
 
 
 def batch(base_offset: int, values: Sequence[bytes], **settings: Any) -> bytes:
-    """A batch of values; each is its own key too."""
+    """Returns a batch of values; each value is its own key, too."""
     records = [(value, value, (), 1000) for value in values]
     return encode_batch(records, base_offset=base_offset, **settings)
 
 
 def marker(base_offset: int, kind: int, producer_id: int) -> bytes:
-    """The control batch that ends a transaction (KIP-98)."""
+    """Returns the control batch that ends a transaction (KIP-98)."""
     key, value = struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 0)
     return encode_batch(
         [(key, value, (), 1000)],
@@ -69,44 +70,45 @@ class ScriptedLog:
     def __init__(self, broker: ScriptedBroker) -> None:
         self.broker = broker
         self.batches: dict[tuple[str, int], list[bytes]] = {}
-        #: The offset behind each batch.
+        #: The next offset after each batch.
         self.following: dict[tuple[str, int], list[int]] = {}
         self.starts: dict[tuple[str, int], int] = {}
         self.stable: dict[tuple[str, int], int] = {}
         self.aborted: list[AbortedTransaction] = []
         self.fetches: list[FetchRequest] = []
-        #: Error codes to answer with, one a fetch, before any records.
+        #: Error codes of the next fetches, one for each fetch, which then returns no records.
         self.errors: list[int] = []
-        #: Of topics that have an id.
+        #: Topic names by topic id.
         self.names: dict[Uuid, str] = {}
-        #: None, unless there is room for some.
+        #: Fetch sessions: none, unless a test sets a larger limit.
         self.sessions = BrokerSessions(room=0)
-        #: Where a leader epoch ends, by partition: then logs diverge, for readers of later ones.
+        #: Last leader epoch and its end offset, by partition: logs diverge for consumers of later
+        #: epochs.
         self.epochs: dict[tuple[str, int], tuple[int, int]] = {}
         self.asked_for_epochs: list[OffsetForLeaderEpochRequest] = []
-        #: What else a partition's answer says, by partition and in the order of fetches.
+        #: More fields of the partition responses, in the order of fetches.
         self.sayings: list[dict[str, Any]] = []
-        #: Error codes of partitions, for every fetch.
+        #: Error codes by partition, for every fetch.
         self.failing: dict[tuple[str, int], int] = {}
         broker.answers[FetchRequest] = self.fetch
         broker.answers[ListOffsetsRequest] = self.list_offsets
         broker.answers[OffsetForLeaderEpochRequest] = self.epoch_ends
 
     def append(self, data: bytes, topic: str = "t", partition: int = 0) -> None:
-        """Add a batch."""
+        """Appends a batch."""
         self.batches.setdefault((topic, partition), []).append(data)
         following = self.following.setdefault((topic, partition), [])
         following.append(RecordBatch(data).next_offset)
 
     def damage(self, at: int, data: bytes, topic: str = "t", partition: int = 0) -> None:
-        """Write over bytes of the last batch."""
+        """Overwrites bytes of the last batch."""
         batches = self.batches[topic, partition]
         batches[-1] = batches[-1][:at] + data + batches[-1][at + len(data) :]
 
-    def end(self, place: tuple[str, int]) -> int:
-        """The offset behind the last batch."""
-        following = self.following.get(place)
-        return following[-1] if following else self.starts.get(place, 0)
+    def end(self, tp: tuple[str, int]) -> int:
+        """Returns the next offset after the last batch."""
+        following = self.following.get(tp)
+        return following[-1] if following else self.starts.get(tp, 0)
 
     async def fetch(self, asked: ReceivedRequest) -> FetchResponse:
         request = asked.message
@@ -117,7 +119,7 @@ class ScriptedLog:
 
         def read(topic: str, topic_id: Uuid, wanted: FetchPartition) -> PartitionData:
             nonlocal room
-            # The first batch of a response comes whole (KIP-74).
+            # The first batch of a response is always whole (KIP-74).
             is_first = room == request.max_bytes
             found = self._partition(
                 (topic or self.names[topic_id], wanted.partition),
@@ -139,21 +141,21 @@ class ScriptedLog:
 
     def _partition(
         self,
-        place: tuple[str, int],
+        tp: tuple[str, int],
         wanted: Any,
         error: int,
         request: FetchRequest,
         room: int,
         is_first: bool,
     ) -> PartitionData:
-        end = self.end(place)
-        start = self.starts.get(place, 0)
-        error = error or self.failing.get(place, 0)
+        end = self.end(tp)
+        start = self.starts.get(tp, 0)
+        error = error or self.failing.get(tp, 0)
         if not error and not start <= wanted.fetch_offset <= end:
             error = _OUT_OF_RANGE
         data = b""
         diverging = EpochEndOffset()
-        epoch, its_end = self.epochs.get(place, (wanted.last_fetched_epoch, end))
+        epoch, its_end = self.epochs.get(tp, (wanted.last_fetched_epoch, end))
         if wanted.last_fetched_epoch > epoch or (
             wanted.last_fetched_epoch >= 0 and (its_end < wanted.fetch_offset)
         ):
@@ -163,20 +165,20 @@ class ScriptedLog:
             found = [
                 stored
                 for stored, following in zip(
-                    self.batches.get(place, []), self.following.get(place, []), strict=True
+                    self.batches.get(tp, []), self.following.get(tp, []), strict=True
                 )
                 if following > wanted.fetch_offset
             ]
             data = b"".join(found)
             least = len(found[0]) if found else 0
             most = min(wanted.partition_max_bytes, max(room, 0))
-            # Later ones bring nothing if their first batch does not fit, as Kafka has it.
+            # Like Kafka, later partitions return no records if their first batch does not fit.
             data = data[: max(least, most)] if is_first or most >= least else b""
         return PartitionData(
-            partition_index=place[1],
+            partition_index=tp[1],
             error_code=error,
             high_watermark=end,
-            last_stable_offset=self.stable.get(place, end),
+            last_stable_offset=self.stable.get(tp, end),
             log_start_offset=start,
             aborted_transactions=self.aborted if request.isolation_level else None,
             records=data,
@@ -192,8 +194,8 @@ class ScriptedLog:
         for topic in request.topics:
             parts = []
             for part in topic.partitions:
-                place = (topic.topic, part.partition)
-                epoch, end = self.epochs.get(place, (part.leader_epoch, self.end(place)))
+                tp = (topic.topic, part.partition)
+                epoch, end = self.epochs.get(tp, (part.leader_epoch, self.end(tp)))
                 parts.append(EpochEnd(partition=part.partition, leader_epoch=epoch, end_offset=end))
             results.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=parts))
         return OffsetForLeaderEpochResponse(topics=results)
@@ -205,12 +207,12 @@ class ScriptedLog:
         for topic in request.topics:
             parts = []
             for part in topic.partitions:
-                place = (topic.name, part.partition_index)
-                offset = self.starts.get(place, 0)
+                tp = (topic.name, part.partition_index)
+                offset = self.starts.get(tp, 0)
                 if part.timestamp == -1:
-                    offset = self.end(place)
+                    offset = self.end(tp)
                     if request.isolation_level:
-                        offset = self.stable.get(place, offset)
+                        offset = self.stable.get(tp, offset)
                 parts.append(
                     ListOffsetsPartitionResponse(
                         partition_index=part.partition_index, offset=offset

@@ -1,4 +1,4 @@
-"""The client as a whole: connections, metadata, leaders, coordinators, and its close."""
+"""Tests the client as a whole: connections, metadata, leaders, coordinators and close."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ QUICK = quick(metadata_wait_ms=50, delivery_timeout_ms=300)
 # --- The first connection ---
 
 
-async def test_it_takes_any_bootstrap_server_that_answers() -> None:
+async def test_any_answering_bootstrap_server_is_used() -> None:
     async with ScriptedBroker() as broker, ScriptedBroker() as gone:
         await gone.stop()
         async with Client([gone.bootstrap, broker.bootstrap]) as client:
@@ -53,43 +53,43 @@ async def test_it_takes_any_bootstrap_server_that_answers() -> None:
             assert client.cluster.controller == 0
 
 
-async def test_nobody_answers() -> None:
+async def test_error_lists_all_unreachable_bootstrap_servers() -> None:
     async with ScriptedBroker() as one, ScriptedBroker() as two:
         pass
-    with pytest.raises(BrokerConnectionError) as told:
+    with pytest.raises(BrokerConnectionError) as raised:
         async with Client(f"{one.bootstrap},{two.bootstrap}"):
-            raise AssertionError("nobody is there")
+            raise AssertionError("no broker listens")
     for broker in (one, two):
-        assert f"{broker.bootstrap}: cannot connect" in str(told.value)
+        assert f"{broker.bootstrap}: cannot connect" in str(raised.value)
 
 
-async def test_a_client_needs_no_with() -> None:
+async def test_client_works_without_a_context_manager() -> None:
     async with ScriptedBroker() as broker:
         client = Client(broker.bootstrap)
         assert (await client.request(MetadataRequest(topics=[]))).cluster_id == "scripted"
         await client.close()
 
 
-async def test_a_first_request_that_fails_leaves_nothing_open() -> None:
+async def test_failed_first_request_leaves_no_connection_open() -> None:
     async with ScriptedBroker() as broker:
         broker.answers[MetadataRequest] = lambda asked: HANG_UP
         with pytest.raises(BrokerConnectionError):
             async with Client(broker.bootstrap):
-                raise AssertionError("it cannot begin")
+                raise AssertionError("the client cannot start")
 
 
 # --- Requests ---
 
 
-async def test_connections_are_shared_and_opened_once() -> None:
+async def test_connection_is_shared_and_opened_once() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap) as client:
         requests = (client.request(MetadataRequest(topics=[])) for _ in range(50))
         await asyncio.gather(*requests)
-        # One to the bootstrap address, which is the broker's own.
+        # The bootstrap address is the address of the broker.
         assert broker.connections == 1
 
 
-async def test_a_lost_connection_is_opened_again() -> None:
+async def test_lost_connection_is_reopened() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
         connection = await client.connection()
         broker.hang_up()
@@ -98,14 +98,14 @@ async def test_a_lost_connection_is_opened_again() -> None:
         assert broker.connections == 2
 
 
-async def test_a_broker_that_is_not_in_the_cluster() -> None:
+async def test_unknown_broker_id_is_refused() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
         assert (await client.request(MetadataRequest(topics=[]), broker=0)).controller_id == 0
         with pytest.raises(ConfigurationError, match="the cluster has no broker 7; it has 0"):
             await client.request(MetadataRequest(), broker=7)
 
 
-async def test_a_broker_must_be_named_where_the_request_tells_none() -> None:
+async def test_request_for_a_chosen_broker_needs_the_broker_argument() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
         broker.answers[BrokerHeartbeatRequest] = lambda asked: BrokerHeartbeatResponse()
         await client.request(BrokerHeartbeatRequest(broker_id=0))
@@ -114,13 +114,13 @@ async def test_a_broker_must_be_named_where_the_request_tells_none() -> None:
             await client.request(BrokerHeartbeatRequest(broker_id=0))
 
 
-async def test_a_version_that_is_named_is_used() -> None:
+async def test_callers_version_is_used() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
         await client.request(MetadataRequest(topics=[]), version=4)
         assert broker.asked[-1].version == 4
 
 
-async def test_a_request_has_its_own_time() -> None:
+async def test_request_has_its_own_timeout() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
         broker.answers[MetadataRequest] = lambda asked: None
         with pytest.raises(RequestTimeoutError, match="in 50 ms"):
@@ -130,7 +130,7 @@ async def test_a_request_has_its_own_time() -> None:
 # --- Coordinators ---
 
 
-async def test_a_group_is_asked_about_at_its_coordinator() -> None:
+async def test_group_request_goes_to_its_coordinator() -> None:
     def find(asked: ReceivedRequest) -> FindCoordinatorResponse:
         assert isinstance(asked.message, FindCoordinatorRequest)
         (key,) = asked.message.coordinator_keys
@@ -148,10 +148,10 @@ async def test_a_group_is_asked_about_at_its_coordinator() -> None:
         broker.answers[HeartbeatRequest] = lambda asked: HeartbeatResponse(error_code=25)
         for _ in range(3):
             assert (await client.request(HeartbeatRequest(group_id="g"))).error_code == 25
-        assert answers == ["g", "g"], "asked again while it was not there, then kept"
+        assert answers == ["g", "g"], "requested again while unavailable, then cached"
 
 
-async def test_an_old_broker_is_asked_for_one_coordinator() -> None:
+async def test_old_broker_gets_a_request_for_one_coordinator() -> None:
     def ranges(asked: ReceivedRequest) -> ApiVersionsResponse:
         found = api_versions()
         for key in found.api_keys.find_all(api_key=FindCoordinatorRequest.API_KEY):
@@ -169,7 +169,7 @@ async def test_an_old_broker_is_asked_for_one_coordinator() -> None:
         assert (asked.version, asked.message.key) == (3, "g")
 
 
-async def test_a_coordinator_that_is_refused_or_not_named() -> None:
+async def test_refused_or_missing_coordinator_is_an_error() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[FindCoordinatorRequest] = lambda asked: FindCoordinatorResponse(
             coordinators=[Coordinator(key="g", error_code=30, error_message="not yours")]
@@ -182,7 +182,7 @@ async def test_a_coordinator_that_is_refused_or_not_named() -> None:
             await client.request(HeartbeatRequest(group_id="g"))
 
 
-async def test_a_request_that_names_no_group() -> None:
+async def test_request_without_a_group_is_refused() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
         with pytest.raises(ConfigurationError, match="HeartbeatRequest names no group"):
             await client.request(HeartbeatRequest())
@@ -191,17 +191,17 @@ async def test_a_request_that_names_no_group() -> None:
 # --- Metadata ---
 
 
-async def test_a_topic_is_asked_for_once_and_kept() -> None:
+async def test_topic_is_requested_once_and_cached() -> None:
     async with ScriptedBroker({"t": 3}) as broker, Client(broker.bootstrap) as client:
         found = await asyncio.gather(*(client.topic("t") for _ in range(20)))
         assert {id(info) for info in found} == {id(found[0])}
         assert list(found[0].partitions) == [0, 1, 2]
-        assert broker.count(MetadataRequest) == 2  # the first is for the brokers alone
+        assert broker.count(MetadataRequest) == 2  # the first one is for the brokers only
         assert await leader_of(client, "t", 2) == 0
         assert broker.count(MetadataRequest) == 2
 
 
-async def test_metadata_grows_old() -> None:
+async def test_metadata_expires_at_its_maximum_age() -> None:
     settings = ClientSettings(metadata_max_age_ms=20)
     clock = ManualClock()
     async with (
@@ -217,22 +217,22 @@ async def test_metadata_grows_old() -> None:
         assert broker.count(MetadataRequest) == 3
 
 
-async def test_asking_creates_no_topic() -> None:
+async def test_metadata_request_creates_no_topic() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap) as client:
         await client.topic("t")
-        for asked in broker.asked:
-            if isinstance(asked.message, MetadataRequest):
-                assert asked.message.allow_auto_topic_creation is False
+        for received in broker.asked:
+            if isinstance(received.message, MetadataRequest):
+                assert received.message.allow_auto_topic_creation is False
 
 
-async def test_every_topic() -> None:
+async def test_refresh_returns_every_topic() -> None:
     async with ScriptedBroker({"t": 1, "u": 2}) as broker, Client(broker.bootstrap) as client:
         assert [info.name for info in await client.refresh()] == ["t", "u"]
         assert set(client.cluster.topics) == {"t", "u"}
 
 
 @pytest.mark.parametrize("highest", [0, 1, 3, 8])
-async def test_metadata_of_old_brokers(highest: int) -> None:
+async def test_metadata_of_old_brokers_is_read(highest: int) -> None:
     def ranges(asked: ReceivedRequest) -> ApiVersionsResponse:
         found = api_versions()
         for key in found.api_keys.find_all(api_key=MetadataRequest.API_KEY):
@@ -247,16 +247,16 @@ async def test_metadata_of_old_brokers(highest: int) -> None:
         assert {asked.version for asked in broker.asked[1:]} == {highest}
 
 
-async def test_a_topic_that_appears_a_little_later() -> None:
+async def test_topic_created_during_the_call_is_found() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
-        asked = broker.count(MetadataRequest)
-        asking = asyncio.create_task(client.topic("t"))
-        await broker.until(lambda: broker.count(MetadataRequest) > asked)
+        requests = broker.count(MetadataRequest)
+        call = asyncio.create_task(client.topic("t"))
+        await broker.until(lambda: broker.count(MetadataRequest) > requests)
         broker.topics["t"] = 1
-        assert (await asking).name == "t"
+        assert (await call).name == "t"
 
 
-async def test_a_topic_that_does_not_exist() -> None:
+async def test_missing_topic_is_an_error_after_its_timeout() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
         words = r"UNKNOWN_TOPIC_OR_PARTITION \(3\): topic 'nope'; it was asked for over 50 ms"
         with pytest.raises(BrokerResponseError, match=words):
@@ -264,7 +264,7 @@ async def test_a_topic_that_does_not_exist() -> None:
         assert broker.count(MetadataRequest) > 2
 
 
-async def test_a_name_that_can_be_no_topic_is_told_at_once() -> None:
+async def test_invalid_topic_name_is_refused_at_once() -> None:
     def metadata(asked: ReceivedRequest) -> MetadataResponse:
         response = broker.metadata(asked)
         for topic in response.topics:
@@ -280,14 +280,14 @@ async def test_a_name_that_can_be_no_topic_is_told_at_once() -> None:
         assert broker.count(MetadataRequest) == 2
 
 
-async def test_a_response_that_lacks_the_topic() -> None:
+async def test_response_without_the_topic_is_an_error() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap) as client:
         broker.answers[MetadataRequest] = lambda asked: MetadataResponse()
         with pytest.raises(ProtocolError, match="for topic 't' lacks it"):
             await client.topic("t")
 
 
-async def test_an_unknown_partition_is_looked_for_once_more() -> None:
+async def test_unknown_partition_triggers_one_more_refresh() -> None:
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         await client.topic("t")
         broker.topics["t"] = 4
@@ -298,8 +298,8 @@ async def test_an_unknown_partition_is_looked_for_once_more() -> None:
 
 
 @pytest.mark.parametrize("leader", [-1, 9])
-async def test_a_leader_is_waited_for(leader: int) -> None:
-    """One that Metadata does not name, or does not say the address of."""
+async def test_call_waits_for_a_leader(leader: int) -> None:
+    """Metadata has no leader for the partition, or a leader without an address."""
     leaders = [leader]
 
     def metadata(asked: ReceivedRequest) -> MetadataResponse:
@@ -312,17 +312,17 @@ async def test_a_leader_is_waited_for(leader: int) -> None:
 
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[MetadataRequest] = metadata
-        assert await leader_of(client, "t", 0) == 0, "another partition's leader is no concern"
+        assert await leader_of(client, "t", 0) == 0, "the leader of another partition is known"
         with pytest.raises(BrokerResponseError, match=r"LEADER_NOT_AVAILABLE .* 50 ms"):
             await leader_of(client, "t", 1)
-        asked = broker.count(MetadataRequest)
-        asking = asyncio.create_task(leader_of(client, "t", 1))
-        await broker.until(lambda: broker.count(MetadataRequest) > asked)
+        requests = broker.count(MetadataRequest)
+        call = asyncio.create_task(leader_of(client, "t", 1))
+        await broker.until(lambda: broker.count(MetadataRequest) > requests)
         leaders.append(0)
-        assert await asking == 0
+        assert await call == 0
 
 
-async def test_a_refresh_that_nobody_waits_for_any_more() -> None:
+async def test_cancelled_call_does_not_cancel_a_shared_refresh() -> None:
     release = asyncio.Event()
 
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap) as client:
@@ -337,13 +337,13 @@ async def test_a_refresh_that_nobody_waits_for_any_more() -> None:
         await broker.until(lambda: broker.count(MetadataRequest) == 2)
         first.cancel()
         release.set()
-        assert (await second).name == "t", "who was cancelled takes nobody along"
+        assert (await second).name == "t", "the cancelled call does not cancel the other"
         with pytest.raises(asyncio.CancelledError):
             await first
 
 
-async def test_brokers_are_told_apart() -> None:
-    """Each node has a connection, to the address that Metadata gives."""
+async def test_each_broker_has_its_own_connection() -> None:
+    """Each node has a connection to the address in the metadata."""
 
     def metadata(asked: ReceivedRequest) -> MetadataResponse:
         response = one.metadata(asked)
@@ -367,7 +367,7 @@ async def test_brokers_are_told_apart() -> None:
 # --- Closing ---
 
 
-async def test_a_closed_client_says_so() -> None:
+async def test_closed_client_refuses_calls() -> None:
     async with ScriptedBroker({"t": 1}) as broker:
         async with Client(broker.bootstrap) as client:
             pass
@@ -383,7 +383,7 @@ async def test_a_closed_client_says_so() -> None:
         await broker.until(lambda: not broker.writers)
 
 
-async def test_closing_with_requests_under_way() -> None:
+async def test_close_fails_requests_in_flight() -> None:
     async with ScriptedBroker({"t": 1}) as broker:
         client = Client(broker.bootstrap, QUICK)
         await client.refresh([])
@@ -401,17 +401,17 @@ async def test_closing_with_requests_under_way() -> None:
         ]
         await broker.until(lambda: broker.count(MetadataRequest) >= 2)
         await client.close()
-        told = await asyncio.gather(*uses, return_exceptions=True)
-        assert [type(error) for error in told] == [
+        outcomes = await asyncio.gather(*uses, return_exceptions=True)
+        assert [type(error) for error in outcomes] == [
             BrokerConnectionError,
             ConfigurationError,
             ConfigurationError,
             ConfigurationError,
             ConfigurationError,
-        ], told
+        ], outcomes
 
 
-async def test_closing_while_a_connection_is_being_opened() -> None:
+async def test_close_fails_calls_that_wait_for_a_connection() -> None:
     async with ScriptedBroker() as broker:
         broker.answers[ApiVersionsRequest] = lambda asked: None
         client = Client(broker.bootstrap, ClientSettings(connect_timeout_ms=60_000))
@@ -424,7 +424,7 @@ async def test_closing_while_a_connection_is_being_opened() -> None:
                 await use
 
 
-async def test_who_is_cancelled_while_a_connection_is_opened_takes_nobody_along() -> None:
+async def test_cancelled_call_does_not_cancel_a_shared_connection() -> None:
     async with ScriptedBroker() as broker:
         release = asyncio.Event()
 

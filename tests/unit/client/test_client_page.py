@@ -1,6 +1,6 @@
-"""The pages tell each setting, error and route of the client.
+"""Tests that the pages list each setting, error and route of the client.
 
-Their programs run in tests/unit/test_pages.py.
+`tests/unit/test_pages.py` runs the programs of the pages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REQUESTS = page_text("docs/how-to/requests.md")
 
 
 def rows(of: str) -> dict[str, str]:
-    """The defaults by name, of a table of settings."""
+    """Returns the defaults in a settings table, by name."""
     table = settings_table(of).replace("\\|", "or")
     return {
         name: default.strip('"').replace(",", "")
@@ -31,25 +31,25 @@ def rows(of: str) -> dict[str, str]:
     }
 
 
-def test_every_setting_of_the_client_with_its_default() -> None:
+def test_page_lists_the_client_settings_with_defaults() -> None:
     wanted = {field.name: str(field.default) for field in dataclasses.fields(ClientSettings)}
     assert rows("client") == wanted
 
 
-def test_every_setting_of_a_producer_with_its_default() -> None:
+def test_page_lists_the_producer_settings_with_defaults() -> None:
     wanted = {field.name: str(field.default) for field in dataclasses.fields(ProducerSettings)}
     assert rows("producer") == wanted
 
 
-def test_every_error() -> None:
+def test_page_lists_every_error() -> None:
     table = ERRORS[ERRORS.index("| error |") :].partition("\n\n")[0]
-    told = set(re.findall(r"`(\w+Error)`", table))
+    listed = set(re.findall(r"`(\w+Error)`", table))
     public = {name for name in kproto.__all__ if name.endswith("Error")}
-    assert told == public - {"KprotoError"}
+    assert listed == public - {"KprotoError"}
 
 
 def cells(heading: str) -> list[list[str]]:
-    """The rows of a table, by its first heading; a bar within a cell is escaped."""
+    """Returns the rows of a table by its first heading; a bar within a cell is escaped."""
     table = REQUESTS[REQUESTS.index(f"| {heading} |") :].partition("\n\n")[0]
     rows_of_table = table.replace("\\|", "\0").splitlines()[2:]
     return [
@@ -58,18 +58,18 @@ def cells(heading: str) -> list[list[str]]:
     ]
 
 
-def test_who_answers_which_request() -> None:
-    told = {
-        (f"{name}Request", who)
-        for who, names in cells("answered by")
+def test_page_lists_the_route_of_each_request() -> None:
+    listed = {
+        (f"{name}Request", route)
+        for route, names in cells("answered by")
         for name in re.findall(r"`(\w+)`", names)
     }
-    assert told == {(name, route.value) for name, route in ROUTES.items()}
+    assert listed == {(name, wanted.value) for name, wanted in ROUTES.items()}
 
 
-def test_what_is_split_by_what() -> None:
-    told = {name.strip("`"): (asked, answered) for name, asked, answered in cells("request")}
-    assert told == {
+def test_page_lists_the_split_of_each_request() -> None:
+    listed = {name.strip("`"): (asked, answered) for name, asked, answered in cells("request")}
+    assert listed == {
         name.removesuffix("Request"): (f"`{row.asked}`", f"`{row.answered}`")
         for name, row in SPLITS.items()
     }

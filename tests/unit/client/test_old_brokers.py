@@ -1,4 +1,4 @@
-"""Brokers that say they take no more than an old release: nothing later is asked of them."""
+"""Tests brokers with the versions of an old release: the client requests nothing newer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored
 
 
 def capped(broker: ScriptedBroker, release: str) -> ScriptedBroker:
-    """Let it offer what a release does; one before 0.10 hangs up when it is asked."""
+    """Limits the broker to the versions of a release; before 0.10 it closes the connection on
+    ApiVersions."""
     ranges = release_ranges(release)
     broker.answers[ApiVersionsRequest] = lambda asked: (
         ApiVersionsResponse(
@@ -45,7 +46,7 @@ def settings(release: str | None) -> ClientSettings:
     return ClientSettings(broker_version=release, retry_backoff_ms=1, reconnect_backoff_ms=1)
 
 
-async def test_a_broker_of_0_9_is_not_asked_what_it_takes() -> None:
+async def test_apiversions_is_not_sent_to_a_broker_of_0_9() -> None:
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(capped(broker, "0.9").bootstrap, settings("0.9")) as client,
@@ -57,26 +58,28 @@ async def test_a_broker_of_0_9_is_not_asked_what_it_takes() -> None:
             await client.create_topics("new")
 
 
-@pytest.mark.parametrize("told", [True, False])
-async def test_a_broker_of_0_10_gets_message_sets(told: bool) -> None:
-    """Whether the client was told of its release, or the broker says what it takes."""
+@pytest.mark.parametrize("configured", [True, False])
+async def test_broker_of_0_10_gets_message_sets(configured: bool) -> None:
+    """The client knows the release from its settings, or the versions from the broker."""
     async with (
         ScriptedBroker({"t": 1}) as broker,
-        Client(capped(broker, "0.10.2").bootstrap, settings("0.10.2" if told else None)) as client,
+        Client(
+            capped(broker, "0.10.2").bootstrap, settings("0.10.2" if configured else None)
+        ) as client,
     ):
-        given: list[Any] = []
+        sent: list[Any] = []
         stored = Stored(broker)
         answer = stored.answer
 
         def noted(asked: Any) -> Any:
-            given.append((asked.version, asked.message.topic_data[0].partition_data[0].records))
+            sent.append((asked.version, asked.message.topic_data[0].partition_data[0].records))
             return answer(asked)
 
         broker.answers[ProduceRequest] = noted
         async with client.producer() as producer:
             ack = await producer.send("t", b"v", key=b"k", timestamp=12)
             assert ack.timestamp == 12
-        version, records = given[0]
+        version, records = sent[0]
         assert version == 2
         message = LegacyBatch(records)
         assert message.magic == 1
@@ -86,7 +89,7 @@ async def test_a_broker_of_0_10_gets_message_sets(told: bool) -> None:
         assert broker.count(InitProducerIdRequest) == 0
 
 
-async def test_who_is_not_told_is_warned_that_records_may_be_stored_twice(
+async def test_missing_producer_ids_of_an_old_broker_are_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with (
@@ -100,7 +103,7 @@ async def test_who_is_not_told_is_warned_that_records_may_be_stored_twice(
         assert sum("gives no producer ids" in text for text in caplog.messages) == 1
 
 
-async def test_idempotence_that_was_asked_for_is_not_left_out() -> None:
+async def test_explicit_idempotence_fails_at_an_old_broker() -> None:
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(capped(broker, "0.10.2").bootstrap, settings(None)) as client,
@@ -112,7 +115,7 @@ async def test_idempotence_that_was_asked_for_is_not_left_out() -> None:
 
 
 @pytest.mark.parametrize("pairs", [[("h", b"1")], (("h", b"1"),)])
-async def test_headers_are_refused_by_every_way_in(pairs: Any) -> None:
+async def test_headers_are_refused_by_every_send_method(pairs: Any) -> None:
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(capped(broker, "0.10.2").bootstrap, settings(None)) as client,
@@ -130,7 +133,7 @@ async def test_headers_are_refused_by_every_way_in(pairs: Any) -> None:
         assert stored.values() == [b"a", b"c"]
 
 
-async def test_a_release_holds_a_newer_broker_to_it() -> None:
+async def test_broker_version_limits_a_newer_broker() -> None:
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(broker.bootstrap, settings("2.8")) as client,
@@ -143,7 +146,7 @@ async def test_a_release_holds_a_newer_broker_to_it() -> None:
 
 
 @pytest.mark.parametrize("release", ["0.8.2", "0.9", "0.10.0", "0.10.2", "0.11", "2.8", "4.4"])
-async def test_the_embedded_broker_of_a_release(release: str) -> None:
+async def test_embedded_broker_of_each_release_works(release: str) -> None:
     async with Broker(BrokerSettings(release=release)) as broker:
         broker.create_topic("t")
         async with Client(broker.bootstrap, settings(release)) as client:
@@ -157,7 +160,7 @@ async def test_the_embedded_broker_of_a_release(release: str) -> None:
             assert (records[0].timestamp == -1) == (release in ("0.8.2", "0.9"))
 
 
-async def test_a_broker_of_0_9_whose_release_is_not_told() -> None:
+async def test_broker_of_0_9_needs_the_broker_version() -> None:
     async with Broker(BrokerSettings(release="0.9")) as broker:
         client = Client(broker.bootstrap, settings(None))
         with pytest.raises(BrokerConnectionError, match="broker_version"):
@@ -166,7 +169,7 @@ async def test_a_broker_of_0_9_whose_release_is_not_told() -> None:
 
 
 @pytest.mark.parametrize(("release", "epoch"), [("2.3", -1), ("2.4", 1)])
-async def test_leader_epochs_count_since_brokers_tell_them_right(release: str, epoch: int) -> None:
+async def test_leader_epochs_are_used_since_2_4(release: str, epoch: int) -> None:
     async with Cluster(2, release=release) as cluster:
         cluster.create_topic("t", 1)
         cluster.move_leader("t", 0, 3 - cluster.leader("t"))
@@ -179,7 +182,7 @@ async def test_leader_epochs_count_since_brokers_tell_them_right(release: str, e
             assert [record.value async for record in consumer] == [b"a"]
 
 
-async def test_partitions_that_a_full_response_leaves_out_are_read_later() -> None:
+async def test_partitions_missing_in_a_full_response_are_fetched_later() -> None:
     settings = BrokerSettings(release="0.9", fetch_max_bytes=3_000)
     async with (
         Broker(settings=settings) as broker,

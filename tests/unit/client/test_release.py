@@ -1,4 +1,4 @@
-"""What a release takes, by its name."""
+"""Tests the features of a Kafka release by its name."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from kproto.wire.errors import ConfigurationError
         ("4.4", "4.4.0"),
     ],
 )
-def test_the_newest_of_that_name(name: str, release: str) -> None:
+def test_name_selects_its_newest_release(name: str, release: str) -> None:
     assert release_called(name) == release
 
 
 @pytest.mark.parametrize("name", ["", "0.7", "0.9.", "5", "0.99", "latest", "3.9.2.0"])
-def test_what_is_no_release_is_refused_at_once(name: str) -> None:
+def test_unknown_release_is_refused_at_once(name: str) -> None:
     with pytest.raises(ConfigurationError, match="is no release of Kafka"):
         ClientSettings(broker_version=name)
 
 
-def test_a_number_is_no_release() -> None:
+def test_number_is_refused_as_a_release() -> None:
     with pytest.raises(ConfigurationError, match="must be a str"):
         ClientSettings(broker_version=0.9)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("name", "says", "magic"),
+    ("name", "reports", "magic"),
     [
         ("0.8.2", False, 0),
         ("0.9", False, 0),
@@ -56,23 +56,25 @@ def test_a_number_is_no_release() -> None:
         (None, True, 2),
     ],
 )
-def test_what_sets_releases_apart(name: str | None, says: bool, magic: int) -> None:
-    assert says_versions(name) is says
+def test_release_decides_apiversions_and_message_format(
+    name: str | None, reports: bool, magic: int
+) -> None:
+    assert says_versions(name) is reports
     assert magic_of(name) == magic
 
 
-def test_ranges_are_those_of_the_table() -> None:
+def test_ranges_come_from_the_table() -> None:
     assert release_ranges("0.9")[1] == ApiRange(0, 1)
     assert 18 not in release_ranges("0.9")
     assert 22 not in release_ranges("0.10.2")
 
 
-def test_common_ranges_are_what_both_take() -> None:
+def test_common_ranges_are_the_intersection() -> None:
     one = {0: ApiRange(0, 5), 1: ApiRange(0, 3), 2: ApiRange(0, 1), 3: ApiRange(0, 1)}
     other = {0: ApiRange(3, 9), 1: ApiRange(0, 2), 2: ApiRange(2, 4), 4: ApiRange(0, 1)}
     assert common_ranges(one, other) == {0: ApiRange(3, 5), 1: ApiRange(0, 2)}
 
 
 @pytest.mark.parametrize(("highest", "magic"), [(0, 0), (1, 0), (2, 1), (3, 2), (13, 2)])
-def test_the_format_of_records_is_told_by_produce(highest: int, magic: int) -> None:
+def test_produce_version_decides_the_message_format(highest: int, magic: int) -> None:
     assert message_magic(highest) == magic

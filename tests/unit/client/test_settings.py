@@ -1,4 +1,4 @@
-"""Settings and addresses: what is taken, and what each wrong one is told."""
+"""Tests settings and bootstrap addresses: valid values, and the errors of wrong ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from kproto.wire.errors import ConfigurationError
         (("a:1",), [("a", 1)]),
     ],
 )
-def test_addresses(text: Any, addresses: list[tuple[str, int]]) -> None:
+def test_bootstrap_addresses_are_parsed(text: Any, addresses: list[tuple[str, int]]) -> None:
     assert parse_bootstrap(text) == [Address(*pair) for pair in addresses]
 
 
@@ -51,28 +51,28 @@ def test_addresses(text: Any, addresses: list[tuple[str, int]]) -> None:
         "[]:9092",
     ],
 )
-def test_no_address(text: str) -> None:
+def test_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(
         ConfigurationError, match="is no address of a broker; write host:port"
-    ) as told:
+    ) as raised:
         parse_bootstrap(f"good:1,{text}")
-    assert repr(text) in str(told.value)
+    assert repr(text) in str(raised.value)
 
 
 @pytest.mark.parametrize("servers", ["", " , ", [], [""]])
-def test_nothing_given(servers: Any) -> None:
+def test_empty_bootstrap_list_is_refused(servers: Any) -> None:
     with pytest.raises(ConfigurationError, match="no bootstrap server is given"):
         parse_bootstrap(servers)
 
 
 @pytest.mark.parametrize("servers", [[1], b"a:1", [None]])
-def test_not_even_text(servers: Any) -> None:
+def test_address_that_is_no_str_is_refused(servers: Any) -> None:
     with pytest.raises(ConfigurationError, match="is no address of a broker"):
         parse_bootstrap(servers)
 
 
 @given(st.text(max_size=30))
-def test_any_text_is_addresses_or_a_configuration_error(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         found = parse_bootstrap(text)
     except ConfigurationError:
@@ -98,36 +98,36 @@ LIMITS = [
 
 @pytest.mark.parametrize("name", LIMITS)
 @pytest.mark.parametrize("value", [0, -1, 1.5, "10", None, True])
-def test_a_limit_that_cannot_work(name: str, value: object) -> None:
+def test_invalid_limit_is_refused(name: str, value: object) -> None:
     wrong: dict[str, Any] = {name: value}
     with pytest.raises(
         ConfigurationError, match=f"^{name} is .*; it must be a whole number"
-    ) as told:
+    ) as raised:
         ClientSettings(**wrong)
-    assert repr(value) in str(told.value)
-    assert isinstance(told.value, ValueError)
+    assert repr(value) in str(raised.value)
+    assert isinstance(raised.value, ValueError)
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_a_limit_of_one_is_taken(name: str) -> None:
+def test_limit_of_one_is_accepted(name: str) -> None:
     right: dict[str, Any] = {name: 1}
     assert getattr(ClientSettings(**right), name) == 1
 
 
-def test_settings_cannot_be_changed_under_a_client() -> None:
+def test_settings_are_immutable() -> None:
     with pytest.raises(AttributeError):
-        ClientSettings().client_id = "another"  # type: ignore[misc]  # what is tested
+        ClientSettings().client_id = "another"  # type: ignore[misc]  # the tested assignment
 
 
-def test_a_rack_is_text() -> None:
+def test_rack_must_be_a_str() -> None:
     with pytest.raises(ConfigurationError, match="rack is 7"):
         ClientSettings(rack=7)  # type: ignore[arg-type]
 
 
-def test_what_the_client_is_given_takes_the_place_of_settings() -> None:
+def test_client_arguments_override_settings() -> None:
     base = ClientSettings(rack="a", broker_version="2.8", client_id="me")
     client = Client("localhost", base, rack="b", broker_version="0.9")
     assert client.settings == ClientSettings(rack="b", broker_version="0.9", client_id="me")
     assert Client("localhost", base).settings == base
-    told = Client.from_properties({"bootstrap.servers": "localhost", "client.rack": "c"})
-    assert told.settings.rack == "c"
+    from_file = Client.from_properties({"bootstrap.servers": "localhost", "client.rack": "c"})
+    assert from_file.settings.rack == "c"

@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch as plain data, at every version that there is."""
+"""Tests OffsetCommit and OffsetFetch as plain data at every version."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ A, B = Uuid.random(), Uuid.random()
 IDS = {"a": A, "b": B}
 
 
-class Who(NamedTuple):
+class Identity(NamedTuple):
     member_id: str
     generation: int
     instance_id: str | None
@@ -51,18 +51,18 @@ class Who(NamedTuple):
 
 
 def chosen(request: Request, highest: int) -> int:  # type: ignore[type-arg]  # either
-    """The version for a broker that takes those up to `highest`."""
+    """Returns the version for a broker that has versions up to `highest`."""
     ranges = {request.API_KEY: ApiRange(0, highest)}
     return version_for(request, lambda kind, most: negotiate(kind, ranges, at_most=most))
 
 
 def commit(
     highest: int,
-    identity: Who | None,
+    identity: Identity | None,
     offsets: dict[tuple[str, int], ToCommit],
     label: Callable[[ToCommit], str] = lambda its: its.metadata,
 ) -> tuple[OffsetCommitRequest, int]:
-    """What such a broker is asked first, of what it takes, and its version."""
+    """Returns the first commit request that such a broker supports, and its version."""
     refused: UnsupportedVersionError | None = None
     for request in commit_requests("g", identity, offsets, label):
         try:
@@ -74,9 +74,11 @@ def commit(
 
 
 @pytest.mark.parametrize("highest", OffsetCommitRequest.VALID_VERSIONS)
-def test_a_commit_says_at_each_version_what_it_can(highest: int) -> None:
+def test_commit_has_the_fields_of_each_version(highest: int) -> None:
     offsets = {("a", 1): ToCommit(5, 3, A, "m"), ("b", 0): ToCommit(6, 4, B)}
-    request, version = commit(highest, Who("me", 8, None), offsets, lambda its: f"l{its.metadata}")
+    request, version = commit(
+        highest, Identity("me", 8, None), offsets, lambda its: f"l{its.metadata}"
+    )
     assert version == highest
     read = OffsetCommitRequest.decode(request.encode(version), version)
     assert read.group_id == "g"
@@ -100,25 +102,25 @@ def test_a_commit_says_at_each_version_what_it_can(highest: int) -> None:
     }
 
 
-def test_one_topic_without_an_id_and_all_go_by_name() -> None:
+def test_commit_uses_names_if_one_topic_has_no_id() -> None:
     offsets = {("a", 1): ToCommit(5, 3, A), ("b", 0): ToCommit(6, 4)}
     assert commit(10, None, offsets)[1] == 9
 
 
-def test_a_static_member_wants_a_broker_that_knows_some() -> None:
-    asked = Who("me", 8, "one"), {("a", 1): ToCommit(5)}
-    assert commit(7, *asked)[1] == 7
+def test_static_member_needs_a_version_with_instance_ids() -> None:
+    arguments = Identity("me", 8, "one"), {("a", 1): ToCommit(5)}
+    assert commit(7, *arguments)[1] == 7
     with pytest.raises(UnsupportedVersionError, match="group_instance_id"):
-        commit(6, *asked)
+        commit(6, *arguments)
 
 
-def test_without_a_member_it_says_so() -> None:
+def test_commit_without_a_member_has_no_member_id() -> None:
     request, _ = commit(10, None, {("a", 1): ToCommit(5)})
     assert (request.member_id, request.generation_id_or_member_epoch) == ("", -1)
 
 
 @pytest.mark.parametrize("by_id", [True, False])
-def test_answers_to_a_commit(by_id: bool) -> None:
+def test_commit_response_is_read(by_id: bool) -> None:
     offsets = {("a", 1): ToCommit(5, 3, A), ("b", 0): ToCommit(6, 4, B)}
     refused = OffsetCommitResponsePartition(
         partition_index=0, error_code=code_of("ILLEGAL_GENERATION")
@@ -146,8 +148,8 @@ def test_answers_to_a_commit(by_id: bool) -> None:
         commit_answers(response, offsets)
 
 
-def asked(highest: int) -> tuple[OffsetFetchRequest, int]:
-    """The first of the shapes that a broker takes, as who asks finds it."""
+def fetch_offsets(highest: int) -> tuple[OffsetFetchRequest, int]:
+    """Returns the first OffsetFetch request that such a broker supports, and its version."""
     for request in committed_requests("g", [("a", 0), ("b", 1), ("a", 2)], IDS.__getitem__):
         try:
             return request, chosen(request, highest)
@@ -157,8 +159,8 @@ def asked(highest: int) -> tuple[OffsetFetchRequest, int]:
 
 
 @pytest.mark.parametrize("highest", OffsetFetchRequest.VALID_VERSIONS)
-def test_commits_are_asked_for_at_each_version(highest: int) -> None:
-    request, version = asked(highest)
+def test_committed_offsets_are_requested_at_each_version(highest: int) -> None:
+    request, version = fetch_offsets(highest)
     assert version == highest
     read = OffsetFetchRequest.decode(request.encode(version), version)
     assert read.require_stable == (version >= 7)
@@ -166,33 +168,34 @@ def test_commits_are_asked_for_at_each_version(highest: int) -> None:
         (group,) = read.groups
         assert group.group_id == "g"
         assert group.topics is not None
-        told = {
+        requested = {
             topic.topic_id if version >= 10 else topic.name: topic.partition_indexes
             for topic in group.topics
         }
     else:
         assert read.group_id == "g"
         assert read.topics is not None
-        told = {topic.name: topic.partition_indexes for topic in read.topics}
+        requested = {topic.name: topic.partition_indexes for topic in read.topics}
     a, b = (A, B) if version >= 10 else ("a", "b")
-    assert told == {a: [0, 2], b: [1]}
+    assert requested == {a: [0, 2], b: [1]}
 
 
 @pytest.mark.parametrize("version", range(8, 11))
-def test_a_member_that_has_an_epoch_asks_as_who_it_is(version: int) -> None:
-    """KIP-848; v8 has no room for that."""
-    requests = committed_requests("g", [("a", 0)], IDS.__getitem__, Who("m", 7, None))
+def test_member_with_an_epoch_sends_its_id_and_epoch(version: int) -> None:
+    """KIP-848; v8 has no such fields."""
+    requests = committed_requests("g", [("a", 0)], IDS.__getitem__, Identity("m", 7, None))
     request = next(iter(requests))
     assert chosen(request, version) == version
     (group,) = OffsetFetchRequest.decode(request.encode(version), version).groups
     assert (group.member_id, group.member_epoch) == (("m", 7) if version > 8 else (None, -1))
 
 
-PLACES = [("a", 0), ("a", 2)]
+TPS = [("a", 0), ("a", 2)]
 
 
 def answer(version: int, **errors: int) -> OffsetFetchResponse:
-    """As a broker says at that version; errors of the group and of a partition."""
+    """Returns the answer of a broker at that version, with errors of the group and of a
+    partition."""
     first: dict[str, Any] = {
         "partition_index": 0,
         "committed_offset": 5,
@@ -232,15 +235,15 @@ def answer(version: int, **errors: int) -> OffsetFetchResponse:
 
 
 @pytest.mark.parametrize("version", OffsetFetchResponse.VALID_VERSIONS)
-def test_what_is_committed_is_read_at_each_version(version: int) -> None:
-    found = committed_in(answer(version), "g", PLACES, IDS.__getitem__)
+def test_committed_offsets_are_read_at_each_version(version: int) -> None:
+    found = committed_in(answer(version), "g", TPS, IDS.__getitem__)
     assert found == {("a", 0): (5, 3 if version >= 5 else -1, ""), ("a", 2): None}
     code = code_of("UNSTABLE_OFFSET_COMMIT")
     with pytest.raises(BrokerResponseError, match=r"UNSTABLE_OFFSET_COMMIT.*a\[0\]"):
-        committed_in(answer(version, of_partition=code), "g", PLACES, IDS.__getitem__)
+        committed_in(answer(version, of_partition=code), "g", TPS, IDS.__getitem__)
     if version >= 2:
         code = code_of("GROUP_AUTHORIZATION_FAILED")
         with pytest.raises(BrokerResponseError, match=r"GROUP_AUTHORIZATION_FAILED.*'g'"):
-            committed_in(answer(version, of_group=code), "g", PLACES, IDS.__getitem__)
+            committed_in(answer(version, of_group=code), "g", TPS, IDS.__getitem__)
     with pytest.raises(ProtocolError, match=r"lacks b\[1\]"):
-        committed_in(answer(version), "g", [*PLACES, ("b", 1)], IDS.__getitem__)
+        committed_in(answer(version), "g", [*TPS, ("b", 1)], IDS.__getitem__)

@@ -1,4 +1,4 @@
-"""A client in one event loop, and what happens to it in another."""
+"""Tests the errors of a client that is used outside its event loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ ANOTHER = "in which it was first used, and that "
 
 
 async def refusals(client: kproto.Client, producer: Any, consumer: Any) -> list[str]:
-    """What each call says here; "nothing" where it raises nothing within a second."""
+    """Returns the error message of each call, or "nothing" if the call raises no error within a
+    second."""
     calls: list[Coroutine[Any, Any, Any]] = [
         client.refresh(),
         client.request(kproto.messages.MetadataRequest()),
@@ -32,14 +33,14 @@ async def refusals(client: kproto.Client, producer: Any, consumer: Any) -> list[
         anext(aiter(consumer)),
         consumer.close(),
     ]
-    said = []
+    messages = []
     for call in calls:
         try:
             await asyncio.wait_for(call, 1)
-            said.append("nothing")
+            messages.append("nothing")
         except kproto.ConfigurationError as error:
-            said.append(str(error))
-    return said
+            messages.append(str(error))
+    return messages
 
 
 async def used(client: kproto.Client) -> tuple[kproto.Producer, kproto.Consumer]:
@@ -50,42 +51,42 @@ async def used(client: kproto.Client) -> tuple[kproto.Producer, kproto.Consumer]
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # the client was not closed in its loop
-def test_another_loop_after_that_of_the_client() -> None:
+def test_client_is_refused_in_a_later_loop() -> None:
     with threaded_broker() as broker:
         broker.call(lambda it: it.create_topic("t"))
         client = kproto.Client(broker.bootstrap)
         producer, consumer = asyncio.run(used(client))
-        said = asyncio.run(refusals(client, producer, consumer))
+        messages = asyncio.run(refusals(client, producer, consumer))
         asyncio.run(client.close())
         assert broker.call(lambda it: it.end_offset("t", 0)) == 1
         del client, producer, consumer
         gc.collect()
-    assert all(ANOTHER + "was closed since" in each for each in said), said
+    assert all(ANOTHER + "was closed since" in each for each in messages), messages
 
 
-async def test_another_loop_beside_that_of_the_client() -> None:
+async def test_client_is_refused_in_a_concurrent_loop() -> None:
     async with Broker() as broker, kproto.Client(broker.bootstrap) as client:
         broker.create_topic("t")
         producer, consumer = await used(client)
-        said: list[str] = []
+        messages: list[str] = []
 
         def elsewhere() -> None:
-            said.extend(asyncio.run(refusals(client, producer, consumer)))
+            messages.extend(asyncio.run(refusals(client, producer, consumer)))
             with pytest.raises(kproto.ConfigurationError):
                 asyncio.run(client.close())
 
         thread = threading.Thread(target=elsewhere)
         thread.start()
         await asyncio.to_thread(thread.join)
-        assert all(ANOTHER + "is another one" in each for each in said), said
-        await producer.send("t", b"w")  # and here all goes on
+        assert all(ANOTHER + "is another one" in each for each in messages), messages
+        await producer.send("t", b"w")  # in its own loop the client still works
         assert broker.end_offset("t", 0) == 2
         await producer.close()
         await consumer.close()
 
 
 @pytest.mark.parametrize("kind", ["client", "producer", "consumer"])
-async def test_a_client_that_nobody_has_any_more(kind: str) -> None:
+async def test_unreferenced_client_warns_and_closes_its_connections(kind: str) -> None:
     settings = kproto.ClientSettings(api_timeout_ms=50)
     async with Broker() as broker:
         broker.create_topic("t")
@@ -103,10 +104,10 @@ async def test_a_client_that_nobody_has_any_more(kind: str) -> None:
                     await anext(aiter(consumer))
             return client.metrics()["brokers"]  # type: ignore[no-any-return]
 
-        gc.disable()  # it collects when it is told to
+        gc.disable()  # the test itself starts the garbage collection
         try:
             assert (await use())[broker.bootstrap]["open"] == 1
-            await asyncio.sleep(0.1)  # the producer's timer has it until then
+            await asyncio.sleep(0.1)  # the producer's timer holds a reference until then
             not_closed = f"a client of {broker.bootstrap} was not closed"
             with pytest.warns(ResourceWarning, match=not_closed):
                 gc.collect()

@@ -1,4 +1,4 @@
-"""Requests that are for several brokers: the table of them, the pieces, the answers as one."""
+"""Tests requests for several brokers: the table of splits, the pieces, and the merged responses."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ from kproto.messages.produce_response import (
 from kproto.wire.errors import ConfigurationError
 from kproto.wire.uuid import Uuid
 
-ONE_OF_MANY = {Route.LEADER, Route.REPLICAS, Route.RESOURCES, *COORDINATORS}
+SEVERAL_BROKERS = {Route.LEADER, Route.REPLICAS, Route.RESOURCES, *COORDINATORS}
 
 
 def response_of(name: str) -> Any:
@@ -76,8 +76,9 @@ def response_of(name: str) -> Any:
 # --- The table ---
 
 
-def test_every_request_for_several_brokers_has_a_row_and_no_other_has() -> None:
-    """Of coordinators those that name more than one group or transactional id."""
+def test_table_has_exactly_the_requests_for_several_brokers() -> None:
+    """A request to coordinators is in the table if it can name more than one group or
+    transactional id."""
     wanted = set()
     for name, route in ROUTES.items():
         cls = getattr(messages, name)
@@ -88,20 +89,20 @@ def test_every_request_for_several_brokers_has_a_row_and_no_other_has() -> None:
             lists += [field for field in own if "Iterable" in str(hints.get(field, ""))]
             if lists:
                 wanted.add(name)
-        elif route in ONE_OF_MANY:
+        elif route in SEVERAL_BROKERS:
             wanted.add(name)
     assert set(SPLITS) == wanted
 
 
 @pytest.mark.parametrize("name", SPLITS)
-def test_paths_lead_through_the_messages(name: str) -> None:
+def test_paths_exist_in_the_messages(name: str) -> None:
     row = SPLITS[name]
     check_path(getattr(messages, name)._definition(), row.request_levels)
     check_path(response_of(name)._definition(), row.response_levels)
     below = len(row.request_levels) - len(row.response_levels)
-    for asked, answered in zip(row.request_levels[below:], row.response_levels, strict=True):
-        if asked.keys:  # alternatives stand for each other by their number
-            assert len(asked.keys) == len(answered.keys)
+    for requested, answered in zip(row.request_levels[below:], row.response_levels, strict=True):
+        if requested.keys:  # alternative keys correspond by position
+            assert len(requested.keys) == len(answered.keys)
         else:
             assert len(answered.keys) == 1
 
@@ -130,7 +131,7 @@ def common(definition: Any, name: str) -> Any:
 @pytest.mark.parametrize(
     "name", [n for n, route in ROUTES.items() if n in SPLITS or route is Route.EVERY_BROKER]
 )
-def test_every_other_field_of_a_response_is_merged_in_a_known_way(name: str) -> None:
+def test_merge_of_every_other_response_field_is_defined(name: str) -> None:
     row = SPLITS.get(name)
     for field in response_of(name)._definition().fields:
         own = row is not None and snake(field.name) == row.response_levels[0].field
@@ -173,7 +174,7 @@ def deleted(request: DeleteRecordsRequest, throttle: int = 0) -> DeleteRecordsRe
     )
 
 
-def places(message: Any, row: Split) -> list[tuple[str, int]]:
+def tps(message: Any, row: Split) -> list[tuple[str, int]]:
     elements = elements_of(message, row) or answered_elements(message, row)
     return [(topic.name, part.partition_index) for topic, part in elements]
 
@@ -181,24 +182,29 @@ def places(message: Any, row: Split) -> list[tuple[str, int]]:
 DELETE = SPLITS["DeleteRecordsRequest"]
 
 
-def test_a_request_for_one_broker_is_its_own_piece() -> None:
+def test_request_for_one_broker_is_its_own_piece() -> None:
     request = delete(("a", [0, 1]))
     pieces = split(request, DELETE, [(3,), (3,)])
     assert list(pieces) == [3]
     assert pieces[3] is request
 
 
-def test_pieces_of_two_brokers() -> None:
+def test_request_for_two_brokers_is_split() -> None:
     request = delete(("a", [0, 1]), ("b", [5]), ("c", [7]))
     pieces = split(request, DELETE, [(2,), (1,), (1,), (2,)])
     assert list(pieces) == [2, 1]
-    assert places(pieces[2], DELETE) == [("a", 0), ("c", 7)]
-    assert places(pieces[1], DELETE) == [("a", 1), ("b", 5)]
+    assert tps(pieces[2], DELETE) == [("a", 0), ("c", 7)]
+    assert tps(pieces[1], DELETE) == [("a", 1), ("b", 5)]
     assert all(piece.timeout_ms == 77 for piece in pieces.values())
-    assert places(request, DELETE) == [("a", 0), ("a", 1), ("b", 5), ("c", 7)]  # it is untouched
+    assert tps(request, DELETE) == [
+        ("a", 0),
+        ("a", 1),
+        ("b", 5),
+        ("c", 7),
+    ]  # the request is unchanged
 
 
-def test_what_has_no_partitions_goes_with_the_first() -> None:
+def test_topic_without_partitions_is_in_the_first_piece() -> None:
     request = DescribeProducersRequest(
         topics=[
             TopicRequest(name="a", partition_indexes=[0, 1]),
@@ -210,7 +216,7 @@ def test_what_has_no_partitions_goes_with_the_first() -> None:
     assert [topic.name for topic in pieces[2].topics] == ["a"]
 
 
-def test_a_session_is_with_one_broker() -> None:
+def test_request_of_a_session_is_not_split() -> None:
     parts = [FetchPartition(partition=at) for at in (0, 1)]
     request = FetchRequest(session_epoch=0, topics=[FetchTopic(topic="a", partitions=parts)])
     row = SPLITS["FetchRequest"]
@@ -223,26 +229,26 @@ def test_a_session_is_with_one_broker() -> None:
         split(ShareAcknowledgeRequest(), SPLITS["ShareAcknowledgeRequest"], [])
 
 
-# --- Answers ---
+# --- Responses ---
 
 
 @given(st.data())
-def test_the_answers_stand_in_the_order_of_the_request(data: st.DataObject) -> None:
+def test_merged_response_has_the_order_of_the_request(data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from("abcd"), unique=True, min_size=1))
     request = delete(
         *((name, data.draw(st.lists(st.integers(0, 9), unique=True, min_size=1))) for name in names)
     )
-    asked = places(request, DELETE)
-    owners = [(data.draw(st.integers(1, 3)),) for _ in asked]
+    requested = tps(request, DELETE)
+    owners = [(data.draw(st.integers(1, 3)),) for _ in requested]
     pieces = split(request, DELETE, owners)
-    found = sorted(place for piece in pieces.values() for place in places(piece, DELETE))
-    assert found == sorted(asked)
+    found = sorted(tp for piece in pieces.values() for tp in tps(piece, DELETE))
+    assert found == sorted(requested)
     answers = [deleted(piece, throttle) for throttle, piece in enumerate(pieces.values())]
     whole = merged(request, DELETE, data.draw(st.permutations(answers)))
     assert whole == deleted(request, len(pieces) - 1)
 
 
-def test_groups_in_their_order_and_who_was_not_asked_for_last() -> None:
+def test_merged_groups_keep_their_order_and_unrequested_ones_come_last() -> None:
     request = DescribeGroupsRequest(groups=["a", "b", "c", "b"])
     row = SPLITS["DescribeGroupsRequest"]
     pieces = split(request, row, [(1,), (2,), (1,), (2,)])
@@ -257,7 +263,7 @@ def described(*groups: str) -> DescribeGroupsResponse:
     return DescribeGroupsResponse(groups=[DescribedGroup(group_id=name) for name in groups])
 
 
-def test_resources_are_told_apart_by_type_and_name() -> None:
+def test_resources_are_distinguished_by_type_and_name() -> None:
     row = SPLITS["DescribeConfigsRequest"]
     kinds = [(4, "1"), (2, "1"), (4, "2")]
     request = DescribeConfigsRequest(
@@ -278,8 +284,8 @@ def test_resources_are_told_apart_by_type_and_name() -> None:
     assert [(each.resource_type, each.resource_name) for each in whole.results] == kinds
 
 
-def test_topics_by_name_and_by_id_are_the_same() -> None:
-    """Of two brokers one may speak the version that names topics by id alone."""
+def test_topics_by_name_and_by_id_are_merged() -> None:
+    """The version of a broker may have topic ids only."""
     topic_id = Uuid(bytes(15) + b"7")
     row = SPLITS["ProduceRequest"]
     parts = [PartitionProduceData(index=at) for at in (0, 1)]
@@ -287,7 +293,7 @@ def test_topics_by_name_and_by_id_are_the_same() -> None:
         topic_data=[TopicProduceData(name="a", topic_id=topic_id, partition_data=parts)]
     )
     pieces = split(request, row, [(1,), (2,)])
-    assert type(pieces[1].topic_data) is type(request.topic_data)  # which has `find`
+    assert type(pieces[1].topic_data) is type(request.topic_data)  # the type has `find`
     by_id = ProduceResponse(
         responses=[
             TopicProduceResponse(
@@ -310,7 +316,7 @@ def test_topics_by_name_and_by_id_are_the_same() -> None:
     assert [node.node_id for node in whole.node_endpoints] == [1, 2, 3]
 
 
-def test_each_replica_says_what_it_did() -> None:
+def test_results_of_each_replica_are_merged() -> None:
     row = SPLITS["AlterReplicaLogDirsRequest"]
     request = AlterReplicaLogDirsRequest(
         dirs=[
@@ -321,8 +327,8 @@ def test_each_replica_says_what_it_did() -> None:
         ]
     )
     pieces = split(request, row, [(1, 2), (2, 3)])
-    told = [[(d.path, d.topics[0].partitions) for d in piece.dirs] for piece in pieces.values()]
-    assert told == [[("/x", [0])], [("/x", [0]), ("/y", [1])], [("/y", [1])]]
+    paths = [[(d.path, d.topics[0].partitions) for d in piece.dirs] for piece in pieces.values()]
+    assert paths == [[("/x", [0])], [("/x", [0]), ("/y", [1])], [("/y", [1])]]
 
     def answer(piece: Any, code: int) -> AlterReplicaLogDirsResponse:
         parts = [
@@ -336,11 +342,11 @@ def test_each_replica_says_what_it_did() -> None:
 
     whole = merged(request, row, [answer(piece, node) for node, piece in pieces.items()])
     (topic,) = whole.results
-    told_codes = [(part.partition_index, part.error_code) for part in topic.partitions]
-    assert told_codes == [(0, 1), (0, 2), (1, 2), (1, 3)]
+    codes = [(part.partition_index, part.error_code) for part in topic.partitions]
+    assert codes == [(0, 1), (0, 2), (1, 2), (1, 3)]
 
 
-def test_the_answers_of_every_broker_as_one() -> None:
+def test_responses_of_every_broker_are_merged() -> None:
     one = ListTransactionsResponse(
         throttle_time_ms=5,
         unknown_state_filters=["x", "y"],
@@ -359,6 +365,6 @@ def test_the_answers_of_every_broker_as_one() -> None:
 
 
 @pytest.mark.parametrize("name", SPLITS)
-def test_an_empty_request_has_no_elements(name: str) -> None:
+def test_empty_request_has_no_elements(name: str) -> None:
     request: Struct = getattr(messages, name)()
     assert elements_of(request, SPLITS[name]) == []  # type: ignore[arg-type]  # a request

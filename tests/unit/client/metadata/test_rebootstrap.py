@@ -1,4 +1,5 @@
-"""When no known broker answers, or must not be asked: back to the servers that were given."""
+"""Tests the rebootstrap: the client returns to the bootstrap servers when no known broker
+answers."""
 
 from __future__ import annotations
 
@@ -22,28 +23,29 @@ QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=2_000)
 REBOOTSTRAP_REQUIRED = 129
 
 
-def behind(vip: ScriptedBroker, cluster: ScriptedCluster, *, name: str = "first") -> None:
-    """Let a bootstrap server, which is none of its brokers, tell of a cluster."""
+def serve_cluster(vip: ScriptedBroker, cluster: ScriptedCluster, *, name: str = "first") -> None:
+    """Lets a bootstrap server, which is no broker of `cluster`, answer with the metadata of the
+    cluster."""
     cluster.cluster_id = name
     vip.answers[MetadataRequest] = cluster.metadata
 
 
-async def gone(cluster: ScriptedCluster) -> None:
+async def stop_all(cluster: ScriptedCluster) -> None:
     for broker in cluster.brokers:
         await broker.stop()
 
 
-async def test_all_brokers_are_others_by_now(caplog: pytest.LogCaptureFixture) -> None:
-    """As behind a load balancer whose name stays (KIP-899)."""
+async def test_client_finds_a_replaced_cluster(caplog: pytest.LogCaptureFixture) -> None:
+    """The cluster is serve_cluster a load balancer with a constant name (KIP-899)."""
     async with ScriptedBroker() as vip, scripted_cluster(2) as old, scripted_cluster(2) as new:
-        behind(vip, old)
+        serve_cluster(vip, old)
         old.topic("t", [0, 1])
         async with Client(vip.bootstrap, QUICK) as client:
             await client.topic("t")
             assert await client.connection(0) is not await client.connection(1)
             vip.hang_up()
-            await gone(old)
-            behind(vip, new, name="second")
+            await stop_all(old)
+            serve_cluster(vip, new, name="second")
             new.topic("t", [1, 1])
             found = await client.retrying(lambda: client.refresh(["t"]))
             assert [part.leader for part in found[0].partitions.values()] == [1, 1]
@@ -53,7 +55,7 @@ async def test_all_brokers_are_others_by_now(caplog: pytest.LogCaptureFixture) -
     assert "the cluster has id second, and had first" in caplog.text
 
 
-async def test_who_is_not_to_go_back_does_not() -> None:
+async def test_strategy_none_does_not_rebootstrap() -> None:
     settings = ClientSettings(
         retry_backoff_ms=1,
         retry_backoff_max_ms=5,
@@ -61,19 +63,19 @@ async def test_who_is_not_to_go_back_does_not() -> None:
         metadata_recovery_strategy="none",
     )
     async with ScriptedBroker() as vip, scripted_cluster(2) as old:
-        behind(vip, old)
+        serve_cluster(vip, old)
         async with Client(vip.bootstrap, settings) as client:
             await client.connection(1)
             vip.hang_up()
             await vip.until(lambda: not vip.writers)
-            await gone(old)
+            await stop_all(old)
             connections = vip.connections
             with pytest.raises(BrokerConnectionError):
                 await client.retrying(lambda: client.refresh([]))
             assert vip.connections == connections
 
 
-async def test_one_broker_that_is_away_is_passed_over() -> None:
+async def test_stopped_broker_is_skipped() -> None:
     async with scripted_cluster(3) as cluster, Client(cluster.bootstrap, QUICK) as client:
         await cluster.brokers[0].stop()
         await client.retrying(lambda: client.refresh([]))
@@ -82,7 +84,7 @@ async def test_one_broker_that_is_away_is_passed_over() -> None:
         assert cluster.count(MetadataRequest)[0] == 1
 
 
-async def test_open_connections_take_turns() -> None:
+async def test_open_connections_are_used_in_turn() -> None:
     async with scripted_cluster(3) as cluster, Client(cluster.bootstrap, QUICK) as client:
         for node in (1, 2):
             await client.connection(node)
@@ -94,17 +96,17 @@ async def test_open_connections_take_turns() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["rebootstrap", "none"])
-async def test_a_broker_says_that_the_client_must_go(
+async def test_rebootstrap_required_returns_to_the_bootstrap_servers(
     strategy: RecoveryStrategy, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """KIP-1102."""
+    """The error code is from KIP-1102."""
     settings = ClientSettings(metadata_recovery_strategy=strategy)
     async with ScriptedBroker() as vip, scripted_cluster(1) as old, scripted_cluster(1) as new:
-        behind(vip, old)
+        serve_cluster(vip, old)
         old.topic("t", [0])
         async with Client(vip.bootstrap, settings) as client:
             await client.topic("t")
-            kept = await client.connection(0)
+            old_connection = await client.connection(0)
             old.error_code = REBOOTSTRAP_REQUIRED
             vip.answers[MetadataRequest] = new.metadata
             vip.hang_up()
@@ -112,16 +114,16 @@ async def test_a_broker_says_that_the_client_must_go(
             if strategy == "none":
                 with pytest.raises(BrokerConnectionError, match="must bootstrap anew"):
                     await client.refresh(["t"])
-                assert kept.usable
+                assert old_connection.usable
                 return
             await client.refresh([])
-            assert not kept.usable
+            assert not old_connection.usable
             assert client.cluster.topics == {}
             assert [each.port for each in client.cluster.brokers.values()] == [new.brokers[0].port]
     assert f"going back to the bootstrap servers {vip.bootstrap}" in caplog.text
 
 
-async def test_one_that_says_so_for_ever_is_waited_for() -> None:
+async def test_repeated_rebootstrap_required_is_retried() -> None:
     async with scripted_cluster(1) as cluster, Client(cluster.bootstrap, QUICK) as client:
         codes = [REBOOTSTRAP_REQUIRED] * 5
 
@@ -136,29 +138,32 @@ async def test_one_that_says_so_for_ever_is_waited_for() -> None:
         assert not codes
 
 
-async def test_no_metadata_for_too_long(caplog: pytest.LogCaptureFixture) -> None:
-    """A broker that is known answers everything but that, and the bootstrap server is away."""
+async def test_client_rebootstraps_without_metadata_for_too_long(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The known broker answers every request except Metadata, and the bootstrap server is
+    stopped."""
     clock = ManualClock()
     settings = replace(
         QUICK, connections_max_idle_ms=0, reconnect_backoff_ms=0, reconnect_backoff_max_ms=0
     )
     async with ScriptedBroker() as vip, scripted_cluster(1) as old, scripted_cluster(1) as new:
-        behind(vip, old)
+        serve_cluster(vip, old)
         async with Client(vip.bootstrap, settings, clock=clock) as client:
-            kept = await client._view.connection(0, owner=caplog)
+            old_connection = await client._view.connection(0, owner=caplog)
             await vip.stop()
             old.answer(MetadataRequest, lambda asked: HANG_UP)
             for waited in (0, 299_999):
                 await clock.advance(waited)
                 with pytest.raises(BrokerConnectionError):
                     await client.refresh([])
-                assert kept.usable
+                assert old_connection.usable
             await clock.advance(1)
             with pytest.raises(BrokerConnectionError, match="no broker can be reached"):
                 await client.refresh([])
-            assert not kept.usable
+            assert not old_connection.usable
             assert client.cluster.brokers == {}
-            behind(vip, new, name="second")
+            serve_cluster(vip, new, name="second")
             await vip.start_again()
             await client.refresh([])
             assert client.cluster.cluster_id == "second"
@@ -166,7 +171,7 @@ async def test_no_metadata_for_too_long(caplog: pytest.LogCaptureFixture) -> Non
     assert "the cluster has id second, and had first" in caplog.text
 
 
-async def test_without_a_time_to_wait_nothing_is_closed_while_metadata_comes() -> None:
+async def test_trigger_of_0_keeps_connections_while_metadata_arrives() -> None:
     async with (
         scripted_cluster(1) as cluster,
         Client(cluster.bootstrap, replace(QUICK, metadata_recovery_rebootstrap_trigger_ms=0)) as it,
@@ -184,8 +189,8 @@ async def test_without_a_time_to_wait_nothing_is_closed_while_metadata_comes() -
         assert it.metrics()["metadata"]["rebootstraps"] == 1
 
 
-async def test_who_must_be_waited_for_comes_last() -> None:
-    """After a failure a broker has its backoff; the clock stands still."""
+async def test_broker_in_backoff_comes_last() -> None:
+    """After a failure a broker has its backoff, and the manual clock does not advance."""
     async with ScriptedBroker() as away:
         pass
     async with ScriptedBroker() as broker:
@@ -195,13 +200,13 @@ async def test_who_must_be_waited_for_comes_last() -> None:
         pool = ConnectionPool(servers, ClientSettings(), clock, observer)
         with pytest.raises(BrokerConnectionError):
             await pool.to(servers[0])
-        choosing = BrokerSelection(servers, goes_back=True)
-        assert (await reach_any(pool, choosing, servers)).address == servers[1]
+        selection = BrokerSelection(servers, goes_back=True)
+        assert (await reach_any(pool, selection, servers)).address == servers[1]
         await pool.close()
 
 
-def test_settings_are_checked() -> None:
+def test_invalid_recovery_settings_are_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"'never'; it must be 'rebootstrap' or 'none'"):
-        ClientSettings(metadata_recovery_strategy="never")  # type: ignore[arg-type]  # that is it
+        ClientSettings(metadata_recovery_strategy="never")  # type: ignore[arg-type]  # the tested value
     with pytest.raises(ConfigurationError, match="metadata_recovery_rebootstrap_trigger_ms"):
         ClientSettings(metadata_recovery_rebootstrap_trigger_ms=-1)

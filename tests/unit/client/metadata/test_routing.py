@@ -1,4 +1,4 @@
-"""Who answers which request."""
+"""Tests which broker answers a request."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from kproto.messages.offset_fetch_request import OffsetFetchRequestGroup
 REQUESTS = {names[0] for names in messages.API_KEYS.values()}
 
 
-def test_every_request_of_the_definitions_has_a_row_and_no_row_is_of_another() -> None:
+def test_table_has_exactly_the_requests_of_the_definitions() -> None:
     assert set(ROUTES) == REQUESTS
 
 
 @pytest.mark.parametrize("name", ROUTES)
-def test_what_no_broker_offers_to_clients_is_never_sent_by_itself(name: str) -> None:
+def test_request_without_a_client_listener_needs_a_named_broker(name: str) -> None:
     if "broker" not in getattr(messages, name).LISTENERS:
         assert ROUTES[name] is Route.NAMED
 
@@ -49,15 +49,15 @@ def test_what_no_broker_offers_to_clients_is_never_sent_by_itself(name: str) -> 
     ("kind", "name", "node"),
     [(2, "3", None), (4, "3", 3), (8, "3", 3), (4, "", None), (32, "3", None)],
 )
-def test_settings_of_a_broker_are_its_own(kind: int, name: str, node: int | None) -> None:
+def test_configs_of_a_broker_are_routed_to_it(kind: int, name: str, node: int | None) -> None:
     resource = DescribeConfigsResource(resource_type=kind, resource_name=name)
     assert route_of(DescribeConfigsRequest(resources=[resource])) is Route.RESOURCES
     assert named_broker(resource) == node
 
 
-def test_everything_about_one_group_or_transaction_goes_to_its_coordinator() -> None:
-    """By the fields of the messages: who names a group is answered by its coordinator, unless it
-    is about shared records or the brokers' own state of them."""
+def test_request_about_a_group_or_transaction_goes_to_its_coordinator() -> None:
+    """A request with a group id goes to the group coordinator, except requests about shared
+    records or about the brokers' own share group state."""
     others = {
         "AddOffsetsToTxnRequest": Route.TRANSACTION_COORDINATOR,
         "ShareFetchRequest": Route.LEADER,
@@ -97,11 +97,11 @@ def test_everything_about_one_group_or_transaction_goes_to_its_coordinator() -> 
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, list) else "-".join(value),
 )
-def test_keys(request_: Any, keys: list[str]) -> None:
+def test_request_names_its_coordinator_keys(request_: Any, keys: list[str]) -> None:
     assert coordinator_keys(request_) == keys
 
 
-def test_a_producer_that_is_only_idempotent_asks_anybody() -> None:
+def test_init_producer_id_without_a_transaction_goes_to_any_broker() -> None:
     assert route_of(InitProducerIdRequest(transactional_id=None)) is Route.ANY
     assert route_of(InitProducerIdRequest(transactional_id="t")) is Route.TRANSACTION_COORDINATOR
     assert route_of(MetadataRequest()) is Route.ANY

@@ -1,4 +1,5 @@
-"""Slots: in the order of asking, none lost to who is cancelled, none given to who comes between."""
+"""Tests request slots: they are granted in the order of the calls, and a cancelled call loses
+none."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ import pytest
 from kproto.client.network.request_slots import RequestSlots
 
 
-async def turns(count: int = 3) -> None:
+async def loop_turns(count: int = 3) -> None:
     for _ in range(count):
         await asyncio.sleep(0)
 
 
 def free(slots: RequestSlots) -> int:
-    """How many can be taken; they are given back."""
+    """Returns the number of free slots; takes and releases them."""
     count = 0
     while slots.try_acquire():
         count += 1
@@ -25,7 +26,7 @@ def free(slots: RequestSlots) -> int:
     return count
 
 
-async def test_as_many_as_there_are() -> None:
+async def test_slots_are_limited() -> None:
     slots = RequestSlots(2)
     assert [slots.try_acquire() for _ in range(3)] == [True, True, False]
     slots.release()
@@ -34,7 +35,7 @@ async def test_as_many_as_there_are() -> None:
     assert free(slots) == 1
 
 
-async def test_who_asked_first_has_it_first() -> None:
+async def test_slots_are_granted_in_the_order_of_the_calls() -> None:
     slots = RequestSlots(1)
     order: list[int] = []
 
@@ -48,11 +49,11 @@ async def test_who_asked_first_has_it_first() -> None:
     assert free(slots) == 1
 
 
-async def test_nobody_comes_between_who_gave_it_back_and_who_waits() -> None:
+async def test_released_slot_goes_to_the_waiting_call() -> None:
     slots = RequestSlots(1)
     assert slots.try_acquire()
     waiting = asyncio.create_task(slots.take())
-    await turns()
+    await loop_turns()
     slots.release()
     assert not slots.try_acquire()
     await waiting
@@ -60,18 +61,18 @@ async def test_nobody_comes_between_who_gave_it_back_and_who_waits() -> None:
     assert free(slots) == 1
 
 
-@pytest.mark.parametrize("handed_over", [False, True])
-async def test_who_is_cancelled_leaves_it_to_the_next(handed_over: bool) -> None:
+@pytest.mark.parametrize("granted", [False, True])
+async def test_cancelled_call_passes_its_slot_to_the_next(granted: bool) -> None:
     slots = RequestSlots(1)
     assert slots.try_acquire()
     cancelled, next_one = (asyncio.create_task(slots.take()) for _ in range(2))
-    await turns()
-    if handed_over:
+    await loop_turns()
+    if granted:
         slots.release()
     cancelled.cancel()
-    await turns()
-    assert next_one.done() is handed_over
-    if not handed_over:
+    await loop_turns()
+    assert next_one.done() is granted
+    if not granted:
         slots.release()
     await next_one
     slots.release()
@@ -79,20 +80,20 @@ async def test_who_is_cancelled_leaves_it_to_the_next(handed_over: bool) -> None
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_none_is_lost_or_made_whoever_is_cancelled(seed: int) -> None:
+async def test_cancelled_calls_neither_lose_nor_create_slots(seed: int) -> None:
     draw = random.Random(seed)
     slots = RequestSlots(3)
-    held = most = 0
+    in_use = most = 0
 
     async def work() -> None:
-        nonlocal held, most
+        nonlocal in_use, most
         async with slots:
-            held += 1
-            most = max(most, held)
+            in_use += 1
+            most = max(most, in_use)
             try:
-                await turns(draw.randrange(4))
+                await loop_turns(draw.randrange(4))
             finally:
-                held -= 1
+                in_use -= 1
 
     tasks = []
     for _ in range(200):
@@ -102,4 +103,4 @@ async def test_none_is_lost_or_made_whoever_is_cancelled(seed: int) -> None:
         if draw.random() < 0.5:
             await asyncio.sleep(0)
     await asyncio.gather(*tasks, return_exceptions=True)
-    assert (held, most, free(slots)) == (0, 3, 3)
+    assert (in_use, most, free(slots)) == (0, 3, 3)

@@ -1,4 +1,4 @@
-"""Quotas: a broker that asks its client to wait is not written to meanwhile (KIP-219)."""
+"""Tests quotas: while a broker throttles the client, the client sends it nothing (KIP-219)."""
 
 from __future__ import annotations
 
@@ -36,38 +36,38 @@ def throttled(ms: int) -> Any:
     return lambda asked: ListGroupsResponse(throttle_time_ms=ms)
 
 
-async def test_the_next_request_waits_and_its_time_does_not_run() -> None:
+async def test_request_waits_for_the_throttle_without_timing_out() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker:
         broker.answers[ListGroupsRequest] = throttled(5_000)
         connection = await opened(broker, clock, request_timeout_ms=1_000)
         await connection.request(ListGroupsRequest())
-        asking = asyncio.create_task(connection.request(MetadataRequest(topics=[])))
+        call = asyncio.create_task(connection.request(MetadataRequest(topics=[])))
         await clock.advance(4_999)
         assert broker.count(MetadataRequest) == 0
-        assert not asking.done()
+        assert not call.done()
         await clock.advance(1)
-        await asking
+        await call
         assert connection.node_state.throttled_ms == 5_000
         await connection.close()
 
 
-async def test_nothing_is_posted_meanwhile() -> None:
+async def test_post_is_refused_during_a_throttle() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker:
         broker.answers[ListGroupsRequest] = throttled(500)
         connection = await opened(broker, clock)
         await connection.request(ListGroupsRequest())
-        told: list[object] = []
+        outcomes: list[object] = []
         request = MetadataRequest(topics=[])
-        assert not connection.post(request, version=9, tell=told.append)
+        assert not connection.post(request, version=9, tell=outcomes.append)
         await clock.advance(500)
-        assert connection.post(request, version=9, tell=told.append)
-        await broker.until(lambda: bool(told))
+        assert connection.post(request, version=9, tell=outcomes.append)
+        await broker.until(lambda: bool(outcomes))
         await connection.close()
 
 
-async def test_what_is_never_answered_waits_as_well() -> None:
+async def test_request_without_a_response_waits_for_the_throttle() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker:
         broker.answers[ListGroupsRequest] = throttled(500)
@@ -84,20 +84,20 @@ async def test_what_is_never_answered_waits_as_well() -> None:
         await connection.close()
 
 
-async def test_one_answer_does_not_stop_a_client_for_days() -> None:
+async def test_throttle_time_is_limited() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker:
         broker.answers[ListGroupsRequest] = throttled(2**31 - 1)
         connection = await opened(broker, clock, throttle_max_ms=3_000)
         await connection.request(ListGroupsRequest())
-        asking = asyncio.create_task(connection.request(MetadataRequest(topics=[])))
+        call = asyncio.create_task(connection.request(MetadataRequest(topics=[])))
         await clock.advance(3_000)
-        await asking
+        await call
         assert connection.node_state.throttled_ms == 3_000
         await connection.close()
 
 
-async def test_the_longest_wait_of_several_counts() -> None:
+async def test_longest_of_several_throttle_times_is_used() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker:
         times = [2_000, 100]
@@ -106,23 +106,23 @@ async def test_the_longest_wait_of_several_counts() -> None:
         )
         connection = await opened(broker, clock)
         await asyncio.gather(*(connection.request(ListGroupsRequest()) for _ in range(2)))
-        asking = asyncio.create_task(connection.request(MetadataRequest(topics=[])))
+        call = asyncio.create_task(connection.request(MetadataRequest(topics=[])))
         await clock.advance(1_999)
-        assert not asking.done()
+        assert not call.done()
         await clock.advance(1)
-        await asking
+        await call
         await connection.close()
 
 
-async def test_a_wait_that_is_prolonged_is_told_and_the_connection_stays() -> None:
+async def test_extended_throttle_times_out_the_request_and_keeps_the_connection() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker:
         times = [1_000, 50_000]
-        go_on = asyncio.Event()
+        may_answer = asyncio.Event()
 
         async def answer(asked: Any) -> Any:
             if len(times) == 1:
-                await go_on.wait()
+                await may_answer.wait()
             return ListGroupsResponse(throttle_time_ms=times.pop(0))
 
         broker.answers[ListGroupsRequest] = answer
@@ -130,33 +130,33 @@ async def test_a_wait_that_is_prolonged_is_told_and_the_connection_stays() -> No
         slow = connection.request(ListGroupsRequest(), timeout_ms=100_000)
         both = asyncio.gather(connection.request(ListGroupsRequest()), slow)
         await broker.until(lambda: connection.node_state.throttled_ms == 1_000)
-        asking = asyncio.create_task(connection.request(MetadataRequest(topics=[])))
+        call = asyncio.create_task(connection.request(MetadataRequest(topics=[])))
         await clock.advance(500)
-        go_on.set()
+        may_answer.set()
         await both
         await clock.advance(2_500)
         with pytest.raises(RequestTimeoutError, match="by its quota the broker has this client"):
-            await asking
+            await call
         assert connection.usable
         await connection.close()
 
 
-async def test_who_waits_is_told_when_the_connection_is_lost() -> None:
+async def test_closed_connection_fails_a_throttled_request() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker:
         broker.answers[ListGroupsRequest] = throttled(5_000)
         connection = await opened(broker, clock)
         await connection.request(ListGroupsRequest())
-        asking = asyncio.create_task(connection.request(MetadataRequest(topics=[])))
+        call = asyncio.create_task(connection.request(MetadataRequest(topics=[])))
         await asyncio.sleep(0)
         await connection.close()
-        with pytest.raises(BrokerConnectionError) as told:
-            await asking
-        assert told.value.never_written
+        with pytest.raises(BrokerConnectionError) as outcomes:
+            await call
+        assert outcomes.value.never_written
         assert clock.next_timer_ms is None
 
 
-def test_older_brokers_have_waited_already() -> None:
+def test_throttle_of_old_versions_is_ignored() -> None:
     answer = produced_answer(700)
     assert throttle_time_ms_of(answer, 5) == 0
     assert throttle_time_ms_of(answer, 6) == 700
@@ -168,7 +168,7 @@ def produced_answer(ms: int) -> Any:
 
 
 @pytest.mark.parametrize("name", sorted(WAITS_BEHIND_FROM))
-def test_the_versions_are_of_responses_that_have_the_field(name: str) -> None:
+def test_throttle_versions_have_the_throttle_field(name: str) -> None:
     spec = union()[f"{name}Response"]
     field = next(each for each in spec.fields if each.name == "ThrottleTimeMs")
     assert WAITS_BEHIND_FROM[name] in field.versions

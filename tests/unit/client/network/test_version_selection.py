@@ -1,4 +1,5 @@
-"""In which version a request goes out: never above the last one that has every field it sets."""
+"""Tests the version of a request: at most the last one that has every field that the request
+sets."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ ID = Uuid(bytes(15) + b"\x01")
 async def cluster(
     **ranges: tuple[int, int],
 ) -> AsyncIterator[tuple[ScriptedBroker, Client]]:
-    """A broker that offers these ranges, and all else whole; what it is asked it answers."""
+    """Yields a broker that offers these version ranges and answers each request of `REQUESTS`."""
 
     def offered(asked: ReceivedRequest) -> ApiVersionsResponse:
         answer = api_versions()
@@ -87,16 +88,18 @@ RESPONSES: dict[str, type[Response]] = {
     ],
     ids=lambda value: str(value)[:60],
 )
-async def test_the_last_version_that_has_it(request_: Request[Any], version: int) -> None:
+async def test_last_version_that_has_the_fields_is_used(
+    request_: Request[Any], version: int
+) -> None:
     async with cluster() as (broker, client):
         await client.request(request_, broker=0)
-        asked = broker.asked[-1]
-        assert asked.version == version
-        assert asked.message is not None
-        assert asked.message.encode(version) == request_.encode(version)
+        sent = broker.asked[-1]
+        assert sent.version == version
+        assert sent.message is not None
+        assert sent.message.encode(version) == request_.encode(version)
 
 
-async def test_where_no_common_version_is_left_the_field_is_named() -> None:
+async def test_error_names_the_field_that_excludes_every_version() -> None:
     async with cluster(delete_topics=(6, 6), find_coordinator=(4, 6)) as (broker, client):
         words = "DeleteTopicsRequest: .* versions 6 to 6, .* field topic_names is set"
         with pytest.raises(UnsupportedVersionError, match=words):
@@ -125,7 +128,7 @@ BY_ID = OffsetCommitRequestTopic(topic_id=ID)
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Request) else "",
 )
-async def test_fields_that_no_version_has_together_are_both_named(
+async def test_error_names_fields_that_no_version_has_together(
     request_: Request[Any], words: str
 ) -> None:
     async with cluster() as (broker, client):
@@ -134,8 +137,8 @@ async def test_fields_that_no_version_has_together_are_both_named(
         assert broker.count(type(request_)) == 0
 
 
-async def test_an_id_that_the_broker_does_not_know_is_named() -> None:
-    """It would fall away, and the request be about nothing."""
+async def test_topic_id_is_refused_at_a_version_without_it() -> None:
+    """Without the id the request would name no topic."""
     async with cluster(offset_commit=(0, 9)) as (broker, client):
         words = r"speak is 9, and its field topics\[0\]\.topic_id is set, which versions 10\+ have"
         with pytest.raises(UnsupportedVersionError, match=words):
@@ -146,7 +149,7 @@ async def test_an_id_that_the_broker_does_not_know_is_named() -> None:
         assert broker.asked[-1].version == 9
 
 
-async def test_what_is_not_ignorable_and_begins_later_is_named() -> None:
+async def test_error_names_a_later_field_that_is_not_ignorable() -> None:
     async with cluster(join_group=(0, 4)) as (_, client):
         with pytest.raises(UnsupportedVersionError, match="field group_instance_id is set"):
             await client.request(
@@ -154,15 +157,15 @@ async def test_what_is_not_ignorable_and_begins_later_is_named() -> None:
             )
 
 
-async def test_what_is_ignorable_and_begins_later_falls_away() -> None:
+async def test_ignorable_field_of_a_later_version_is_dropped() -> None:
     async with cluster(join_group=(0, 7)) as (broker, client):
         request = JoinGroupRequest(group_id="g", member_id="m", reason="because")
         await client.request(request, broker=0)
-        asked = broker.asked[-1]
-        assert (asked.version, asked.message) == (7, JoinGroupRequest(group_id="g", member_id="m"))
+        sent = broker.asked[-1]
+        assert (sent.version, sent.message) == (7, JoinGroupRequest(group_id="g", member_id="m"))
 
 
-async def test_a_version_that_is_named_is_the_caller_s() -> None:
+async def test_callers_version_is_used() -> None:
     async with cluster() as (broker, client):
         await client.request(DeleteTopicsRequest(topic_names=["a"]), version=4)
         assert broker.asked[-1].version == 4

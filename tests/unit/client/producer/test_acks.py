@@ -1,4 +1,4 @@
-"""What acknowledgements say, of one record and of many."""
+"""Tests acknowledgements of one record and of many."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kproto.wire.errors import KprotoError
 
 @pytest.fixture
 async def batches() -> list[Batch]:
-    """Three batches of two partitions, with two, three and one records."""
+    """Returns three batches of two partitions, with two, three and one records."""
     loop = asyncio.get_running_loop()
     made = [Batch("t", at, loop.create_future(), GrowingBatch()) for at in (0, 1, 0)]
     for batch, count in zip(made, (2, 3, 1), strict=True):
@@ -25,7 +25,7 @@ async def batches() -> list[Batch]:
     return made
 
 
-async def test_acknowledgements_in_the_order_of_the_records(batches: list[Batch]) -> None:
+async def test_acknowledgements_have_the_order_of_the_records(batches: list[Batch]) -> None:
     first, second, third = batches
     acks = Acks()
     order = [(first, 0), (second, 0), (second, 1), (first, 1), (second, 2), (third, 0)]
@@ -56,7 +56,7 @@ async def test_acknowledgements_in_the_order_of_the_records(batches: list[Batch]
             acks[outside]
 
 
-async def test_records_of_others_may_stand_between(batches: list[Batch]) -> None:
+async def test_batch_may_contain_records_of_other_calls(batches: list[Batch]) -> None:
     (_, second, _) = batches
     second.base_offset = 5
     acks = Acks()
@@ -65,13 +65,13 @@ async def test_records_of_others_may_stand_between(batches: list[Batch]) -> None
     assert [ack.offset for ack in acks] == [5, 7]
 
 
-async def test_an_offset_that_the_broker_did_not_say(batches: list[Batch]) -> None:
+async def test_unknown_offset_is_minus_one(batches: list[Batch]) -> None:
     acks = Acks()
     acks.add(batches[0], 1)
     assert acks[0] == Ack("t", 0, -1, 1001)
 
 
-async def test_what_was_not_delivered(batches: list[Batch]) -> None:
+async def test_undelivered_records_are_returned(batches: list[Batch]) -> None:
     first, second, third = batches
     acks = Acks()
     for batch, position in [(first, 0), (second, 0), (second, 2), (third, 0)]:
@@ -85,7 +85,7 @@ async def test_what_was_not_delivered(batches: list[Batch]) -> None:
     ]
 
 
-def test_a_delivery_error_says_how_many_and_why() -> None:
+def test_delivery_error_has_the_count_and_the_cause() -> None:
     cause = KprotoError("the reason")
     error = DeliveryError("t", 3, [ProducerRecord(b"v")], cause)
     assert str(error) == "1 records for t[3] were not acknowledged: the reason"

@@ -117,7 +117,7 @@ async def test_single_record_is_refused_by_send_many() -> None:
 
 
 async def test_batch_expired_before_the_connection_opens_is_not_sent_empty() -> None:
-    """One of two partitions of a broker times out before the connection opens."""
+    """The batch of the first partition expires before the connection opens."""
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:

@@ -1,4 +1,5 @@
-"""Sending what says itself which record it is; the client knows nothing of events."""
+"""Tests `send_event` and `send_events`: an event provides its own record, and the client knows
+no event format."""
 
 from __future__ import annotations
 
@@ -23,18 +24,18 @@ HEADERS = (("h", b"1"), ("h", None), ("a", b""))
 
 
 class Order:
-    """An event of its own kind, which notes what it was asked."""
+    """A custom event class that notes the arguments of its calls."""
 
     def __init__(self, value: Any = b"v") -> None:
         self.value = value
-        self.asked: list[tuple[Any, dict[str, Any]]] = []
+        self.calls: list[tuple[Any, dict[str, Any]]] = []
 
     def to_kafka_record(self, mode: Any = None, **options: Any) -> tuple[Any, Any, Any]:
-        self.asked.append((mode, options))
+        self.calls.append((mode, options))
         return b"k", self.value, HEADERS
 
 
-async def test_an_event_goes_out_as_the_record_it_says() -> None:
+async def test_event_is_sent_as_its_own_record() -> None:
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         event = Order()
@@ -44,19 +45,19 @@ async def test_an_event_goes_out_as_the_record_it_says() -> None:
         ((_, _, batch),) = stored.batches
         (record,) = batch.records()
         assert (record.key, record.value, tuple(record.headers)) == (b"k", b"v", HEADERS)
-        assert event.asked == [(None, {})]
+        assert event.calls == [(None, {})]
 
 
-async def test_the_mode_and_the_options_are_handed_to_the_event() -> None:
+async def test_mode_and_options_are_passed_to_the_event() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         Stored(broker)
         event = Order()
         async with client.producer() as producer:
             await producer.send_event("t", event, mode="structured", key=None, message_format=1)
-        assert event.asked == [("structured", {"key": None, "message_format": 1})]
+        assert event.calls == [("structured", {"key": None, "message_format": 1})]
 
 
-async def test_an_event_that_cannot_be_written_sends_nothing() -> None:
+async def test_event_that_cannot_be_encoded_sends_nothing() -> None:
     class Unwritable(Order):
         def to_kafka_record(self, mode: Any = None, **options: Any) -> tuple[Any, Any, Any]:
             raise ValueError("not in this mode")
@@ -72,14 +73,14 @@ async def test_an_event_that_cannot_be_written_sends_nothing() -> None:
 
 
 def invalid_event() -> Any:
-    """What reading many records gives for one that claims to be an event and is none."""
+    """Returns the result of reading a record that claims to be an event and is malformed."""
     (outcome,) = from_kafka_many([(None, b"x", (("ce_specversion", b"1.0"),))])
     assert isinstance(outcome, InvalidEvent)
     return outcome
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("value_", "named"),
     [
         (b"value", "bytes"),
         ({"id": "1"}, "dict"),
@@ -88,18 +89,18 @@ def invalid_event() -> Any:
         (invalid_event(), "InvalidEvent"),
     ],
 )
-async def test_what_is_no_event_is_refused_and_said_to_be_none(given: Any, named: str) -> None:
+async def test_value_that_is_no_event_is_refused_by_its_type(value_: Any, named: str) -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
             with pytest.raises(EncodeError, match=f"^{named} is no event to be sent.*`send`$"):
-                await producer.send_event("t", given)
+                await producer.send_event("t", value_)
             with pytest.raises(EncodeError, match=f"^{named} is no event to be sent"):
-                await producer.send_events("t", [Order(), given])
+                await producer.send_events("t", [Order(), value_])
         assert not stored.batches
 
 
-async def test_many_events_go_out_in_one_call() -> None:
+async def test_events_are_sent_in_one_call() -> None:
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         orders = [Order(bytes([each])) for each in range(5)]
@@ -117,11 +118,11 @@ async def test_many_events_go_out_in_one_call() -> None:
         assert [record.value for record in records] == [bytes([each]) for each in range(5)]
         assert {(record.key, tuple(record.headers)) for record in records} == {(b"k", HEADERS)}
         assert {record.timestamp for record in records} == {1234}
-        assert orders[0].asked == [(None, {}), ("binary", {"key": b"k"})]
-        assert orders[4].asked == [(None, {})]
+        assert orders[0].calls == [(None, {}), ("binary", {"key": b"k"})]
+        assert orders[4].calls == [(None, {})]
 
 
-async def test_events_of_every_kind_are_sent_as_their_records() -> None:
+async def test_events_of_every_class_are_sent_as_their_records() -> None:
     event = CloudEvent(id="1", source="/s", type="t", data={"total": 12})
     lazy = lazy_from_kafka(*to_kafka(event, key=b"lazy"))
     assert isinstance(lazy, LazyEvent)
@@ -141,7 +142,7 @@ async def test_events_of_every_kind_are_sent_as_their_records() -> None:
         ]
 
 
-async def test_what_stands_before_an_event_of_an_iterator_that_cannot_be_written_is_sent() -> None:
+async def test_events_before_an_invalid_event_of_an_iterator_are_sent() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         events: list[Any] = [Order(b"1"), Order(b"2"), 7, Order(b"3")]
@@ -152,7 +153,7 @@ async def test_what_stands_before_an_event_of_an_iterator_that_cannot_be_written
         assert values == [b"1", b"2"]
 
 
-async def test_events_of_a_topic_that_is_not_there_are_given_back() -> None:
+async def test_events_for_a_missing_topic_are_in_the_error() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         async with client.producer() as producer:
             with pytest.raises(DeliveryError) as failed:

@@ -1,4 +1,4 @@
-"""The producer when things go wrong: it tries again, and no record is lost on the way."""
+"""Tests the producer under faults: it retries, and loses no record."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ IMPATIENT = quick(metadata_wait_ms=50, delivery_timeout_ms=100)
 @pytest.mark.parametrize(
     "fault", ["hang up", "NOT_ENOUGH_REPLICAS", "NOT_LEADER", "REQUEST_TIMED_OUT"]
 )
-async def test_the_same_bytes_are_sent_again(fault: str) -> None:
+async def test_same_bytes_are_sent_again(fault: str) -> None:
     sent: list[bytes] = []
     code = {"NOT_ENOUGH_REPLICAS": 19, "NOT_LEADER": 6, "REQUEST_TIMED_OUT": 7}.get(fault, 0)
 
@@ -58,14 +58,14 @@ async def test_the_same_bytes_are_sent_again(fault: str) -> None:
     assert len(set(sent)) == 1
 
 
-async def test_what_the_broker_has_already_is_acknowledged() -> None:
+async def test_duplicate_batch_is_acknowledged() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, 46, base_offset=-1)
         async with client.producer() as producer:
             assert (await producer.send("t", b"", timestamp=1)) == ("t", 0, -1, 1)
 
 
-async def test_a_broker_that_is_away_for_a_moment() -> None:
+async def test_records_survive_a_restart_of_the_broker() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
@@ -84,7 +84,7 @@ async def test_a_broker_that_is_away_for_a_moment() -> None:
 # --- Failures ---
 
 
-async def test_each_send_gets_its_own_record_back() -> None:
+async def test_each_failed_send_has_its_own_record() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=10)
         async with client.producer() as producer:
@@ -108,7 +108,7 @@ async def test_each_send_gets_its_own_record_back() -> None:
     assert len({id(error) for error in errors}) == 5
 
 
-async def test_send_many_gives_back_all_that_failed_and_nothing_else() -> None:
+async def test_send_many_error_has_exactly_the_failed_records() -> None:
     def answer(asked: ReceivedRequest) -> Any:
         request = asked.message
         assert isinstance(request, ProduceRequest)
@@ -124,31 +124,31 @@ async def test_send_many_gives_back_all_that_failed_and_nothing_else() -> None:
             other = asyncio.create_task(
                 producer.send_many("t", [ProducerRecord(b"other", partition=1)])
             )
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await producer.send_many("t", records)
             with pytest.raises(DeliveryError) as of_other:
                 await other
-    assert [record.value for record in told.value.records] == [
+    assert [record.value for record in raised.value.records] == [
         b"%d" % at for at in range(30) if at % 3
     ]
-    assert [record.partition for record in told.value.records] == [
+    assert [record.partition for record in raised.value.records] == [
         at % 3 for at in range(30) if at % 3
     ]
     assert [record.value for record in of_other.value.records] == [b"other"]
 
 
-async def test_a_failure_and_a_bad_record_are_both_told() -> None:
+async def test_delivery_error_and_invalid_record_are_both_reported() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=10)
         bad: Any = ["text"]
         async with client.producer() as producer:
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await producer.send_many("t", [b"before", *bad])
-    assert [record.value for record in told.value.records] == [b"before"]
-    assert isinstance(told.value.__cause__, EncodeError)
+    assert [record.value for record in raised.value.records] == [b"before"]
+    assert isinstance(raised.value.__cause__, EncodeError)
 
 
-async def test_it_gives_up_at_the_delivery_time_out() -> None:
+async def test_send_fails_at_the_delivery_timeout() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, IMPATIENT) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=19)
         async with client.producer() as producer:
@@ -156,13 +156,13 @@ async def test_it_gives_up_at_the_delivery_time_out() -> None:
                 await producer.send("t", b"")
             stored = Stored(broker)
             ack = await producer.send("t", b"next")
-            assert stored.values()[ack.offset] == b"next", "the next one is not harmed"
+            assert stored.values()[ack.offset] == b"next", "the next record is not affected"
         (_, _, batch) = stored.batches[-1]
         assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (7, 1, 0)
         assert broker.count(InitProducerIdRequest) == 1
 
 
-async def test_a_broker_that_stays_away() -> None:
+async def test_stopped_broker_fails_the_send() -> None:
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(broker.bootstrap, IMPATIENT) as client,
@@ -170,35 +170,35 @@ async def test_a_broker_that_stays_away() -> None:
     ):
         await producer.send("t", b"")
         await broker.stop()
-        with pytest.raises(DeliveryError) as told:
+        with pytest.raises(DeliveryError) as raised:
             await producer.send("t", b"kept")
-        assert isinstance(told.value.cause, BrokerConnectionError)
-        assert told.value.records[0].value == b"kept"
+        assert isinstance(raised.value.cause, BrokerConnectionError)
+        assert raised.value.records[0].value == b"kept"
 
 
-async def test_a_broker_that_stops_answering() -> None:
+async def test_silent_broker_fails_the_send() -> None:
     settings = ClientSettings(
         request_timeout_ms=50, delivery_timeout_ms=150, retry_backoff_ms=1, retry_backoff_max_ms=5
     )
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
         broker.answers[ProduceRequest] = lambda asked: None
         async with client.producer() as producer:
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await producer.send("t", b"kept")
-            assert isinstance(told.value.cause, RequestTimeoutError)
+            assert isinstance(raised.value.cause, RequestTimeoutError)
 
 
-async def test_the_broker_is_given_less_time_than_the_request() -> None:
-    """So that its answer, that the replicas are slow, comes before the connection is given up."""
+async def test_produce_timeout_is_shorter_than_the_request_timeout() -> None:
+    """The broker can answer that its replicas are slow before the client closes the connection."""
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap) as client:
         async with client.producer() as producer:
             await producer.send("t", b"")
-        (asked,) = [got.message for got in broker.asked if isinstance(got.message, ProduceRequest)]
-        assert asked.timeout_ms == 30_000
-        assert asked.acks == -1
+        (sent,) = [got.message for got in broker.asked if isinstance(got.message, ProduceRequest)]
+        assert sent.timeout_ms == 30_000
+        assert sent.acks == -1
 
 
-async def test_an_unknown_topic() -> None:
+async def test_unknown_topic_fails_the_send() -> None:
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(broker.bootstrap, QUICK) as client,
@@ -207,29 +207,29 @@ async def test_an_unknown_topic() -> None:
         words = (
             r"1 records for nope were not .* UNKNOWN_TOPIC_OR_PARTITION .* 'nope'; .* not created"
         )
-        with pytest.raises(DeliveryError, match=words) as told:
+        with pytest.raises(DeliveryError, match=words) as raised:
             await producer.send("nope", b"v", key=b"k", timestamp=1, partition=None)
-        assert told.value.records == [ProducerRecord(b"v", b"k", (), 1)]
-        assert isinstance(told.value.cause, BrokerResponseError)
-        assert told.value.cause.name == "UNKNOWN_TOPIC_OR_PARTITION"
-        with pytest.raises(DeliveryError) as told:
+        assert raised.value.records == [ProducerRecord(b"v", b"k", (), 1)]
+        assert isinstance(raised.value.cause, BrokerResponseError)
+        assert raised.value.cause.name == "UNKNOWN_TOPIC_OR_PARTITION"
+        with pytest.raises(DeliveryError) as raised:
             await producer.enqueue("nope", b"later")
-        assert told.value.records == [ProducerRecord(b"later")]
-        with pytest.raises(DeliveryError) as told:
+        assert raised.value.records == [ProducerRecord(b"later")]
+        with pytest.raises(DeliveryError) as raised:
             await producer.send_many("nope", [b"1", ProducerRecord(b"2", b"k")])
-        assert told.value.records == [ProducerRecord(b"1"), ProducerRecord(b"2", b"k")]
+        assert raised.value.records == [ProducerRecord(b"1"), ProducerRecord(b"2", b"k")]
         values = iter([b"1", b"2"])
-        with pytest.raises(DeliveryError) as told:
+        with pytest.raises(DeliveryError) as raised:
             await producer.send_many("nope", values)
-        assert told.value.records == []
-        assert list(values) == [b"1", b"2"], "nothing was taken of it"
+        assert raised.value.records == []
+        assert list(values) == [b"1", b"2"], "no value was consumed"
 
 
 @pytest.mark.parametrize(("name", "partitions"), [("SingleProduce", 1), ("produce_request", 2)])
-async def test_an_unforeseen_fault_ends_no_send_in_silence(
+async def test_unexpected_exception_fails_the_send_and_is_reported(
     monkeypatch: pytest.MonkeyPatch, name: str, partitions: int
 ) -> None:
-    """A bug, that is: it must show as one, and nobody may wait for ever."""
+    """A bug must become visible, and no call may wait for ever."""
     faults: list[dict[str, Any]] = []
 
     def broken(*args: Any, **kwargs: Any) -> bytes:
@@ -243,33 +243,33 @@ async def test_an_unforeseen_fault_ends_no_send_in_silence(
         monkeypatch.setattr(sender_module, name, broken)
         async with client.producer() as producer:
             records = [ProducerRecord(b"kept", partition=at) for at in range(partitions)]
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await producer.send_many("t", records)
-            assert [each.partition for each in told.value.records] == list(range(partitions))
+            assert [each.partition for each in raised.value.records] == list(range(partitions))
         gc.collect()
     assert [type(fault["exception"]) for fault in faults] == [ZeroDivisionError]
 
 
-# --- Time ---
+# --- Timeouts ---
 
 
-async def test_a_port_that_refuses_is_asked_until_the_time_is_over() -> None:
+async def test_refused_connection_is_retried_until_the_delivery_timeout() -> None:
     settings = quick(metadata_wait_ms=100, delivery_timeout_ms=300)
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, settings) as client:
         await broker.stop()
         async with client.producer() as producer:
             now = asyncio.get_running_loop().time
             begun = now()
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await producer.send("t", b"kept")
             assert 0.28 <= now() - begun <= 5
-            assert told.value.records == [ProducerRecord(b"kept")]
-            assert isinstance(told.value.cause, BrokerConnectionError)
+            assert raised.value.records == [ProducerRecord(b"kept")]
+            assert isinstance(raised.value.cause, BrokerConnectionError)
 
 
 @pytest.mark.parametrize("silent_request", [MetadataRequest, ProduceRequest, InitProducerIdRequest])
-async def test_a_broker_that_is_silent_ends_a_send_at_its_time(silent_request: Any) -> None:
-    """Not at the end of a request, which has ten times as long."""
+async def test_silent_broker_fails_the_send_at_the_delivery_timeout(silent_request: Any) -> None:
+    """The send does not wait for the request timeout, which is more than ten times as long."""
     clock = ManualClock()
     settings = ClientSettings(delivery_timeout_ms=3_000, request_timeout_ms=40_000)
     async with (
@@ -284,10 +284,10 @@ async def test_a_broker_that_is_silent_ends_a_send_at_its_time(silent_request: A
         await clock.advance(2_999)
         assert not sending.done()
         await clock.advance(1)
-        with pytest.raises(DeliveryError, match="3000 ms") as told:
+        with pytest.raises(DeliveryError, match="3000 ms") as raised:
             await sending
-        assert told.value.records[0].value == b"kept"
-        assert isinstance(told.value.cause, RequestTimeoutError)
+        assert raised.value.records[0].value == b"kept"
+        assert isinstance(raised.value.cause, RequestTimeoutError)
         await producer.close()
 
 
@@ -298,7 +298,7 @@ def silent(broker: ScriptedBroker) -> None:
     broker.answers[ProduceRequest] = lambda asked: None
 
 
-async def test_a_cancelled_send_lets_the_others_finish() -> None:
+async def test_cancelled_send_does_not_disturb_others() -> None:
     release = asyncio.Event()
 
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
@@ -322,7 +322,7 @@ async def test_a_cancelled_send_lets_the_others_finish() -> None:
         assert stored.values() == [b"1", b"2"]
 
 
-async def test_a_cancelled_send_many_ends_at_once() -> None:
+async def test_cancelled_send_many_ends_at_once() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap) as client:
         silent(broker)
         producer = client.producer()
@@ -336,7 +336,7 @@ async def test_a_cancelled_send_many_ends_at_once() -> None:
             await closing
 
 
-async def test_closing_sends_what_waits() -> None:
+async def test_close_sends_waiting_records() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         producer = client.producer()
@@ -352,7 +352,7 @@ async def test_closing_sends_what_waits() -> None:
         await producer.close()
 
 
-async def test_a_close_that_is_cancelled_gives_the_records_back() -> None:
+async def test_cancelled_close_fails_calls_with_their_records() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap) as client:
         silent(broker)
         producer = client.producer(batch_bytes=100, buffer_bytes=500)
@@ -363,19 +363,19 @@ async def test_a_close_that_is_cancelled_gives_the_records_back() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await producer.close()
-        with pytest.raises(DeliveryError, match="the producer was closed") as told:
+        with pytest.raises(DeliveryError, match="the producer was closed") as raised:
             await one
-        assert told.value.records[0].value == b"one"
-        with pytest.raises(DeliveryError, match="the producer was closed") as told:
+        assert raised.value.records[0].value == b"one"
+        with pytest.raises(DeliveryError, match="the producer was closed") as raised:
             await many
-        assert {record.value for record in told.value.records} == {b"x" * 50}
-        assert len(told.value.records) == 100
-        with pytest.raises(DeliveryError, match="the producer was closed") as told:
+        assert {record.value for record in raised.value.records} == {b"x" * 50}
+        assert len(raised.value.records) == 100
+        with pytest.raises(DeliveryError, match="the producer was closed") as raised:
             await without_room
-        assert told.value.records[0].value == b"without room"
+        assert raised.value.records[0].value == b"without room"
 
 
-async def test_flush_waits_for_what_was_given_and_not_for_what_comes() -> None:
+async def test_flush_waits_for_earlier_records_only() -> None:
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap) as client:
         stored = Stored(broker)
         store = stored.answer
@@ -402,7 +402,7 @@ async def test_flush_waits_for_what_was_given_and_not_for_what_comes() -> None:
         await asyncio.gather(second, closing, return_exceptions=True)
 
 
-async def test_a_client_that_is_closed_first_fails_what_waits_at_once() -> None:
+async def test_closed_client_fails_waiting_sends_at_once() -> None:
     async with ScriptedBroker({"t": 1}) as broker:
         silent(broker)
         client = Client(broker.bootstrap)
@@ -415,7 +415,7 @@ async def test_a_client_that_is_closed_first_fails_what_waits_at_once() -> None:
         await producer.close()
 
 
-async def test_the_error_of_a_block_is_not_hidden_by_the_close() -> None:
+async def test_error_of_a_block_is_raised_after_the_close() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
 
@@ -429,6 +429,6 @@ async def test_the_error_of_a_block_is_not_hidden_by_the_close() -> None:
         assert stored.values() == [b"1"]
 
 
-def test_the_public_names() -> None:
+def test_public_names_are_exported() -> None:
     assert kproto.ProducerRecord is ProducerRecord
     assert kproto.DeliveryError is DeliveryError

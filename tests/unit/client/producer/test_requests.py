@@ -1,4 +1,4 @@
-"""Produce requests and responses as plain data, and what an error code of one leads to."""
+"""Tests Produce requests and responses as plain data, and the effects of error codes."""
 
 from __future__ import annotations
 
@@ -49,23 +49,23 @@ REMEDIES = {
 
 
 @pytest.mark.parametrize("name", REMEDIES)
-def test_remedies(name: str) -> None:
+def test_error_code_has_its_remedy(name: str) -> None:
     assert remedy_of_code(code_of(name)) is REMEDIES[name]
 
 
-def test_only_errors_that_kafka_calls_retriable_are_tried_again() -> None:
+def test_exactly_the_retriable_error_codes_are_retried() -> None:
     for code, known in ERRORS.items():
         assert (remedy_of_code(code) is not Remedy.FAIL) == known.retriable, known.name
     assert remedy_of_code(12345) is Remedy.FAIL
 
 
 @pytest.mark.parametrize("name", ["NONE", "DUPLICATE_SEQUENCE_NUMBER"])
-async def test_what_the_broker_has(name: str) -> None:
+async def test_stored_or_duplicate_batch_is_no_error(name: str) -> None:
     answer = PartitionProduceResponse(index=4, error_code=code_of(name))
     assert produce_error(answer, batch("t", 4)) is None
 
 
-async def test_what_it_refused() -> None:
+async def test_refused_batch_is_an_error() -> None:
     answer = PartitionProduceResponse(index=4, error_code=19, error_message="too few")
     error = produce_error(answer, batch("t", 4))
     assert error is not None
@@ -79,26 +79,26 @@ def batch(topic: str, partition: int, data: bytes = b"batch") -> Batch:
     return made
 
 
-async def test_a_request_names_its_topics_by_name_and_by_id() -> None:
+async def test_request_has_topic_names_and_ids() -> None:
     batches = [batch("t", 4, b"t4"), batch("u", 0, b"u0"), batch("t", 2, b"t2")]
     request = produce_request(batches, {"t": ID, "u": ZERO_UUID}, 1234)
     assert (request.acks, request.timeout_ms, request.transactional_id) == (-1, 1234, None)
-    asked = [
+    sent = [
         (topic.name, topic.topic_id, part.index, part.records)
         for topic in request.topic_data
         for part in topic.partition_data
     ]
-    assert asked == [("t", ID, 4, b"t4"), ("t", ID, 2, b"t2"), ("u", ZERO_UUID, 0, b"u0")]
+    assert sent == [("t", ID, 4, b"t4"), ("t", ID, 2, b"t2"), ("u", ZERO_UUID, 0, b"u0")]
     for version in (3, 12, 13):
         assert request.size(version) > 0
 
 
-def test_without_an_id_a_topic_can_be_named_only() -> None:
+def test_topic_without_an_id_limits_the_version() -> None:
     assert highest_produce_version([ID]) == 13
     assert highest_produce_version([ID, ZERO_UUID]) == 12
 
 
-def test_the_partitions_of_an_answer_by_name_or_id() -> None:
+def test_response_partitions_are_found_by_name_or_id() -> None:
     def of(name: str, topic_id: Uuid, index: int) -> TopicProduceResponse:
         part = PartitionProduceResponse(index=index)
         return TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[part])
@@ -111,7 +111,7 @@ def test_the_partitions_of_an_answer_by_name_or_id() -> None:
 
 @pytest.mark.parametrize("version", ProduceRequest.VALID_VERSIONS)
 @pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 16_382, 16_383, 16_384, 100_000])
-async def test_a_single_request_is_what_the_message_says(version: int, size: int) -> None:
+async def test_single_produce_has_the_bytes_of_the_message(version: int, size: int) -> None:
     batch = Batch("topic é", 7, asyncio.get_running_loop().create_future(), GrowingBatch())
     batch.data = bytes(size)
     request = produce_request([batch], {"topic é": ID}, 1234)
@@ -127,12 +127,12 @@ async def test_a_single_request_is_what_the_message_says(version: int, size: int
     records=st.binary(max_size=300),
     version=st.sampled_from(list(ProduceRequest.VALID_VERSIONS)),
 )
-def test_a_single_request_of_any_topic(
+def test_single_produce_encodes_any_topic(
     topic: str, partition: int, topic_id: bytes, records: bytes, version: int
 ) -> None:
     single = SingleProduce(topic, partition, Uuid(topic_id), 5, version)
     message = ProduceRequest.decode(b"".join(single.pieces(records)), version)
-    ((asked,),) = (each.partition_data for each in message.topic_data)
-    assert (asked.index, asked.records, message.timeout_ms) == (partition, records, 5)
+    ((part,),) = (each.partition_data for each in message.topic_data)
+    assert (part.index, part.records, message.timeout_ms) == (partition, records, 5)
     (named,) = message.topic_data
     assert (named.name, named.topic_id) in ((topic, ZERO_UUID), ("", topic_id))
