@@ -56,7 +56,7 @@ MeaningOf: TypeAlias = Callable[[GroupRequest, KprotoError], Meaning]
 
 _NEVER: Final = float("inf")
 
-#: The timeout of a heartbeat is this fraction of the session timeout, so that retries fit in.
+#: The timeout of a heartbeat is the session timeout divided by this, so that retries fit in.
 _HEARTBEATS_IN_SESSION: Final = 3
 
 #: How often the driver checks the poll interval of the consumer, within `max_poll_interval_ms`.

@@ -93,7 +93,7 @@ class ApplyAssignment(NamedTuple):
 
 
 class Leave(NamedTuple):
-    """Sends LeaveGroup with a reason; waits for the response `until` then."""
+    """Sends LeaveGroup with a reason; waits for the response until the time `until`."""
 
     member_id: str
     instance_id: str | None
@@ -128,7 +128,7 @@ class Resolve(NamedTuple):
 
 class LeaveByHeartbeat(NamedTuple):
     """Sends a heartbeat with the `epoch` of a leaving member (KIP-848); waits for the response
-    `until` then.
+    until the time `until`.
     """
 
     member_id: str

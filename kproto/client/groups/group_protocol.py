@@ -41,7 +41,7 @@ class GroupProtocol(Enum):
 class GroupProtocolMismatchError(KprotoError):
     """The member must use the other protocol; users never see this error.
 
-    `is_certain` if another look at the group would give the same result.
+    `is_certain` if another check of the group would have the same result.
     """
 
     def __init__(self, why: str, *, is_certain: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Lists settings that a group protocol ignores, and what replaces them.
 
-No setting of a user is ignored silently: it is refused if the user chose the protocol, as in Java's
-consumer, and logged if the protocol is determined later. Plain data.
+The client never ignores a setting silently: it refuses the setting if the user chose the protocol,
+as Java's consumer does, and logs it if the protocol is determined later. Plain data.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ from .subscription import Subscription
 
 __all__ = ["GroupMember"]
 
-#: How often in a row a member changes its protocol. After that the group has neither protocol, and
-#: the next member, a classic one, reports the error of the broker.
+#: The most changes of protocol in a row. A group that needs more has neither protocol; the classic
+#: member that follows reports the error of the broker.
 _MOST_CHANGES: Final = 2
 
 
@@ -77,7 +77,7 @@ class GroupMember:
 
     @property
     def assignment_valid_until(self) -> float:
-        """Returns until when the assignment is surely this member's, in seconds of the clock."""
+        """Returns until when the member certainly owns its partitions, in seconds of the clock."""
         return self._member.assignment_valid_until
 
     def start(self) -> None:
@@ -94,7 +94,7 @@ class GroupMember:
         self._member.start()
 
     def _is_of_old_brokers(self) -> bool:
-        """True if the known brokers support classic groups only."""
+        """Returns True if the connected brokers support classic groups only."""
         view, wanted = self._view, self._subscription
         if wanted is not None and wanted.remote is not None:
             return False
@@ -140,7 +140,7 @@ class GroupMember:
         self._member.on_commit_refused(error, identity)
 
     async def leave(self, leave: bool, reason: str = "the consumer is closed") -> None:
-        """Revokes all partitions, tells the coordinator if `leave`, and ends the member."""
+        """Revokes all partitions, sends the leave request if `leave`, and ends the member."""
         self._end()
         await self._member.leave(leave, reason)
 
@@ -182,7 +182,7 @@ class GroupMember:
         self.kind = (
             GroupProtocol.CONSUMER if self.kind is GroupProtocol.CLASSIC else GroupProtocol.CLASSIC
         )
-        text = "group %s: changing to the %s protocol, because %s"
+        text = "group %s: changing to the %s protocol: %s"
         say(logging.INFO, text, self.settings.group_id, self.kind.value, why)
         checks_group_first = not why.is_certain and self._changes.count <= _MOST_CHANGES
         self._member = self._made(checks_group_first=checks_group_first)

@@ -62,9 +62,8 @@ class Session:
         return self._session_start + self.session_ms / 1000 - TICK_S
 
     def is_silent(self, now: float) -> bool:
-        """Returns True if the session timed out without a response to a heartbeat.
-
-        If a session has ended otherwise, a missed rebalance ended it.
+        """Returns True if the session timed out without a response to a heartbeat; False for a
+        session that a missed rebalance has ended.
         """
         return now >= self._silent_until
 

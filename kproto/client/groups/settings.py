@@ -14,8 +14,8 @@ from .ignored_settings import IN_CONSUMER, unused
 
 __all__ = ["BEATS_IN_TIME", "DEFAULT_ASSIGNORS", "GroupSettings"]
 
-#: The assignors of a user that names none. `GroupSettings.names_assignors` compares by identity, so
-#: that a user may name the same assignors explicitly.
+#: The assignors of a user that names none. A user may name the same ones explicitly, so
+#: `GroupSettings.names_assignors` compares by identity.
 DEFAULT_ASSIGNORS: Final[Sequence[str | Assignor]] = ("range", "cooperative-sticky")
 
 #: The least number of heartbeats within `max_poll_interval_ms`, whatever their interval: a member
@@ -69,8 +69,9 @@ class GroupSettings:
     server_assignor: str | None = None
     #: For the classic protocol: names of assignors, or the user's own `Assignor`s, the preferred
     #: one first; the broker chooses one that all members have. Members with the default rebalance
-    #: eagerly; a rolling restart moves the group to cooperative-sticky alone. Java's consumers have
-    #: the same default since 3.0. A user that names assignors gets a classic group with "auto".
+    #: eagerly; a rolling restart without "range" moves the group to cooperative rebalances. Java's
+    #: consumers have the same default since 3.0. With "auto", a user that names assignors gets a
+    #: classic group.
     assignors: Sequence[str | Assignor] = DEFAULT_ASSIGNORS
     #: Commit processed records automatically: every `auto_commit_interval_ms`, when partitions are
     #: revoked, and when the consumer is closed.
@@ -79,13 +80,13 @@ class GroupSettings:
     #: Leave the group when the consumer is closed: True, False, or "auto" for dynamic members only,
     #: because a static member is expected to rejoin.
     leave: bool | Literal["auto"] = "auto"
-    #: How long a leaving member waits for the coordinator's response: without a LeaveGroup the
-    #: other members wait until the session times out. The member waits at most as long, before it
-    #: leaves, for its member id or for the end of a rebalance that delays its commit.
+    #: How long a leaving member waits for the response to its leave request; without the request
+    #: the other members wait until the session times out. Before it leaves, a member may wait for
+    #: the same time for its member id, or for the end of a rebalance that delays its commit.
     leave_timeout_ms: int = 5_000
     #: The names of the settings that the user set: only these are reported if they are ignored.
     given: frozenset[str] = frozenset()
-    #: The assignors by `assignors`.
+    #: The resolved `assignors`.
     chosen: tuple[Assignor, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -175,8 +175,8 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
     ) -> None:
         """Revokes all partitions and leaves; `ends` if the member will not rejoin.
 
-        The member sends a leave request if it `leaves`. It waits for records in flight `until`
-        then, and not at all if the partitions are `lost`.
+        The member sends a leave request if it `leaves`. It waits for records in flight until the
+        time `until`, and not at all if the partitions are `lost`.
         """
 
     @abstractmethod
@@ -205,7 +205,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
 
     @abstractmethod
     def failed(self, error: KprotoError, now: float) -> Meaning:
-        """Processes the failure of the running effect; returns what it means."""
+        """Processes the failure of the running effect; returns the meaning of the error."""
 
     @abstractmethod
     def fail(self, error: KprotoError, now: float, *, leaves: bool) -> None:

@@ -1,4 +1,4 @@
-"""`sticky` and `cooperative-sticky`: balance the members and move as few partitions as possible.
+"""`sticky` and `cooperative-sticky`: assign evenly and move as few partitions as possible.
 
 The result is that of AbstractStickyAssignor of Kafka 4.4. `sticky_equal` assigns if all members
 subscribe to the same topics, `sticky_general` otherwise. Cooperative members keep reading while

@@ -1,6 +1,6 @@
 """Defines the phases and the transition table of a classic member.
 
-Each row names its KIP. `membership` decides what is done in a phase.
+Rows name their KIPs. `membership` decides the effects of a phase.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Event(Enum):
 _P: TypeAlias = Phase
 _E: TypeAlias = Event
 
-#: Phase and event -> the next phase. Any other event changes nothing. A phase that follows itself
-#: starts again: the running effect is outdated.
+#: Phase and event -> the next phase. Any other event changes nothing. A transition to the same
+#: phase restarts it: the running effect is outdated.
 TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
     (_P.UNSUBSCRIBED, _E.SUBSCRIBED): _P.REVOKING,
     (_P.UNSUBSCRIBED, _E.CLOSED): _P.FATAL,
@@ -68,7 +68,7 @@ TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
     (_P.LEADING, _E.LOST): _P.REVOKING,
     (_P.LEADING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,
     (_P.SYNCING, _E.SYNCED): _P.ASSIGNING,
-    (_P.SYNCING, _E.REBALANCE): _P.REVOKING,  # SyncGroup says so: KIP-568
+    (_P.SYNCING, _E.REBALANCE): _P.REVOKING,  # an error of SyncGroup (KIP-568)
     (_P.SYNCING, _E.LOST): _P.REVOKING,
     (_P.SYNCING, _E.COORDINATOR_MOVED): _P.SYNCING,
     (_P.SYNCING, _E.LEAVE_REQUESTED): _P.PREPARE_LEAVING,

@@ -57,7 +57,7 @@ class Beat(NamedTuple):
 
     @property
     def kind(self) -> GroupRequest:
-        """Returns whether it joins, leaves, or is a regular heartbeat, by its epoch."""
+        """Returns JOIN, LEAVE (for a static member) or HEARTBEAT, by the epoch of the request."""
         return _REQUESTS.get(self.request.member_epoch, GroupRequest.HEARTBEAT)
 
     @property

@@ -5,9 +5,9 @@ Owns the member id and epoch; `reconciliation` has the assigned and the owned pa
 clock, no task and no record: the driver passes in the times, in seconds, carries out the effects
 and reports their results.
 
-The driver runs one effect and one heartbeat at a time, concurrently. Heartbeats join, acknowledge
-and renew the session. A heartbeat lists the partitions owned when it is sent, so that a partition
-is never acknowledged before it is revoked.
+The driver runs at most one effect and one heartbeat at the same time. Heartbeats join, acknowledge
+and renew the session. A heartbeat lists the partitions owned when it is sent, so that a revocation
+is never acknowledged before it is done.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
 
     @property
     def session_ms(self) -> int:
-        """Returns the session timeout in ms: a member without a response stops reading then."""
+        """Returns the session timeout in ms: without responses the member stops reading then."""
         return self._session.session_ms
 
     def session_told(self, session_ms: int | None) -> None:

@@ -46,8 +46,8 @@ class Event(Enum):
 _P: TypeAlias = Phase
 _E: TypeAlias = Event
 
-#: Phase and event -> the next phase. Any other event changes nothing. A phase that follows itself
-#: starts again: the running effect is outdated.
+#: Phase and event -> the next phase. Any other event changes nothing. A transition to the same
+#: phase restarts it: the running effect is outdated.
 TRANSITIONS: Final[dict[tuple[Phase, Event], Phase]] = {
     (_P.UNSUBSCRIBED, _E.SUBSCRIBED): _P.JOINING,
     (_P.UNSUBSCRIBED, _E.CLOSED): _P.FATAL,
