@@ -158,7 +158,9 @@ def test_classic_group_that_is_never_converted_is_fatal(name: str, words: str) -
     assert walk.revoke().partitions == frozenset()
     assert walk.step() is None
     assert words in str(walk.its.error)
-    explains = {"GROUP_ID_NOT_FOUND": "group.consumer.migration.policy"}.get(name, "log has the cause")
+    explains = {"GROUP_ID_NOT_FOUND": "group.consumer.migration.policy"}.get(
+        name, "log has the cause"
+    )
     assert explains in str(walk.its.error)
 
 
