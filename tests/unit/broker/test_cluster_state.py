@@ -1,4 +1,4 @@
-"""What a cluster of several nodes knows, and what its handlers answer, without a connection."""
+"""The state of a cluster of several nodes, and responses of its handlers, without a connection."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ APIS = by_key(KAFKA_APIS)
 
 
 def cluster(*racks: str | None, settings: BrokerSettings | None = None) -> ClusterState:
-    """Three nodes, 1 to 3, or one in each of the racks; topic t has three partitions."""
+    """Returns a cluster of nodes 1 to 3, or one in each rack; topic t has three partitions."""
     state = ClusterState(settings or BrokerSettings())
     for node, rack in enumerate(racks or (None, None, None), 1):
         state.join(Endpoint(node, "localhost", 9090 + node, rack=rack))
@@ -87,7 +87,7 @@ def code_of_produced(answer: ProduceResponse) -> str:
 # Nodes
 
 
-def test_a_stop_moves_leaders_and_a_start_does_not_move_them_back() -> None:
+def test_leaders_move_when_a_node_stops_and_stay_when_it_restarts() -> None:
     state = cluster()
     assert (leaders(state), epochs(state)) == ([1, 2, 3], [0, 0, 0])
     state.stop(1)
@@ -111,7 +111,7 @@ def test_no_leader_while_last_in_sync_replica_is_stopped() -> None:
     assert in_sync(state) == [{1, 3}] * 3
 
 
-def test_stopping_twice_is_stopping_once() -> None:
+def test_stopping_a_stopped_node_changes_nothing() -> None:
     state = cluster()
     state.stop(1)
     state.stop(1)
@@ -193,7 +193,7 @@ def test_replicas_outlive_a_rack() -> None:
     assert [partition.leader_and_isr.leader for partition in topic.partitions] == [1, 3, 2, 4]
 
 
-def test_a_topic_made_while_a_node_is_stopped() -> None:
+def test_a_topic_created_while_a_node_is_stopped_has_leaders() -> None:
     state = cluster()
     state.stop(2)
     first, second = state.plan_topic("u", 2, 3).partitions
@@ -226,7 +226,7 @@ def test_move_leader_elects_the_given_replica() -> None:
         state.move_leader("t", 9, 1)
 
 
-def test_a_fetch_that_waits_is_answered_when_the_leader_moves() -> None:
+def test_a_waiting_fetch_is_answered_when_the_leader_moves() -> None:
     state = cluster()
     wanted = FetchPartition(partition=0, partition_max_bytes=1 << 20, current_leader_epoch=0)
     request = FetchRequest(
@@ -292,7 +292,7 @@ def test_acks_all_needs_min_insync_replicas(
     assert code_of_produced(produced(state, 1, acks=acks)) == expected
 
 
-# Metadata and the like
+# Metadata and DescribeCluster
 
 
 def described(state: ClusterState, version: int) -> list[MetadataResponsePartition]:
@@ -303,7 +303,7 @@ def described(state: ClusterState, version: int) -> list[MetadataResponsePartiti
     return list(topic.partitions)
 
 
-def test_metadata_of_a_cluster_with_a_stopped_node() -> None:
+def test_metadata_omits_a_stopped_node() -> None:
     state = cluster()
     state.stop(1)
     answer = asked(state, 3, MetadataRequest(topics=[]), 9)
@@ -318,7 +318,7 @@ def test_metadata_of_a_cluster_with_a_stopped_node() -> None:
     assert (old.replica_nodes, old.isr_nodes) == ([2, 3], [2, 3])
 
 
-def test_metadata_of_a_partition_without_a_leader() -> None:
+def test_metadata_of_a_partition_without_a_leader_has_an_error() -> None:
     state = cluster()
     for node in (1, 2, 3):
         state.stop(node)

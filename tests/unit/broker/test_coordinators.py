@@ -1,4 +1,4 @@
-"""Which partition of an internal topic a key belongs to; the hashes are Java's."""
+"""The partition of an internal topic for a key; the hashes are Java's."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_internal_topics_are_placed_once_each_and_led_as_others() -> None:
     assert coordinators.of(CoordinatorType.SHARE, "a") == NO_LEADER
 
 
-def test_keys_of_share_partitions() -> None:
+def test_invalid_keys_of_share_partitions_are_rejected() -> None:
     check_share_key("g:AAAAAAAAAAAAAAAAAAAAAQ:0")
     for key in (
         "",

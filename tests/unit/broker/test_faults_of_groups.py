@@ -1,4 +1,4 @@
-"""An `ErrorCode` for what requests about groups are about: the codes stand where clients look."""
+"""`ErrorCode` faults for requests about groups: clients find the codes in the usual fields."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FIRST_BY_ID = 10
 
 @pytest.fixture
 def offsets(broker: ThreadedBroker, connection: RawConnection) -> ThreadedBroker:
-    """A broker on which group g has committed 5 and 6 for t-0 and t-1, and 7 for u-0."""
+    """A broker with committed offsets of group g: 5 and 6 for t-0 and t-1, and 7 for u-0."""
     broker.call(lambda it: (it.create_topic("t", partitions=2), it.create_topic("u")))
     connection.exchange(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
     commits = [("t", 0, 5), ("t", 1, 6), ("u", 0, 7)]
@@ -69,8 +69,8 @@ def offsets(broker: ThreadedBroker, connection: RawConnection) -> ThreadedBroker
     return broker
 
 
-Told = dict[tuple[str, int], tuple[str, int, int, str | None]]
-FINE: Told = {
+Results = dict[tuple[str, int], tuple[str, int, int, str | None]]
+FINE: Results = {
     ("t", 0): ("NONE", 5, 3, "m"),
     ("t", 1): ("NONE", 6, 3, "m"),
     ("u", 0): ("NONE", 7, 3, "m"),
@@ -79,15 +79,15 @@ REFUSED = (LOADING, -1, -1, "")
 
 
 class Asking:
-    """One OffsetFetch about group g in some version, and what is told of each partition."""
+    """Sends an OffsetFetch about group g in one version, and returns the result by partition."""
 
     def __init__(self, broker: ThreadedBroker, connection: RawConnection, version: int) -> None:
         self.connection, self.version = connection, version
         self.ids = {name: broker.topic_id(name) for name in "tu"}
 
-    def __call__(self, *topics: tuple[str, tuple[int, ...]]) -> Told:
-        """All topics where none is named."""
-        return self.told(self.connection.exchange(self.request(topics or None), self.version))
+    def __call__(self, *topics: tuple[str, tuple[int, ...]]) -> Results:
+        """Fetches the offsets of these topics, or of all topics if none is named."""
+        return self.results(self.connection.exchange(self.request(topics or None), self.version))
 
     def request(self, topics: Any) -> OffsetFetchRequest:
         if self.version < 8:
@@ -103,7 +103,7 @@ class Asking:
         ]
         return OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=by_id)])
 
-    def told(self, answer: Any) -> Told:
+    def results(self, answer: Any) -> Results:
         assert not answer.error_code
         topics = answer.topics
         if self.version >= 8:
@@ -115,7 +115,7 @@ class Asking:
             (topic.name if self.version < FIRST_BY_ID else names[topic.topic_id], at): (
                 error_code(code).name,
                 offset,
-                # Known since v5; before that an epoch is not told.
+                # The leader epoch is in the response since v5.
                 epoch if self.version >= 5 else 3 if offset >= 0 else -1,
                 metadata,
             )
@@ -137,7 +137,7 @@ ALL = ("t", (0, 1)), ("u", (0,))
 
 
 @pytest.mark.parametrize("version", range(11))
-def test_an_error_for_a_partition_of_an_offset_fetch(
+def test_an_offset_fetch_returns_the_error_of_a_partition(
     version: int, offsets: ThreadedBroker, connection: RawConnection
 ) -> None:
     ask = Asking(offsets, connection, version)
@@ -151,7 +151,7 @@ def test_an_error_for_a_partition_of_an_offset_fetch(
 
 
 @pytest.mark.parametrize("version", range(8, 11))
-def test_an_error_for_a_topic_where_all_are_fetched(
+def test_a_fetch_of_all_offsets_returns_the_error_of_a_topic(
     version: int, offsets: ThreadedBroker, connection: RawConnection
 ) -> None:
     ask = Asking(offsets, connection, version)
@@ -160,7 +160,7 @@ def test_an_error_for_a_topic_where_all_are_fetched(
     assert ask() == FINE
 
 
-def test_an_error_for_one_group_of_several(
+def test_an_offset_fetch_returns_the_error_of_a_group(
     offsets: ThreadedBroker, connection: RawConnection
 ) -> None:
     control = offsets.call(lambda it: it.control(ErrorCode(LOADING, topics=["other"])))
@@ -174,7 +174,7 @@ def test_an_error_for_one_group_of_several(
     assert (error_code(other.error_code).name, other.topics) == (LOADING, [])
 
 
-def test_an_error_for_a_partition_of_an_offset_delete(
+def test_an_offset_delete_returns_the_error_of_a_partition(
     offsets: ThreadedBroker, connection: RawConnection
 ) -> None:
     control = offsets.call(lambda it: it.control(ErrorCode(LOADING, topics={"t": [1]})))
@@ -222,7 +222,7 @@ DESCRIBES = DescribeGroupsRequest | ConsumerGroupDescribeRequest
 
 
 @pytest.mark.parametrize("request_", WHOLE, ids=lambda it: type(it).__name__)
-def test_an_error_for_a_whole_request_in_every_version(
+def test_every_version_returns_the_error_of_a_request(
     request_: Request[Any], broker: ThreadedBroker, connection: RawConnection
 ) -> None:
     broker.call(lambda it: it.control(ErrorCode(LOADING, times=None), request=type(request_)))
@@ -232,7 +232,7 @@ def test_an_error_for_a_whole_request_in_every_version(
         assert error_code(found.error_code).name == LOADING
 
 
-def test_an_error_for_one_of_the_groups_that_are_described(
+def test_describe_groups_returns_the_error_of_a_group(
     broker: ThreadedBroker, connection: RawConnection
 ) -> None:
     request = ConsumerGroupDescribeRequest(group_ids=["g", "h"])

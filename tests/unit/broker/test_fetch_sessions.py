@@ -1,4 +1,4 @@
-"""Fetch sessions as plain data: epochs, news, turns, and who gives way to whom."""
+"""Fetch sessions as plain data: epochs, changed partitions, their order, and eviction."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def asks(
 
 
 def found(turn: FetchContext, **fields: object) -> list[tuple[CachedPartition, PartitionData]]:
-    """The same of each partition that is sought."""
+    """Returns the same result for each requested partition."""
     said = {"high_watermark": 5, "log_start_offset": 0, "records": b"", **fields}
     return [
         (it, PartitionData(partition_index=it.wanted.partition, **said))  # type: ignore[arg-type]
@@ -79,11 +79,11 @@ def begun(its: FetchSessionCache, *partitions: int, now_ms: int = 0) -> int:
 @pytest.mark.parametrize(
     ("epoch", "expected"), [(-1, -1), (-7, -1), (0, 1), (1, 2), (2**31 - 2, 2**31 - 1)]
 )
-def test_epochs(epoch: int, expected: int) -> None:
+def test_each_session_epoch_has_its_next(epoch: int, expected: int) -> None:
     assert next_epoch(epoch) == expected
 
 
-def test_epochs_begin_again_at_1() -> None:
+def test_session_epoch_wraps_to_1() -> None:
     assert next_epoch(2**31 - 1) == 1
 
 

@@ -1,4 +1,4 @@
-"""What handlers of groups decide on several nodes, and over time, without a connection."""
+"""Handlers of group requests on several nodes, over time, without a connection."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ALICE = Principal("User", "alice")
 
 
 class Nodes:
-    """Three of them over one state, and a clock."""
+    """Three nodes with one cluster state and one clock."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings = BrokerSettings(**settings)

@@ -1,4 +1,4 @@
-"""What handlers decide, asked without a connection: a context and a request are all they need."""
+"""Decisions of handlers for a context and a request, without a connection."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ APIS = by_key(KAFKA_APIS)
 def context(
     *, nodes: tuple[int, ...] = (1,), asked: int = 1, settings: BrokerSettings | None = None
 ) -> Context:
-    """That of a request to node `asked`; topic t has one partition a node."""
+    """Returns the context of a request to node `asked`; topic t has one partition per node."""
     settings = settings or BrokerSettings()
     cluster = ClusterState(settings)
     for node_id in nodes:
@@ -125,7 +125,7 @@ def test_only_the_leader_answers_for_a_partition() -> None:
     assert verdicts == [["NOT_LEADER_OR_FOLLOWER"] * 3, ["NONE"] * 3]
 
 
-def test_metadata_of_several_nodes() -> None:
+def test_metadata_has_several_nodes() -> None:
     answer = decided(context(nodes=(2, 1, 5), asked=5), MetadataRequest(topics=None), 9)
     assert isinstance(answer, MetadataResponse)
     assert [(node.node_id, node.port) for node in answer.brokers] == [
@@ -137,6 +137,6 @@ def test_metadata_of_several_nodes() -> None:
     assert [part.leader_id for part in answer.topics[0].partitions] == [1, 2, 5]
 
 
-def test_a_principal_as_text() -> None:
+def test_a_principal_has_its_text() -> None:
     assert str(context().principal) == "User:ANONYMOUS"
     assert str(Principal("User", "alice")) == "User:alice"

@@ -1,4 +1,4 @@
-"""Who leads when nodes come and go, as Kafka's controller decides it."""
+"""Leaders of partitions when nodes stop and start, as Kafka's controller elects them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_restarted_replica_joins_isr_and_does_not_lead() -> None:
     assert after_broker_start(moved, 9, {2, 3, 9}) is moved
 
 
-def test_another_leader() -> None:
+def test_another_replica_is_elected() -> None:
     assert elect_leader(OF_THREE, 3, {1, 2, 3}) == LeaderAndIsr((1, 2, 3), 3, (1, 2, 3))
 
 

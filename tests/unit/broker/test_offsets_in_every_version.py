@@ -34,13 +34,13 @@ from tests.support.embedded import UNKNOWN_TOPIC_ID, ThreadedBroker
 from tests.support.raw_connection import RawConnection
 
 OFFSETS_TOPIC = "__consumer_offsets"
-#: Before the year 2002.
+#: A date before the year 2002.
 LONG_AGO_MS = 1_000_000_000_000
 
 
 @pytest.fixture(autouse=True)
 def _topics(broker: ThreadedBroker, connection: RawConnection) -> None:
-    """Topics t and u, and a coordinator."""
+    """Creates topics t and u, and the offsets topic by FindCoordinator."""
     broker.call(lambda it: (it.create_topic("t", 2), it.create_topic("u")))
     connection.exchange(FindCoordinatorRequest(key="g"), 0)
 
@@ -49,10 +49,10 @@ def commit(
     broker: ThreadedBroker,
     connection: RawConnection,
     version: int,
-    *places: tuple[str, int, int],
+    *offsets: tuple[str, int, int],
     **fields: Any,
 ) -> list[tuple[str, int, str]]:
-    """The topic, partition and error of each place, in the order of the answer."""
+    """Returns topic, partition and error of each committed offset, in the order of the response."""
     of_partition = {
         name: fields.pop(name)
         for name in ("committed_leader_epoch", "commit_timestamp", "committed_metadata")
@@ -68,7 +68,7 @@ def commit(
                 )
             ],
         )
-        for name, index, offset in places
+        for name, index, offset in offsets
     ]
     answer = connection.exchange(request, version)
     return [
@@ -176,7 +176,7 @@ def fetch(
     group: str = "g",
     **fields: Any,
 ) -> tuple[str, list[tuple[str, int, int, int, str | None, str]]]:
-    """The error of a group, and all that is told of its partitions."""
+    """Returns the error of a group, and the results of its partitions."""
     found: Any
     if version >= 8:
         wanted = OffsetFetchRequestGroup(
@@ -271,7 +271,7 @@ def test_offsets_of_many_groups(
 
 def test_offset_delete(broker: ThreadedBroker, connection: RawConnection) -> None:
     def delete(
-        *places: tuple[str, int], group: str = "g"
+        *offsets: tuple[str, int], group: str = "g"
     ) -> tuple[str, list[tuple[str, int, str]]]:
         request = OffsetDeleteRequest(
             group_id=group,
@@ -279,7 +279,7 @@ def test_offset_delete(broker: ThreadedBroker, connection: RawConnection) -> Non
                 OffsetDeleteRequestTopic(
                     name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index)]
                 )
-                for name, index in places
+                for name, index in offsets
             ],
         )
         answer = connection.exchange(request, 0)

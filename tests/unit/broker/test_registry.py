@@ -1,4 +1,4 @@
-"""What a broker answers is data that it is handed: APIs more, others, or fewer."""
+"""The APIs of a broker are data passed to it: more, other or fewer APIs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def made_up(context: Context, request: MetadataRequest, version: int) -> Metadat
     return MetadataResponse(controller_id=77)
 
 
-async def test_an_api_of_a_test() -> None:
+async def test_a_broker_serves_an_api_of_the_caller() -> None:
     async with (
         Broker(apis=[*KAFKA_APIS, heartbeat]) as broker,
         Client(broker.bootstrap, ClientSettings(client_id="me")) as client,
@@ -62,13 +62,13 @@ def test_client_id_may_change_between_requests() -> None:
     assert seen[0] is seen[1], "it is not made for each request"
 
 
-def test_the_later_of_two_counts() -> None:
+def test_the_later_of_two_handlers_is_used() -> None:
     apis = by_key([*KAFKA_APIS, made_up])
     assert apis[MetadataRequest.API_KEY] is made_up
     assert len(apis) == len(KAFKA_APIS)
 
 
-def test_unstable_versions_are_left_out_unless_asked_for() -> None:
+def test_unstable_versions_are_excluded_by_default() -> None:
     key = InitProducerIdRequest.API_KEY
     assert served_apis(KAFKA_APIS, BrokerSettings())[key].versions == range(6)
     assert served_apis(KAFKA_APIS, BrokerSettings(unstable_versions=True))[key].versions == range(7)

@@ -1,4 +1,4 @@
-"""What a connection does with good, bad and too many bytes; the broker outlives them all."""
+"""A connection with valid, invalid and too many bytes; the broker keeps running."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def closes(connection: RawConnection) -> bool:
 
 
 @pytest.mark.parametrize("version", [6, 99, -1, 32767])
-def test_api_versions_in_an_unknown_version_is_answered_in_v0(
+def test_unknown_version_of_api_versions_is_answered_in_v0(
     connection: RawConnection, version: int
 ) -> None:
     connection.send_bytes(frame(HEADER.pack(18, version, 7, -1), b"\0whatever"))
@@ -74,14 +74,14 @@ def test_other_unsupported_versions_close_the_connection(
     assert is_alive(broker)
 
 
-def test_bytes_behind_a_request_are_ignored(connection: RawConnection) -> None:
+def test_bytes_after_a_request_are_ignored(connection: RawConnection) -> None:
     header = encode_request_header(MetadataRequest, 1, 0, "raw")
     body = MetadataRequest(topics=[]).encode(1)
     connection.send_bytes(frame(header, body, b"\0\0\0"))
     assert connection.receive_frame()[:4] == bytes(4)
 
 
-# Broken
+# Broken frames
 
 
 @pytest.mark.parametrize(
@@ -126,14 +126,14 @@ def test_requests_before_a_broken_one_are_answered(connection: RawConnection) ->
     assert closes(connection)
 
 
-def test_a_client_that_leaves_inside_a_frame(broker: ThreadedBroker) -> None:
+def test_a_client_may_disconnect_inside_a_frame(broker: ThreadedBroker) -> None:
     for data in (b"\0", struct.pack(">i", 100), struct.pack(">i", 90_000_000) + bytes(100_000)):
         with RawConnection(broker.bootstrap) as leaving:
             leaving.send_bytes(data)
     assert is_alive(broker)
 
 
-def test_the_limit_of_a_frame_is_a_setting() -> None:
+def test_the_frame_size_limit_is_a_setting() -> None:
     with (
         threaded_broker(BrokerSettings(max_frame_bytes=200)) as broker,
         RawConnection(broker.bootstrap) as connection,
@@ -147,7 +147,7 @@ def test_the_limit_of_a_frame_is_a_setting() -> None:
         assert is_alive(broker)
 
 
-def test_random_bytes(broker: ThreadedBroker) -> None:
+def test_random_bytes_do_not_stop_the_broker(broker: ThreadedBroker) -> None:
     seed = random.Random(18)
     for _ in range(100):
         body = seed.randbytes(seed.randrange(60))
@@ -156,7 +156,7 @@ def test_random_bytes(broker: ThreadedBroker) -> None:
         with RawConnection(broker.bootstrap) as connection:
             with contextlib.suppress(ConnectionError):
                 connection.send_bytes(frame(key, version, body))
-                # A request that can be read by chance must not make the test wait.
+                # A random request that is valid by chance must not make the test wait.
                 connection.send_bytes(struct.pack(">i", -1))
             with contextlib.suppress(ClosedByBrokerError):
                 while True:
@@ -167,7 +167,7 @@ def test_random_bytes(broker: ThreadedBroker) -> None:
 # Order
 
 
-def test_answers_come_in_the_order_of_the_requests() -> None:
+def test_responses_are_sent_in_request_order() -> None:
     clock = ManualClock(TIMESTAMP)
     with (
         threaded_broker(clock=clock) as broker,
@@ -207,7 +207,9 @@ def test_a_failed_produce_without_acks_closes_the_connection(
 # Waiting fetches
 
 
-def test_a_fetch_is_woken_by_an_append(broker: ThreadedBroker, connection: RawConnection) -> None:
+def test_an_append_completes_a_waiting_fetch(
+    broker: ThreadedBroker, connection: RawConnection
+) -> None:
     broker.call(lambda it: it.create_topic("t"))
     connection.send(fetch_request(max_wait_ms=20_000), 12)
     with RawConnection(broker.bootstrap) as other:
@@ -230,7 +232,7 @@ def test_a_fetch_waits_for_min_bytes(broker: ThreadedBroker, connection: RawConn
     assert len(answer.responses[0].partitions[0].records or b"") == 3 * size
 
 
-def test_a_fetch_gives_what_there_is_when_its_time_is_over() -> None:
+def test_a_fetch_returns_available_records_after_max_wait() -> None:
     clock = ManualClock(TIMESTAMP)
     with (
         threaded_broker(clock=clock) as broker,
@@ -264,7 +266,7 @@ def test_a_fetch_ends_when_its_topic_is_deleted(
     assert answer.responses[0].partitions[0].error_code == 3
 
 
-def test_a_client_that_leaves_while_its_fetch_waits(broker: ThreadedBroker) -> None:
+def test_a_client_may_disconnect_while_its_fetch_waits(broker: ThreadedBroker) -> None:
     broker.call(lambda it: it.create_topic("t"))
     with RawConnection(broker.bootstrap) as connection:
         connection.send(fetch_request(max_wait_ms=20_000), 12)
@@ -274,7 +276,7 @@ def test_a_client_that_leaves_while_its_fetch_waits(broker: ThreadedBroker) -> N
 
 
 @pytest.mark.parametrize(("max_wait_ms", "min_bytes"), [(0, 1), (20_000, 0), (-1, 1)])
-def test_fetches_that_do_not_wait(
+def test_fetches_without_max_wait_are_answered_at_once(
     broker: ThreadedBroker, connection: RawConnection, max_wait_ms: int, min_bytes: int
 ) -> None:
     broker.call(lambda it: it.create_topic("t"))
@@ -282,7 +284,7 @@ def test_fetches_that_do_not_wait(
     assert connection.exchange(request, 12).responses[0].partitions[0].records == b""
 
 
-def test_one_fetch_of_many_partitions_keeps_to_its_limit(
+def test_a_fetch_of_many_partitions_respects_its_limit(
     broker: ThreadedBroker, connection: RawConnection
 ) -> None:
     broker.call(lambda it: it.create_topic("t", 3))
@@ -299,10 +301,10 @@ def test_one_fetch_of_many_partitions_keeps_to_its_limit(
     assert found == [(2, 2 * size), (0, size), (1, 0)], "in the order of the request"
 
 
-# The end
+# Closing
 
 
-async def test_closing_ends_every_connection_and_leaves_no_task() -> None:
+async def test_close_ends_every_connection_and_task() -> None:
     before = asyncio.all_tasks()
     async with Broker() as broker:
         broker.create_topic("t")
@@ -342,7 +344,7 @@ async def test_connections_during_close_are_closed() -> None:
 
 @contextlib.contextmanager
 def no_descriptor_left() -> Iterator[None]:
-    """Let this process open no further file or socket."""
+    """Lets this process open no further file or socket."""
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest_free = os.dup(0)
     os.close(lowest_free)
@@ -356,7 +358,7 @@ def no_descriptor_left() -> Iterator[None]:
 async def test_accepting_resumes_after_too_many_open_files(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The listener stays readable meanwhile, and must not keep the loop busy."""
+    """The listener stays readable meanwhile, and must not keep the event loop busy."""
     clock = ManualClock()
     async with Broker(clock=clock) as broker:
         host, port = broker.bootstrap.split(":")
@@ -373,7 +375,7 @@ async def test_accepting_resumes_after_too_many_open_files(
 async def test_close_succeeds_with_too_many_open_files(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The next attempt, for which the time has not come, is called off."""
+    """The next attempt, which is not due yet, is cancelled."""
     clock = ManualClock()
     broker = Broker(clock=clock)
     await broker.start()
@@ -407,7 +409,7 @@ async def test_close_may_be_cancelled() -> None:
         await writer.wait_closed()
 
 
-async def test_a_broker_that_is_started_again_still_has_its_topics() -> None:
+async def test_a_restarted_broker_keeps_its_topics() -> None:
     broker = Broker()
     await broker.close()
     async with broker:

@@ -1,4 +1,4 @@
-"""Clients that take no answers, say nothing or leave while they are waited for: what they cost."""
+"""The cost of clients that read no responses, send nothing, or disconnect during a request."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from tests.support.raw_connection import RawConnection
 from tests.unit.broker.raw_requests import fetch_request, produce_request, watchers
 
 
-async def stalls(broker: Broker) -> None:
-    """Wait until a client of the broker takes no more: the sockets' buffers are full."""
+async def until_stalled(broker: Broker) -> None:
+    """Waits until a client of the broker reads no more: the buffers of the sockets are full."""
     waited = 0
     async with asyncio.timeout(60):
-        while waited < 20:  # what the kernel still takes may come in between
+        while waited < 20:  # in between the kernel may still accept bytes
             await asyncio.sleep(0.002)
             writable = all(session._writable.is_set() for session in broker._node._sessions)
             waited = 0 if writable else waited + 1
 
 
-async def test_reading_stops_while_too_much_is_queued() -> None:
+async def test_reading_pauses_while_too_many_bytes_are_queued() -> None:
     clock = ManualClock(TIMESTAMP)
     async with Broker(BrokerSettings(max_queued_bytes=10_000), clock=clock) as broker:
         broker.create_topic("t")
@@ -67,17 +67,18 @@ async def test_announced_frame_sizes_take_no_memory() -> None:
             peers = [await asyncio.open_connection(*broker.bootstrap.split(":")) for _ in range(50)]
             for _, writer in peers:
                 writer.write(struct.pack(">i", 100_000_000) + b"x")
-                writer.close()  # the broker has read what came when it sees the end
+                # the broker reads these bytes before it sees the end of the connection
+                writer.close()
                 await writer.wait_closed()
             await until(lambda: broker.connections == 0)
             taken = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        assert taken < 10_000_000, "some 64 KiB a connection, whatever it announces"
+        assert taken < 10_000_000, "each connection may take some 64 KiB, for any announced size"
 
 
-async def test_small_requests_with_large_answers_wait_for_their_client_too() -> None:
-    """Each answer is small enough to be gathered with others; together they are 60 MB."""
+async def test_small_requests_with_large_responses_wait_for_their_client() -> None:
+    """Each response is small enough to be sent together with others; in total they have 60 MB."""
     async with Broker(BrokerSettings(max_unsent_bytes=100_000)) as broker:
         for number in range(400):
             broker.create_topic(f"topic-{number}")
@@ -92,7 +93,7 @@ async def test_small_requests_with_large_answers_wait_for_their_client_too() -> 
         header = encode_request_header(MetadataRequest, 1, 5, None)
         request = frame(header, MetadataRequest(topics=None).encode(1))
         writer.write(request * 2_000)
-        await stalls(broker)
+        await until_stalled(broker)
         assert 0 < answered < 1_000
         writer.close()
         reader.feed_eof()
@@ -100,7 +101,7 @@ async def test_small_requests_with_large_answers_wait_for_their_client_too() -> 
 
 
 async def slow_client(broker: Broker, seen: list[int]) -> socket.socket:
-    """A client that asks fifty times for 900 kB and takes nothing."""
+    """Returns a client that requests 900 kB fifty times and reads nothing."""
     broker.create_topic("t")
     with RawConnection(broker.bootstrap) as filler:
         request = produce_request(records=batch_bytes(value=bytes(900_000)))
@@ -119,7 +120,7 @@ async def test_processing_pauses_while_client_does_not_read() -> None:
     seen: list[int] = []
     async with Broker(BrokerSettings(max_unsent_bytes=50_000)) as broker:
         with await slow_client(broker, seen):
-            await stalls(broker)
+            await until_stalled(broker)
             assert 0 < len(seen) < 50, "45 MB of answers are not piled up in memory"
 
 
@@ -128,7 +129,7 @@ async def test_client_that_reads_nothing_is_idle() -> None:
     clock = ManualClock(TIMESTAMP)
     async with Broker(BrokerSettings(max_unsent_bytes=50_000), clock=clock) as broker:
         with await slow_client(broker, seen):
-            await stalls(broker)
+            await until_stalled(broker)
             await clock.advance(599_999)
             assert broker.connections == 1
             await clock.advance(1)
@@ -188,7 +189,7 @@ async def test_waiting_client_is_not_idle() -> None:
         await writer.wait_closed()
 
 
-async def test_a_client_that_leaves_while_its_request_is_delayed() -> None:
+async def test_a_client_may_disconnect_while_its_request_is_delayed() -> None:
     clock = ManualClock()
     async with Broker(clock=clock) as broker:
         broker.control(lambda request: Delay(300_000))

@@ -1,4 +1,4 @@
-"""The broker and our own client together: topics, records, offsets, and reading back."""
+"""The broker and the kproto client together: topics, records, offsets and fetches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kproto.messages.init_producer_id_request import InitProducerIdRequest
 from tools.setup.ports import free_ports
 
 
-async def test_from_nothing_to_a_record_read_back() -> None:
+async def test_a_record_is_written_and_read() -> None:
     async with Broker() as broker, Client(broker.bootstrap) as client:
         await client.create_topics("greetings")
         async with client.producer() as producer:
@@ -38,7 +38,7 @@ async def test_from_nothing_to_a_record_read_back() -> None:
         assert (stored.value, stored.timestamp) == (b"hello", ack.timestamp)
 
 
-async def test_many_records_over_many_partitions() -> None:
+async def test_many_records_of_many_partitions_are_read() -> None:
     async with Broker() as broker, Client(broker.bootstrap) as client:
         await client.create_topics(NewTopic("many", partitions=4))
         records = [ProducerRecord(b"%d" % index, b"%d" % (index % 50)) for index in range(20_000)]
@@ -58,7 +58,7 @@ async def test_many_records_over_many_partitions() -> None:
 
 
 @pytest.mark.parametrize("compression", ["gzip", "snappy", "lz4", "zstd"])
-async def test_compressed_batches_are_passed_on(compression: str) -> None:
+async def test_compressed_batches_are_stored_unchanged(compression: str) -> None:
     async with Broker() as broker, Client(broker.bootstrap) as client:
         broker.create_topic("t")
         async with client.producer(compression=compression) as producer:  # type: ignore[arg-type]  # a parameter's str is no Literal
@@ -68,7 +68,7 @@ async def test_compressed_batches_are_passed_on(compression: str) -> None:
         assert len(broker.records("t")) == 100
 
 
-async def test_a_consumer_that_waits_gets_what_comes() -> None:
+async def test_a_waiting_consumer_receives_new_records() -> None:
     async with Broker() as broker, Client(broker.bootstrap) as client:
         broker.create_topic("t")
 
@@ -147,7 +147,7 @@ async def test_used_port_raises() -> None:
             await running.start()
 
 
-async def test_ipv6_and_an_advertised_host() -> None:
+async def test_ipv6_and_an_advertised_host_are_reachable() -> None:
     if not socket.has_ipv6:
         pytest.skip("no IPv6 here")
     async with Broker(host="::1") as broker:
@@ -162,8 +162,8 @@ async def test_ipv6_and_an_advertised_host() -> None:
             assert client.cluster.brokers[1].host == "localhost"
 
 
-async def test_an_advertised_port() -> None:
-    """As behind a proxy, or where a port is forwarded: clients are told that of the front."""
+async def test_metadata_has_the_advertised_port() -> None:
+    """Behind a proxy or a forwarded port, metadata must contain the address of the proxy."""
     (front,) = free_ports(1)
     async with Broker(BrokerSettings(advertised_port=front)) as broker:
         host, _, port = broker.listens_at.partition(":")
@@ -189,7 +189,7 @@ async def test_an_advertised_port() -> None:
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Pass bytes on until there are none."""
+    """Forwards bytes until the connection ends."""
     while data := await reader.read(65_536):
         writer.write(data)
         await writer.drain()

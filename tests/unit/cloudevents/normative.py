@@ -1,8 +1,7 @@
 """The table of normative statements, and the page of the documentation that is made of it.
 
-    python -m tests.unit.cloudevents.normative
-
-writes docs/evidence/cloudevents.md from normative.toml, which stands beside this file.
+`python -m tests.unit.cloudevents.normative` writes docs/evidence/cloudevents.md from normative.toml
+in this folder.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ specifications are left out. To change this page, change
 
 
 class Statement(NamedTuple):
-    """One statement: the key of its document, its place there, and the tests that show it."""
+    """One statement: the key of its document, its clause there, and the tests that check it."""
 
     of: str
     clause: str
@@ -36,14 +35,14 @@ class Statement(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The documents, by key, and the statements in their order."""
+    """The documents by key, and the statements in order."""
 
     documents: dict[str, str]
     statements: tuple[Statement, ...]
 
 
 def read_table() -> Table:
-    """The table as normative.toml has it."""
+    """Returns the table of normative.toml."""
     held = tomllib.loads((HERE / "normative.toml").read_text())
     statements = tuple(
         Statement(**{**row, "tests": tuple(row["tests"])}) for row in held["statement"]
@@ -52,7 +51,7 @@ def read_table() -> Table:
 
 
 def existing_tests() -> set[str]:
-    """Every test beside this file and in the folders there, as `file::function`."""
+    """Returns every test in this folder and its subfolders as `file::function`."""
     return {
         f"{path.relative_to(HERE).as_posix()}::{node.name}"
         for path in HERE.rglob("test_*.py")
@@ -63,7 +62,7 @@ def existing_tests() -> set[str]:
 
 
 def page(table: Table) -> str:
-    """The page as Markdown."""
+    """Returns the page as Markdown."""
     parts = [OPENING]
     for key, title in table.documents.items():
         parts.append(f"## {title}\n\n| clause | | statement | tests |\n|---|---|---|---|")

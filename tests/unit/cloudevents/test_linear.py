@@ -1,4 +1,4 @@
-"""Reading takes time in proportion to the bytes read, however many names a document has."""
+"""Reading takes time in proportion to the bytes read, for any number of names in a document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CURRENT = '"specversion":"1.0","id":"1","source":"/s","type":"t"'
 WITH_MAPS = '"specversion":"0.3","id":"1","source":"/s","type":"t"'
 OLD = '"cloudEventsVersion":"0.1","eventID":"1","source":"/s","eventType":"t"'
 
-#: Four times the input may take this many times as long: 4 is linear, 16 is quadratic.
+#: The factor allowed for four times the input: 4 is linear, 16 is quadratic.
 MOST = 9
 COUNT = 3000
 ROUNDS = 20
@@ -27,7 +27,7 @@ def named(count: int, value: str = '"v"', name: str = "x") -> str:
 
 
 def twice(count: int) -> str:
-    """Many names, of which the last is there twice."""
+    """Returns many names, with the last one twice."""
     return f'{named(count)},"x{count - 1}":"v"'
 
 
@@ -56,7 +56,7 @@ def extensions_of(text: str) -> object:
     return from_json(text).extensions
 
 
-#: What reads, and what it reads, by the count of names.
+#: The function that reads, and its input by the number of names.
 SHAPES: dict[str, tuple[Callable[[Any], object], Callable[[int], Any]]] = {
     "the last name twice": (from_json, lambda n: f"{{{CURRENT},{twice(n)}}}"),
     "every name twice": (from_json, lambda n: f"{{{CURRENT},{named(n)},{named(n)}}}"),
@@ -74,7 +74,7 @@ SHAPES: dict[str, tuple[Callable[[Any], object], Callable[[int], Any]]] = {
 
 
 def seconds(read: Callable[[Any], object], given: Any) -> float:
-    """The time of this thread that reading takes, refused or not."""
+    """Returns this thread's CPU time to read the input, even if it is refused."""
     start = time.thread_time()
     with suppress(CloudEventError):
         read(given)
@@ -88,7 +88,7 @@ def test_many_names_are_read_in_linear_time(shape: str) -> None:
     small = large = float("inf")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # The least times count: others on the machine only ever make one longer.
+        # The least of several times is used, because other processes only add time.
         for _ in range(ROUNDS):
             small, large = min(small, seconds(read, few)), min(large, seconds(read, many))
             if large < MOST * small:
@@ -96,7 +96,7 @@ def test_many_names_are_read_in_linear_time(shape: str) -> None:
     pytest.fail(f"four times the names took {large / small:.1f} times as long")
 
 
-def test_the_name_that_is_there_twice_is_told() -> None:
+def test_the_error_names_the_duplicate() -> None:
     with pytest.raises(CloudEventError, match=r"^x9: the member appears twice"):
         from_json(f"{{{CURRENT},{twice(10)}}}")
     with pytest.raises(CloudEventError, match=r"^x0: the member appears twice"):

@@ -1,4 +1,4 @@
-"""Decoding then encoding gives the same bytes and header order: every version, both modes."""
+"""Decoding, then encoding yields the same bytes and header order: every version, both modes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ JSON_VALUES = st.recursive(
     max_leaves=5,
 )
 MAPS = st.dictionaries(st.text(max_size=5) | st.just("data"), JSON_VALUES, min_size=1, max_size=3)
-#: Texts of each type of core attributes.
+#: Texts of each type of the core attributes.
 BY_TYPE: dict[str, st.SearchStrategy[str]] = {
     "String": TEXTS,
     "URI": st.sampled_from(["http://a/b", "urn:x:1", "mailto:a@b"]),
@@ -64,7 +64,7 @@ OTHER_HEADERS = st.lists(
     ),
     max_size=3,
 )
-#: Each property runs for every version.
+#: Each property is checked for every version.
 FEW = settings(max_examples=20)
 EVERY_VERSION = pytest.mark.parametrize(
     "version", ALL_VERSIONS, ids=lambda version: f"{version.specversion} {version.label}"
@@ -73,7 +73,7 @@ EVERY_VERSION = pytest.mark.parametrize(
 
 @st.composite
 def attribute_texts(draw: st.DrawFn, version: SpecVersion) -> dict[str, str]:
-    """Attributes of a valid event, as text, in any order."""
+    """Draws the attributes of a valid event, as text, in any order."""
     names = st.text("xyz019", max_size=5).map(lambda rest: f"x{rest}")
     if version.name_pattern.fullmatch("9"):
         names |= st.text("xyz019", min_size=1, max_size=5)
@@ -95,7 +95,7 @@ def attribute_texts(draw: st.DrawFn, version: SpecVersion) -> dict[str, str]:
 @EVERY_VERSION
 @FEW
 @given(st.data())
-def test_binary_records_come_back_byte_for_byte(version: SpecVersion, data: st.DataObject) -> None:
+def test_binary_records_round_trip_byte_for_byte(version: SpecVersion, data: st.DataObject) -> None:
     headers: list[tuple[str, bytes | None]] = [
         ("content-type" if name == version.content_type else f"ce_{name}", text.encode())
         for name, text in data.draw(attribute_texts(version)).items()
@@ -113,7 +113,7 @@ def test_binary_records_come_back_byte_for_byte(version: SpecVersion, data: st.D
     assert event.data == record.value
     lazy = lazy_from_kafka(*record)
     assert not isinstance(lazy, LazyEvent) or lazy.event() == event
-    # Written without the record it came from, the event's own headers are the same, in order.
+    # Written without its record, the event has the same headers of its own, in order.
     anew = to_kafka(CloudEvent(event.attributes, data=event.data))
     unsaid = f"ce_{version.data_encoding}"
     own = [
@@ -129,7 +129,7 @@ def test_binary_records_come_back_byte_for_byte(version: SpecVersion, data: st.D
 
 @st.composite
 def documents(draw: st.DrawFn, version: SpecVersion) -> str:
-    """Valid events in the JSON format, in any spelling."""
+    """Draws valid events in the JSON format, in any spelling."""
     members: dict[str, Any] = dict(draw(attribute_texts(version)))
     if version.extension_map in members:
         members[version.extension_map] = draw(MAPS)
@@ -160,7 +160,7 @@ def documents(draw: st.DrawFn, version: SpecVersion) -> str:
 @EVERY_VERSION
 @FEW
 @given(st.data(), PAYLOADS, OTHER_HEADERS)
-def test_structured_records_come_back_byte_for_byte(
+def test_structured_records_round_trip_byte_for_byte(
     version: SpecVersion,
     data: st.DataObject,
     key: bytes | None,
@@ -173,7 +173,7 @@ def test_structured_records_come_back_byte_for_byte(
     event = event_of(record)
     assert to_kafka(event) == record
     assert to_json(event) == document
-    # A new event of the same attributes and data reads the same.
+    # A new event with the same attributes and data is read as the same event.
     members = json.loads(document)
     again = from_json(to_json(event.replace({version.id: members[version.id]})))
     assert again == event
@@ -183,12 +183,14 @@ def test_structured_records_come_back_byte_for_byte(
 @EVERY_VERSION
 @FEW
 @given(st.data())
-def test_from_structured_to_binary_and_back(version: SpecVersion, data: st.DataObject) -> None:
+def test_structured_events_round_trip_through_binary_mode(
+    version: SpecVersion, data: st.DataObject
+) -> None:
     event = from_json(data.draw(documents(version)))
     try:
         binary = to_kafka(event, "binary")
     except ValueError:
-        # Only where nobody can know what a string stands for.
+        # This happens only if the type of a string is unknown.
         assert not version.marks_binary
         assert event.datacontenttype == "a/b"
         return
@@ -221,7 +223,7 @@ def test_batches_keep_the_bytes_of_each_event(version: SpecVersion, data: st.Dat
     PAYLOADS,
     st.lists(st.tuples(st.sampled_from(["ce_Odd", "ce_id", "x", "ce_data"]), PAYLOADS), max_size=4),
 )
-def test_unknown_versions_come_back_byte_for_byte(
+def test_unknown_versions_round_trip_byte_for_byte(
     name: str,
     label: str,
     key: bytes | None,
@@ -236,7 +238,7 @@ def test_unknown_versions_come_back_byte_for_byte(
 
 
 @given(BY_TYPE["Timestamp"])
-def test_the_written_time_survives(text: str) -> None:
+def test_times_keep_their_text(text: str) -> None:
     event = CloudEvent(id="1", source="/s", type="t", time=text)
     for mode in ("binary", "structured"):
         assert event_of(to_kafka(event, mode)).time == text

@@ -1,4 +1,4 @@
-"""The table of normative statements: every row has tests, which exist, and stands on the page."""
+"""The table of normative statements: each row has existing tests and is on the page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .normative import PAGE, existing_tests, page, read_table
 LEVELS = {"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "RECOMMENDED", "MAY", "OPTIONAL", "REQUIRED"}
 
 
-def test_every_statement_is_whole() -> None:
+def test_every_statement_is_complete() -> None:
     table = read_table()
     for statement in table.statements:
         assert statement.tests, statement
@@ -23,7 +23,7 @@ def test_every_document_has_statements() -> None:
     assert {statement.of for statement in table.statements} == set(table.documents)
 
 
-def test_no_statement_is_there_twice() -> None:
+def test_statements_are_unique() -> None:
     said = [(each.of, each.clause, each.says) for each in read_table().statements]
     assert len(said) == len(set(said))
 

@@ -1,4 +1,4 @@
-"""`to_sdk` and `from_sdk`: what becomes of an event, with the real SDK and without one."""
+"""`to_sdk` and `from_sdk`: conversion of events, with the real SDK and without it."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ print(len(EVENTS))
 @pytest.mark.peers
 @pytest.mark.parametrize(("api", "place"), [("core", "cloudevents.core"), ("v1", "cloudevents.v1")])
 @pytest.mark.parametrize("folder", [ROOT, ROOT / "cloudevents"])
-def test_there_and_back_with_the_real_sdk(
+def test_events_round_trip_through_the_real_sdk(
     peers_python: Path, api: str, place: str, folder: Path
 ) -> None:
     assert run(peers_python, f"API, PLACE = {api!r}, {place!r}\n{ROUND_TRIP}", folder) == "12\n"
 
 
 @pytest.mark.parametrize("api", ["core", "v1"])
-def test_without_the_sdk_the_error_says_what_to_install(api: str) -> None:
-    """From the project's root too, where a folder has the name of the SDK's package."""
+def test_without_the_sdk_the_error_names_the_package(api: str) -> None:
+    """It also works in the project's root, which has a folder named like the SDK's package."""
     code = f"""
 import sys
 sys.path[:0] = ["", "cloudevents"]
@@ -90,7 +90,7 @@ except CloudEventError as error:
 
 
 class Made:
-    """An event with the interface of the SDK's."""
+    """An event with the interface of the SDK."""
 
     def __init__(self, data: Any = None, **attributes: Any) -> None:
         self.data = data
@@ -124,12 +124,12 @@ def test_reading_needs_no_sdk() -> None:
         ("an event", "str is no event of the SDK"),
     ],
 )
-def test_what_is_no_event(made: Any, message: str) -> None:
+def test_other_objects_than_events_are_refused(made: Any, message: str) -> None:
     with pytest.raises(CloudEventError, match=message):
         from_sdk(made)
 
 
-def test_versions_and_interfaces_that_the_sdk_has_not() -> None:
+def test_versions_and_apis_missing_in_the_sdk_are_refused() -> None:
     old = CloudEvent({"cloudEventsVersion": "0.1", "eventType": "t", "source": "/", "eventID": "1"})
     with pytest.raises(CloudEventError, match="the SDK has no cloudEventsVersion"):
         to_sdk(old)

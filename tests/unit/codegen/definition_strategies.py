@@ -1,4 +1,4 @@
-"""Hypothesis strategies for definitions that keep every rule, and for texts that may not."""
+"""Hypothesis strategies for valid definitions, and for texts that may be invalid."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kproto.schema.naming import snake_case
 
-#: What a default of each type may look like.
+#: Texts for the default of each type.
 DEFAULTS: Final[dict[str, st.SearchStrategy[Any]]] = {
     "bool": st.sampled_from(["true", "FALSE", True, ""]),
     "int8": st.sampled_from(["-128", "0x7f", "010", 5]),
@@ -28,7 +28,7 @@ DEFAULTS: Final[dict[str, st.SearchStrategy[Any]]] = {
     ),
 }
 NULLABLE: Final = ("string", "bytes", "records")
-#: How deep structs are drawn in structs.
+#: The greatest depth of drawn structs.
 MAX_DEPTH: Final = 3
 PRIMITIVES: Final = (*DEFAULTS, "bytes", "records")
 
@@ -42,7 +42,7 @@ def _unique(names: st.SearchStrategy[str], most: int) -> st.SearchStrategy[list[
 
 @st.composite
 def definitions(draw: st.DrawFn) -> dict[str, Any]:
-    """A message that keeps every rule: types, versions, tags, defaults, nulls, inner structs."""
+    """Draws a valid message: types, versions, tags, defaults, nulls, inner structs."""
     lowest = draw(st.integers(0, 3))
     highest = lowest + draw(st.integers(0, 3))
     flexible = draw(st.none() | st.integers(0, highest + 1))
@@ -56,7 +56,7 @@ def definitions(draw: st.DrawFn) -> dict[str, Any]:
         "flexibleVersions": "none" if flexible is None else f"{flexible}+",
     }
     common: list[dict[str, Any]] = []
-    for index in range(draw(st.integers(0, 2))):  # each may hold those before it
+    for index in range(draw(st.integers(0, 2))):  # each common struct may use those before it
         fields = maker.fields(MAX_DEPTH, inner=True)
         common.append({"name": f"Common{index}", "versions": "0+", "fields": fields})
         maker.common = [struct["name"] for struct in common]
@@ -72,7 +72,7 @@ def definitions(draw: st.DrawFn) -> dict[str, Any]:
 
 
 class _Maker:
-    """Draws the fields of one message; struct names are numbered, so that none stands twice."""
+    """Draws the fields of one message; struct names have numbers, so that each is unique."""
 
     def __init__(self, draw: st.DrawFn, lowest: int, highest: int, flexible: int | None) -> None:
         self.draw = draw
@@ -83,10 +83,11 @@ class _Maker:
         self.structs = 0
 
     def fields(self, depth: int, *, inner: bool) -> list[dict[str, Any]]:
-        """The fields of a struct; their tags are 0, 1, 2 ... in a drawn order.
+        """Draws the fields of a struct; their tags are 0, 1, 2 ... in a drawn order.
 
-        An element of an array without any bytes could not be read: Kafka, too, refuses a count
-        above the bytes left. So an inner struct begins with a number that is always there.
+        An inner struct begins with a number that is in every version, because an array element
+        without bytes could not be read: Kafka, too, refuses a count above the number of remaining
+        bytes.
         """
         names = self.draw(_unique(NAMES, 4))
         made: list[dict[str, Any]] = []
@@ -111,7 +112,8 @@ class _Maker:
         if kind.removeprefix("[]") == "S":
             self.structs += 1
             made["type"] = f"{kind}truct{self.structs}"
-            made["versions"] = f"{self._begin(made)}+"  # tags inside may begin above all versions
+            # inner tags may begin after the last version
+            made["versions"] = f"{self._begin(made)}+"
             made["fields"] = self.fields(depth + 1, inner=True)
         taggable = kind != "records" and self.flexible is not None
         if taggable and draw(st.integers(0, 3)) == 0:
@@ -137,11 +139,12 @@ class _Maker:
         return made
 
     def add_null_and_default(self, made: dict[str, Any], kind: str) -> None:
-        """Nullable versions where the type has null; null or a value as default."""
+        """Adds nullable versions if the type allows null, and null or a value as default."""
         draw = self.draw
         if (kind not in DEFAULTS or kind in NULLABLE) and draw(st.booleans()):
             begin = self._begin(made)
-            if kind == "records":  # null is their default, so that every version needs it
+            # null is the default of records, so that every version must be nullable
+            if kind == "records":
                 begin = 0
             elif "taggedVersions" not in made:
                 begin = draw(st.integers(0, self.highest))
@@ -153,7 +156,7 @@ class _Maker:
             made["default"] = draw(DEFAULTS[kind])
 
     def versions(self, *, inner: bool) -> str:
-        """Versions of a field. Those inside structs are in all, so that none is without a use."""
+        """Draws a field's versions; a field in a struct has all versions, so that it is used."""
         low = 0 if inner else self.draw(st.integers(0, self.highest))
         if inner or self.draw(st.booleans()):
             return f"{low}+"
@@ -166,7 +169,7 @@ class _Maker:
 
 @st.composite
 def mutated_texts(draw: st.DrawFn) -> str:
-    """The text of a definition with a few places changed: as JSON data, or as mere characters."""
+    """Draws the text of a definition with a few changes, as JSON data or as characters."""
     node = draw(definitions())
     for _ in range(draw(st.integers(0, 3))):
         _change(draw, node)
@@ -190,7 +193,7 @@ ODD_VALUES: Final[st.SearchStrategy[Any]] = st.sampled_from(
 
 
 def _change(draw: st.DrawFn, node: dict[str, Any]) -> None:
-    """Give one key of the message or of one of its fields another value, or take it away."""
+    """Changes or removes the value of one key of the message or of one of its fields."""
     holders = [node]
     for holder in holders:
         for key in ("fields", "commonStructs"):

@@ -1,7 +1,7 @@
 """Bytes written by the classes of kafka-clients, kafka-metadata and kafka-group-coordinator 4.4.0.
 
-Each was written by Kafka's own Java class from the values that stand beside it here, the unknown
-tagged fields put in by Kafka's RawTaggedField; none was made by kproto.
+Kafka's own Java class wrote each of them from the values listed with it, with unknown tagged fields
+of Kafka's RawTaggedField; kproto wrote none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A package generated of definitions odder than Kafka's own: every type, and names that clash."""
+"""A package generated from unusual definitions: every type, and conflicting names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kproto.schema.specs import MessageSpec
 from kproto.testing.instances import instances
 from kproto.wire.errors import DecodeError, EncodeError
 
-#: Long enough to be wrapped, with all that could be taken for code or for a template.
+#: A text long enough to be wrapped, with parts that look like code or a template.
 TEXT = "a" * 80 + "(((['\"\\ {{ x }} {% y %} \n\r\t\u2028 é 💥 , = if else )"
 
 
@@ -32,7 +32,7 @@ def tagged(name: str, kind: str, tag: int, **keys: Any) -> dict[str, Any]:
     return field(name, kind, tag=tag, taggedVersions="1+", **keys)
 
 
-#: NEVER_LAZY as the names of fields.
+#: The names in NEVER_LAZY as field names.
 NEVER_LAZY_NAMES = {name.title().replace("_", "") for name in NEVER_LAZY}
 
 DEFINITIONS: list[dict[str, Any]] = [
@@ -109,7 +109,7 @@ DEFINITIONS: list[dict[str, Any]] = [
         "validVersions": "0-1",
         "flexibleVersions": "0+",
         "fields": [
-            # The property of such a field, or its slot, must not hide what the class needs.
+            # Neither the property nor the slot of these fields may hide an attribute of the class.
             *(
                 field(name, f"Of{name}", tag=tag, taggedVersions="0+", fields=inner)
                 for tag, name in enumerate(sorted(NEVER_LAZY_NAMES | {"Plain"}))
@@ -133,7 +133,7 @@ DEFINITIONS: list[dict[str, Any]] = [
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """The generated package."""
+    """Generates the package and returns it."""
     folder = tmp_path_factory.mktemp("generated")
     out = folder / "odd_messages"
     specs = [MessageSpec.from_json(node) for node in DEFINITIONS]
@@ -156,7 +156,7 @@ def test_every_version_round_trips(odd: ModuleType, name: str) -> None:
             assert cls.decode(data, version) == instance == instance.copy()
             assert cls.decode(data, version).encode(version) == data
             node = instance.to_json(version)
-            # Unknown tags, which a struct of defaults may have, have no form in JSON.
+            # Unknown tags of a struct at its default are not written to JSON.
             plain = cls.from_json(node, version)
             assert cls.from_json(plain.to_json(version), version) == plain
             assert explain_decode(cls._definition(), version, data) is None
@@ -165,14 +165,14 @@ def test_every_version_round_trips(odd: ModuleType, name: str) -> None:
                     cls.decode(data[:cut], version)
 
 
-def test_what_classes_inherit_is_hidden_by_no_slot() -> None:
+def test_no_slot_hides_an_inherited_attribute() -> None:
     inherited = {name for base in Request.__mro__[:-1] for name in vars(base)}
     slots = {name[1:] for name in inherited if re.fullmatch("_[a-z][a-z_]*", name)}
     assert slots >= {"names", "read_fields", "unknown_tags"}
     assert slots <= NEVER_LAZY
 
 
-def test_a_struct_is_made_when_asked_for_unless_that_would_hide_something(odd: ModuleType) -> None:
+def test_structs_are_made_on_access_unless_that_hides_an_attribute(odd: ModuleType) -> None:
     message = odd.Tagged()
     assert message._plain is DEFAULT
     for name in NEVER_LAZY:
@@ -190,7 +190,7 @@ def test_defaults_are_those_of_the_definition(odd: ModuleType) -> None:
     assert request.self_ is False
 
 
-def test_names_that_are_taken_get_an_underscore(odd: ModuleType) -> None:
+def test_reserved_names_get_an_underscore(odd: ModuleType) -> None:
     request = odd.OddRequest.decode(instances(odd.OddRequest, 2)[2].encode(2), 2)
     (first, _) = request.items
     assert type(first).__name__ == "Exception_"
@@ -208,7 +208,7 @@ def test_errors_come_from_the_definitions_of_the_package(odd: ModuleType) -> Non
 
 @pytest.mark.parametrize("version", [0, 2])
 @pytest.mark.parametrize("name", ["switches", "ratios", "blobs", "items"])
-def test_a_mapping_is_no_array_of_its_keys(odd: ModuleType, name: str, version: int) -> None:
+def test_a_mapping_is_refused_as_an_array(odd: ModuleType, name: str, version: int) -> None:
     key = {"switches": True, "ratios": 0.5, "blobs": b"a", "items": odd.OddRequest}[name]
     request = odd.OddRequest()
     setattr(request, name, {key: 1})

@@ -1,4 +1,4 @@
-"""Drawn instances of drawn messages: what can be written is read back, and the rest is refused."""
+"""Random instances of random messages: valid ones round-trip, and others are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kproto.wire.errors import DecodeError, EncodeError
 
 from .catalogue import NAMES, class_of, places, shape_of
 
-#: Anything that a careless caller may put into a field.
+#: Values that a careless caller may assign to a field.
 ANYTHING = st.one_of(
     st.none(),
     st.booleans(),
@@ -31,14 +31,14 @@ ANYTHING = st.one_of(
 
 @given(any_message())
 @settings(max_examples=60)
-def test_what_is_written_is_read_back(drawn: tuple[Message, int]) -> None:
+def test_encoded_messages_round_trip(drawn: tuple[Message, int]) -> None:
     message, version = drawn
     data = message.encode(version)
     again = type(message).decode(data, version)
     assert again == message
     assert again.encode(version) == data
     node = message.to_json(version)
-    if not holds_infinity(message, version):  # Kafka writes that as a text, which it does not read
+    if not holds_infinity(message, version):  # Kafka writes it as text, but does not read it
         assert type(message).from_json(node, version).to_json(version) == node
 
 
@@ -52,7 +52,7 @@ def holds_infinity(message: Message, version: int) -> bool:
 
 @given(any_message(), st.data())
 @settings(max_examples=60)
-def test_any_object_in_any_field_is_written_or_refused(
+def test_any_object_in_any_field_is_encoded_or_refused(
     drawn: tuple[Message, int], data: st.DataObject
 ) -> None:
     message, version = drawn

@@ -1,7 +1,7 @@
-"""The smallest bytes that make the largest objects: for each array of each message, and for tags.
+"""The smallest bytes that make the largest objects, for each array of each message, and for tags.
 
-An attacker pays for the bytes on the wire, the reader for the objects that they become. What costs
-most is a struct of which nearly every byte makes a list or an object of its own.
+An attacker pays for the bytes on the wire, the reader for the decoded objects. The most expensive
+struct makes a list or an object of nearly every byte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Shape", "shapes", "tagged"]
 
 
 class Shape(NamedTuple):
-    """A message whose array at `path` has elements of `width` bytes, all alike."""
+    """A message whose array at `path` has equal elements of `width` bytes."""
 
     path: str
     variant: str
@@ -25,10 +25,10 @@ class Shape(NamedTuple):
 
 
 def shapes(layout: StructLayout, count: int) -> Iterator[Shape]:
-    """Messages with `count` elements in one array and as little as possible elsewhere.
+    """Yields messages with `count` elements in one array and as few bytes as possible elsewhere.
 
-    The elements are as small as can be; or have one element in each array of their own; or carry
-    an unknown tag.
+    The elements are as small as possible, have one element in each inner array, or have an unknown
+    tag.
     """
     for field in layout.all_fields():
         kind = field.type
@@ -53,14 +53,14 @@ def shapes(layout: StructLayout, count: int) -> Iterator[Shape]:
 
 
 def tagged(layout: StructLayout, count: int) -> bytes:
-    """The smallest message with `count` empty unknown tagged fields of its own."""
+    """Returns the smallest message with `count` empty unknown tagged fields."""
     first = 1 + max((field.tag or 0 for field in layout.tagged), default=0)
     tags = b"".join(uvarint(first + number) + b"\x00" for number in range(count))
     return _struct(layout)[:-1] + uvarint(count) + tags
 
 
 def uvarint(value: int) -> bytes:
-    """An unsigned varint."""
+    """Returns an unsigned varint."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -106,7 +106,7 @@ def _least(kind: WireType) -> bytes:
 
 
 def _struct(layout: StructLayout, name: str = "", data: bytes = b"") -> bytes:
-    """The smallest form of a struct; the field called `name` has `data`."""
+    """The smallest encoding of a struct; the field called `name` has `data`."""
     out = b"".join(data if field.name == name else _least(field.type) for field in layout.fields)
     if not layout.flexible:
         return out

@@ -1,4 +1,4 @@
-"""What is in the wheel, and that nothing in it can hurt a neighbour in site-packages."""
+"""The wheel has every file of kproto's packages, and nothing that conflicts in site-packages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACKAGES = {
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as `python -m build` makes it."""
+    """Builds the wheel with `python -m build`."""
     folder = tmp_path_factory.mktemp("dist")
     subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT],
@@ -39,19 +39,19 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def names(wheel: Path) -> list[PurePosixPath]:
-    """The files of the wheel."""
+    """Returns the file names in the wheel."""
     with zipfile.ZipFile(wheel) as archive:
         return [PurePosixPath(name) for name in archive.namelist()]
 
 
-def test_it_has_our_packages_and_no_other(names: list[PurePosixPath]) -> None:
+def test_the_wheel_has_only_kprotos_packages(names: list[PurePosixPath]) -> None:
     # A top-level `cloudevents` would overwrite the official SDK.
     tops = {name.parts[0] for name in names if not name.parts[0].endswith(".dist-info")}
     assert tops == set(PACKAGES)
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))
-def test_every_tracked_file_of_a_package_is_there(package: str, names: list[PurePosixPath]) -> None:
+def test_the_wheel_has_every_tracked_file(package: str, names: list[PurePosixPath]) -> None:
     folder = PACKAGES[package]
     listed = subprocess.run(
         ["git", "ls-files", "-z", "."], cwd=folder, check=True, capture_output=True, text=True
@@ -63,7 +63,7 @@ def test_every_tracked_file_of_a_package_is_there(package: str, names: list[Pure
     assert not present - {str(name) for name in names}
 
 
-def test_data_files_are_there(names: list[PurePosixPath]) -> None:
+def test_the_wheel_has_the_data_files(names: list[PurePosixPath]) -> None:
     suffixes = {(name.parts[0], "".join(name.suffixes)) for name in names}
     assert ("kproto_codegen", ".py.j2") in suffixes
     assert ("kproto", ".toml") in suffixes
@@ -71,11 +71,11 @@ def test_data_files_are_there(names: list[PurePosixPath]) -> None:
     assert any(top == "kproto" and suffix.startswith(".jsonl") for top, suffix in suffixes)
 
 
-def test_the_licence_travels_with_it(names: list[PurePosixPath]) -> None:
+def test_the_wheel_has_the_licence(names: list[PurePosixPath]) -> None:
     assert {"LICENSE", "NOTICE"} <= {name.name for name in names}
 
 
-def test_it_works_with_nothing_else_installed(wheel: Path, tmp_path: Path) -> None:
+def test_the_wheel_needs_no_other_package(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "bare", with_pip=False)
     program = (
         f"import sys; sys.path.insert(0, {str(wheel)!r})\n"

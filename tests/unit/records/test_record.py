@@ -1,4 +1,4 @@
-"""A record, and the headers that it decodes when asked."""
+"""A record, and its headers, which are decoded on access."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def read_back(rows: list[list[Header]]) -> list[list[Header]]:
 
 
 @given(st.lists(headers, min_size=1, max_size=10))
-def test_headers_round_trip_null_empty_and_twice(rows: list[list[Header]]) -> None:
+def test_headers_round_trip_with_nulls_and_duplicates(rows: list[list[Header]]) -> None:
     assert read_back(rows) == rows
-    assert read_back(rows) == rows  # and again, with the templates that the first time left
+    assert read_back(rows) == rows  # read again with the templates learned by the first read
 
 
 letters = st.text("ab", max_size=3)
@@ -32,7 +32,7 @@ contents = st.text("ab", max_size=3).map(str.encode)
 
 
 @given(st.lists(st.lists(st.tuples(letters, st.none() | contents), max_size=3), max_size=30))
-def test_blocks_of_one_length_and_other_shape_are_not_confused(rows: list[list[Header]]) -> None:
+def test_header_blocks_of_equal_length_are_distinguished(rows: list[list[Header]]) -> None:
     if rows:
         assert read_back(rows) == rows
 
@@ -71,7 +71,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("block", "reason"), BROKEN)
-def test_a_broken_header_block_says_how(block: bytes, reason: str) -> None:
+def test_a_broken_header_block_names_the_fault(block: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         decode_headers(block)
 
@@ -83,7 +83,7 @@ def test_broken_headers_are_an_error_of_the_batch(block: bytes, reason: str) -> 
     with pytest.raises(CorruptBatchError, match=reason) as caught:
         batch.records(eager_headers=True)
     with pytest.raises(CorruptBatchError, match=reason):
-        batch.records(eager_headers=True, from_offset=42)  # as any other field of the record
+        batch.records(eager_headers=True, from_offset=42)  # like any other field of the record
     assert batch.records(from_offset=42) == []
     assert (caught.value.offset, caught.value.base_offset) == (0, 41)
     [record] = batch.records()
@@ -93,7 +93,7 @@ def test_broken_headers_are_an_error_of_the_batch(block: bytes, reason: str) -> 
         _ = record.headers
 
 
-def test_equality_looks_at_everything() -> None:
+def test_equality_compares_every_field() -> None:
     def record(**changes: object) -> Record:
         fields: dict[str, object] = {
             "offset": 1,
@@ -128,7 +128,7 @@ def test_headers_can_be_replaced() -> None:
     assert record.headers == [("a", b"1")]
 
 
-def test_what_a_batch_shares_is_set_for_one_record_alone() -> None:
+def test_setting_a_shared_field_changes_one_record() -> None:
     data = encode_batch([(b"k", b"v", (), T)] * 2, base_offset=4)
     first, second = RecordBatch(data).records(topic="t", partition=3)
     first.topic, first.partition, first.timestamp_type = "u", 5, 1
@@ -140,7 +140,7 @@ def test_what_a_batch_shares_is_set_for_one_record_alone() -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
-def test_a_copy_is_a_record_of_its_own(copied: Callable[[Record], Record]) -> None:
+def test_a_copy_is_independent(copied: Callable[[Record], Record]) -> None:
     record = Record(7, T, b"k", b"v", [("a", b"1")], 1, topic="t", partition=3)
     other = copied(record)
     assert other == record
@@ -149,14 +149,14 @@ def test_a_copy_is_a_record_of_its_own(copied: Callable[[Record], Record]) -> No
 
 
 @pytest.mark.parametrize("name", ["topic", "partition", "timestamp_type", "offset", "timestamp"])
-def test_records_are_equal_when_all_is(name: str) -> None:
+def test_records_with_equal_fields_are_equal(name: str) -> None:
     one, other = Record(7, T, b"k", b"v"), Record(7, T, b"k", b"v")
     assert one == other
     setattr(other, name, "t" if name == "topic" else 9)
     assert one != other
 
 
-def test_a_repr_is_short_however_large_the_record() -> None:
+def test_the_repr_of_a_large_record_is_short() -> None:
     many: list[Header] = [(f"name{number}", b"x" * 10_000) for number in range(100)]
     shown = repr(Record(7, T, b"k" * 10_000, b"v" * 1_000_000, many))
     assert len(shown) < 2000
@@ -165,7 +165,7 @@ def test_a_repr_is_short_however_large_the_record() -> None:
     assert repr(Record(7, T, None, b"v")).startswith(f"Record(offset=7, timestamp={T}, key=None")
 
 
-def test_a_fault_in_headers_tells_where_their_batch_is() -> None:
+def test_a_fault_in_headers_has_the_position_of_the_batch() -> None:
     good = batch_bytes(record_bytes())
     bad = batch_bytes(record_bytes(header_block=b"\x02\x02\xff\x02v"), base_offset=1)
     _, record = read_records(good + bad)

@@ -17,7 +17,7 @@ from kproto.wire.errors import EncodeError
 PAIRS = [(spec.name, version) for spec in union().values() for version in spec.valid_versions]
 
 
-def test_a_number_of_the_message_itself_stands_where_its_row_says() -> None:
+def test_a_number_is_at_the_offset_of_its_row() -> None:
     looked = 0
     for name, version in PAIRS:
         cls = getattr(messages, class_name(name))
@@ -33,13 +33,13 @@ def test_a_number_of_the_message_itself_stands_where_its_row_says() -> None:
     assert looked > 800
 
 
-def test_no_message_is_shorter_than_its_least_size() -> None:
+def test_no_message_is_shorter_than_its_minimum_size() -> None:
     reached = 0
     for name, version in PAIRS:
         size, least = least_size(name, version)
         try:
             written = len(getattr(messages, class_name(name))().encode(version))
-        except EncodeError:  # a default that the version cannot say
+        except EncodeError:  # the version cannot encode the default
             continue
         assert written >= least, (name, version)
         if size is not None:
@@ -52,7 +52,7 @@ def rows(name: str, version: int) -> dict[str, LayoutRow]:
     return {row.field: row for row in message_rows(name, version)}
 
 
-def test_offsets_in_an_element_count_from_it() -> None:
+def test_offsets_in_an_element_start_at_the_element() -> None:
     found = rows("FetchResponse", 4)
     assert [found[name].offset for name in ("ThrottleTimeMs", "Responses")] == [0, 4]
     partition = found["Responses.Partitions.LastStableOffset"]
@@ -62,7 +62,7 @@ def test_offsets_in_an_element_count_from_it() -> None:
     assert found["Responses.Partitions.AbortedTransactions"].nullable
 
 
-def test_tags_types_and_defaults() -> None:
+def test_rows_have_tags_types_and_defaults() -> None:
     found = rows("FetchRequest", 18)
     assert (found["ClusterId"].tag, found["ClusterId"].default) == (0, "null")
     assert (found["ClusterId"].offset, found["ClusterId"].type) == (None, "compact string")
@@ -75,11 +75,11 @@ def test_tags_types_and_defaults() -> None:
     assert all(row.meaning for row in found.values())
 
 
-def test_a_version_without_fields() -> None:
+def test_a_version_without_fields_has_no_rows() -> None:
     assert message_rows("ApiVersionsRequest", 0) == ()
     assert least_size("ApiVersionsRequest", 0) == (0, 0)
 
 
-def test_what_there_is_none_of() -> None:
+def test_unknown_messages_and_versions_raise_an_error() -> None:
     with pytest.raises(UnknownNameError, match="FetchRequest has no version 99: it has 0-18"):
         message_rows("FetchRequest", 99)

@@ -1,4 +1,4 @@
-"""Messages by whatever people call them."""
+"""Lookup of messages by any of their names."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ def names(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", ["Heartbeat", "heartbeat", "HEARTBEAT", "12"])
-def test_an_api_is_its_request_and_its_response(text: str) -> None:
+def test_an_api_name_finds_its_request_and_response(text: str) -> None:
     assert names(text) == ["HeartbeatRequest", "HeartbeatResponse"]
 
 
-def test_every_message_has_its_own_name_in_any_case() -> None:
+def test_every_message_is_found_by_its_name_in_any_case() -> None:
     for name in union():
         assert names(name) == names(name.lower()) == [name]
 
 
-def test_names_of_former_releases() -> None:
+def test_names_of_former_releases_are_found() -> None:
     now = ["ListConfigResourcesRequest", "ListConfigResourcesResponse"]
     assert names("ListClientMetricsResources") == now
     assert names("listclientmetricsresourcesrequest") == now[:1]
-    assert names("OffsetCommitKey") == ["OffsetCommitKey"]  # the newest has that name too
+    assert names("OffsetCommitKey") == ["OffsetCommitKey"]  # the newest release also has that name
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_names_of_former_releases() -> None:
     ],
     ids=["near", "nothing", "key", "long"],
 )
-def test_what_there_is_none_of(text: str, said: str) -> None:
+def test_unknown_names_raise_an_error(text: str, said: str) -> None:
     with pytest.raises(UnknownNameError) as caught:
         find_messages(text)
     assert str(caught.value).startswith(said)

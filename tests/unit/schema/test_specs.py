@@ -1,4 +1,4 @@
-"""The definition model: Kafka's format is read and written without loss."""
+"""The definition model reads and writes Kafka's format without loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kproto.schema.specs import (
 from kproto.schema.versions import Versions
 
 
-def test_every_definition_survives_the_way_to_json() -> None:
+def test_every_definition_round_trips_through_json() -> None:
     for name, spec in union().items():
         assert MessageSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec, name
 
@@ -47,7 +47,7 @@ def test_every_key_of_a_field_is_kept() -> None:
     assert FieldSpec.from_json(node).to_json() == node
 
 
-def test_scalars_may_be_given_as_text() -> None:
+def test_scalars_may_be_text() -> None:
     assert field(ignorable="true", mapKey="false", tag="0", taggedVersions="1+") == field(
         ignorable=True, mapKey=False, tag=0, taggedVersions="1+"
     )
@@ -90,7 +90,7 @@ def test_versions_default_to_the_tagged_versions() -> None:
         ({"type": "Part", "default": "null", "nullableVersions": "0+"}, None),
     ],
 )
-def test_defaults(keys: dict[str, object], default: object) -> None:
+def test_defaults_are_parsed(keys: dict[str, object], default: object) -> None:
     made = field(**keys).default_value()
     assert made == default
     assert type(made) is type(default)
@@ -104,12 +104,12 @@ def test_integers_are_read_as_java_reads_them(text: str, number: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["08", "018", "1.0", "", "0x", "ten"])
-def test_what_is_no_integer(text: str) -> None:
+def test_other_texts_than_integers_are_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_integer(text)
 
 
-def test_kinds_of_types() -> None:
+def test_types_have_their_kinds() -> None:
     kinds = {
         "int32": (False, False, False),
         "[]int32": (True, False, False),
@@ -122,7 +122,7 @@ def test_kinds_of_types() -> None:
         assert spec.element_type == name.removeprefix("[]")
 
 
-def test_structs_stand_before_what_holds_them() -> None:
+def test_structs_precede_the_structs_that_use_them() -> None:
     for spec in union().values():
         seen: set[str] = set()
         for struct in spec.structs():
@@ -140,7 +140,7 @@ def test_a_struct_is_found_by_name() -> None:
         spec.struct("Broker")
 
 
-def test_the_latest_stable_version() -> None:
+def test_the_latest_stable_version_is_computed() -> None:
     spec = MessageSpec("XRequest", "request", Versions(0, 4))
     assert spec.latest_stable == 4
     assert MessageSpec("X", "data", Versions(0, 0), latest_version_unstable=True).latest_stable < 0

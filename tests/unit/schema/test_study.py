@@ -1,4 +1,4 @@
-"""The face for who studies versions: meanings by path, and the nearest names."""
+"""The public API to study versions: meanings of fields by path, and the nearest names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def paths(message: MessageSpec) -> Iterator[tuple[str, str, FieldSpec]]:
     yield from walk(message.name, message.fields, "")
 
 
-def test_every_field_is_found_by_its_path_and_by_that_of_an_error() -> None:
+def test_every_field_is_found_by_its_path_and_by_an_errors_path() -> None:
     glossary, count = load_glossary(), 0
     for message in union().values():
         for holder, path, field in paths(message):
@@ -43,7 +43,7 @@ def test_every_field_is_found_by_its_path_and_by_that_of_an_error() -> None:
     assert count > 2000
 
 
-def test_messages_and_former_names() -> None:
+def test_messages_are_found_by_former_names() -> None:
     assert study.meaning("FetchRequest") == load_glossary().message("FetchRequest")
     assert study.meaning("ListClientMetricsResourcesRequest")
     assert study.meaning("VoteRequest", "Topics.Partitions.CandidateId") == study.meaning(
@@ -63,20 +63,20 @@ def test_messages_and_former_names() -> None:
         (".", "FetchRequest has no field ''"),
     ],
 )
-def test_a_path_that_leads_nowhere(path: str, said: str) -> None:
+def test_an_unknown_path_is_an_error(path: str, said: str) -> None:
     with pytest.raises(study.UnknownNameError) as caught:
         study.meaning("FetchRequest", path)
     assert said in str(caught.value)
 
 
-def test_the_nearest_names() -> None:
+def test_the_nearest_names_are_suggested() -> None:
     assert nearest("fetchresponse", union())[0] == "FetchResponse"
     assert nearest("FechRequest", union())[0] == "FetchRequest"
     assert nearest("", union()) == []
     assert nearest("☃", union()) == []
 
 
-def test_reading_bytes_loads_none_of_it() -> None:
+def test_decoding_does_not_load_the_glossary() -> None:
     script = (
         "import sys\n"
         "from kproto.messages import FetchRequest\n"

@@ -1,4 +1,4 @@
-"""The record modules compile with mypyc as they are, and pass their tests so."""
+"""The record modules compile with mypyc unchanged, and pass their tests when compiled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.setup import compiled
 
 
 def modules_in(folder: Path, suffix: str) -> set[tuple[Path, str]]:
-    """The modules below a folder, each with the folder that it stands in."""
+    """Returns the modules below a folder, each with its folder."""
     return {
         (path.parent.relative_to(folder), path.name.removesuffix(suffix))
         for path in folder.rglob(f"*{suffix}")
@@ -28,7 +28,7 @@ def test_the_record_modules_pass_their_tests_when_compiled() -> None:
     package = compiled.compiled_package()
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     sources = modules_in(compiled.ROOT / compiled.MODULES, ".py")
-    assert len({folder for folder, _ in sources}) == 4  # the records themselves, and three rooms
+    assert len({folder for folder, _ in sources}) == 4  # the package itself, and three subpackages
     found = modules_in(package / compiled.MODULES, suffix)
     assert found == sources
     assert " passed" in compiled.run_record_tests(package)

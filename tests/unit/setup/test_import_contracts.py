@@ -1,4 +1,4 @@
-"""The contract of our own finds what leaves the standard library, and nothing else."""
+"""kproto's import contract finds imports outside the standard library, and nothing else."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def test_a_dependency_is_found_wherever_it_is_imported() -> None:
     assert offending(imports, []) == [("ours", "numpy"), ("ours.a.b", "jinja2")]
 
 
-def test_another_of_our_packages_is_a_dependency_too() -> None:
+def test_another_kproto_package_is_a_dependency() -> None:
     assert offending({"ours.a": ["other.b"]}, []) == [("ours.a", "other.b")]
 
 
-def test_a_name_that_only_starts_alike_is_another_package() -> None:
+def test_a_package_with_the_same_prefix_is_a_dependency() -> None:
     assert offending({"ours.a": ["ours_too"]}, []) == [("ours.a", "ours_too")]
 
 
-def test_what_is_allowed_is_allowed_there_and_below_only() -> None:
+def test_an_exception_applies_to_its_package_only() -> None:
     imports = {"ours.records.codecs": ["cramjam"], "ours.wire": ["cramjam"]}
     assert offending(imports, ["ours.records -> cramjam"]) == [("ours.wire", "cramjam")]
 
 
-def test_an_exception_that_cannot_be_read_is_refused() -> None:
+def test_an_invalid_exception_is_refused() -> None:
     with pytest.raises(ValueError, match=r"'ours\.records' in `allowed`"):
         offending({}, ["ours.records"])

@@ -1,4 +1,4 @@
-"""Which Java is chosen, and what the wrapper drops. The programs are shell scripts that answer."""
+"""The choice of Java, and the options that its wrapper drops; shell scripts replace Java."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def fake_java(home: Path, version: str, *, vector: bool = True) -> Path:
-    """A program that answers as a java of this version does; it prints its other arguments."""
+    """Makes a program that answers as a java of this version; it prints its other arguments."""
     program = home / "bin" / "java"
     program.parent.mkdir(parents=True)
     refuses = "" if vector else 'case "$*" in *jdk.incubator.vector*) exit 1;; esac\n'
@@ -47,7 +47,7 @@ def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("old", ["1.8", "11", "16"])
-def test_a_java_that_is_too_old_is_passed_over(
+def test_a_java_that_is_too_old_is_skipped(
     old: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "old", old)))
@@ -56,7 +56,9 @@ def test_a_java_that_is_too_old_is_passed_over(
     assert java.java_home() == on_path
 
 
-def test_none_is_told_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_java_is_an_error_with_the_solution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing-here"))
     with pytest.raises(java.JavaNotFoundError, match="install a JDK"):
         java.java_home(install=False)

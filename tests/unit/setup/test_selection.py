@@ -1,4 +1,4 @@
-"""Which tests stay in one process of a run."""
+"""The groups of tests that stay in one process of a run."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def test_tests_that_share_servers_have_one_group(test: str, group: str) -> None:
     assert group_of(test) == group
 
 
-def test_every_row_is_a_place_that_is_there() -> None:
+def test_every_row_is_an_existing_path() -> None:
     assert all((ROOT / prefix).exists() for prefix, _ in TOGETHER)
 
 
 class Named:
-    """Of an item, what is looked at."""
+    """The part of a test item that the selection reads."""
 
     def __init__(self, nodeid: str, *fixtures: str) -> None:
         self.nodeid = nodeid
         self.fixturenames = fixtures
 
 
-def test_the_longest_groups_come_first_and_all_else_stays_in_order() -> None:
+def test_the_longest_groups_come_first_and_others_keep_their_order() -> None:
     ids = [
         "tests/kafka/test_client.py::test_a",
         "tests/unit/b.py::test_b",
@@ -65,7 +65,7 @@ def shuffled(ids: list[str], seed: int) -> list[str]:
     return [item.nodeid for item in items]
 
 
-def test_shuffled_tests_stay_beside_those_of_their_file_and_files_beside_their_group() -> None:
+def test_shuffling_keeps_files_and_groups_together() -> None:
     files = [f"tests/{kind}/test_{name}.py" for kind in ("kafka", "spark") for name in "ab"]
     files += [f"tests/unit/test_{name}.py" for name in "abcd"]
     ids = [f"{file}::test_{number}" for file in files for number in range(5)]
@@ -83,7 +83,7 @@ def test_the_order_of_a_seed_is_the_same_in_every_process() -> None:
     assert shuffled(ids, 3) == shuffled(list(reversed(ids)), 3)
 
 
-def test_files_that_share_a_broker_and_have_no_group_are_told() -> None:
+def test_files_that_share_a_broker_without_a_group_are_reported() -> None:
     items: list[Any] = [
         Named("tests/kafka/test_client.py::test_a", "kafka_brokers"),
         Named("tests/unit/wire/test_varints.py::test_b", "tmp_path"),
@@ -97,7 +97,7 @@ def test_the_longest_are_groups_of_tests_that_share_servers() -> None:
     assert set(LONGEST) <= {group for _, group in TOGETHER}
 
 
-def test_a_group_that_runs_in_two_processes_is_told(tmp_path: Path) -> None:
+def test_a_group_in_two_processes_is_reported(tmp_path: Path) -> None:
     claim(tmp_path, "brokers", "gw0")
     claim(tmp_path, "reference", "gw1")
     claim(tmp_path, "brokers", "gw0")

@@ -1,4 +1,4 @@
-"""Time of which no pause uses up more than a moment."""
+"""A steady clock, on which a pause of the machine takes only a moment."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.support.steady_time import LONGEST_S, hold_up
 pytestmark = pytest.mark.usefixtures("steady_time")
 
 
-async def test_a_pause_counts_for_a_moment() -> None:
+async def test_a_pause_takes_a_moment_of_the_steady_clock() -> None:
     loop = asyncio.get_running_loop()
     begun = loop.time()
     time.sleep(5 * LONGEST_S)  # noqa: ASYNC251 - as a machine that stands still
     assert loop.time() - begun < 2 * LONGEST_S
 
 
-async def test_what_came_meanwhile_is_before_the_end_of_its_time() -> None:
+async def test_events_during_a_pause_precede_the_timeout() -> None:
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(3 * LONGEST_S), SYSTEM_CLOCK.timeout(3 * LONGEST_S):
         come = loop.create_future()
@@ -29,7 +29,7 @@ async def test_what_came_meanwhile_is_before_the_end_of_its_time() -> None:
         await come
 
 
-async def test_a_wait_lasts_as_long_as_ever() -> None:
+async def test_a_wait_lasts_its_full_time() -> None:
     loop, begun = asyncio.get_running_loop(), time.monotonic()
     first = loop.time()
     await asyncio.sleep(5 * LONGEST_S)
@@ -40,13 +40,13 @@ async def test_a_wait_lasts_as_long_as_ever() -> None:
             await asyncio.Event().wait()
 
 
-async def test_a_loop_can_be_held_up_by_its_own_time() -> None:
+async def test_hold_up_blocks_the_loop_on_its_own_clock() -> None:
     begun = asyncio.get_running_loop().time()
     hold_up(5 * LONGEST_S)
     assert asyncio.get_running_loop().time() - begun >= 5 * LONGEST_S
 
 
-async def test_the_clock_of_client_and_broker_goes_by_the_loop() -> None:
+async def test_client_and_broker_use_the_clock_of_the_loop() -> None:
     loop = asyncio.get_running_loop()
     time.sleep(5 * LONGEST_S)  # noqa: ASYNC251 - as a machine that stands still
     before = loop.time()

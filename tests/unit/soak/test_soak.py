@@ -1,4 +1,4 @@
-"""A short soak, what it makes of a leak, and how it is drawn."""
+"""A short soak test, its verdict on a leak, and its plot."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def samples(files_a_minute: float = 0.0, bytes_a_minute: float = 0.0) -> list[Sa
     ]
 
 
-def test_flat() -> None:
+def test_constant_samples_are_flat() -> None:
     assert all(flat for _, _, flat in verdicts(samples()).values())
 
 
@@ -35,20 +35,20 @@ def test_flat() -> None:
         (samples(bytes_a_minute=1e6), "resident memory, MB"),
     ],
 )
-def test_a_leak(leaking: list[Sample], title: str) -> None:
+def test_a_leak_is_not_right(leaking: list[Sample], title: str) -> None:
     assert [name for name, (_, _, flat) in verdicts(leaking).items() if not flat] == [title]
     text, is_right = table(Outcome(1.0, 1, leaking))
     assert not is_right
     assert "NOT RIGHT" in text
 
 
-def test_what_is_wrong_is_told() -> None:
+def test_faults_are_printed() -> None:
     text, is_right = table(Outcome(1.0, 1, samples(), wrong=["0: 5 came where 4 was expected"]))
     assert not is_right
     assert "5 came where 4" in text
 
 
-def test_the_picture() -> None:
+def test_the_plot_has_three_lines() -> None:
     root = ET.fromstring(svg(samples(), "a & b"))
     lines = [each for each in root.iter() if each.tag.endswith("polyline")]
     assert len(lines) == 3
@@ -56,7 +56,7 @@ def test_the_picture() -> None:
 
 
 @pytest.mark.slow
-async def test_three_seconds_of_faults() -> None:
+async def test_three_seconds_of_faults_lose_no_record() -> None:
     outcome = await soak(3.0, 3, lambda _: None)
     assert outcome.wrong == []
     assert outcome.acknowledged == outcome.seen > 0

@@ -1,4 +1,4 @@
-"""Records that are lost, doubled or out of order are told apart."""
+"""Lost, doubled and unordered records are counted separately."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from tools.spark_kill_test.counting import Count, counted
         ([], Count(0, 6, 0, 0, 0)),
     ],
 )
-def test_counts(lanes: list[list[int]], found: Count) -> None:
+def test_lost_doubled_and_unordered_records_are_counted(
+    lanes: list[list[int]], found: Count
+) -> None:
     assert counted(range(6), lanes, lane_count=2) == found
     assert found.is_complete == (not (found.lost or found.disordered or found.foreign))

@@ -1,4 +1,4 @@
-"""What the tests of stored records look up: classes, types of the definitions, and ids."""
+"""Lookups of the tests of stored records: classes, record types of the definitions, and ids."""
 
 from __future__ import annotations
 

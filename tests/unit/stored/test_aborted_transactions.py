@@ -1,4 +1,4 @@
-"""Which records a reader may see, without a broker: transactions, ends, broken bytes (KIP-98)."""
+"""Records visible to a consumer, without a broker: transactions, markers, broken bytes (KIP-98)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def aborted(*entries: tuple[int, int]) -> AbortedTransactions:
     return AbortedTransactions(aborted_transactions(PartitionData(aborted_transactions=listed)))
 
 
-def test_a_transaction_is_hidden_from_its_beginning_to_its_marker() -> None:
+def test_an_aborted_transaction_is_hidden_until_its_marker() -> None:
     seen = aborted((4, 2))
     assert not seen.is_aborted(of(1, 4)), "an earlier transaction, which was committed"
     assert seen.is_aborted(of(2, 4))
@@ -36,13 +36,13 @@ def test_a_transaction_is_hidden_from_its_beginning_to_its_marker() -> None:
     assert not seen.is_aborted(of(6, 4))
 
 
-def test_a_commit_marker_ends_nothing() -> None:
+def test_a_commit_marker_ends_no_aborted_transaction() -> None:
     seen = aborted((4, 0))
     seen.on_control_batch(RecordBatch(marker(1, COMMIT, 5)))
     assert seen.is_aborted(of(2, 4))
 
 
-def test_two_aborted_transactions_of_one_producer() -> None:
+def test_two_aborted_transactions_of_one_producer_are_hidden() -> None:
     seen = aborted((4, 6), (4, 0))
     assert seen.is_aborted(of(0, 4))
     seen.on_control_batch(RecordBatch(marker(3, ABORT, 4)))
@@ -52,13 +52,13 @@ def test_two_aborted_transactions_of_one_producer() -> None:
     assert not seen.is_aborted(of(8, 4))
 
 
-def test_a_marker_whose_records_are_gone() -> None:
-    """Compaction may have removed the records of the transaction, and only its marker is left."""
+def test_a_marker_without_records_is_skipped() -> None:
+    """Compaction may have removed the records of the transaction and kept only its marker."""
     seen = aborted((4, 0))
     seen.on_control_batch(RecordBatch(marker(5, ABORT, 4)))
     assert not seen.is_aborted(of(6, 4))
 
 
-def test_no_list_hides_nothing() -> None:
+def test_without_a_list_no_record_is_hidden() -> None:
     nothing = aborted_transactions(PartitionData(aborted_transactions=None))
     assert not AbortedTransactions(nothing).is_aborted(of(0, 4))

@@ -1,8 +1,8 @@
-"""Control records, against bytes that Kafka's classes wrote.
+"""Control records, compared with bytes that Kafka's classes wrote.
 
 The bytes come from Kafka 4.4.0: ControlRecordType.recordKey, EndTransactionMarker.serializeValue,
-and MessageUtil.toByteBufferAccessor at the versions of ControlRecordUtils, as MemoryRecordsBuilder
-writes them.
+and MessageUtil.toByteBufferAccessor at the versions of ControlRecordUtils, as in
+MemoryRecordsBuilder.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ GOLDEN = [
 
 
 @pytest.mark.parametrize(("kind", "message", "key", "value"), GOLDEN)
-def test_control_records_are_framed_as_kafka_does(
+def test_control_records_have_kafkas_framing(
     kind: ControlRecordType, message: object, key: str, value: str
 ) -> None:
     record = decode_control_record(Record(key=bytes.fromhex(key), value=bytes.fromhex(value)))
@@ -91,7 +91,7 @@ def test_every_type_has_golden_bytes() -> None:
     assert {kind for kind, *_ in GOLDEN} == set(ControlRecordType)
 
 
-def test_a_control_batch() -> None:
+def test_a_control_batch_is_decoded() -> None:
     key, value = encode_control_record(ControlRecord(ControlRecordType.COMMIT, EndTxnMarker()))
     data = encode_batch([(key, value, (), 0)], is_control=True, is_transactional=True)
     (batch,) = read_batches(data)
@@ -100,7 +100,7 @@ def test_a_control_batch() -> None:
     assert decode_control_record(record).type == ControlRecordType.COMMIT
 
 
-def test_the_version_field_of_a_raft_message_chooses_its_layout() -> None:
+def test_the_version_field_of_a_raft_message_selects_its_layout() -> None:
     message = LeaderChangeMessage(
         version=1, voters=[LeaderVoter(voter_id=1, voter_directory_id=Uuid(b"\1" * 16))]
     )
@@ -160,8 +160,8 @@ def test_a_broken_control_record_is_a_decode_error(
         decode_control_record(Record(5, key=key, value=value))
 
 
-def test_the_offset_in_an_error_counts_from_the_start_of_the_value() -> None:
-    """A marker is an int16, its version, and an int32, which is cut off here behind two bytes."""
+def test_the_offset_of_an_error_starts_at_the_value() -> None:
+    """A marker is an int16 version and an int32, which is cut off here after two bytes."""
     record = Record(5, key=b"\x00\x00\x00\x01", value=b"\x00\x00\x00\x00")
     with pytest.raises(DecodeError) as caught:
         decode_control_record(record)
@@ -199,7 +199,7 @@ def test_the_offset_in_an_error_counts_from_the_start_of_the_value() -> None:
         ),
     ],
 )
-def test_what_is_no_control_record_is_an_encode_error(record: ControlRecord, reason: str) -> None:
+def test_an_invalid_control_record_is_an_encode_error(record: ControlRecord, reason: str) -> None:
     with pytest.raises(EncodeError, match=reason):
         encode_control_record(record)
 
@@ -216,6 +216,6 @@ def test_any_bytes_are_a_record_or_a_decode_error(key: bytes, value: bytes | Non
 
 
 @given(st.sampled_from([0, 1]), messages(EndTxnMarker))
-def test_markers_come_back(kind: int, message: EndTxnMarker) -> None:
+def test_markers_round_trip(kind: int, message: EndTxnMarker) -> None:
     key, value = encode_control_record(ControlRecord(kind, message))
     assert decode_control_record(Record(key=key, value=value)).message == message

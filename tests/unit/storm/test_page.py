@@ -1,4 +1,4 @@
-"""The verdict of a storm as a table, and where it goes."""
+"""The verdict of a storm as a table, and its section of the page."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from tools.storm.page import PAGE, part_of, table
 from tools.storm.sightings import Verdict
 
 
-def test_a_mixed_storm_says_how_often_the_group_was_converted() -> None:
+def test_a_mixed_storm_lists_the_conversions_of_the_group() -> None:
     result = Result(
         Plan(assignor="mixed"),
         Verdict(records=9, left_behind=3),
         conversions=Conversions(to_consumer=5, to_classic=4, while_empty=7),
         known_ends=Counter(aiokafka=2, java=0),
     )
-    said = table(result)
-    assert "| converted with members in it | 5x to the consumer protocol, 4x back |" in said
-    assert "because a conversion left its member behind | 3 |" in said
-    assert "| members of aiokafka that ended by a fault among the findings | 2 |" in said
-    assert "members of java" not in said
-    assert said.startswith("Right.")
+    text = table(result)
+    assert "| converted with members in it | 5x to the consumer protocol, 4x back |" in text
+    assert "because a conversion left its member behind | 3 |" in text
+    assert "| members of aiokafka that ended by a fault among the findings | 2 |" in text
+    assert "members of java" not in text
+    assert text.startswith("Right.")
     assert "converted" not in table(Result(Plan(assignor="uniform")))
 
 
-def test_what_is_wrong_is_named() -> None:
+def test_faults_are_named() -> None:
     result = Result(Plan(), Verdict(uncommitted=1, named=["0 ends at 5"]), notes=["has not left"])
-    said = table(result)
-    assert said.startswith("NOT RIGHT.")
-    assert "0 ends at 5" in said
-    assert "has not left" in said
+    text = table(result)
+    assert text.startswith("NOT RIGHT.")
+    assert "0 ends at 5" in text
+    assert "has not left" in text
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky", "uniform", "mixed"])
-def test_each_storm_has_its_place_on_the_page(assignor: str) -> None:
+def test_each_storm_has_its_section_of_the_page(assignor: str) -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert "here it is" in with_part(page, part_of(Plan(assignor=assignor)), "here it is")

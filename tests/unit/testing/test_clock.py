@@ -1,4 +1,4 @@
-"""The clock that tests turn, beside the real one."""
+"""The manual clock of tests, and the system clock."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from kproto.clock import SYSTEM_CLOCK
 from kproto.testing.clock import ManualClock, SkewedClock
 
 
-async def test_time_stands_still_until_it_is_turned() -> None:
+async def test_manual_time_changes_only_by_advance() -> None:
     clock = ManualClock(start_ms=1_000)
     assert (clock.now_ms(), clock.monotonic()) == (1_000, 0.0)
     await clock.advance(1_500)
     assert (clock.now_ms(), clock.monotonic()) == (2_500, 1.5)
 
 
-def test_it_begins_at_the_time_of_the_machine() -> None:
+def test_manual_time_starts_at_the_system_time() -> None:
     before = SYSTEM_CLOCK.now_ms()
     assert before <= ManualClock().now_ms() <= SYSTEM_CLOCK.now_ms()
 
 
-async def test_sleepers_wake_at_their_time_and_in_order() -> None:
+async def test_sleepers_wake_on_time_and_in_order() -> None:
     clock = ManualClock(start_ms=0)
     woken: list[tuple[str, int]] = []
 
@@ -45,7 +45,7 @@ async def test_sleepers_wake_at_their_time_and_in_order() -> None:
     assert clock.next_timer_ms is None
 
 
-async def test_what_a_timer_sets_is_due_within_the_same_turn_of_the_hands() -> None:
+async def test_timers_set_during_an_advance_are_due_in_it() -> None:
     clock = ManualClock(start_ms=0)
     seen: list[int] = []
 
@@ -71,7 +71,7 @@ async def test_a_sleeper_can_be_cancelled() -> None:
     assert clock.next_timer_ms is None
 
 
-async def test_a_timeout_ends_the_body_when_the_clock_says_so() -> None:
+async def test_a_timeout_ends_the_body_at_its_manual_time() -> None:
     clock = ManualClock()
 
     async def body() -> None:
@@ -87,7 +87,7 @@ async def test_a_timeout_ends_the_body_when_the_clock_says_so() -> None:
         await task
 
 
-async def test_a_body_that_is_done_in_time_leaves_no_timer() -> None:
+async def test_a_body_that_ends_in_time_leaves_no_timer() -> None:
     clock = ManualClock()
     seen: list[float | None] = []
     async with clock.timeout(2):
@@ -111,7 +111,7 @@ async def test_a_cancelled_body_stays_cancelled() -> None:
         await task
 
 
-async def test_the_clock_of_the_machine() -> None:
+async def test_the_system_clock_runs() -> None:
     before, begun = time.time_ns() // 1_000_000, time.monotonic()
     assert before <= SYSTEM_CLOCK.now_ms()
     assert begun <= SYSTEM_CLOCK.monotonic()
@@ -125,7 +125,7 @@ async def test_the_clock_of_the_machine() -> None:
             await asyncio.Event().wait()
 
 
-async def test_a_clock_that_goes_wrong_moves_the_time_of_day_alone() -> None:
+async def test_a_wrong_system_clock_changes_only_the_time_of_day() -> None:
     clock = SkewedClock(-5000)
     before, moved, after = (each.now_ms() for each in (SYSTEM_CLOCK, clock, SYSTEM_CLOCK))
     assert before <= moved + 5000 <= after

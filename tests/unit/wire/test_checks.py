@@ -1,4 +1,4 @@
-"""Settings that are numbers: what is taken, and what is said of the others."""
+"""Numeric settings: accepted values, and the errors for others."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kproto.wire.errors import ConfigurationError
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, "10", None, True, float("nan")])
-def test_what_is_no_whole_number_of_at_least_one(value: object) -> None:
+def test_other_values_than_positive_integers_are_refused(value: object) -> None:
     with pytest.raises(ConfigurationError) as told:
         check_whole_number("linger_ms", value, 1)
     assert str(told.value) == f"linger_ms is {value!r}; it must be a whole number of at least 1"
     assert isinstance(told.value, ValueError)
 
 
-def test_the_bounds_themselves_are_taken() -> None:
+def test_the_bounds_themselves_are_accepted() -> None:
     check_whole_number("port", 0, 0, 65_535)
     check_whole_number("port", 65_535, 0, 65_535)
     check_whole_number("sizes", 1 << 70, 1)
@@ -27,7 +27,7 @@ def test_the_bounds_themselves_are_taken() -> None:
             check_whole_number("port", wrong, 0, 65_535)
 
 
-def test_a_table_of_settings() -> None:
+def test_a_table_of_settings_is_checked() -> None:
     settings = SimpleNamespace(retries=0, in_flight=0)
     check_least(settings, {"retries": 0})
     with pytest.raises(ConfigurationError, match=r"^in_flight is 0; .* at least 1$"):

@@ -11,7 +11,7 @@ from kproto.wire.uuid import ZERO_UUID, Uuid
 
 
 @given(st.binary(min_size=16, max_size=16))
-def test_the_text_of_an_id_is_read_back(raw: bytes) -> None:
+def test_the_text_of_an_id_round_trips(raw: bytes) -> None:
     made = Uuid(raw)
     text = str(made)
     assert len(text) == 22
@@ -19,7 +19,7 @@ def test_the_text_of_an_id_is_read_back(raw: bytes) -> None:
     assert eval(repr(made)) == made
 
 
-def test_known_texts() -> None:
+def test_known_ids_have_their_texts() -> None:
     # Kafka's own constants: Uuid.ZERO_UUID, and Uuid.METADATA_TOPIC_ID (its least bit set).
     assert str(ZERO_UUID) == "AAAAAAAAAAAAAAAAAAAAAA"
     assert str(Uuid(bytes(15) + b"\1")) == "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -43,12 +43,12 @@ def test_known_texts() -> None:
         b"AAAAAAAAAAAAAAAAAAAAAA",
     ],
 )
-def test_what_is_no_id(text: str) -> None:
+def test_other_texts_than_ids_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationError, match="is no Kafka uuid: write 22 characters"):
         Uuid.parse(text)
 
 
-def test_an_id_is_its_bytes() -> None:
+def test_an_id_equals_its_bytes() -> None:
     made = Uuid(b"0123456789abcdef")
     assert made == b"0123456789abcdef"
     assert hash(made) == hash(b"0123456789abcdef")

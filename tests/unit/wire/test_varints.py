@@ -1,4 +1,4 @@
-"""Unsigned varints: every number of 32 bits, and how far a broken one is read."""
+"""Unsigned varints: every 32-bit number, and the limit to which a broken varint is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMBERS = st.integers(min_value=0, max_value=2**32 - 1)
 @example(2**28 - 1, b"", b"")
 @example(2**28, b"", b"")
 @example(2**32 - 1, b"", b"")
-def test_a_number_survives_between_other_bytes(number: int, before: bytes, after: bytes) -> None:
+def test_a_number_round_trips_between_other_bytes(number: int, before: bytes, after: bytes) -> None:
     written = uvarint(number)
     assert read_uvarint(before + written + after, len(before)) == (
         number,
@@ -38,7 +38,7 @@ def test_the_shortest_form_is_written(number: int) -> None:
     ("number", "written"),
     [(0, "00"), (1, "01"), (127, "7f"), (128, "8001"), (300, "ac02"), (2**32 - 1, "ffffffff0f")],
 )
-def test_known_forms(number: int, written: str) -> None:
+def test_known_numbers_have_their_encoding(number: int, written: str) -> None:
     assert uvarint(number).hex() == written
 
 
@@ -49,13 +49,13 @@ def test_numbers_outside_32_bits_are_not_written(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [1.5, None, "1"])
-def test_what_is_no_number_is_not_written(number: int) -> None:
+def test_other_objects_than_numbers_are_not_written(number: int) -> None:
     with pytest.raises(WRITE_FAULTS):
         uvarint(number)
 
 
 @given(NUMBERS, st.integers(min_value=1, max_value=4))
-def test_longer_forms_are_read(number: int, more: int) -> None:
+def test_overlong_encodings_are_read(number: int, more: int) -> None:
     written = uvarint(number)
     more = min(more, 5 - len(written))
     if more:
@@ -64,7 +64,7 @@ def test_longer_forms_are_read(number: int, more: int) -> None:
 
 
 @given(st.binary(max_size=8), st.integers(min_value=0, max_value=8))
-def test_any_bytes_are_a_number_of_32_bits_or_a_fault(data: bytes, at: int) -> None:
+def test_any_bytes_are_a_32_bit_number_or_a_fault(data: bytes, at: int) -> None:
     try:
         number, end = read_uvarint(data, at)
     except READ_FAULTS:
@@ -80,5 +80,5 @@ def test_a_sixth_byte_is_not_read() -> None:
         read_uvarint(b"\x80\x80\x80\x80\x80\x00", 0)
 
 
-def test_the_table_holds_the_numbers_of_one_byte() -> None:
+def test_the_table_has_the_numbers_of_one_byte() -> None:
     assert [read_uvarint(written, 0) for written in UVARINT] == [(n, 1) for n in range(128)]

@@ -21,7 +21,7 @@ from kproto_cloudevents import (
     to_json_batch,
 )
 
-#: The required attributes, as members.
+#: The required attributes, as JSON members.
 BASE = '"specversion":"1.0","id":"1","source":"/s","type":"t"'
 ATTRIBUTES = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
 
@@ -30,7 +30,7 @@ def document(rest: str = "") -> bytes:
     return f"{{{BASE}{',' if rest else ''}{rest}}}".encode()
 
 
-# The four examples of the JSON format, section 3.2, with a payload of ours.
+# The four examples in section 3.2 of the JSON format, with another payload.
 
 EXAMPLE_BINARY = """{
     "specversion" : "1.0",
@@ -45,7 +45,7 @@ EXAMPLE_BINARY = """{
 }"""
 
 
-def test_binary_data() -> None:
+def test_binary_data_is_base64() -> None:
     event = from_json(EXAMPLE_BINARY)
     assert event.data == b"\x00\x01\x02"
     assert event["comexampleothervalue"] == 5
@@ -53,7 +53,7 @@ def test_binary_data() -> None:
     assert event.extensions == {"comexampleext1": "value", "comexampleothervalue": 5}
 
 
-def test_text_data_of_a_type_that_is_not_json() -> None:
+def test_text_data_of_other_types_is_a_string() -> None:
     event = from_json(
         document('"unset":null,"datacontenttype":"application/xml","data":"<much wow=\\"xml\\"/>"')
     )
@@ -62,24 +62,24 @@ def test_text_data_of_a_type_that_is_not_json() -> None:
     assert "unset" not in event
 
 
-def test_json_data() -> None:
+def test_json_data_is_a_json_value() -> None:
     event = from_json(document('"subject":null,"data":{"a":"abc","b":123,"c":true}'))
     assert event.data == {"a": "abc", "b": 123, "c": True}
     assert event.subject is None
     assert event.datacontenttype is None
 
 
-def test_a_json_string_is_not_read_twice() -> None:
+def test_a_json_string_is_decoded_once() -> None:
     event = from_json(document('"data":"{\\"a\\":1}"'))
     assert event.data == '{"a":1}'
     assert event.data_bytes() == b'"{\\"a\\":1}"'
 
 
 @pytest.mark.parametrize("content_type", ["text/xml", "application/octet-stream", "x/jsonp"])
-def test_null_is_data_of_a_json_type_alone(content_type: str) -> None:
-    """JSON format 3.1.1: null is a payload where the type is JSON, and is not its absence.
+def test_null_is_data_only_of_a_json_type(content_type: str) -> None:
+    """JSON format 3.1.1: with a JSON content type null is a payload, unlike a missing member.
 
-    3.1.2: what is no string may be refused where it is not; there is no text that it could be.
+    3.1.2: with another type a value other than a string may be refused, because it has no text.
     """
     with pytest.raises(CloudEventError) as refused:
         from_json(document(f'"datacontenttype":"{content_type}","data":null'))
@@ -112,14 +112,14 @@ def test_forms_of_data(rest: str, data: Any, has_data: bool) -> None:
     assert event.has_data is has_data
 
 
-def test_numbers_of_data_keep_their_spelling() -> None:
+def test_numbers_of_data_keep_their_text() -> None:
     spelled = '{"a":1.10,"b":1e400,"c":0.1000000000000000055511151231257827,"d":-0}'
     event = from_json(document(f'"data": {spelled} '))
     assert event.data_bytes() == spelled.encode()
     assert to_json(event.replace(id="2")) == document(f'"data":{spelled}').replace(b'"1",', b'"2",')
 
 
-def test_integers_longer_than_python_reads() -> None:
+def test_integers_beyond_pythons_limit_are_kept() -> None:
     digits = "9" * 5000
     event = from_json(document(f'"data":[{digits}]'))
     assert event.data_bytes() == f"[{digits}]".encode()
@@ -427,7 +427,7 @@ def test_json_with_an_unpaired_surrogate_in_its_charset_is_base64(label: str) ->
         ("a/b+json; charset=utf-16", "\ufeff[1]".encode("utf-16-be"), "[1]".encode("utf-16")),
     ],
 )
-def test_what_json_bytes_lose_in_a_document(
+def test_json_bytes_are_encoded_again_in_a_document(
     version: str, content_type: str, data: bytes, back: bytes
 ) -> None:
     event = CloudEvent(id="1", source="/s", type="t", datacontenttype=content_type, data=data)

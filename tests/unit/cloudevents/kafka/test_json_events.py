@@ -1,4 +1,4 @@
-"""Events in values of JSON that no header speaks of, as v1 of the official SDK writes them."""
+"""Events as JSON values without event headers, which v1 of the official SDK writes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BASE: dict[str, Any] = {"id": "1", "source": "/s", "type": "t"}
 JSON_EVENTS = Profile(json_events=True)
 ANY_CASE = JSON_EVENTS._replace(any_case_headers=True)
 
-#: The content type is the data's, and the value does not repeat it.
+#: The content type is that of the data, and the value does not repeat it.
 V1 = KafkaRecord(
     b"AA",
     b'{"specversion": "1.0", "id": "1", "source": "/s", "type": "t", "partitionkey": "AA",'
@@ -68,7 +68,7 @@ def test_an_event_of_json(content_type: bytes) -> None:
     for read in (from_kafka, lazy_from_kafka):
         assert read(*record, profile=JSON_EVENTS) == event
     assert from_kafka_many([record], profile=JSON_EVENTS) == [event]
-    # A document by itself says the type too, and is another than the one that was read.
+    # A document alone also contains the type, so it differs from the one that was read.
     assert from_json(to_json(event)) == event
     repeated = to_kafka(event, "structured", repeat_attributes=True)
     assert dict(repeated.headers)["content-type"] == b"application/cloudevents+json"
@@ -89,13 +89,13 @@ def test_an_event_of_json(content_type: bytes) -> None:
             record_of(', "data_base64": "AP8="', b"application/octet-stream"),
             CloudEvent(BASE, datacontenttype="application/octet-stream", data=b"\x00\xff"),
         ),
-        # v1 writes null for no data. Only JSON has a null that is data.
+        # v1 writes null for missing data; only JSON data can be null itself.
         (record_of(', "data": null', b"a/b"), CloudEvent(BASE, datacontenttype="a/b")),
         (
             record_of(', "data": null', b"a/b+json"),
             CloudEvent(BASE, datacontenttype="a/b+json", data=JSON_NULL),
         ),
-        # The value's own type counts before the header.
+        # The type in the value has precedence over the header.
         (
             record_of(', "datacontenttype": "text/xml", "data": "<a/>"', b"application/json"),
             CloudEvent(BASE, datacontenttype="text/xml", data="<a/>"),
@@ -106,7 +106,7 @@ def test_an_event_of_json(content_type: bytes) -> None:
         ),
     ],
 )
-def test_events_whatever_the_type_of_their_data(record: KafkaRecord, event: CloudEvent) -> None:
+def test_events_with_any_type_of_data_are_read(record: KafkaRecord, event: CloudEvent) -> None:
     for profile in (JSON_EVENTS, ANY_CASE):
         read = event_of(record, profile=profile)
         assert read == event
@@ -118,7 +118,7 @@ def test_events_whatever_the_type_of_their_data(record: KafkaRecord, event: Clou
 
 
 @pytest.mark.parametrize("version", ["0.3", "0.2", "0.1"])
-def test_events_of_older_versions(version: str) -> None:
+def test_events_of_older_versions_are_read(version: str) -> None:
     event = CloudEvent(BASE, data="x").to_version(version)
     record = KafkaRecord(None, to_json(event), (("content-type", b"text/plain"),))
     read = event_of(record, profile=JSON_EVENTS)
@@ -161,14 +161,14 @@ def test_other_values_are_no_events(value: bytes | None, headers: tuple[Header, 
         (record_of("", b"\xff"), "content-type: the value is not UTF-8"),
     ],
 )
-def test_values_that_claim_to_be_events_keep_the_rules(record: KafkaRecord, message: str) -> None:
+def test_values_with_event_members_are_validated(record: KafkaRecord, message: str) -> None:
     with pytest.raises(CloudEventError, match=message):
         from_kafka(*record, profile=JSON_EVENTS)
     (invalid,) = from_kafka_many([record], profile=JSON_EVENTS)
     assert isinstance(invalid, InvalidEvent)
 
 
-def test_a_value_of_an_unknown_version() -> None:
+def test_a_value_of_an_unknown_version_is_opaque() -> None:
     unknown = V1._replace(value=b'{"specversion": "7"}')
     outcome = from_kafka(*unknown, profile=JSON_EVENTS)
     assert isinstance(outcome, OpaqueEvent)
@@ -178,15 +178,15 @@ def test_a_value_of_an_unknown_version() -> None:
         from_kafka(*unknown, profile=JSON_EVENTS._replace(refuse_unknown=True))
 
 
-def test_headers_that_speak_of_an_event_decide() -> None:
-    # An event in binary mode has such values as its data.
+def test_event_headers_decide_the_mode() -> None:
+    # An event in binary mode may have such a value as its data.
     event = event_of(KafkaRecord(None, V1.value, BINARY.headers), profile=JSON_EVENTS)
     assert event.data == V1.value
     assert event.mode == "binary"
     half = KafkaRecord(None, V1.value, (("ce_id", b"1"), *V1.headers))
     with pytest.raises(CloudEventError, match="ce_specversion"):
         from_kafka(*half, profile=JSON_EVENTS)
-    # And a mode that is told.
+    # The mode that the caller forces also decides.
     assert event_of(V1, mode="structured").datacontenttype is None
     with pytest.raises(CloudEventError, match="ce_specversion"):
         from_kafka(*V1, mode="binary", profile=JSON_EVENTS)

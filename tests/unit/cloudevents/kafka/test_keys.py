@@ -1,4 +1,4 @@
-"""The key and the headers that the caller gives."""
+"""The key and the headers that the caller sets."""
 
 from __future__ import annotations
 
@@ -36,30 +36,30 @@ def test_keys() -> None:
         to_kafka(EVENT, key_mapper=lambda event: cast(Any, event.id))
 
 
-def test_a_mapper_that_finds_nothing_leaves_the_key_of_the_record() -> None:
+def test_a_mapper_without_a_result_keeps_the_key_of_the_record() -> None:
     for record in (BINARY, STRUCTURED):
         read = event_of(record)
         assert to_kafka(read, key_mapper=partition_key) == record
         assert to_kafka(read, key_mapper=lambda event: b"").key == b""
         for mode in ("binary", "structured"):
             assert to_kafka(read, mode, key_mapper=lambda event: None).key == b"mykey"
-        # A changed event is a new one, of no record.
+        # A changed event is a new event without a record.
         assert to_kafka(read.replace(id="2"), key_mapper=partition_key).key is None
 
 
-def test_headers_of_the_callers_own() -> None:
+def test_headers_of_the_caller_are_added() -> None:
     record = to_kafka(EVENT, headers=[("trace", b"1"), ("trace", None)])
     assert record.headers[-2:] == (("trace", b"1"), ("trace", None))
     read = to_kafka(event_of(BINARY), headers=[("trace", b"1")])
     assert read.headers == (*BINARY.headers, ("trace", b"1"))
-    # In any case: readers that take any would see the event, or its mode, in them.
+    # In any case: lenient readers would take them as the event's attributes or mode.
     for name in ("ce_id", "content-type", "CE_foo", "Ce_id", "Content-Type"):
         with pytest.raises(CloudEventError, match=f"{name}: the header belongs to the event"):
             to_kafka(EVENT, headers=[(name, b"x")])
 
 
 @pytest.mark.parametrize("headers", [{"ab": b"x"}, [("ab", "x")], [5], 5, ["ab"], [(b"ab", b"x")]])
-def test_headers_of_the_callers_own_that_are_none(headers: Any) -> None:
+def test_invalid_headers_of_the_caller_are_refused(headers: Any) -> None:
     with pytest.raises(CloudEventError, match=r"header.*Kafka binding 3\.2\.3"):
         to_kafka(EVENT, headers=headers)
 
@@ -75,6 +75,6 @@ def test_the_partition_key_of_an_event_with_a_map_of_extensions() -> None:
 @pytest.mark.parametrize(
     "wrong", ["text", b"", None, 5, InvalidEvent(BINARY, CloudEventError("x"))]
 )
-def test_what_is_no_event_is_not_written(wrong: Any) -> None:
+def test_other_objects_than_events_are_not_written(wrong: Any) -> None:
     with pytest.raises(CloudEventError, match=f"{type(wrong).__name__} is no event to be written"):
         to_kafka(wrong)

@@ -1,4 +1,4 @@
-"""Message formats 0 and 1, which have no headers: only structured JSON goes there."""
+"""Message formats 0 and 1 have no headers, so that only structured JSON can be written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OLD_FORMATS = pytest.mark.parametrize("message_format", [0, 1])
 
 
 @OLD_FORMATS
-def test_structured_json_goes_there_without_headers(message_format: int) -> None:
+def test_structured_json_is_written_without_headers(message_format: int) -> None:
     record = to_kafka(EVENT, "structured", key=b"k", message_format=message_format)
     assert record == (b"k", to_json(EVENT), ())
     assert event_of(record, mode="structured") == EVENT
@@ -34,10 +34,10 @@ def test_structured_json_goes_there_without_headers(message_format: int) -> None
 
 
 @OLD_FORMATS
-def test_what_was_read_goes_there_as_it_was(message_format: int) -> None:
+def test_an_event_that_was_read_keeps_its_bytes(message_format: int) -> None:
     read = to_kafka(event_of(STRUCTURED), message_format=message_format)
     assert read == STRUCTURED._replace(headers=())
-    # Read without headers and written without headers, the same bytes.
+    # The event is read and written without headers, with the same bytes.
     again = to_kafka(event_of(read, mode="structured"), message_format=message_format)
     assert again == read
 
@@ -70,7 +70,7 @@ def test_headers_are_never_lost(message_format: int) -> None:
 
 
 @OLD_FORMATS
-def test_a_record_that_is_no_event_goes_there_if_it_has_no_headers(message_format: int) -> None:
+def test_a_record_without_event_and_headers_is_written(message_format: int) -> None:
     plain = from_kafka(b"k", None)
     assert isinstance(plain, NotAnEvent)
     assert to_kafka(plain, message_format=message_format) == KafkaRecord(b"k", None)
@@ -80,13 +80,13 @@ def test_a_record_that_is_no_event_goes_there_if_it_has_no_headers(message_forma
 
 
 @pytest.mark.parametrize("message_format", [3, -1, None, "2"])
-def test_message_formats_that_do_not_exist(message_format: Any) -> None:
+def test_unknown_message_formats_are_refused(message_format: Any) -> None:
     with pytest.raises(CloudEventError, match="message_format is 0, 1 or 2"):
         to_kafka(EVENT, message_format=message_format)
 
 
-def test_the_mode_is_said_by_the_reader() -> None:
-    """Producers before 0.11 write no headers; nothing but the caller can say what it is."""
+def test_the_mode_can_be_forced_for_records_without_headers() -> None:
+    """Producers before 0.11 write no headers, so only the caller knows the mode."""
     bare = KafkaRecord(b"k", STRUCTURED.value)
     assert isinstance(from_kafka(*bare), NotAnEvent)
     assert event_of(bare, mode="structured") == event_of(STRUCTURED)

@@ -1,4 +1,4 @@
-"""Which mode a record is in, and what each mode holds."""
+"""The mode of a record, and the parts of a record in each mode."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def test_structured_mode() -> None:
         b'application/cloudevents+json;charset="UTF-8"',
     ],
 )
-def test_structured_mode_is_seen_in_the_media_type(content_type: bytes) -> None:
+def test_the_media_type_selects_structured_mode(content_type: bytes) -> None:
     record = STRUCTURED._replace(headers=(("x", b"y"), ("content-type", content_type)))
-    for _ in range(2):  # the second time the content type is known
+    for _ in range(2):  # the content type is cached now
         assert event_of(record) == event_of(STRUCTURED)
         assert to_kafka(event_of(record)) == record
 
@@ -90,12 +90,12 @@ def test_a_broken_media_type_of_an_event_format_is_an_error(content_type: bytes)
 @pytest.mark.parametrize(
     "content_type", [b"application/cloudeventsx; ?", b"application/cloudevents.v2; ?", b"x; ?"]
 )
-def test_other_broken_media_types_say_nothing_of_events(content_type: bytes) -> None:
+def test_other_broken_media_types_are_no_events(content_type: bytes) -> None:
     outcome = from_kafka(None, b"x", [("content-type", content_type)])
     assert isinstance(outcome, NotAnEvent)
 
 
-def test_attributes_repeated_in_headers_do_not_count() -> None:
+def test_attributes_repeated_in_headers_are_ignored() -> None:
     record = STRUCTURED._replace(
         headers=(("ce_id", b"another"), ("ce_Odd", b"\xff"), *STRUCTURED.headers)
     )
@@ -110,7 +110,7 @@ def test_structured_mode_may_repeat_attributes_in_headers() -> None:
     assert to_kafka(event_of(record)) == record
 
 
-def test_mode_said_by_the_caller() -> None:
+def test_the_caller_may_force_the_mode() -> None:
     bare = KafkaRecord(None, STRUCTURED.value, ())
     assert event_of(bare, mode="structured") == event_of(STRUCTURED)
     assert to_kafka(event_of(bare, mode="structured")) == bare
@@ -176,7 +176,7 @@ def test_data_that_is_an_event_format_is_not_written_in_binary_mode(
         with pytest.raises(CloudEventError, match=r"content-type: .*structured.*Kafka binding 3"):
             to_kafka(event, **settings)
     if label == "1.0":
-        # The document says what the data is; the content type is the mode's.
+        # The document contains the type of the data; the content type is that of the mode.
         for repeated in (False, True):
             written = event_of(to_kafka(event, "structured", repeat_attributes=repeated))
             assert written == event
@@ -185,7 +185,7 @@ def test_data_that_is_an_event_format_is_not_written_in_binary_mode(
 
 
 @pytest.mark.parametrize("content_type", ["application/cloudeventsx", "application/cloudevents.x"])
-def test_data_of_types_that_say_nothing_of_events_is_written(content_type: str) -> None:
+def test_data_of_other_types_is_written(content_type: str) -> None:
     event = CloudEvent(id="1", source="/s", type="t", datacontenttype=content_type, data=b"x")
     for _ in range(2):
         assert event_of(to_kafka(event)) == event

@@ -1,4 +1,4 @@
-"""Writing records: golden bytes in both modes, from one mode to the other, other formats."""
+"""Writing records: golden bytes in both modes, conversion between modes, other formats."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_structured_with_repeated_attributes() -> None:
     assert to_kafka(event_of(record)) == record
 
 
-def test_data_and_the_value_it_becomes() -> None:
+def test_data_becomes_the_value_of_the_record() -> None:
     base = {"id": "1", "source": "/s", "type": "t"}
     data: Any
     value: bytes | None
@@ -70,14 +70,14 @@ def test_data_and_the_value_it_becomes() -> None:
         record = to_kafka(CloudEvent(base, data=data))
         assert record.value == value
         assert "content-type" not in dict(record.headers)
-    # JSON implies its type, which binary mode must say (JSON format 3.1.2).
+    # JSON data implies its type, which binary mode must write (JSON format 3.1.2).
     for data, value in (({"a": 1}, b'{"a":1}'), ("t", b'"t"'), (JSON_NULL, b"null")):
         record = to_kafka(CloudEvent(base, data=data))
         assert record.value == value
         assert record.headers[-1] == ("content-type", b"application/json")
 
 
-def test_from_one_mode_to_the_other() -> None:
+def test_events_are_converted_between_modes() -> None:
     binary = to_kafka(event_of(STRUCTURED), "binary")
     assert binary.key == b"mykey"
     assert binary.value == b"<data/>"
@@ -95,7 +95,7 @@ def test_from_one_mode_to_the_other() -> None:
     assert event_of(to_kafka(event_of(structured), "binary")) == event_of(BINARY)
 
 
-def test_a_changed_event_is_written_anew() -> None:
+def test_a_changed_event_is_written_as_a_new_record() -> None:
     changed = event_of(BINARY).replace(subject="s")
     assert kafka_record(changed) is None
     record = to_kafka(changed)
@@ -103,7 +103,7 @@ def test_a_changed_event_is_written_anew() -> None:
     assert record.headers == (*BINARY.headers, ("ce_subject", b"s"))
 
 
-def test_what_cannot_be_read_cannot_be_converted() -> None:
+def test_opaque_events_cannot_be_converted() -> None:
     opaque = from_kafka(None, b"x", [("content-type", b"application/cloudevents+avro")])
     with pytest.raises(CloudEventError, match="it goes out only as it came in"):
         to_kafka(opaque, "binary")
@@ -143,7 +143,7 @@ def test_other_event_formats() -> None:
         "application/cloudevents-batch+json",
     ],
 )
-def test_media_types_that_are_no_event_format(media_type: str) -> None:
+def test_other_media_types_are_no_event_formats(media_type: str) -> None:
     wrong = EventFormat(media_type, from_json, to_json)
     with pytest.raises(CloudEventError, match="no media type of an event format"):
         register_format(wrong)
@@ -166,7 +166,7 @@ def test_a_structured_event_without_data_is_no_tombstone() -> None:
 
 
 @pytest.mark.parametrize("size", [64 * 1024, 1024 * 1024])
-def test_large_events_pass(size: int) -> None:
+def test_large_events_are_written(size: int) -> None:
     event = EVENT.replace(data=b"x" * size)
     for mode in ("binary", "structured"):
         record = to_kafka(event, mode)

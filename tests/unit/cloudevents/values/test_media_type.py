@@ -1,4 +1,4 @@
-"""Media types: parsing, and what they say about events and data."""
+"""Media types: parsing, and their meaning for events and data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def test_not_a_media_type(text: str) -> None:
         ("application/cloudevents-batch+json", True, False, True),
     ],
 )
-def test_what_a_media_type_says(text: str, json: bool, event: bool, batch: bool) -> None:
+def test_a_media_type_declares_json_events_or_batches(
+    text: str, json: bool, event: bool, batch: bool
+) -> None:
     media_type = parse_media_type(text)
     assert media_type is not None
     assert media_type.declares_json is json
@@ -61,12 +63,12 @@ def test_what_a_media_type_says(text: str, json: bool, event: bool, batch: bool)
 
 
 @given(st.text(alphabet='ab/;="\\ \t+-.\x00é', max_size=40))
-def test_any_text_parses_or_not(text: str) -> None:
+def test_any_text_is_parsed_or_rejected(text: str) -> None:
     media_type = parse_media_type(text)
     assert media_type is None or media_type.essence == media_type.essence.lower()
 
 
-def test_long_ones_are_parsed_too() -> None:
+def test_long_media_types_are_parsed() -> None:
     media_type = parse_media_type("text/plain; a=" + "b" * 1000)
     assert media_type is not None
     assert media_type.parameters == (("a", "b" * 1000),)
@@ -75,5 +77,5 @@ def test_long_ones_are_parsed_too() -> None:
 @pytest.mark.parametrize(
     "text", ["a/b" + "; a=b" * 9_999 + "(", 'a/b;a="' + '\\"' * 9_999, "a/b ;" * 9_999]
 )
-def test_long_texts_come_to_an_end(text: str) -> None:
+def test_long_texts_take_little_time(text: str) -> None:
     assert parse_media_type(text) is None

@@ -1,4 +1,4 @@
-"""From one version to another: what is renamed, what goes along, what is named as impossible."""
+"""Conversion between versions: renamed, kept and impossible attributes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ SAME: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(("one", "other"), list(permutations(SAME, 2)))
-def test_what_every_version_has(one: str, other: str) -> None:
+def test_common_attributes_are_converted_between_all_versions(one: str, other: str) -> None:
     event = CloudEvent(SAME[one], data={"a": 1.50})
     converted = event.to_version(other)
     assert dict(converted.attributes) == SAME[other]
@@ -66,12 +66,12 @@ def test_what_every_version_has(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize("label", SAME)
-def test_to_the_same_version(label: str) -> None:
+def test_conversion_to_the_same_version_returns_the_event(label: str) -> None:
     event = CloudEvent(SAME[label])
     assert event.to_version(label) is event
 
 
-def test_the_draft_is_a_version_of_its_own() -> None:
+def test_the_draft_is_a_separate_version() -> None:
     draft = CloudEvent({**SAME["0.2"], "specversion": "0.1"})
     assert draft.to_version("0.2") == CloudEvent(SAME["0.2"])
     assert dict(draft.to_version("0.1").attributes) == SAME["0.1"]
@@ -88,7 +88,7 @@ OLD = CloudEvent(
 )
 
 
-def test_everything_that_cannot_be_carried_is_named() -> None:
+def test_every_impossible_attribute_is_named() -> None:
     with pytest.raises(CloudEventError) as caught:
         OLD.to_version("1.0")
     said = str(caught.value)
@@ -107,7 +107,7 @@ def test_everything_that_cannot_be_carried_is_named() -> None:
     assert caught.value.clauses == ('CloudEvents 1.0 "Naming Conventions"',)
 
 
-def test_renaming_and_dropping() -> None:
+def test_attributes_are_renamed_and_dropped() -> None:
     new = OLD.to_version(
         "1.0",
         drop=["list", "m", "schemaURL"],
@@ -135,7 +135,7 @@ def test_wrong_arguments_are_refused_and_drop_nothing() -> None:
             event.to_version(no_label)
 
 
-def test_renaming_onto_an_attribute_of_the_target() -> None:
+def test_renaming_to_an_attribute_of_the_target_is_refused() -> None:
     old = CloudEvent(specversion="0.2", id="1", source="/s", type="t", about="x")
     assert old.to_version("1.0", rename={"about": "subject"}).subject == "x"
     with pytest.raises(CloudEventError, match=r"about \(id is there already\)"):
@@ -155,7 +155,7 @@ def test_names_that_mean_something_else_there() -> None:
     assert carried.extensions == {"subject": "x"}
 
 
-def test_types_that_the_target_does_not_have() -> None:
+def test_types_missing_in_the_target_are_refused() -> None:
     new = CloudEvent(id="1", source="/s", type="t", ok=True, raw=b"\x00", n=5)
     for label in ("0.3", "0.2", "0.1"):
         with pytest.raises(CloudEventError, match=r"ok .*Boolean is no type of this version"):
@@ -204,7 +204,7 @@ VALUES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Cn"]), min_size=
     ),
     st.none() | st.binary(max_size=9) | st.lists(st.integers()),
 )
-def test_nothing_is_lost_on_the_way_there_and_back(
+def test_conversion_there_and_back_loses_nothing(
     one: str, other: str, extensions: dict[str, Any], data: Any
 ) -> None:
     attributes = dict(SAME["1.0"]) | extensions

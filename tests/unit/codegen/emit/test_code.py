@@ -1,4 +1,4 @@
-"""Code as data: conditions and their opposites, and chains of tests of the version."""
+"""Code as data: conditions and their opposites, and chains of version tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EVERY = Versions(0, 5)
 
 
 def of(*blocks: Code) -> Layouts:
-    """Layouts of one version each; the last reaches to the end of EVERY."""
+    """Returns layouts of one version each; the last one extends to the end of EVERY."""
     last = len(blocks) - 1
     return [
         (Versions(version, EVERY.highest if version == last else version), block)
@@ -33,7 +33,7 @@ def of(*blocks: Code) -> Layouts:
 
 
 def steps(code: Code, version: int) -> list[str]:
-    """What the code does in one version; a step is a name that is called."""
+    """Returns the names that the code calls in one version."""
     done: list[str] = []
     names = {name: (lambda name=name: done.append(name)) for name in "abcxy"}
     source = "\n".join(lines(code))
@@ -42,7 +42,7 @@ def steps(code: Code, version: int) -> list[str]:
 
 
 @pytest.mark.parametrize("either", [True, False])
-def test_an_opposite_holds_where_the_condition_does_not(either: bool) -> None:
+def test_an_opposite_is_true_if_the_condition_is_false(either: bool) -> None:
     pairs = (("a", "not a"), ("b > 1", "b <= 1"), ("c is None", "c is not None"))
     for count in (1, 2, 3):
         one, other = opposites(*pairs[:count], either=either)
@@ -51,7 +51,7 @@ def test_an_opposite_holds_where_the_condition_does_not(either: bool) -> None:
             assert eval(str(one), values) is not eval(str(other), values)
 
 
-def test_a_condition_stands_in_brackets_only_between_others_that_it_would_join() -> None:
+def test_a_condition_has_brackets_only_if_needed() -> None:
     assert Condition(("a", "b")).alone == str(Condition(("a", "b"))) == "a and b"
     assert str(Condition(("a", "b"), either=True)) == "a or b"
     assert Condition(("a", "b"), either=True).alone == "(a or b)"
@@ -59,7 +59,7 @@ def test_a_condition_stands_in_brackets_only_between_others_that_it_would_join()
     assert Condition(('x == " or "',)).alone == 'x == " or "'
 
 
-def test_lines() -> None:
+def test_code_has_its_lines() -> None:
     inner = choose([("a", ["x()"]), (Condition(("b",), comment="why"), ["y()"])], ["c()"])
     assert lines(
         ["a()", For("_ in range(2)", (inner,)), For("_ in ()", ()), when("a", ["b()"])]
@@ -92,7 +92,7 @@ BLOCKS: tuple[Code, ...] = (
 )
 
 
-def test_a_chain_does_in_each_version_what_its_layout_says() -> None:
+def test_a_chain_runs_the_code_of_each_version() -> None:
     for blocks in product(BLOCKS, repeat=3):
         layouts = of(*blocks)
         made, joined = chain(layouts, EVERY), chains([layouts, of(["a()"], [])], EVERY)
@@ -126,11 +126,11 @@ def test_a_chain_does_in_each_version_what_its_layout_says() -> None:
         ),
     ],
 )
-def test_a_chain_asks_no_more_than_it_must(layouts: Layouts, made: list[str]) -> None:
+def test_a_chain_has_the_fewest_tests(layouts: Layouts, made: list[str]) -> None:
     assert lines(chain(layouts, EVERY)) == made
 
 
-def test_chains_say_once_what_their_layouts_share() -> None:
+def test_chains_have_shared_code_once() -> None:
     both = [of(["a()", "x()", "c()"], ["a()", "y()", "c()"]), of(["b()"], [])]
     assert lines(chains(both, EVERY)) == [
         "a()",

@@ -1,4 +1,4 @@
-"""A user's own definitions: docs/how-to/definitions.md runs as printed, and is well typed."""
+"""A user's own definitions: docs/how-to/definitions.md runs as printed and passes mypy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def hello(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The package of the page, made by its command in a folder of its own."""
+    """Returns the package of the page, made by its command in a separate folder."""
     assert len(DEFINITIONS) == 3
     for name, text in DEFINITIONS.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -66,7 +66,7 @@ def test_the_page_runs_as_printed(hello: Path) -> None:
     assert done.stdout == PRINTED
 
 
-def test_the_page_shows_the_head_of_a_module(hello: Path) -> None:
+def test_the_page_has_the_head_of_a_module(hello: Path) -> None:
     shown = re.findall(r"^    (#.*)$", PAGE, re.MULTILINE)
     made = (hello / "greet_request.py").read_text(encoding="utf-8").split("\n")
     assert len(shown) == 4
@@ -101,7 +101,7 @@ def test_two_rpcs_and_a_record(hello: Path) -> None:
         assert "Who is greeted." in (package.GreetRequest.__doc__ or "")
 
 
-def test_a_package_needs_nothing_of_kproto_s_own_messages(hello: Path) -> None:
+def test_a_package_does_not_import_kafkas_messages(hello: Path) -> None:
     program = (
         "import sys, hello\n"
         "hello.GreetRequest.decode(hello.GreetRequest().encode(1), 1)\n"
@@ -112,9 +112,7 @@ def test_a_package_needs_nothing_of_kproto_s_own_messages(hello: Path) -> None:
     assert done.stdout.split() == ["kproto.messages.base"]
 
 
-def test_what_is_no_longer_defined_is_removed_and_the_rest_stays(
-    hello: Path, capsys: Captured
-) -> None:
+def test_modules_without_a_definition_are_removed(hello: Path, capsys: Captured) -> None:
     (hello / "notes.py").write_text("# by hand\n", encoding="utf-8")
     (hello / "picture.py").write_bytes(b"\xff\xfe")
     (hello.parent / "greetings" / "GreetingRecord.json").unlink()
@@ -137,7 +135,7 @@ def test_what_is_no_longer_defined_is_removed_and_the_rest_stays(
     "name", ["__init__.py", "greet_request.py", "definitions.jsonl", "greeting_record.py"]
 )
 @pytest.mark.parametrize("content", [b"# mine\n", b"\xff\xfe", None])
-def test_a_file_that_the_generator_did_not_make_is_not_overwritten(
+def test_files_of_the_user_are_not_overwritten(
     tmp_path: Path, capsys: Captured, name: str, content: bytes | None
 ) -> None:
     for file, text in DEFINITIONS.items():
@@ -146,7 +144,7 @@ def test_a_file_that_the_generator_did_not_make_is_not_overwritten(
     out = tmp_path / "mine"
     out.mkdir()
     target = out / name
-    if content is None:  # a link leads out of the folder
+    if content is None:  # the link points outside of the folder
         target.symlink_to(tmp_path / "elsewhere")
     else:
         target.write_bytes(content)
@@ -159,7 +157,7 @@ def test_a_file_that_the_generator_did_not_make_is_not_overwritten(
 
 
 @pytest.mark.parametrize("name", ["", ".", "a b", "a..b", "../up", "class", 'a"""', "1a", "é"])
-def test_a_package_is_named_as_packages_are(tmp_path: Path, capsys: Captured, name: str) -> None:
+def test_a_package_needs_a_valid_name(tmp_path: Path, capsys: Captured, name: str) -> None:
     arguments = ["generate", "--schemas", str(tmp_path), "--package", name]
     with pytest.raises(SystemExit) as caught:
         main(arguments)
@@ -180,7 +178,7 @@ def test_a_secret_is_a_field(tmp_path: Path, capsys: Captured, secret: str, code
     assert not out.exists()
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: Captured) -> None:
+def test_an_unwritable_folder_is_an_error(tmp_path: Path, capsys: Captured) -> None:
     schemas = write_definitions(tmp_path / "schemas", [message()])
     (tmp_path / "file").write_text("")
     assert generate(schemas, tmp_path / "file" / "own") == 1
@@ -188,7 +186,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, capsys: Captured) -> No
 
 
 @pytest.mark.parametrize("link", [True, False])
-def test_a_file_in_the_place_where_a_new_one_is_staged_is_not_overwritten(
+def test_a_file_with_the_name_of_a_staged_file_is_not_overwritten(
     tmp_path: Path, capsys: Captured, link: bool
 ) -> None:
     schemas = write_definitions(tmp_path / "schemas", [message(field("A"))])
@@ -204,7 +202,7 @@ def test_a_file_in_the_place_where_a_new_one_is_staged_is_not_overwritten(
     assert [path.name for path in out.iterdir()] == [".sample_request.py.new"]
 
 
-def test_two_requests_of_one_api_key_are_no_package(tmp_path: Path, capsys: Captured) -> None:
+def test_two_requests_with_one_api_key_are_refused(tmp_path: Path, capsys: Captured) -> None:
     schemas = tmp_path / "schemas"
     write_definitions(schemas / "one", [message(field("A"))])
     write_definitions(schemas / "two", [message(name="OtherRequest")])
@@ -216,8 +214,8 @@ def test_two_requests_of_one_api_key_are_no_package(tmp_path: Path, capsys: Capt
     assert not (tmp_path / "own").exists()
 
 
-def test_a_number_that_went_from_one_request_to_another_is_no_package(tmp_path: Path) -> None:
-    """As in the union of two releases."""
+def test_an_api_key_that_moved_to_another_request_is_refused(tmp_path: Path) -> None:
+    """The union of two releases has the same rule."""
     first, then = (
         replace(spec(field("A"), name=name), module="one") for name in ("OldRequest", "NewRequest")
     )
@@ -229,7 +227,7 @@ def test_a_number_that_went_from_one_request_to_another_is_no_package(tmp_path: 
     assert not own.exists()
 
 
-def test_nothing_is_imported_for_a_name_that_only_looks_like_its_use(tmp_path: Path) -> None:
+def test_names_inside_texts_cause_no_imports(tmp_path: Path) -> None:
     words = field("Elements", "string", default="elements BOOLS index", tag=0, taggedVersions="1+")
     index = field("A", "IndexElements", tag=1, taggedVersions="1+", fields=[field("B", "string")])
     schemas = write_definitions(tmp_path / "schemas", [message(words, index)])

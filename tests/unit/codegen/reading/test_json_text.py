@@ -1,4 +1,4 @@
-"""The JSON reader: comments and lines, and everything that is no JSON refused by line."""
+"""The JSON reader: comments and lines; invalid JSON is refused with its line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kproto_codegen.reading.json_text import MAX_DEPTH, JsonNode, read_json
 
 
 def plain(node: JsonNode) -> Any:
-    """The value without lines."""
+    """Returns the value without lines."""
     match node.value:
         case dict():
             return {key: plain(child) for key, child in node.value.items()}
@@ -38,15 +38,15 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.sampled_from([None, 1]))
-@settings(max_examples=30)  # drawing them is what takes time
-def test_reads_what_the_standard_library_writes(value: Any, indent: int | None) -> None:
+@settings(max_examples=30)  # drawing the values takes the time
+def test_json_of_the_standard_library_is_read(value: Any, indent: int | None) -> None:
     for ascii_only in (True, False):
         text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
         assert plain(read_json(text, file="f").root) == value
 
 
 @given(st.text("{}[]\",:/*\\ \n\t0123456789truefalsn-+.eE'ux"))
-def test_what_is_refused_is_a_definition_error_and_what_is_taken_is_json(text: str) -> None:
+def test_random_text_is_read_as_json_or_raises_a_definition_error(text: str) -> None:
     refused: DefinitionError | None = None
     try:
         read = read_json(text, file="f")
@@ -120,7 +120,7 @@ def test_refused(text: str, line: int, reason: str) -> None:
     assert (caught.value.file, caught.value.line) == ("some.json", line)
 
 
-def test_a_key_that_repeats_itself_is_noted() -> None:
+def test_a_repeated_key_is_noted() -> None:
     read = read_json('{"a": "0+",\n"a": "0+"}', file="f")
     assert plain(read.root) == {"a": "0+"}
     assert [str(error) for error in read.repeated] == [
@@ -133,7 +133,7 @@ def test_equal_values_of_different_types_are_not_a_repetition() -> None:
         read_json('{"a": "1", "a": 1}', file="f")
 
 
-def test_content_behind_the_end_may_be_allowed() -> None:
+def test_content_after_the_end_may_be_allowed() -> None:
     assert read_json("{}\n]", file="f", allow_trailing=True).trailing_line == 2
 
 

@@ -1,4 +1,4 @@
-"""The importer: jars, folders of jars, source trees and loose files become facts of a release."""
+"""The importer: jars, folders of jars, source trees and single files become a release's facts."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def metadata_jar(folder: Path) -> Path:
     )
 
 
-def taken(imported: Imported) -> dict[str, dict[str, list[str]]]:
-    """Names of messages by release and module."""
+def message_names(imported: Imported) -> dict[str, dict[str, list[str]]]:
+    """Returns the names of messages by release and module."""
     return {
         entry.release.name: {
             module: [message.name for message in messages]
@@ -60,16 +60,16 @@ def taken(imported: Imported) -> dict[str, dict[str, list[str]]]:
 BOTH = {"9.1.0": {"clients": ["SampleRequest"], "metadata": ["OtherNameRecord"]}}
 
 
-def test_jars(tmp_path: Path) -> None:
+def test_jars_are_imported(tmp_path: Path) -> None:
     imported = read_releases([clients_jar(tmp_path), metadata_jar(tmp_path)])
     assert imported.errors() == []
-    assert taken(imported) == BOTH
+    assert message_names(imported) == BOTH
     release = imported.releases[0].release
     assert list(release.error_codes) == EXPECTED
     assert release.message("OtherNameRecord").fields[0].about == "Which."
 
 
-def test_a_folder_of_jars_with_others_in_it(tmp_path: Path) -> None:
+def test_a_folder_with_other_jars_is_imported(tmp_path: Path) -> None:
     libs = tmp_path / "libs"
     libs.mkdir()
     clients_jar(libs)
@@ -80,7 +80,7 @@ def test_a_folder_of_jars_with_others_in_it(tmp_path: Path) -> None:
     (libs / "kafka-notes.txt").write_text("no jar")
     imported = read_releases([tmp_path])
     assert imported.errors() == []
-    assert taken(imported) == BOTH
+    assert message_names(imported) == BOTH
 
 
 @pytest.mark.parametrize(
@@ -97,38 +97,40 @@ def test_a_folder_of_jars_with_others_in_it(tmp_path: Path) -> None:
         ("renamed.jar", "9.1.0", "9.1.0", "renamed"),
     ],
 )
-def test_release_and_module_of_a_jar(
+def test_a_jar_has_a_release_and_a_module(
     tmp_path: Path, name: str, version: str | None, release: str, module: str
 ) -> None:
     jar = write_jar(tmp_path / name, {"common/message/SampleRequest.json": SAMPLE}, version)
-    assert taken(read_releases([jar])) == {release: {module: ["SampleRequest"]}}
+    assert message_names(read_releases([jar])) == {release: {module: ["SampleRequest"]}}
 
 
-def test_the_release_can_be_said(tmp_path: Path) -> None:
+def test_the_release_can_be_set(tmp_path: Path) -> None:
     jar = write_jar(tmp_path / "renamed.jar", {"message/SampleRequest.json": SAMPLE})
     (error,) = read_releases([jar]).errors()
     assert "say it with --release" in str(error)
-    assert taken(read_releases([jar], release="9.1.0")) == {"9.1.0": {"renamed": ["SampleRequest"]}}
+    assert message_names(read_releases([jar], release="9.1.0")) == {
+        "9.1.0": {"renamed": ["SampleRequest"]}
+    }
 
 
-def test_two_releases_at_once(tmp_path: Path) -> None:
+def test_two_releases_are_imported_at_once(tmp_path: Path) -> None:
     jars = [
         write_jar(tmp_path / f"kafka-raft-{name}.jar", {"common/message/Sample.json": SAMPLE})
         for name in ("9.1.0", "9.2.0")
     ]
-    assert list(taken(read_releases(jars))) == ["9.1.0", "9.2.0"]
+    assert list(message_names(read_releases(jars))) == ["9.1.0", "9.2.0"]
 
 
-def test_the_same_jar_twice_is_taken_once(tmp_path: Path) -> None:
+def test_a_repeated_jar_is_imported_once(tmp_path: Path) -> None:
     jar = clients_jar(tmp_path)
     (tmp_path / "copy").mkdir()
     copy = clients_jar(tmp_path / "copy")
     imported = read_releases([jar, copy])
     assert imported.errors() == []
-    assert taken(imported) == {"9.1.0": {"clients": ["SampleRequest"]}}
+    assert message_names(imported) == {"9.1.0": {"clients": ["SampleRequest"]}}
 
 
-def test_a_source_tree(tmp_path: Path) -> None:
+def test_a_source_tree_is_imported(tmp_path: Path) -> None:
     tree = tmp_path / "kafka"
     files = {
         "gradle.properties": "group=org.apache.kafka\nversion = 9.2.0-SNAPSHOT\n",
@@ -144,20 +146,20 @@ def test_a_source_tree(tmp_path: Path) -> None:
         path.write_text(text)
     imported = read_releases([tree])
     assert imported.errors() == []
-    assert taken(imported) == {
+    assert message_names(imported) == {
         "9.2.0-SNAPSHOT": {"clients": ["SampleRequest"], "storage-api": ["OtherNameRecord"]}
     }
     assert list(imported.releases[0].release.error_codes) == EXPECTED
 
 
-def test_a_source_tree_without_version(tmp_path: Path) -> None:
+def test_a_source_tree_needs_a_version(tmp_path: Path) -> None:
     (tmp_path / "clients/src").mkdir(parents=True)
     (tmp_path / "gradle.properties").write_text("group=org.apache.kafka\n")
     (error,) = read_releases([tmp_path]).errors()
     assert "tells no version; say it with --release" in str(error)
 
 
-def test_a_folder_of_files(tmp_path: Path) -> None:
+def test_a_folder_of_files_is_imported(tmp_path: Path) -> None:
     folder = tmp_path / "extracted"
     for name, text in {
         "common/message/Sample.json": SAMPLE,
@@ -168,7 +170,7 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
         path.write_text(text)
     (error,) = read_releases([folder]).errors()
     assert "nothing here tells the release; say it with --release" in str(error)
-    assert taken(read_releases([folder], release="9.1.0")) == {
+    assert message_names(read_releases([folder], release="9.1.0")) == {
         "9.1.0": {"extracted": ["SampleRequest"], "metadata": ["OtherNameRecord"]}
     }
 
@@ -181,7 +183,7 @@ def test_facts_can_be_imported_again() -> None:
     assert entry.release == load_release(folder)
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_taken(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported_and_others_imported(tmp_path: Path) -> None:
     jar = write_jar(
         tmp_path / "kafka-clients-9.1.0.jar",
         {
@@ -194,16 +196,16 @@ def test_what_cannot_be_read_is_told_and_the_rest_taken(tmp_path: Path) -> None:
         },
     )
     imported = read_releases([jar])
-    assert taken(imported) == {"9.1.0": {"clients": ["GoodRequest"]}}
-    told = [str(error) for error in imported.errors()]
-    assert len(told) == 5
-    for name, error in zip("ABCD", told, strict=False):
+    assert message_names(imported) == {"9.1.0": {"clients": ["GoodRequest"]}}
+    texts = [str(error) for error in imported.errors()]
+    assert len(texts) == 5
+    for name, error in zip("ABCD", texts, strict=False):
         assert f"kafka-clients-9.1.0.jar!common/message/{name}.json" in error
-    assert "is larger than" in told[3]
-    assert "no class file" in told[4]
+    assert "is larger than" in texts[3]
+    assert "no class file" in texts[4]
 
 
-def test_legacy_files_are_taken_and_reported(tmp_path: Path) -> None:
+def test_legacy_files_are_imported_and_reported(tmp_path: Path) -> None:
     jar = write_jar(tmp_path / "kafka-raft-2.8.2.jar", {"common/message/Old.json": LEGACY})
     imported = read_releases([jar])
     assert imported.errors() == []
@@ -214,7 +216,7 @@ def test_legacy_files_are_taken_and_reported(tmp_path: Path) -> None:
     assert not imported.releases[0].release.messages[0].flexible_versions
 
 
-def test_names_that_clash_are_told(tmp_path: Path) -> None:
+def test_equal_message_names_are_reported(tmp_path: Path) -> None:
     other = json.dumps(message(field("B")))
     jar = write_jar(
         tmp_path / "kafka-clients-9.1.0.jar",
@@ -227,7 +229,7 @@ def test_names_that_clash_are_told(tmp_path: Path) -> None:
     )
 
 
-def test_sources_that_cannot_be_opened(tmp_path: Path) -> None:
+def test_unreadable_sources_are_reported(tmp_path: Path) -> None:
     broken = tmp_path / "kafka-clients-9.1.0.jar"
     broken.write_bytes(clients_jar(tmp_path, "whole.jar").read_bytes()[:500])
     for path, reason in (
@@ -239,7 +241,7 @@ def test_sources_that_cannot_be_opened(tmp_path: Path) -> None:
         assert str(path) in str(error)
 
 
-def test_a_damaged_entry_is_told(tmp_path: Path) -> None:
+def test_a_damaged_entry_is_reported(tmp_path: Path) -> None:
     jar = clients_jar(tmp_path)
     with zipfile.ZipFile(jar) as whole:
         offset = whole.getinfo("common/message/SampleRequest.json").header_offset
@@ -251,7 +253,7 @@ def test_a_damaged_entry_is_told(tmp_path: Path) -> None:
     assert "SampleRequest.json: cannot be read" in str(error)
 
 
-def test_nothing_found_is_an_error_and_something_beside_is_not(tmp_path: Path) -> None:
+def test_only_sources_without_any_definitions_are_an_error(tmp_path: Path) -> None:
     empty = write_jar(tmp_path / "kafka-server-9.1.0.jar", {"some.class": b""})
     (error,) = read_releases([empty]).errors()
     assert "holds no message definitions" in str(error)
@@ -268,7 +270,7 @@ def test_a_release_is_the_name_of_a_folder(tmp_path: Path, name: str) -> None:
     assert "cannot be the name of a release" in str(imported.errors()[0])
 
 
-def test_read_any(tmp_path: Path) -> None:
+def test_any_source_is_read(tmp_path: Path) -> None:
     jar = clients_jar(tmp_path)
     release = read_any(jar)
     out = tmp_path / "schemas"
@@ -285,7 +287,7 @@ def test_read_any(tmp_path: Path) -> None:
 @pytest.mark.kafka
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
 def test_the_jars_hold_what_is_committed(release: str, tmp_path: Path) -> None:
-    """The real jars, imported, give the committed files byte for byte."""
+    """Importing the real jars yields the committed files byte for byte."""
     from tests.support.availability import not_available
     from tools.kafka import KafkaJarsError, resolve_jars
 

@@ -1,4 +1,4 @@
-"""Real jars of Kafka: releases before 3.0 by the legacy profile, and a source tree made of jars."""
+"""Real jars of Kafka: releases before 3.0 by the legacy profile, and a source tree of jars."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ pytestmark = [pytest.mark.kafka, pytest.mark.exhaustive]
 
 OLD_JARS = ROOT / ".cache" / "kafka" / "old-clients"
 
-#: Definitions in kafka-clients, and how many of them lack flexibleVersions.
+#: The number of definitions in kafka-clients, and of those without flexibleVersions.
 RELEASES = {"2.3.1": (92, 92), "2.8.2": (136, 10), "3.0.2": (144, 0)}
 
 
 def clients_jar(release: str) -> Path:
-    """The jar of a release, fetched by Maven at the first use."""
+    """Returns the jar of a release, which Maven fetches on first use."""
     coordinates = f"org.apache.kafka:kafka-clients:{release}"
     try:
         return fetch_jar(OLD_JARS, coordinates, otherwise=f"put the jar into {OLD_JARS}")
@@ -41,7 +41,7 @@ def imported(release: str) -> ImportedRelease:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_an_old_release_passes_and_each_exception_is_reported(
+def test_an_old_release_is_accepted_and_each_exception_reported(
     release: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     definitions, without = RELEASES[release]
@@ -59,7 +59,7 @@ def test_an_old_release_passes_and_each_exception_is_reported(
     printed = capsys.readouterr().out.splitlines()
     taken = [line for line in printed if line.startswith("  imported, though odd: ")]
     assert len(taken) == len(entry.notes)
-    loaded = load_release(tmp_path / release)  # the facts keep every rule, without a profile
+    loaded = load_release(tmp_path / release)  # the facts satisfy every rule without a profile
     assert len(loaded.messages) == definitions
     assert loaded.error_codes == entry.release.error_codes
 
@@ -79,7 +79,7 @@ def test_an_old_release_passes_and_each_exception_is_reported(
     ],
 )
 def test_the_keys_that_kafka_repeats_are_reported(release: str, repeated: list[str]) -> None:
-    """They are why a key may stand twice with the same value; the page on definitions says so."""
+    """They are the reason that a key may be repeated with the same value; the page names them."""
     (entry,) = read_releases([_jars(release)]).releases
     assert entry.errors == []
     twice = [note for note in entry.notes if "stands twice" in note.reason]
@@ -90,7 +90,7 @@ def test_the_keys_that_kafka_repeats_are_reported(release: str, repeated: list[s
 
 
 def _jars(release: str) -> Path:
-    """The folder of a release's jars."""
+    """Returns the folder of a release's jars."""
     try:
         return resolve_jars(release)
     except KafkaJarsError as error:
@@ -107,7 +107,7 @@ def test_old_and_new_releases_unite() -> None:
                 assert number in found.valid_versions
 
 
-#: Where a module stands in Kafka's source tree, and its definitions in there.
+#: The folder of each module in Kafka's source tree with its definitions.
 RESOURCES = {
     "kafka-clients": "clients/src/main/resources",
     "kafka-group-coordinator": "group-coordinator/src/main/resources",
@@ -121,7 +121,7 @@ RESOURCES = {
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
 def test_a_source_tree_gives_the_committed_files(release: str, tmp_path: Path) -> None:
-    """A tree laid out as Kafka's, with the definitions that the jars were built of."""
+    """A tree with Kafka's layout and the definitions of which the jars were built."""
     jars = _jars(release)
     tree = tmp_path / "kafka"
     (tree / "clients/src/main/java").mkdir(parents=True)

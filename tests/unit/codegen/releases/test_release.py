@@ -1,4 +1,4 @@
-"""The folder of a release: facts only, readable, replaced whole or not at all."""
+"""The folder of a release: facts only, readable, replaced completely or not at all."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ def without_about(entry: FieldSpec) -> FieldSpec:
 
 
 def facts_of(message: MessageSpec) -> MessageSpec:
-    """The message less its sentences."""
+    """Returns the message without its sentences."""
     return replace(message, fields=tuple(map(without_about, message.fields)))
 
 
-def test_the_form_of_facts() -> None:
+def test_facts_have_their_form() -> None:
     assert format_facts(SAMPLE) == FACTS
     assert json.loads(FACTS)["fields"][1]["tag"] == 0
 
 
-def test_facts_say_what_the_definition_says() -> None:
+def test_facts_agree_with_the_definition() -> None:
     read = parse_definition(FACTS, file="f", module="clients").spec
     assert read == facts_of(SAMPLE)
     assert read.fields[0].about == ""
@@ -83,7 +83,7 @@ def test_a_message_without_fields() -> None:
     assert parse_definition(format_facts(empty), file="f", module="clients").spec == empty
 
 
-def test_write_and_load(tmp_path: Path) -> None:
+def test_a_written_release_is_loaded(tmp_path: Path) -> None:
     release = Release("9.1.0", (facts_of(SAMPLE),), CODES)
     assert write_release(release, tmp_path / "schemas")
     folder = tmp_path / "schemas" / "9.1.0"
@@ -95,8 +95,8 @@ def test_write_and_load(tmp_path: Path) -> None:
     assert load_release(folder) == release
 
 
-def test_a_folder_tells_its_files_by_the_name_of_what_was_asked_for(tmp_path: Path) -> None:
-    """Its own, or that of the folder of all releases; never what lies above."""
+def test_file_names_begin_with_the_requested_folder(tmp_path: Path) -> None:
+    """It is the release folder or the folder of all releases, never a parent of them."""
     schemas = tmp_path / "schemas"
     write_release(Release("9.1.0", (SAMPLE,), CODES), schemas)
     files = {"SampleRequest": ("9.1.0/clients/SampleRequest.json",)}
@@ -121,7 +121,7 @@ def test_writing_again_changes_nothing(tmp_path: Path) -> None:
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
-def test_a_module_is_replaced_whole_and_others_stay(tmp_path: Path) -> None:
+def test_a_module_is_replaced_completely_and_others_stay(tmp_path: Path) -> None:
     raft = spec(name="RaftRequest").with_module("raft")
     write_release(Release("9.1.0", (SAMPLE, raft), CODES), tmp_path)
     other = spec(name="OtherRequest")
@@ -169,7 +169,7 @@ def test_a_failed_rename_puts_the_old_state_back(
     assert [path.name for path in tmp_path.iterdir()] == ["9.1.0"]
 
 
-def test_load_tells_every_fault(tmp_path: Path) -> None:
+def test_load_reports_every_fault(tmp_path: Path) -> None:
     folder = tmp_path / "9.1.0"
     write_release(Release("9.1.0", (SAMPLE,)), tmp_path)
     (folder / "clients" / "Broken.json").write_text("{")
@@ -189,7 +189,7 @@ def test_load_tells_every_fault(tmp_path: Path) -> None:
     )
 
 
-def test_load_of_no_release(tmp_path: Path) -> None:
+def test_load_without_a_release_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match="is no folder of definitions"):
         load_release(tmp_path / "none")
     with pytest.raises(DefinitionError, match="holds no message definitions"):
@@ -212,7 +212,7 @@ def test_load_of_no_release(tmp_path: Path) -> None:
         '[{"name": "", "code": 1, "retriable": false, "message": null}]',
     ],
 )
-def test_error_codes_that_cannot_be_read(tmp_path: Path, text: str) -> None:
+def test_unreadable_error_codes_are_an_error(tmp_path: Path, text: str) -> None:
     write_release(Release("9.1.0", (SAMPLE,), CODES), tmp_path)
     (tmp_path / "9.1.0" / "errors.json").write_text(text)
     with pytest.raises(DefinitionError, match=r"errors\.json:1: "):
@@ -220,14 +220,16 @@ def test_error_codes_that_cannot_be_read(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "code", "twice"), [("B", 1, "code 1"), ("A", 2, "name A")])
-def test_an_error_code_stands_once(tmp_path: Path, name: str, code: int, twice: str) -> None:
+def test_a_repeated_error_code_is_an_error(
+    tmp_path: Path, name: str, code: int, twice: str
+) -> None:
     entries = [ErrorCode("A", 1, retriable=True), ErrorCode(name, code, retriable=True)]
     write_release(Release("9.1.0", (SAMPLE,), tuple(entries)), tmp_path)
     with pytest.raises(DefinitionError, match=rf"errors\.json:3: two error codes have the {twice}"):
         load_release(tmp_path / "9.1.0")
 
 
-def test_releases_stand_oldest_first(tmp_path: Path) -> None:
+def test_releases_are_sorted_oldest_first(tmp_path: Path) -> None:
     names = ["3.10.0", "4.0.0", "3.9.2", "4.0.0-rc1", "4.0"]
     for name in names:
         write_release(Release(name, (SAMPLE,)), tmp_path)
@@ -241,7 +243,7 @@ def test_releases_stand_oldest_first(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_without_releases_is_one(tmp_path: Path) -> None:
+def test_a_folder_without_releases_is_a_release(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
     (own / "Sample.json").write_text(FACTS)
@@ -260,7 +262,7 @@ def test_release_order_of_names() -> None:
     assert release_order("4.0.0-rc1") < release_order("4.0.0") < release_order("4.0.1")
 
 
-# What is committed
+# The committed facts
 
 COUNTS = {
     "3.9.2": {
@@ -284,7 +286,7 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_the_committed_facts(name: str, tmp_path: Path) -> None:
+def test_the_committed_facts_have_their_form_and_counts(name: str, tmp_path: Path) -> None:
     release = load_release(SCHEMAS / name)
     assert {module: len(found) for module, found in release.modules().items()} == COUNTS[name]
     shutil.copytree(SCHEMAS / name, tmp_path / name)

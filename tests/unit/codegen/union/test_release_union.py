@@ -1,4 +1,4 @@
-"""The union of releases: what it covers, whose word it takes, and everything that it changed."""
+"""The union of releases: its coverage, the release that it follows, and every difference."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def release(name: str) -> Release:
 
 @cache
 def kafka() -> Union:
-    """The union of what is committed."""
+    """Returns the union of the committed releases."""
     return load_union(SCHEMAS)
 
 
 def pairs() -> set[tuple[str, int]]:
-    """Every (name, version) as the releases name them."""
+    """Returns every (name, version) with the names of the releases."""
     return {
         (message.name, version)
         for name in RELEASES
@@ -54,7 +54,7 @@ def pairs() -> set[tuple[str, int]]:
 
 
 def fields_of(message: MessageSpec) -> Iterator[tuple[str, FieldSpec]]:
-    """Every field with its path."""
+    """Yields every field with its path."""
 
     def walk(fields: tuple[FieldSpec, ...], prefix: str) -> Iterator[tuple[str, FieldSpec]]:
         for entry in fields:
@@ -70,7 +70,7 @@ def fields_of(message: MessageSpec) -> Iterator[tuple[str, FieldSpec]]:
 
 
 @pytest.mark.slow
-def test_what_the_union_covers() -> None:
+def test_the_union_has_every_released_version() -> None:
     assert kafka().releases == RELEASES
     assert len(pairs()) == 877
     # Ten coordinator keys were renumbered, and two messages of one version were renamed.
@@ -80,7 +80,7 @@ def test_what_the_union_covers() -> None:
 
 
 @pytest.mark.slow
-def test_every_pair_resolves_with_the_bytes_of_the_newest_release_that_has_it() -> None:
+def test_each_version_has_the_bytes_of_its_newest_release() -> None:
     newest: dict[tuple[str, int, str], MessageSpec] = {}
     for name in RELEASES:
         for message in release(name).messages:
@@ -91,7 +91,7 @@ def test_every_pair_resolves_with_the_bytes_of_the_newest_release_that_has_it() 
     for (name, version, kind), message in newest.items():
         united, number = kafka().resolve(name, version, kind)
         same = wire_form(layout(united, number)) == wire_form(layout(message, version))
-        # A value was plain data once; its later definition wins where both have the version.
+        # A value was plain data once; the later definition is used if both have the version.
         assert same or (name, kind) not in later, (name, version)
 
 
@@ -104,7 +104,7 @@ def test_every_pair_has_its_class_and_every_name_resolves() -> None:
     assert {cls for cls, _ in pairs()} - set(messages.MODULES) == set(messages.FORMER_NAMES)
 
 
-def test_every_difference_to_each_release_is_a_named_one() -> None:
+def test_every_difference_to_a_release_is_listed() -> None:
     found: dict[str, set[tuple[str, int, str, str]]] = {}
     for entry in layout_differences(kafka(), [release(name) for name in RELEASES]):
         assert entry.release == "3.9.2", "the newest release has the last word"
@@ -169,7 +169,7 @@ NAMED = {
 }
 
 
-def test_messages_that_the_newest_dropped_are_taken_whole() -> None:
+def test_dropped_messages_are_kept_unchanged() -> None:
     for name in ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown"):
         for suffix in ("Request", "Response"):
             assert not release("4.4.0").message(name + suffix).valid_versions
@@ -187,7 +187,7 @@ def test_messages_that_the_newest_dropped_are_taken_whole() -> None:
         ("DescribeConfigsResponse", "Results.Configs.IsDefault", "0", "ReadOnly"),
     ],
 )
-def test_fields_that_the_newest_dropped_come_back(
+def test_dropped_fields_are_restored(
     message: str, path: str, versions: str, behind: str | None
 ) -> None:
     fields = dict(fields_of(kafka().message(message)))
@@ -250,7 +250,7 @@ def test_a_renamed_tag_keeps_its_older_name(more: list[Any]) -> None:
     assert aliases == {"A2": ("A",), "Humour": ("Mood",), "L.Core": ("Inner",)}
 
 
-def test_a_tag_that_is_used_for_something_else_has_no_older_name() -> None:
+def test_a_reused_tag_has_no_older_name() -> None:
     older = spec(field("A"), tagged("M", 0, "S", fields=[field("X")]), tagged("N", 1))
     inside = [field("Y", "string"), field("Z")]
     newer = spec(field("A"), tagged("H", 0, "T", fields=inside), tagged("O", 1, "int32"))
@@ -258,7 +258,7 @@ def test_a_tag_that_is_used_for_something_else_has_no_older_name() -> None:
     assert [path for path, entry in fields_of(united) if entry.aliases] == []
 
 
-def test_a_reused_name_and_number_is_told_apart_by_type() -> None:
+def test_reused_names_and_numbers_differ_by_type() -> None:
     union = kafka()
     legacy, version = union.resolve("OffsetCommitKey", 0, "data")
     assert (legacy.name, version) == ("LegacyOffsetCommitKey", 0)
@@ -299,7 +299,7 @@ def test_one_release_is_its_own_union() -> None:
         unite([])
 
 
-def test_a_newer_release_that_has_every_version_is_taken_as_it_is() -> None:
+def test_a_newer_release_with_every_version_is_kept_unchanged() -> None:
     newer = spec(field("A"), field("B", versions="3+"), validVersions="0-3")
     assert united(spec(field("A")), newer) == newer
 
@@ -328,7 +328,7 @@ def test_dropped_versions_come_from_the_older() -> None:
 
 
 def test_a_new_field_does_not_reach_into_older_versions() -> None:
-    # The newer release writes 0+ because it has nothing below 2.
+    # The newer release writes 0+ because it has no versions below 2.
     newer = spec(field("A"), field("New", versions="0+"), validVersions="2-3")
     older = spec(field("A"), validVersions="0-1")
     message = united(older, newer)
@@ -382,7 +382,7 @@ def names_of_struct(message: MessageSpec, version: int) -> list[str]:
     return [entry.name for entry in struct.all_fields()]
 
 
-def test_a_struct_that_became_a_common_one() -> None:
+def test_a_struct_that_became_common_is_united() -> None:
     older = spec(field("A", "[]S", fields=[field("X"), field("Gone", versions="0")]))
     newer = spec(
         field("A", "[]S"),
@@ -396,7 +396,7 @@ def test_a_struct_that_became_a_common_one() -> None:
     assert names(message, 2) == ["A", "B"]
 
 
-def test_a_struct_that_only_the_older_has() -> None:
+def test_a_struct_of_only_the_older_release_is_kept() -> None:
     older = spec(
         field("A"),
         field("Gone", "[]S", "0"),
@@ -432,7 +432,7 @@ def test_null_tag_and_flexibility_of_the_older_are_kept() -> None:
     assert str(fields["F"].flexible_versions) == "1+"
 
 
-def test_ignorable_stays_where_the_older_needs_it() -> None:
+def test_ignorable_is_kept_if_the_older_release_needs_it() -> None:
     newer = spec(field("A"), validVersions="1-2")
     assert united(spec(field("A", versions="1+", ignorable=True)), newer).fields[0].ignorable
     assert not united(spec(field("A", versions="0+", ignorable=True)), newer).fields[0].ignorable
@@ -468,7 +468,7 @@ def test_a_field_with_a_hole_becomes_two() -> None:
     assert [wire(entry) for entry in message.fields] == [("AV0", "0"), ("A", "3+")]
 
 
-def test_a_change_of_a_released_version_is_reported_and_the_newer_wins() -> None:
+def test_a_changed_version_is_reported_and_taken_from_the_newer() -> None:
     older = spec(field("A"), field("B", "int8", default=1), field("C", "[]int32"))
     newer = spec(
         field("A", "int64"),
@@ -493,7 +493,7 @@ def test_a_change_of_a_released_version_is_reported_and_the_newer_wins() -> None
     }
 
 
-def test_records_are_the_bytes_that_they_are() -> None:
+def test_records_and_bytes_have_the_same_encoding() -> None:
     older = spec(field("R", "bytes", nullableVersions="0+"))
     newer = spec(field("R", "records", nullableVersions="0+"), validVersions="1-2")
     message = united(older, newer)
@@ -556,7 +556,7 @@ def test_error_codes_are_united() -> None:
     assert unite(releases).error_codes == (none, again)
 
 
-def test_a_difference_says_where() -> None:
+def test_a_difference_has_its_position() -> None:
     entry = Difference("AResponse", 3, "type changed", "Topics.X", "was int8; is int16", "3.9.2")
     assert str(entry) == (
         "AResponse v3, field Topics.X: type changed: was int8; is int16 (Kafka 3.9.2)"

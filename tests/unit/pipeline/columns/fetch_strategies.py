@@ -1,4 +1,4 @@
-"""Fetch responses to draw: batches of all kinds, from plain bytes and as kproto builds them."""
+"""Strategies of fetch responses: batches of all kinds, from plain bytes and built by kproto."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ text_headers = headers.map(lambda some: [(name.decode(), content) for name, cont
 
 
 def compressed(codec: str, value: bytes, first: int, count: int = 3) -> bytes:
-    """A batch of `count` records from offset `first`."""
+    """Returns a batch of `count` records from offset `first`."""
     rows: list[NewRecord] = [(b"k", value, [("h", value)], T)] * count
     batch = encode_batch(rows, compression=codec)
     return restamp(RecordBatch(batch), base_offset=first)
@@ -36,7 +36,7 @@ def compressed(codec: str, value: bytes, first: int, count: int = 3) -> bytes:
 
 @st.composite
 def records(draw: st.DrawFn, shared: bool) -> list[PlainRecord]:
-    """The records of one batch, with gaps between offsets; `shared` gives all one header set."""
+    """Draws the records of one batch, with offset gaps; `shared` gives all one header set."""
     count = draw(st.integers(0, 6))
     same = draw(headers) if shared else None
     offset = -1
@@ -57,7 +57,7 @@ def records(draw: st.DrawFn, shared: bool) -> list[PlainRecord]:
 
 @st.composite
 def fetches(draw: st.DrawFn, max_batches: int = 5) -> bytes:
-    """A fetch response's records: batches of all kinds, the last one perhaps cut."""
+    """Draws the records of a fetch response: batches of all kinds, the last one sometimes cut."""
     parts = []
     base = draw(st.sampled_from([0, 5, 2**40]))
     for _ in range(draw(st.integers(0, max_batches))):
@@ -79,7 +79,7 @@ def fetches(draw: st.DrawFn, max_batches: int = 5) -> bytes:
 
 @st.composite
 def stored(draw: st.DrawFn) -> bytes:
-    """What kproto itself builds: every codec and magic, transactions, control batches."""
+    """Draws batches that kproto builds: every codec and magic, transactions, control batches."""
     parts = []
     offset = draw(st.sampled_from([0, 7, 2**33]))
     for _ in range(draw(st.integers(0, 5))):

@@ -1,7 +1,7 @@
-"""Record batches written and read field by field, for comparison with the columnar decoder.
+"""Writes and reads record batches field by field, for comparison with the columnar decoder.
 
-Straight from Kafka's record format (magic 2, KIP-98); shares no code with what it tests. Knows
-gzip alone.
+Implements Kafka's record format (magic 2, KIP-98) and shares no code with the tested module.
+Supports only gzip.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Headers = tuple[tuple[bytes, bytes | None], ...]
 
 @dataclass(frozen=True)
 class PlainRecord:
-    """A record as it goes into a batch: its offset and timestamp are deltas then."""
+    """A record for a batch, which stores its offset and timestamp as deltas."""
 
     offset: int
     timestamp: int
@@ -60,7 +60,7 @@ def record_bytes(record: PlainRecord) -> bytes:
 
 
 def sealed(head: tuple[int, int], after_crc: bytes) -> bytes:
-    """A batch around its bytes behind the CRC; `head` is base offset and leader epoch."""
+    """Returns a batch for its bytes after the CRC; `head` is base offset and leader epoch."""
     base_offset, epoch = head
     crc = google_crc32c.value(after_crc)
     return struct.pack(">qiibI", base_offset, len(after_crc) + 9, epoch, 2, crc) + after_crc
@@ -104,7 +104,7 @@ def batch_bytes(
 
 
 class Broken(Exception):
-    """The plain reader's error for invalid bytes."""
+    """The error of the plain reader for invalid bytes."""
 
 
 class _Reader:
@@ -136,7 +136,7 @@ class _Reader:
 
 
 def read_records(data: bytes) -> list[tuple[PlainRecord, bool]]:
-    """All data records with absolute offsets and timestamps, and whether log append time."""
+    """Returns all data records, each with a flag for log append time; offsets are absolute."""
     found = []
     outer = _Reader(data)
     while len(data) - outer.position >= 12:

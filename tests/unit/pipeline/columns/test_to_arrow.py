@@ -1,4 +1,4 @@
-"""A fetch response in Arrow equals the record decoder's records, whatever is corrupt in it."""
+"""A fetch response in Arrow equals the record decoder's records, for any corruption."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Outcome = tuple[list[int], int | None]
 
 
 def outcome(offsets: Iterable[int]) -> Outcome:
-    """The offsets up to the end or to a fault, and the base offset of the batch it is in."""
+    """Returns the offsets before the end or a fault, and the base offset of the faulty batch."""
     found: list[int] = []
     try:
         found.extend(offsets)
@@ -66,7 +66,7 @@ def by_records(data: bytes, start: int, end: int, *, all_names: bool) -> Iterabl
 
 
 def check_headers(batch: RecordBatch, *, names: bool) -> None:
-    """Those of all records of a batch; that a name is not UTF-8 may be no fault."""
+    """Decodes the headers of all records of a batch; invalid UTF-8 in a name may be accepted."""
     try:
         batch.records(eager_headers=True)
     except CorruptBatchError as error:
@@ -82,7 +82,7 @@ WRAPPERS = b"".join(
 
 @pytest.mark.parametrize("first", [WRAPPERS, batch_bytes([PlainRecord(0, 0, b"k", b"v", ())])])
 def test_falling_offsets_are_an_error_in_both_formats(first: bytes) -> None:
-    """No checksum covers a base offset; the first byte of the second one's is changed."""
+    """The first byte of the second base offset is changed, which no checksum covers."""
     data = bytearray(first if first is WRAPPERS else first + first)
     second = list(read_batches(bytes(data)))[1]
     data[second.position] = 0x80
@@ -98,10 +98,10 @@ def test_falling_offsets_are_an_error_in_both_formats(first: bytes) -> None:
 def test_corrupt_fetch_equals_the_record_decoder(
     data: bytes, start: int, end: int, mended: bool, draws: st.DataObject
 ) -> None:
-    """One byte is changed: the same offsets, and a fault in the same batch if there is one.
+    """After a change of one byte both decoders return the same offsets and the same faulty batch.
 
-    Names of headers are decoded for wanted records alone; a broken length among the others may
-    show in both ways, and each decoder may find the one first.
+    Only the header names of requested records are decoded. A broken length in the other records may
+    cause either fault, and each decoder may find a different one first.
     """
     first = int.from_bytes(data[:8], "big") if len(data) >= 8 else 0
     start, end = first + start, first + end
@@ -118,7 +118,7 @@ def test_corrupt_fetch_equals_the_record_decoder(
 
 
 def mend(data: bytearray, at: int) -> bytearray:
-    """The batch of magic 2 around `at`, if there is one, with the CRC that its bytes have."""
+    """Corrects the CRC of the magic 2 batch around `at`, if there is one."""
     with suppress(CorruptBatchError):
         for batch in read_batches(bytes(data), check_crc=False):
             last = batch.position + batch.size_in_bytes

@@ -1,4 +1,4 @@
-"""The client pool: clients are shared and opened once; tasks are cancelled; forks start anew."""
+"""The client pool: shared clients are opened once; tasks are cancelled; forks have a new loop."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_unreachable_broker_is_an_error_and_retried_by_the_next_use() -> None:
             with_client(options, never)
 
 
-def interrupt_who_waits() -> None:
+def interrupt_main_thread() -> None:
     """Sends SIGINT as soon as the main thread waits for its task."""
     main = threading.main_thread().ident or 0
     end = time.monotonic() + 60
@@ -87,7 +87,7 @@ def test_interrupt_cancels_the_task_first() -> None:
             await asyncio.sleep(0.05)
             ended.append("yes")
 
-    interrupting = threading.Thread(target=interrupt_who_waits)
+    interrupting = threading.Thread(target=interrupt_main_thread)
 
     def interrupted(work: LoopTask[None]) -> None:
         interrupting.start()

@@ -1,4 +1,4 @@
-"""The header checksum of lz4 frames: the right one, and Kafka's of messages of magic 0."""
+"""The header checksum of lz4 frames: the correct one, and Kafka's for magic 0."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FRAME_OF_MAGIC_0, FRAME_OF_MAGIC_1 = (
 )
 
 
-def test_the_frames_of_java() -> None:
+def test_frames_of_java_have_their_checksums() -> None:
     assert with_right_checksum(FRAME_OF_MAGIC_1) == FRAME_OF_MAGIC_1
     assert with_checksum_of_magic_0(FRAME_OF_MAGIC_0) == FRAME_OF_MAGIC_0
     assert with_right_checksum(FRAME_OF_MAGIC_0) != FRAME_OF_MAGIC_0
@@ -36,7 +36,7 @@ def test_the_frames_of_java() -> None:
 
 
 @given(st.binary(max_size=200), st.booleans())
-def test_there_and_back(data: bytes, sized: bool) -> None:
+def test_checksums_are_converted_both_ways(data: bytes, sized: bool) -> None:
     frame = bytes(cramjam.lz4.compress(data)) if sized else LZ4.compress(data, 1)
     assert with_right_checksum(frame) == frame, "what another implementation computed"
     broken = with_checksum_of_magic_0(frame)
@@ -45,7 +45,7 @@ def test_there_and_back(data: bytes, sized: bool) -> None:
 
 
 @given(st.binary(max_size=40))
-def test_what_is_no_frame_stays_as_it_is(data: bytes) -> None:
+def test_other_bytes_than_frames_are_unchanged(data: bytes) -> None:
     assert with_right_checksum(data) == data
     assert with_checksum_of_magic_0(data) == data
     cut = b"\x04\x22\x4d\x18" + data[:2]

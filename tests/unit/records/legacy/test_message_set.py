@@ -1,4 +1,4 @@
-"""Message sets: what Kafka's classes wrote is read as they read it, and what is built is read."""
+"""Message sets: those of Kafka's classes are read as Kafka reads them, and built sets are read."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ plain_records = st.lists(
 
 
 def described(records: list[Record]) -> list[list[object]]:
-    """What the golden file says of records."""
+    """Returns the fields of the records in the form of the golden file."""
     return [
         [
             record.offset,
@@ -93,7 +93,7 @@ def test_log_append_time_is_written_byte_for_byte_as_java_writes_it() -> None:
 
 
 @given(plain_records, codecs, st.sampled_from([0, 1]), st.integers(0, 2**63 - 100))
-def test_round_trip(
+def test_message_sets_round_trip(
     records: list[NewRecord], compression: str, magic: int, base_offset: int
 ) -> None:
     data = encode_message_set(
@@ -115,7 +115,7 @@ def test_round_trip(
 
 
 @given(plain_records, codecs, st.integers(0, 2**63 - 1))
-def test_log_append_time_holds_for_every_message(
+def test_log_append_time_applies_to_every_message(
     records: list[NewRecord], compression: str, time: int
 ) -> None:
     data = encode_message_set(records, compression=compression, log_append_time=time)
@@ -124,7 +124,7 @@ def test_log_append_time_holds_for_every_message(
     }
 
 
-def test_the_wrapper_tells_the_timestamps_of_its_messages() -> None:
+def test_the_wrapper_has_the_timestamp_type_of_its_messages() -> None:
     inside = message(timestamp=T) + message(timestamp=T + 1, offset=1)
     stamped = LegacyBatch(wrapped(inside, offset=1, attributes=8, timestamp=T + 9))
     assert [(r.timestamp, r.timestamp_type) for r in stamped.records()] == [
@@ -138,7 +138,7 @@ def test_the_wrapper_tells_the_timestamps_of_its_messages() -> None:
     ]
 
 
-def test_a_single_message() -> None:
+def test_a_single_message_is_read() -> None:
     data = message(offset=41, key=b"k", timestamp=T)
     batch = LegacyBatch(b"before" + data, 6)
     batch.check()
@@ -156,7 +156,7 @@ def test_a_single_message() -> None:
     assert "magic=1, base_offset=41" in repr(batch)
 
 
-def test_attributes_that_later_formats_gave_a_meaning_have_none_here() -> None:
+def test_attributes_of_later_formats_are_ignored() -> None:
     batch = LegacyBatch(message(attributes=0x70))
     batch.check()
     assert (batch.is_transactional, batch.is_control, batch.delete_horizon) == (False, False, None)
@@ -165,7 +165,7 @@ def test_attributes_that_later_formats_gave_a_meaning_have_none_here() -> None:
     assert [r.timestamp_type for r in zero.records()] == [NO_TIMESTAMP_TYPE]
 
 
-def test_a_wrapper_does_not_say_how_many_it_holds() -> None:
+def test_a_wrapper_has_no_record_count() -> None:
     [batch] = read_batches(message_set(3, compression="gzip", base_offset=10))
     assert isinstance(batch, LegacyBatch)
     assert batch.is_wrapper
@@ -174,14 +174,14 @@ def test_a_wrapper_does_not_say_how_many_it_holds() -> None:
     assert {(r.topic, r.partition) for r in batch.records(topic="t", partition=2)} == {("t", 2)}
 
 
-def test_offsets_in_a_wrapper_of_magic_1_count_to_that_of_the_wrapper() -> None:
+def test_inner_offsets_of_magic_1_are_relative_to_the_wrapper() -> None:
     inside = message(offset=0) + message(offset=3) + message(offset=9)
     assert offsets(wrapped(inside, offset=509)) == [500, 503, 509]
     assert offsets(wrapped(inside, offset=9)) == [0, 3, 9]
     assert offsets(wrapped(inside, offset=0)) == [0, 3, 9], "as librdkafka sent it"
 
 
-def test_offsets_in_a_wrapper_of_magic_0_are_absolute() -> None:
+def test_inner_offsets_of_magic_0_are_absolute() -> None:
     inside = message(magic=0, offset=500) + message(magic=0, offset=509)
     assert offsets(wrapped(inside, magic=0, offset=509)) == [500, 509]
 
@@ -195,7 +195,7 @@ MIXED = (
 )
 
 
-def test_mixed_magics_in_one_fetch() -> None:
+def test_mixed_magics_in_one_fetch_are_read() -> None:
     batches = list(read_batches(MIXED, allow_partial=False))
     assert [batch.magic for batch in batches] == [0, 0, 0, 1, 2, 1]
     assert [type(batch) is RecordBatch for batch in batches] == [b.magic == 2 for b in batches]

@@ -1,4 +1,4 @@
-"""Broken message sets: each kind is one clear error, and no input brings out any other."""
+"""Broken message sets: each kind has one clear error, and no input raises any other."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_every_kind_of_corruption_is_named_with_its_place(kind: str) -> None:
+def test_every_kind_of_corruption_is_named_with_its_position(kind: str) -> None:
     data, reason = BROKEN[kind]
     records = read_records(GOOD + data)
     assert [next(records).offset for _ in range(5)] == [0, 1, 2, 3, 4]
@@ -63,7 +63,7 @@ def test_every_kind_of_corruption_is_named_with_its_place(kind: str) -> None:
     assert caught.value.base_offset == int.from_bytes(data[:8], "big", signed=True)
 
 
-def test_what_is_no_message_at_all() -> None:
+def test_bytes_without_a_message_are_refused() -> None:
     for size in range(26):
         with pytest.raises(CorruptBatchError, match="too few for a message"):
             LegacyBatch(ONE[:size])
@@ -75,7 +75,7 @@ def test_what_is_no_message_at_all() -> None:
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4"])
 @pytest.mark.parametrize("magic", [0, 1])
-def test_a_wrapper_that_decompresses_to_too_much_is_an_error(codec: str, magic: int) -> None:
+def test_a_wrapper_that_exceeds_the_bound_is_an_error(codec: str, magic: int) -> None:
     data = message_set(1, value=bytes(1 << 20), compression=codec, magic=magic)
     with pytest.raises(CorruptBatchError, match="bound of 1000000 bytes"):
         list(read_records(data, max_decompressed_bytes=1_000_000))
@@ -87,7 +87,7 @@ def with_right_checksum(data: bytes) -> bytes:
 
 
 def read_everything(data: bytes) -> None:
-    """Read all there is; only one kind of error may come out, and nothing good be lost by it."""
+    """Reads everything; only CorruptBatchError may be raised, after all valid records."""
     good = list(read_records(GOOD))
     for check_crc in (True, False):
         read = []
@@ -120,18 +120,18 @@ STORED = {
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_truncated_message_sets(name: str) -> None:
+def test_truncated_message_sets_are_an_error(name: str) -> None:
     data = STORED[name]
     first = 12 + int.from_bytes(data[8:12], "big")
     for size in range(len(data)):
         read_everything(data[:size])
-        if 26 < size < first:  # the same, in a message that claims to be that short
+        if 26 < size < first:  # the same, in a message that declares this size
             shorter = data[:8] + (size - 12).to_bytes(4, "big") + data[12:size]
             read_everything(with_right_checksum(shorter))
 
 
 @pytest.mark.parametrize("name", STORED)
-def test_message_sets_with_flipped_bits(name: str) -> None:
+def test_flipped_bits_are_an_error(name: str) -> None:
     data = STORED[name]
     rng = random.Random(name)
     for _ in range(200):
@@ -143,7 +143,7 @@ def test_message_sets_with_flipped_bits(name: str) -> None:
 
 
 @given(st.binary(max_size=120), st.integers(0, 1), st.sampled_from(["gzip", "snappy", "lz4"]))
-def test_noise_inside_a_wrapper(noise: bytes, magic: int, codec: str) -> None:
+def test_noise_inside_a_wrapper_is_an_error(noise: bytes, magic: int, codec: str) -> None:
     read_everything(wrapped(noise, magic=magic, codec=codec))
 
 
@@ -154,7 +154,7 @@ def test_noise_inside_a_wrapper(noise: bytes, magic: int, codec: str) -> None:
     st.integers(-3, 70),
     st.integers(-3, 70),
 )
-def test_noise_where_key_and_value_should_be(
+def test_noise_instead_of_key_and_value_is_an_error(
     noise: bytes, magic: int, attributes: int, key_length: int, value_length: int
 ) -> None:
     read_everything(

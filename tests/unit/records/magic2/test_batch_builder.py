@@ -1,4 +1,4 @@
-"""Building batches: what is written is what is read, sizes are exact, bad values are named."""
+"""Building batches: records round-trip, sizes are exact, bad values are named."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLAIN: NewRecord = (b"k", b"v", (), T)
 
 
 @given(new_records, st.sampled_from(["none", "gzip", "snappy", "lz4", "zstd"]))
-def test_round_trip(records: list[NewRecord], compression: str) -> None:
+def test_records_round_trip(records: list[NewRecord], compression: str) -> None:
     data = encode_batch(records, compression=compression)
     [batch] = read_batches(data, allow_partial=False)
     assert contents(batch.records()) == records
@@ -55,7 +55,9 @@ def test_record_by_record_gives_the_same_bytes(records: list[NewRecord]) -> None
 
 
 @given(new_records, st.integers(62, 30_000))
-def test_a_builder_refuses_what_does_not_fit(records: list[NewRecord], max_bytes: int) -> None:
+def test_a_builder_refuses_records_beyond_its_bound(
+    records: list[NewRecord], max_bytes: int
+) -> None:
     builder = BatchBuilder(max_bytes=max_bytes)
     taken: list[NewRecord] = []
     for record in records:
@@ -93,7 +95,7 @@ def test_many_are_split_into_batches_that_fit(
     assert read == records
 
 
-def test_splitting_takes_no_more_of_an_iterator_than_it_needs() -> None:
+def test_splitting_reads_only_the_needed_part_of_an_iterator() -> None:
     taken = []
 
     def source() -> Any:
@@ -165,7 +167,7 @@ BAD: list[tuple[Any, str, str]] = [
 
 
 def named(record: object) -> str:
-    """How a test of that record is called: the same in every process."""
+    """Returns the name of the test of that record: the same in every process."""
     return re.sub(" at 0x[0-9a-f]+", "", repr(record))
 
 
@@ -179,7 +181,7 @@ def test_a_bad_value_is_named(record: Any, field: str, reason: str) -> None:
             encode_batch([record])
 
 
-def test_a_builder_goes_on_after_a_bad_value() -> None:
+def test_a_builder_is_usable_after_a_bad_value() -> None:
     builder = BatchBuilder()
     bad: Any = "text"
     with pytest.raises(EncodeError, match="value"):
@@ -196,7 +198,7 @@ def test_a_builder_goes_on_after_a_bad_value() -> None:
     assert builder.build() == encode_batch([PLAIN, PLAIN])
 
 
-def test_a_buffer_that_was_released_is_refused() -> None:
+def test_a_released_buffer_is_refused() -> None:
     released = memoryview(b"v")
     released.release()
     records: list[tuple[Any, str]] = [
@@ -204,14 +206,14 @@ def test_a_buffer_that_was_released_is_refused() -> None:
         ((None, released, (), T), r"records\[1\].value"),
         ((None, None, [("h", released)], T), r"records\[1\].headers\[0\] \('h'\) value"),
     ]
-    for record, place in records:
-        with pytest.raises(EncodeError, match=f"{place}: a memoryview that was released"):
+    for record, stamp in records:
+        with pytest.raises(EncodeError, match=f"{stamp}: a memoryview that was released"):
             encode_batch([PLAIN, record])
     with pytest.raises(EncodeError, match=r"records\[0\].value: a memoryview that was released"):
         MessageSetBuilder(max_bytes=100).append(None, released, timestamp=T)
 
 
-def test_a_refused_record_leaves_no_trace() -> None:
+def test_a_refused_record_does_not_change_the_batch() -> None:
     builder = BatchBuilder(max_bytes=100)
     assert not builder.append(None, b"x" * 100, timestamp=T + 5)
     assert builder.append(b"k", b"v", timestamp=T)
@@ -219,7 +221,7 @@ def test_a_refused_record_leaves_no_trace() -> None:
     assert builder.build() == encode_batch([PLAIN])
 
 
-def test_an_error_of_the_source_is_not_taken_for_a_bad_record() -> None:
+def test_an_error_of_the_source_is_not_reported_as_a_bad_record() -> None:
     def source() -> Any:
         yield PLAIN
         raise TypeError("the source broke")
@@ -239,7 +241,7 @@ def test_producer_state_may_be_set_until_the_batch_is_built() -> None:
     assert batch.is_transactional
 
 
-def test_a_cleared_builder_starts_afresh() -> None:
+def test_a_cleared_builder_is_empty() -> None:
     builder = BatchBuilder(compression="gzip", producer_id=5)
     assert builder.append(b"other", b"other", timestamp=T + 7)
     builder.clear()
@@ -248,7 +250,7 @@ def test_a_cleared_builder_starts_afresh() -> None:
     assert builder.build() == encode_batch([PLAIN], compression="gzip", producer_id=5)
 
 
-def test_a_batch_of_nothing_is_refused() -> None:
+def test_an_empty_batch_is_refused() -> None:
     with pytest.raises(EncodeError, match="at least one record"):
         encode_batch([])
     assert list(encode_batches([])) == []
@@ -269,7 +271,7 @@ OUT_OF_RANGE = [
 
 
 @pytest.mark.parametrize("settings", [*OUT_OF_RANGE, {"delete_horizon": -7}], ids=str)
-def test_a_setting_out_of_range_is_refused_where_it_is_given(settings: Any) -> None:
+def test_an_out_of_range_setting_is_refused_at_once(settings: Any) -> None:
     [(name, value)] = settings.items()
     with pytest.raises(ConfigurationError, match=f"^{name} is {value}; it must be"):
         BatchBuilder(**settings)
@@ -279,8 +281,8 @@ def test_a_setting_out_of_range_is_refused_where_it_is_given(settings: Any) -> N
 
 
 @pytest.mark.parametrize("settings", OUT_OF_RANGE, ids=str)
-def test_a_setting_that_was_set_later_is_refused_by_build(settings: Any) -> None:
-    """The records stay, and make a batch when it is set right."""
+def test_an_out_of_range_attribute_is_refused_by_build(settings: Any) -> None:
+    """The records stay, and make a batch after the setting is corrected."""
     [(name, value)] = settings.items()
     builder = BatchBuilder()
     assert builder.append(*PLAIN[:2], timestamp=T)
@@ -294,7 +296,7 @@ def test_a_setting_that_was_set_later_is_refused_by_build(settings: Any) -> None
 
 
 @pytest.mark.parametrize(
-    ("place", "wrong"),
+    ("stamp", "wrong"),
     [
         ({"base_offset": 2**63 - 1}, "base_offset is 9223372036854775807"),
         ({"base_offset": -1}, "base_offset is -1"),
@@ -302,15 +304,15 @@ def test_a_setting_that_was_set_later_is_refused_by_build(settings: Any) -> None
         ({"base_offset": 5, "partition_leader_epoch": 2**31}, "partition_leader_epoch is 2147"),
     ],
 )
-def test_a_place_that_no_log_has_is_refused(place: Any, wrong: str) -> None:
+def test_an_impossible_base_offset_or_epoch_is_refused(stamp: Any, wrong: str) -> None:
     builder = BatchBuilder()
     assert builder.extend([PLAIN, PLAIN]) is None
     with pytest.raises(EncodeError, match=f"out of its range: {wrong}"):
-        builder.build(**place)
+        builder.build(**stamp)
     assert RecordBatch(builder.build(base_offset=2**63 - 2)).last_offset == 2**63 - 1
 
 
-def test_what_kafka_has_for_none_may_be_set() -> None:
+def test_kafkas_null_values_may_be_set() -> None:
     data = encode_batch([PLAIN], producer_id=-1, producer_epoch=-1, base_sequence=-1)
     assert data == encode_batch([PLAIN])
     builder = BatchBuilder(max_timestamp=-1, log_append_time=-1)
@@ -329,19 +331,19 @@ def test_what_kafka_has_for_none_may_be_set() -> None:
         ({"max_bytes": 1 << 31}, "max_bytes is 2147483648"),
     ],
 )
-def test_a_setting_that_cannot_work_is_refused(settings: Any, reason: str) -> None:
+def test_an_invalid_setting_is_refused(settings: Any, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         BatchBuilder(**settings)
 
 
 @pytest.mark.parametrize("max_bytes", ["1000", 1e6, None])
-def test_a_bound_that_is_no_number_is_refused(max_bytes: Any) -> None:
+def test_a_bound_other_than_an_integer_is_refused(max_bytes: Any) -> None:
     error = TypeError if COMPILED else ConfigurationError
     for builder in (BatchBuilder, MessageSetBuilder):
         with pytest.raises(error, match=r"max_bytes|int object expected"):
             builder(max_bytes=max_bytes)
 
 
-def test_the_checksum_covers_everything_behind_it() -> None:
+def test_the_checksum_covers_every_byte_after_it() -> None:
     data = encode_batch([PLAIN])
     assert RecordBatch(data).crc == crc32c(data[21:])

@@ -1,4 +1,4 @@
-"""CRC-32C: the ladder is right by algebra, and the checksum by known values and other code."""
+"""CRC-32C: algebra checks the folding constants, and known values and other code the checksum."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kproto.records.magic2.crc import LADDER, POLYNOMIAL
 
 
 def remainder_of_power(exponent: int) -> int:
-    """x^exponent modulo the polynomial, by squaring; polynomials over GF(2) as integers."""
+    """Returns x^exponent modulo the polynomial; polynomials over GF(2) are integers."""
 
     def reduced(product: int) -> int:
         while product.bit_length() > 32:
@@ -80,7 +80,9 @@ KNOWN = [
 
 @pytest.mark.parametrize("checksum", [crc32c_pure, crc32c], ids=["pure", "chosen"])
 @pytest.mark.parametrize(("data", "expected"), KNOWN)
-def test_known_values(checksum: crc_module.Checksum, data: bytes, expected: int) -> None:
+def test_known_values_are_returned(
+    checksum: crc_module.Checksum, data: bytes, expected: int
+) -> None:
     assert checksum(data) == expected
 
 
@@ -96,7 +98,7 @@ def test_every_length_around_the_steps_of_the_ladder() -> None:
 
 
 @given(st.binary(max_size=3000), st.binary(max_size=300))
-def test_equals_google_and_goes_on_from_a_checksum(data: bytes, more: bytes) -> None:
+def test_the_checksum_equals_googles_and_can_be_continued(data: bytes, more: bytes) -> None:
     whole = google_crc32c.value(data + more)
     assert crc32c_pure(data + more) == whole
     assert crc32c_pure(more, crc32c_pure(data)) == whole
@@ -105,7 +107,7 @@ def test_equals_google_and_goes_on_from_a_checksum(data: bytes, more: bytes) -> 
 
 @pytest.mark.parametrize("size", [5, 50, 1000, 300_000])
 @pytest.mark.parametrize("checksum", [crc32c_pure, crc32c], ids=["pure", "chosen"])
-def test_takes_any_bytes_like_object(checksum: crc_module.Checksum, size: int) -> None:
+def test_any_bytes_like_object_is_accepted(checksum: crc_module.Checksum, size: int) -> None:
     data = random.Random(size).randbytes(size)
     expected = google_crc32c.value(data[2:])
     assert checksum(bytearray(data[2:])) == expected
@@ -121,13 +123,13 @@ def test_takes_any_bytes_like_object(checksum: crc_module.Checksum, size: int) -
 
 @pytest.mark.parametrize("checksum", [crc32c_pure, crc32c], ids=["pure", "chosen"])
 @pytest.mark.parametrize("data", [5, [1, 2], "text", None])
-def test_takes_nothing_else(checksum: crc_module.Checksum, data: Any) -> None:
+def test_other_objects_are_refused(checksum: crc_module.Checksum, data: Any) -> None:
     with pytest.raises(TypeError):
         checksum(data)
 
 
 def chosen(monkeypatch: pytest.MonkeyPatch, **modules: object) -> str:
-    """Which implementation is chosen when just these modules can be imported."""
+    """Returns the name of the implementation if only these modules can be imported."""
     for name in ("google_crc32c", "crc32c"):
         monkeypatch.setitem(sys.modules, name, modules.get(name))
     name, checksum = crc_module._choose()
@@ -135,7 +137,7 @@ def chosen(monkeypatch: pytest.MonkeyPatch, **modules: object) -> str:
     return name
 
 
-def test_the_fastest_implementation_at_hand_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fastest_installed_implementation_is_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     google = importlib.import_module("google_crc32c")
     package = SimpleNamespace(crc32c=crc32c_pure)
     slow_google = SimpleNamespace(implementation="python")

@@ -32,7 +32,7 @@ def test_failing_event_loop_is_raised_by_the_reader(
     def no_descriptor() -> NoReturn:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    close_clients()  # so that there is no loop of tests before
+    close_clients()  # so that no loop of another test exists
     monkeypatch.setattr(asyncio, "new_event_loop", no_descriptor)
     options = parse_read_options({"kafka.bootstrap.servers": "localhost:1", "subscribe": "flights"})
     with pytest.raises(OSError, match="Too many open files"):
@@ -70,7 +70,7 @@ async def test_valid_batches_are_read_before_a_corrupt_one(kind: str) -> None:
 
 
 async def test_corrupt_last_offset_is_a_corrupt_batch() -> None:
-    """Its last offset is not trusted, so the error is not about the fetch."""
+    """The corrupt last offset is ignored, so the error is not about the fetch."""
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"v"] * 5))
@@ -114,7 +114,7 @@ def test_next_offset_ignores_bytes_after_the_end(kind: str, kind_of_good: str) -
 
 
 async def test_ranges_are_fetched_concurrently_and_read_in_order() -> None:
-    """More ranges than are fetched at once; a corrupt one raises when its turn comes."""
+    """More ranges than are fetched concurrently; a corrupt one raises when it is read."""
     async with ScriptedBroker({"t": 1}) as broker:
         log = ScriptedLog(broker)
         for offset in range(30):

@@ -24,7 +24,7 @@ from tests.unit.client.scripted_log import ScriptedLog, batch
 from tests.unit.pipeline.spark.conftest import SettingsForAll
 
 OLD, NEW = Uuid.random(), Uuid.random()
-#: By id, by name with ids in the metadata, and by name without any.
+#: Fetches by topic id, by name with ids in the metadata, and by name without ids.
 BY_ID, BY_NAME, NO_IDS = "by id", "by name", "no ids"
 
 
@@ -57,33 +57,33 @@ class Cluster:
     def delete(self) -> None:
         self.broker.topics.clear()
 
-    def make_anew(self) -> None:
+    def recreate(self) -> None:
         self.id = NEW
         self._fill(b"new")
 
-    def _versions(self, asked: ReceivedRequest) -> Any:
+    def _versions(self, request: ReceivedRequest) -> Any:
         answer = api_versions()
         for api in answer.api_keys:
             if api.api_key == FetchRequest.API_KEY and self.kind != BY_ID:
                 api.max_version = 12
         return answer
 
-    def _metadata(self, asked: ReceivedRequest) -> Any:
-        answer = self.broker.metadata(asked)
+    def _metadata(self, request: ReceivedRequest) -> Any:
+        answer = self.broker.metadata(request)
         for topic in answer.topics:
             topic.topic_id = ZERO_UUID if self.kind == NO_IDS else self.id
         return answer
 
-    async def _fetch(self, asked: ReceivedRequest) -> Any:
+    async def _fetch(self, request: ReceivedRequest) -> Any:
         self.before_fetch(len(self.log.fetches))
-        assert isinstance(asked.message, FetchRequest)
-        assert (asked.version >= 13) == (self.kind == BY_ID)
-        (topic,) = asked.message.topics
+        assert isinstance(request.message, FetchRequest)
+        assert (request.version >= 13) == (self.kind == BY_ID)
+        (topic,) = request.message.topics
         known = bool(self.broker.topics) and topic.topic_id in (ZERO_UUID, self.id)
         name = "UNKNOWN_TOPIC_ID" if topic.topic_id != ZERO_UUID else "UNKNOWN_TOPIC_OR_PARTITION"
         self.log.errors = [] if known else [code_of(name)]
         topic.topic = "t"
-        response = await self.log.fetch(asked)
+        response = await self.log.fetch(request)
         if topic.topic_id != ZERO_UUID:
             response.responses[0].topic = ""
             response.responses[0].topic_id = topic.topic_id
@@ -107,7 +107,7 @@ class Cluster:
         return wanted
 
     async def values(self, wanted: OffsetRange, fail: bool) -> tuple[list[bytes], Exception | None]:
-        """What a task reads of the range, and the error it ends with."""
+        """Returns the values that a task reads of the range, and the error that ends it."""
         found: list[bytes] = []
 
         def read() -> None:
@@ -135,7 +135,7 @@ async def cluster(kind: str) -> AsyncIterator[Cluster]:
 async def test_topic_recreated_during_the_read_is_data_loss(kind: str, fetches: int) -> None:
     async with cluster(kind) as made:
         wanted = await made.planned()
-        made.before_fetch = lambda number: made.make_anew() if number == fetches else None
+        made.before_fetch = lambda number: made.recreate() if number == fetches else None
         values, error = await made.values(wanted, fail=True)
         assert values == [b"old"] * fetches
         assert f"its id is {NEW}, and was {OLD} when the read was planned" in str(error)
@@ -146,7 +146,7 @@ async def test_topic_recreated_during_the_read_is_data_loss(kind: str, fetches: 
 async def test_topic_recreated_before_the_task_is_data_loss(kind: str) -> None:
     async with cluster(kind) as made:
         wanted = await made.planned()
-        made.make_anew()
+        made.recreate()
         values, error = await made.values(wanted, fail=True)
         assert (values, made.log.fetches) == ([], [])
         assert "deleted and recreated" in str(error)
@@ -160,7 +160,7 @@ async def test_shorter_log_of_a_recreated_topic_is_data_loss(kind: str) -> None:
 
         def shorter(number: int) -> None:
             if number == 2:
-                made.make_anew()
+                made.recreate()
                 made.log.batches["t", 0] = made.log.batches["t", 0][:1]
                 made.log.following["t", 0] = [1]
 
@@ -182,7 +182,7 @@ async def test_deleted_topic_is_data_loss(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [BY_ID, BY_NAME])
-@pytest.mark.parametrize("loss", ["delete", "make_anew"])
+@pytest.mark.parametrize("loss", ["delete", "recreate"])
 async def test_lost_records_are_skipped_without_fail_on_data_loss(
     kind: str, loss: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -207,9 +207,9 @@ async def test_briefly_unknown_topic_is_no_data_loss() -> None:
         wanted = await made.planned()
         metadata, unknown = made.broker.answers[MetadataRequest], 2
 
-        def answer(asked: ReceivedRequest) -> Any:
+        def answer(request: ReceivedRequest) -> Any:
             nonlocal unknown
-            response = metadata(asked)
+            response = metadata(request)
             if response.topics and unknown:
                 unknown -= 1
                 response.topics[0].error_code = code_of("UNKNOWN_TOPIC_OR_PARTITION")
