@@ -173,7 +173,7 @@ def cases() -> list[Case]:
     return [
         Case("binary: decode, check, read every attribute", binary, sdk_binary, 4.5),
         Case(
-            "binary: the same and parse the JSON data",
+            "binary: decode, check, read every attribute, parse the JSON data",
             Side(our_read_with_json, records),
             sdk_binary,
             1.0,
@@ -181,7 +181,7 @@ def cases() -> list[Case]:
         Case("binary: lazy decode, read type and id", Side(our_lazy, records), sdk_binary, 8.0),
         Case("structured: decode, read id and type", structured, sdk_structured, 1.8),
         Case(
-            "structured: the same and data",
+            "structured: decode, read id, type and data",
             Side(our_structured_with_data, documents),
             sdk_structured,
             1.45,

@@ -85,7 +85,7 @@ def main() -> int:
         f"{chosen.sends:,} acknowledged sends": (single, chosen.sends),
     }
     shares = []
-    print("| work | not counted, s of CPU | counted | added |\n|---|---|---|---|")
+    print("| work | without metrics, s of CPU | with metrics | added |\n|---|---|---|---|")
     with served_by("tools.bench.metrics") as bootstrap:
         for name, (work, count) in works.items():
             spent: dict[str, list[float]] = {each: [] for each in OBSERVERS}

@@ -50,7 +50,7 @@ This page compares every message of Kafka {releases}, at every version, with Kaf
 classes. `python -m tools.reference conformance` (`make conformance`) writes it, and a test fails if
 it differs from the test's own result.
 
-## What was compared
+## Comparison
 
 {summary}
 
@@ -94,10 +94,10 @@ def comparison_summary(compared: Mapping[Pair, Compared]) -> str:
     instances = sum(found.instances for found in compared.values())
     few = Counter(found.instances for found in compared.values() if found.instances < 50)
     return (
-        f"{len(names)} of {len(everything)} messages and versions, {len(compared)} counted by "
-        f"release; {instances:,} instances, at least 50 of each except for {few.total()} with "
-        f"fewer values; {len(unexpected(compared))} differences that the definitions do not "
-        "cause."
+        f"Compared are {len(names)} of {len(everything)} messages and versions ({len(compared)} if "
+        f"each release counts), with {instances:,} instances: at least 50 of each, except for "
+        f"{few.total()} that have fewer values. There are {len(unexpected(compared))} differences "
+        "that the definitions do not cause."
     )
 
 

@@ -27,11 +27,11 @@ CLIENTS: Final = {
     "classic": ("kproto", "aiokafka", "kafka_python", "confluent_kafka"),
     "consumer": ("kproto", "confluent_kafka"),
 }
-#: The maximum time of ours, relative to the fastest of the others.
+#: The maximum time of kproto, relative to the fastest other client.
 ALLOWED: Final = {"classic": 1.0, "consumer": 1.2}
 WORKS: Final = {
-    "first": "from nothing to the first record",
-    "handover": "from leaving to the first record that another reads of what was left",
+    "first": "from the start of a member to its first record",
+    "handover": "from leaving the group to the next owner's first record",
 }
 TOPIC: Final = "shared"
 #: The rounds of a client before the next one runs, after one round that does not count: in that
