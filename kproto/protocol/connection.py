@@ -8,14 +8,13 @@ the requests, as Kafka guarantees. A proxy uses the reading halves of both.
 from __future__ import annotations
 
 import struct
-from collections import deque
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..messages.base import Message, Request, Response
 from ..messages.request_header import RequestHeader
 from ..wire.buffers import BytesLike
-from ..wire.errors import ConfigurationError, EncodeError, ProtocolError
+from ..wire.errors import ConfigurationError, EncodeError
 from ..wire.tags import RawTaggedField
 from .framing import frame
 from .headers import (
@@ -26,18 +25,17 @@ from .headers import (
     request_class,
     request_header,
     request_header_version,
-    response_class,
 )
 from .message_classes import KAFKA_MESSAGES, MessageClasses, missing_half, response_of
 from .received import (
     NO_TAGS,
+    PendingRequest,
+    PendingRequests,
     ReceivedResponse,
     body_bytes,
     copy_octets,
     name_of,
     original_or_encoded,
-    read_response_message,
-    read_response_of,
 )
 
 __all__ = [
@@ -64,15 +62,6 @@ _UNANSWERED: Final[dict[int | None, str]] = {0: "ProduceRequest", 24: "AddPartit
 
 #: From this version on, AddPartitionsToTxn holds several transactions (KIP-890).
 _TXN_BATCHES: Final = 4
-
-
-class PendingRequest(NamedTuple):
-    """Describes an unanswered request; without `response`, its response is Kafka's by api key."""
-
-    api_key: int
-    version: int
-    correlation_id: int
-    response: type[Response] | None = None
 
 
 #: The generated names of classes, cached because every request needs its own.
@@ -102,65 +91,6 @@ def expects_response(request: Message, version: int) -> bool:
     return version < _TXN_BATCHES or bool(getattr(request, "transactions", True))
 
 
-class PendingRequests:
-    """Holds the requests of one connection that wait for a response, oldest first."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[PendingRequest] = deque()
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    @property
-    def oldest(self) -> PendingRequest | None:
-        """Returns the request that the next response answers; None without a pending request."""
-        return self._waiting[0] if self._waiting else None
-
-    def expect(self, pending: PendingRequest) -> None:
-        """Adds a request that will be answered."""
-        self._waiting.append(pending)
-
-    def match(self, data: bytes) -> ReceivedResponse:
-        """Reads the response to the oldest request.
-
-        Raises ProtocolError if there is no pending request or if the correlation id is not that of
-        the oldest request: the connection must then be closed. Raises DecodeError if the response
-        cannot be read; the connection may continue.
-        """
-        cls, api_key, version = self._oldest(data)
-        return read_response_of(cls, data, api_key, version)
-
-    def match_message(self, data: bytes) -> Response | None:
-        """Returns only the message of `match`; raises the same errors."""
-        cls, api_key, version = self._oldest(data)
-        return read_response_message(cls, data, api_key, version)
-
-    def _oldest(self, data: bytes) -> tuple[type[Response] | None, int, int]:
-        """Returns class, api key and version of the response to the oldest request."""
-        if not self._waiting:
-            raise ProtocolError(
-                f"a response of {len(data)} bytes arrived without a pending request"
-            )
-        api_key, version, correlation_id, cls = self._waiting.popleft()
-        if cls is None:
-            cls = response_class(api_key)
-        if len(data) < _CORRELATION_ID.size or _CORRELATION_ID.unpack_from(data)[0] != (
-            correlation_id
-        ):
-            _refuse_correlation(data, correlation_id, name_of(cls, api_key), version)
-        return cls, api_key, version
-
-
-def _refuse_correlation(data: bytes, expected: int, name: str, version: int) -> NoReturn:
-    """Raises ProtocolError for a response with another correlation id than the next one."""
-    if len(data) < _CORRELATION_ID.size:
-        found = f"is {len(data)} bytes long, too few for a correlation id"
-    else:
-        (correlation_id,) = _CORRELATION_ID.unpack_from(data)
-        found = f"has correlation id {correlation_id}, but {expected} must come next"
-    raise ProtocolError(f"the answer {name} v{version} {found}; the connection is out of step")
-
-
 class ClientConnection:
     """Implements the client's side of one connection."""
 
@@ -176,8 +106,10 @@ class ClientConnection:
         """Returns the correlation id of the last request; -1 before the first."""
         return self._next_correlation_id - 1
 
-    def send(self, request: Request[R], version: int) -> tuple[int, bytes]:
+    def send(self, request: Request[R], version: int, context: object = None) -> tuple[int, bytes]:
         """Returns the correlation id of `request` and its frame; frames must be written in order.
+
+        `context` is kept with the pending request.
 
         Raises EncodeError, and ConfigurationError for a request that the user defined in a package
         without its response. The request is then not pending.
@@ -187,14 +119,20 @@ class ClientConnection:
         body = request.encoded_pieces(version)
         expected = answer if expects_response(request, version) else None
         correlation_id = self._next_correlation_id
-        return correlation_id, self._frame(cls, version, expected, body)
+        return correlation_id, self._frame(cls, version, expected, body, context)
 
-    def send_encoded(self, cls: type[Request[R]], version: int, body: Sequence[bytes]) -> bytes:
+    def send_encoded(
+        self,
+        cls: type[Request[R]],
+        version: int,
+        body: Sequence[bytes],
+        context: object = None,
+    ) -> bytes:
         """Returns the frame of a request that is answered, and whose `body` was encoded elsewhere.
 
         Raises the errors of `send`, except those of the body.
         """
-        return self._frame(cls, version, self._answer(cls, version), body)
+        return self._frame(cls, version, self._answer(cls, version), body, context)
 
     def _answer(self, cls: type[Request[R]], version: int) -> type[Response] | None:
         """Returns the response class of a request. Raises ConfigurationError if it cannot be
@@ -211,6 +149,7 @@ class ClientConnection:
         version: int,
         answer: type[Response] | None,
         body: Sequence[bytes],
+        context: object,
     ) -> bytes:
         """Returns the frame of a request with the next correlation id; adds it to the pending
         ones.
@@ -222,7 +161,9 @@ class ClientConnection:
             0 if correlation_id == _LAST_CORRELATION_ID else (correlation_id + 1)
         )
         if answer is not None:
-            self.pending.expect(PendingRequest(cls.API_KEY, version, correlation_id, answer))
+            self.pending.expect(
+                PendingRequest(cls.API_KEY, version, correlation_id, answer, context)
+            )
         return data
 
     def _head(self, cls: type[Message], version: int) -> tuple[bytes, bytes]:

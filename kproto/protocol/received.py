@@ -1,19 +1,21 @@
-"""Reads responses from frames, and writes them back to the same bytes if nothing was changed.
+"""Matches responses to requests, reads them, and writes unchanged ones back to the same bytes.
 
 The received bytes of a message are stored unchanged. A buffer other than `bytes` is copied, so that
-its owner may reuse it. Knows no connection and no request that was sent before.
+its owner may reuse it. `PendingRequests` has the requests of one connection without a response.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, NoReturn
 
 from ..messages.api_versions_response import ApiVersionsResponse
 from ..messages.base import Message, Response
 from ..messages.response_header import ResponseHeader
 from ..wire.buffers import BytesLike, octets
-from ..wire.errors import DecodeError
+from ..wire.errors import DecodeError, ProtocolError
 from ..wire.tags import RawTaggedField
 from .framing import frame
 from .headers import (
@@ -27,6 +29,8 @@ from .negotiation import UNSUPPORTED_VERSION
 
 __all__ = [
     "NO_TAGS",
+    "PendingRequest",
+    "PendingRequests",
     "ReceivedResponse",
     "body_bytes",
     "copy_octets",
@@ -85,6 +89,94 @@ class ReceivedResponse(NamedTuple):
             ours = response_header(header_version, self.correlation_id, self.header_tags)
             header = original_or_encoded(ResponseHeader, header_version, ours, self.head)
         return frame(header, body_bytes(self.message, self.version, self.body), self.trailing)
+
+
+class PendingRequest(NamedTuple):
+    """Describes a request without a response yet.
+
+    Without `response`, the class of its response is Kafka's for the api key. `context` belongs to
+    the sender of the request.
+    """
+
+    api_key: int
+    version: int
+    correlation_id: int
+    response: type[Response] | None = None
+    context: Any = None
+
+
+class PendingRequests:
+    """Holds the requests of one connection that wait for a response, oldest first."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[PendingRequest] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def __iter__(self) -> Iterator[PendingRequest]:
+        return iter(self._waiting)
+
+    @property
+    def oldest(self) -> PendingRequest | None:
+        """Returns the request that the next response answers; None without a pending request."""
+        return self._waiting[0] if self._waiting else None
+
+    def expect(self, pending: PendingRequest) -> None:
+        """Adds a request that will be answered."""
+        self._waiting.append(pending)
+
+    def restore(self, pending: PendingRequest) -> None:
+        """Adds a removed request in front of the others again: its response was not read."""
+        self._waiting.appendleft(pending)
+
+    def remove(self, pending: PendingRequest) -> None:
+        """Removes a request. Raises ValueError if it is not pending."""
+        self._waiting.remove(pending)
+
+    def take(self) -> PendingRequest | None:
+        """Removes and returns the oldest request; None without a pending request."""
+        return self._waiting.popleft() if self._waiting else None
+
+    def match(self, data: bytes) -> ReceivedResponse:
+        """Reads the response to the oldest request, and removes the request.
+
+        Raises ProtocolError if there is no pending request or if the correlation id is not that of
+        the oldest request: the connection must then be closed. Raises DecodeError if the response
+        cannot be read; the connection may continue.
+        """
+        cls, api_key, version = self._take_oldest(data)
+        return read_response_of(cls, data, api_key, version)
+
+    def match_message(self, data: bytes) -> Response | None:
+        """Returns only the message of `match`; raises the same errors."""
+        cls, api_key, version = self._take_oldest(data)
+        return read_response_message(cls, data, api_key, version)
+
+    def _take_oldest(self, data: bytes) -> tuple[type[Response] | None, int, int]:
+        """Removes the oldest request; returns class, api key and version of its response."""
+        if not self._waiting:
+            raise ProtocolError(
+                f"a response of {len(data)} bytes arrived without a pending request"
+            )
+        api_key, version, correlation_id, cls, _ = self._waiting.popleft()
+        if cls is None:
+            cls = response_class(api_key)
+        if len(data) < _CORRELATION_ID.size or _CORRELATION_ID.unpack_from(data)[0] != (
+            correlation_id
+        ):
+            _refuse_correlation(data, correlation_id, name_of(cls, api_key), version)
+        return cls, api_key, version
+
+
+def _refuse_correlation(data: bytes, expected: int, name: str, version: int) -> NoReturn:
+    """Raises ProtocolError for a response with another correlation id than the next one."""
+    if len(data) < _CORRELATION_ID.size:
+        found = f"is {len(data)} bytes long, too few for a correlation id"
+    else:
+        (correlation_id,) = _CORRELATION_ID.unpack_from(data)
+        found = f"has correlation id {correlation_id}, but {expected} must come next"
+    raise ProtocolError(f"the answer {name} v{version} {found}; the connection is out of step")
 
 
 def body_bytes(

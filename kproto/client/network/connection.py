@@ -78,7 +78,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._protocol = ClientConnection(settings.client_id)
         self._reader = FrameReader(settings.max_frame_bytes)
         self._loop = asyncio.get_running_loop()
-        self._waiting = InFlightRequests(clock, self._give_up)
+        self._pending = self._protocol.pending
+        self._in_flight = InFlightRequests(clock, self._pending, self._on_timeout)
         self._write_queue = WriteQueue(clock)
         self._slots = RequestSlots(settings.max_in_flight)
         self.node_state = NodeState(settings)
@@ -218,7 +219,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         answers the requests in flight first.
         """
         async with self._write_queue.alone():
-            yield self._waiting.latest_deadline + self.settings.request_timeout_ms / 1000
+            yield self._in_flight.latest_deadline + self.settings.request_timeout_ms / 1000
 
     @property
     def usable(self) -> bool:
@@ -233,7 +234,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
     @property
     def in_flight(self) -> int:
         """Returns how many requests wait for their response."""
-        return len(self._waiting)
+        return len(self._pending)
 
     @property
     def was_dropped(self) -> bool:
@@ -301,12 +302,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
         now = self.clock.monotonic()
         if not self._can_post(now, may_be_lost=may_be_lost):
             return False
+        posted = self._new_post(type(request), version, tell, now)
         try:
-            _, data = self._protocol.send(request, version)
+            _, data = self._protocol.send(request, version, posted)
         except BaseException:
             self._slots.release()
             raise
-        self._post(type(request), version, data, tell, now)
+        self._write_posted(posted, data, now)
         return True
 
     def post_encoded(
@@ -318,12 +320,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
         now = self.clock.monotonic()
         if not self._can_post(now):
             return False
+        posted = self._new_post(request, version, tell, now)
         try:
-            data = self._protocol.send_encoded(request, version, body)
+            data = self._protocol.send_encoded(request, version, body, posted)
         except BaseException:
             self._slots.release()
             raise
-        self._post(request, version, data, tell, now)
+        self._write_posted(posted, data, now)
         return True
 
     def _can_post(self, now: float, *, may_be_lost: bool = False) -> bool:
@@ -335,23 +338,24 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     def _is_quiet(self, now: float) -> bool:
         """True if the connection has been idle for a while: the broker may be closing it."""
-        return now - self._write_queue.used_at > QUIET_S and not self._waiting
+        return now - self._write_queue.used_at > QUIET_S and not self._pending
 
     def is_idle_since(self, moment: float) -> bool:
         """True if nothing is in flight, queued, or was written after `moment`, in seconds."""
-        return self.used_at <= moment and not self._waiting and self._write_queue.is_empty
+        return self.used_at <= moment and not self._pending and self._write_queue.is_empty
 
-    def _post(
-        self, request: type[Message], version: int, data: bytes, tell: Tell, now: float
-    ) -> None:
-        """Writes a frame, then registers its request: that costs the frame no time."""
-        self._write_queue.write_now(data, now)
+    def _new_post(
+        self, request: type[Message], version: int, tell: Tell, now: float
+    ) -> InFlightRequest:
         limit_ms = self.settings.request_timeout_ms
         ends_at = now + limit_ms / 1000
-        self._waiting.expect(
-            InFlightRequest(request, version, tell, ends_at, limit_ms, holds_slot=True)
-        )
-        self._watch.written(request, version, len(data), now)
+        return InFlightRequest(request, version, tell, ends_at, limit_ms, holds_slot=True)
+
+    def _write_posted(self, posted: InFlightRequest, data: bytes, now: float) -> None:
+        """Writes a frame, then watches its request: that costs the frame no time."""
+        self._write_queue.write_now(data, now)
+        self._in_flight.watch(posted)
+        self._watch.written(posted.request, posted.version, len(data), now)
 
     def _tell(self, exchange: InFlightRequest, outcome: Response | KprotoError) -> None:
         if exchange.holds_slot:
@@ -429,10 +433,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def _begin(self, request: Request[R], exchange: InFlightRequest, now: float) -> bytes:
         """Registers a request as in flight; returns its frame, which is written next."""
         self._refuse_unanswered(request, exchange.version)
-        _, data = self._protocol.send(request, exchange.version)
         exchange.woke = self._is_quiet(now)
+        _, data = self._protocol.send(request, exchange.version, exchange)
         self._write_queue.note(exchange)
-        self._waiting.expect(exchange)
+        self._in_flight.watch(exchange)
         self._watch.written(exchange.request, exchange.version, len(data), now)
         return data
 
@@ -443,7 +447,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 "acks=0, or asks for nothing; `BrokerConnection.send_only` does not wait"
             )
 
-    def _give_up(self, late: InFlightRequest) -> None:
+    def _on_timeout(self, late: InFlightRequest) -> None:
         """Fails the connection: a broker that answered nothing for so long counts as lost."""
         what = "was not answered"
         error = timed_out_error(self.address, late.request, late.version, what, late.limit_ms)
@@ -462,8 +466,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if self._error is None:
             self._error = error
             self.failed_at = self.clock.monotonic()
-            self._had_work = self._waiting.has_requests
-        self._waiting.stop()
+            self._had_work = self._in_flight.has_requests
+        self._in_flight.stop()
         if self._sasl is not None:
             self._sasl.stop()
         if self._bare_token is not None and not self._bare_token.done():
@@ -473,8 +477,8 @@ class BrokerConnection(asyncio.BufferedProtocol):
         )
         if not self._write_queue.end() and not self._lost.done():
             self._lost.set_result(None)
-        while (exchange := self._waiting.take()) is not None:
-            self._tell(exchange, self._lost_with(exchange))
+        while (pending := self._pending.take()) is not None:
+            self._tell(pending.context, self._lost_with(pending.context))
 
     def _lost_with(self, exchange: InFlightRequest) -> KprotoError:
         """Returns the error for a request that was in flight."""
@@ -520,29 +524,31 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self.fail(error)
 
     def _receive(self, data: bytes) -> None:
-        answered = self._waiting.take()
+        pending = self._pending.oldest
         outcome: Response | KprotoError
         try:
-            message = self._protocol.receive_message(data)
+            message = self._pending.match_message(data)
         except DecodeError as error:
             outcome = error
         except ProtocolError as error:
-            self._waiting.restore(answered)
+            if pending is not None:
+                self._pending.restore(pending)
             self.fail(error)
             return
         except (
             BaseException
         ):  # such as MemoryError: the request fails when the loop closes the connection
-            self._waiting.restore(answered)
+            if pending is not None:
+                self._pending.restore(pending)
             raise
         else:
             assert message is not None, "what could be asked can be read"
             outcome = message
-            if getattr(message, "throttle_time_ms", 0) and answered is not None:
-                self._throttle(throttle_time_ms_of(message, answered.version))
-        if answered is not None:
+            if getattr(message, "throttle_time_ms", 0) and pending is not None:
+                self._throttle(throttle_time_ms_of(message, pending.version))
+        if pending is not None:
             self._watch.answered(len(data), outcome)
-            self._tell(answered, outcome)
+            self._tell(pending.context, outcome)
 
     def _throttle(self, asked_ms: int) -> None:
         """Stops writing for the throttle time of a response (KIP-219)."""

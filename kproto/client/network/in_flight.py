@@ -1,17 +1,17 @@
-"""Tracks the requests in flight on one connection, in their order, and the deadline of each.
+"""Watches the deadlines of the requests in flight on one connection, with one timer for all.
 
-Knows no socket. One timer watches all of them.
+`kproto.protocol` has the requests in their order. No socket is used here.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from ...clock import Clock, Timer
 from ...messages.base import Message, Response
+from ...protocol.received import PendingRequest, PendingRequests
 from ...wire.errors import KprotoError
 
 __all__ = ["NEVER", "InFlightRequest", "InFlightRequests", "Tell"]
@@ -61,46 +61,39 @@ class InFlightRequest:
 
 
 class InFlightRequests:
-    """The requests in flight on one connection, oldest first.
+    """Watches the deadlines of the requests in flight on one connection.
 
-    `give_up` is called with a request whose deadline has passed, after its removal.
+    `pending` has the requests, each with its `InFlightRequest` as context. `on_timeout` is called
+    with a request whose deadline has passed, after its removal.
     """
 
-    def __init__(self, clock: Clock, give_up: Callable[[InFlightRequest], None]) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        pending: PendingRequests,
+        on_timeout: Callable[[InFlightRequest], None],
+    ) -> None:
         self._clock = clock
-        self._give_up = give_up
-        self._waiting: deque[InFlightRequest] = deque()
+        self._pending = pending
+        self._on_timeout = on_timeout
         self._timer: Timer | None = None
         self._timer_at = NEVER
         self._loop = asyncio.get_running_loop()
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    def expect(self, exchange: InFlightRequest) -> None:
-        """Adds a request, behind the others."""
-        self._waiting.append(exchange)
-        if exchange.ends_at < self._timer_at:
-            self._set_timer(exchange.ends_at)
-
-    def take(self) -> InFlightRequest | None:
-        """Removes and returns the oldest, whose response has arrived."""
-        return self._waiting.popleft() if self._waiting else None
-
-    def restore(self, exchange: InFlightRequest | None) -> None:
-        """Adds a request that `take` returned in front again: its response was not read."""
-        if exchange is not None:
-            self._waiting.appendleft(exchange)
+    def watch(self, request: InFlightRequest) -> None:
+        """Watches the deadline of a request that is pending."""
+        if request.ends_at < self._timer_at:
+            self._set_timer(request.ends_at)
 
     @property
     def has_requests(self) -> bool:
         """True if any request is more than the first after an idle time."""
-        return any(not exchange.woke for exchange in self._waiting)
+        return any(not each.context.woke for each in self._pending)
 
     @property
     def latest_deadline(self) -> float:
         """Returns the latest deadline, in seconds; now if no request has a deadline."""
-        ends = [each.ends_at for each in self._waiting if each.ends_at != NEVER]
+        ends = [each.context.ends_at for each in self._pending if each.context.ends_at != NEVER]
         return max(ends, default=self._clock.monotonic())
 
     def stop(self) -> None:
@@ -114,25 +107,26 @@ class InFlightRequests:
         self.stop()
         self._timer_at = moment
         seconds = max(0.0, moment - self._clock.monotonic())
-        self._timer = self._clock.call_later(seconds, self._look)
+        self._timer = self._clock.call_later(seconds, self._on_timer)
 
-    def _look(self) -> None:
-        """Gives up the request whose deadline has passed, else sets the timer again."""
+    def _on_timer(self) -> None:
+        """Ends the request whose deadline has passed, or sets the timer again."""
         self.stop()
         self._timer_at = NEVER
-        first = min(self._waiting, key=lambda exchange: exchange.ends_at, default=None)
-        if first is None or first.ends_at == NEVER:
+        first = min(self._pending, key=lambda each: each.context.ends_at, default=None)
+        if first is None or first.context.ends_at == NEVER:
             return
-        if first.ends_at > self._clock.monotonic():
-            self._set_timer(first.ends_at)
+        if first.context.ends_at > self._clock.monotonic():
+            self._set_timer(first.context.ends_at)
             return
         # The loop may have been blocked: bytes that have arrived are read before the request fails.
         self._loop.call_soon(self._end, first)
 
-    def _end(self, late: InFlightRequest) -> None:
-        """Gives up a request unless its response arrived meanwhile."""
-        if late not in self._waiting or late.ends_at == NEVER:
-            self._look()
+    def _end(self, late: PendingRequest) -> None:
+        """Ends a request unless its response arrived meanwhile."""
+        request: InFlightRequest = late.context
+        if request.ends_at == NEVER or all(each is not late for each in self._pending):
+            self._on_timer()
             return
-        self._waiting.remove(late)
-        self._give_up(late)
+        self._pending.remove(late)
+        self._on_timeout(request)

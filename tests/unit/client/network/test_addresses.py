@@ -1,4 +1,5 @@
-"""A name of several addresses: each is tried, and a silent one holds up none of the others."""
+"""Tests host names with several addresses: each is tried, and a silent one does not delay the
+others."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def at(ip: str, port: int = 1) -> Target:
     return Target(family, (ip, port))
 
 
-def test_families_take_turns_and_each_address_comes_once() -> None:
+def test_address_families_alternate_without_duplicates() -> None:
     found = [at("::1"), at("::2"), at("10.0.0.1"), at("10.0.0.1"), at("10.0.0.2"), at("::3")]
     assert [each.ip for each in in_turns(found)] == ["::1", "10.0.0.1", "::2", "10.0.0.2", "::3"]
 
@@ -34,18 +35,18 @@ def test_families_take_turns_and_each_address_comes_once() -> None:
 @pytest.mark.parametrize(
     ("failed", "order"), [(None, "abc"), ("a", "bca"), ("b", "cab"), ("c", "abc"), ("gone", "abc")]
 )
-def test_the_next_attempt_begins_behind_what_failed(failed: str | None, order: str) -> None:
+def test_next_attempt_starts_after_the_failed_address(failed: str | None, order: str) -> None:
     assert [each.ip for each in in_turns([at("a"), at("b"), at("c")], failed)] == list(order)
 
 
-async def test_an_address_is_no_name_to_look_up() -> None:
+async def test_ip_address_is_not_resolved() -> None:
     assert [each.ip for each in await look_up(Address("127.0.0.1", 9))] == ["127.0.0.1"]
     assert [each.ip for each in await look_up(Address("::1", 9))] == ["::1"]
 
 
 @pytest.fixture
 def silent() -> Iterator[int]:
-    """A port of 127.0.0.9 whose backlog is full: what connects there gets no answer."""
+    """Yields a port of 127.0.0.9 with a full backlog: connection attempts get no answer."""
     with socket.socket() as server:
         server.bind(("127.0.0.9", 0))
         server.listen(0)
@@ -73,7 +74,7 @@ async def opened(**settings: int) -> BrokerConnection:
     return await BrokerConnection.open(NAME, ClientSettings(**settings))  # type: ignore[arg-type]
 
 
-async def test_one_that_is_silent_costs_a_moment(
+async def test_silent_address_delays_the_next_only_briefly(
     monkeypatch: pytest.MonkeyPatch, silent: int
 ) -> None:
     async with ScriptedBroker() as broker:
@@ -85,16 +86,18 @@ async def test_one_that_is_silent_costs_a_moment(
         await connection.close()
 
 
-async def test_all_that_are_silent_are_named(monkeypatch: pytest.MonkeyPatch, silent: int) -> None:
+async def test_error_lists_all_failed_addresses(
+    monkeypatch: pytest.MonkeyPatch, silent: int
+) -> None:
     names(monkeypatch, at("127.0.0.9", silent), at("127.0.0.9", silent), at("127.0.0.8", 1))
-    with pytest.raises(BrokerConnectionError) as told:
+    with pytest.raises(BrokerConnectionError) as raised:
         await opened(connect_timeout_ms=400)
-    assert "its 2 addresses failed" in str(told.value)
-    assert "127.0.0.8: cannot connect: Connection refused" in str(told.value)
-    assert "127.0.0.9: no broker answered within 400 ms" in str(told.value)
+    assert "its 2 addresses failed" in str(raised.value)
+    assert "127.0.0.8: cannot connect: Connection refused" in str(raised.value)
+    assert "127.0.0.9: no broker answered within 400 ms" in str(raised.value)
 
 
-async def test_one_that_refuses_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refusing_address_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedBroker() as broker:
         names(monkeypatch, at("127.0.0.8", 1), at("127.0.0.1", broker.port))
         connection = await opened()
@@ -102,7 +105,7 @@ async def test_one_that_refuses_is_passed_over(monkeypatch: pytest.MonkeyPatch) 
         await connection.close()
 
 
-async def test_one_that_is_no_broker_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_address_without_a_broker_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
@@ -115,7 +118,7 @@ async def test_one_that_is_no_broker_is_passed_over(monkeypatch: pytest.MonkeyPa
         await connection.close()
 
 
-async def test_one_that_accepts_and_says_nothing_leaves_time_for_the_others(
+async def test_silent_peer_leaves_time_for_other_addresses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -131,15 +134,15 @@ async def test_one_that_accepts_and_says_nothing_leaves_time_for_the_others(
         await connection.close()
 
 
-async def test_the_attempt_behind_a_failure_begins_elsewhere(
+async def test_attempt_after_a_failure_starts_with_another_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with ScriptedBroker() as broker:
         names(monkeypatch, at("127.0.0.2", broker.port), at("127.0.0.1", broker.port))
         settings = ClientSettings()
-        reach = NodeState(settings)
-        reach.failed(BrokerConnectionError("lost"), 0.0, 0.5, "127.0.0.2")
-        connection = await BrokerConnection.open(NAME, settings, node_state=reach)
+        node_state = NodeState(settings)
+        node_state.failed(BrokerConnectionError("lost"), 0.0, 0.5, "127.0.0.2")
+        connection = await BrokerConnection.open(NAME, settings, node_state=node_state)
         assert connection.target == at("127.0.0.1", broker.port)
         await connection.close()
 
@@ -152,7 +155,7 @@ async def test_the_attempt_behind_a_failure_begins_elsewhere(
         ([ProtocolError("a web server"), RequestTimeoutError("late")], BrokerConnectionError),
     ],
 )
-def test_what_several_failures_come_to(errors: list[Any], kind: type[Exception]) -> None:
+def test_several_failures_become_one_error(errors: list[Any], kind: type[Exception]) -> None:
     targets = Targets(NAME, [])
     for number, error in enumerate(errors):
         targets.failed(at(f"10.0.0.{number}"), error)
@@ -161,10 +164,10 @@ def test_what_several_failures_come_to(errors: list[Any], kind: type[Exception])
     assert f"10.0.0.0: {errors[0]}; 10.0.0.1: {errors[1]}" in str(failure)
 
 
-async def test_those_that_lose_the_race_are_closed_and_may_be_tried_yet(
+async def test_slower_address_is_kept_for_later_attempts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first takes its time; meanwhile the second is there."""
+    """The second address connects while the first one is still pending."""
     made: list[socket.socket] = []
 
     async def connected(target: Target) -> socket.socket:

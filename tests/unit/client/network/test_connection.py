@@ -279,7 +279,7 @@ async def test_requests_in_flight_are_limited() -> None:
 
         async def answer(asked: Any) -> MetadataResponse:
             await asyncio.sleep(0.001)
-            seen.append(len(connection._waiting))
+            seen.append(connection.in_flight)
             return MetadataResponse()
 
         broker.answers[MetadataRequest] = answer
@@ -456,7 +456,7 @@ async def test_cancelled_request_does_not_disturb_others() -> None:
         first = asyncio.create_task(connection.request(MetadataRequest()))
         second = asyncio.create_task(connection.request(MetadataRequest()))
         await broker.until(lambda: broker.count(MetadataRequest) == 1)
-        await broker.until(lambda: len(connection._waiting) == 2)
+        await broker.until(lambda: connection.in_flight == 2)
         first.cancel()
         release.set()
         assert (await second).cluster_id == "2"

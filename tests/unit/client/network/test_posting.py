@@ -14,6 +14,7 @@ from kproto.client.network.connection import BrokerConnection
 from kproto.client.settings import Address
 from kproto.messages import MetadataRequest, MetadataResponse, ProduceRequest
 from kproto.messages.metadata_request import MetadataRequestTopic
+from kproto.protocol import received
 from kproto.protocol.framing import frame
 from kproto.testing.clock import ManualClock
 from kproto.wire.errors import (
@@ -34,7 +35,7 @@ async def connected(
     address = Address("127.0.0.1", broker.port)
     connection = await BrokerConnection.open(
         address,
-        ClientSettings(**{"max_in_flight": 16} | settings),  # type: ignore[arg-type]  # numbers
+        ClientSettings(**{"max_in_flight": 16} | settings),  # type: ignore[arg-type]  # numeric settings
         clock or ManualClock(),
     )
     try:
@@ -222,7 +223,7 @@ async def test_response_received_while_the_loop_was_blocked_prevents_the_timeout
         correlation_id = connection._protocol.pending._waiting[0].correlation_id
         late = clock.monotonic() + 5
         monkeypatch.setattr(clock, "monotonic", lambda: late)
-        connection._waiting._look()  # the timer is due when the loop runs again
+        connection._in_flight._on_timer()  # the timer is due when the loop runs again
         assert outcomes == []
         body = MetadataResponse(cluster_id="late").encode(VERSION)
         answer = frame(correlation_id.to_bytes(4, "big") + b"\0", body)
@@ -287,10 +288,10 @@ async def test_error_in_reading_a_response_fails_all_requests_in_flight(
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = name_of
 
-        def no_memory(data: bytes) -> None:
+        def no_memory(*arguments: object) -> None:
             raise MemoryError
 
-        monkeypatch.setattr(connection._protocol, "receive_message", no_memory)
+        monkeypatch.setattr(received, "read_response_message", no_memory)
         outcomes: list[Any] = []
         assert connection.post(named(0), version=VERSION, tell=outcomes.append)
         with pytest.raises(BrokerConnectionError, match="the connection was lost"):

@@ -1,4 +1,4 @@
-"""SASL over real sockets: each mechanism, and each refusal as one error."""
+"""Tests SASL over real sockets: each mechanism, and each refusal as one error."""
 
 from __future__ import annotations
 
@@ -39,21 +39,23 @@ from tests.unit.client.secured_broker import (
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("handshake", [0, 1])
-async def test_each_mechanism(mechanism: str, tls: bool, handshake: int) -> None:
+async def test_client_authenticates_with_each_mechanism(
+    mechanism: str, tls: bool, handshake: int
+) -> None:
     broker = SecuredBroker(tls=GOOD if tls else None, mechanisms=MECHANISMS, handshake=handshake)
     async with (
         broker,
         connected(broker, sasl=who(mechanism), tls=TRUSTING if tls else False) as connection,
     ):
         assert (await connection.request(MetadataRequest())).cluster_id == "scripted"
-        asked = [type(each.message) for each in broker.asked if each.message is not None]
-        assert asked[1] is SaslHandshakeRequest
-        assert (SaslAuthenticateRequest in asked) == bool(handshake)
+        sent = [type(each.message) for each in broker.asked if each.message is not None]
+        assert sent[1] is SaslHandshakeRequest
+        assert (SaslAuthenticateRequest in sent) == bool(handshake)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("handshake", [0, 1])
-async def test_a_wrong_secret(mechanism: str, handshake: int) -> None:
+async def test_wrong_secret_raises_without_showing_it(mechanism: str, handshake: int) -> None:
     wrong = "wrong-secret-0815"
     async with SecuredBroker(mechanisms=MECHANISMS, handshake=handshake) as broker:
         error = await refused(broker, sasl=who(mechanism, wrong))
@@ -62,7 +64,7 @@ async def test_a_wrong_secret(mechanism: str, handshake: int) -> None:
     assert wrong not in "".join(traceback.format_exception(error))
 
 
-async def test_what_the_broker_says_is_told_but_for_the_secret() -> None:
+async def test_message_of_the_broker_is_included_without_the_secret() -> None:
     async with SecuredBroker(mechanisms=("PLAIN",)) as broker:
         broker.message = "user alice, password wrong-secret: \x07no"
         error = await refused(broker, sasl=Plain("al", "wrong-secret"))
@@ -71,7 +73,7 @@ async def test_what_the_broker_says_is_told_but_for_the_secret() -> None:
     )
 
 
-async def test_a_mechanism_that_is_not_enabled() -> None:
+async def test_disabled_mechanism_is_an_error() -> None:
     async with SecuredBroker(mechanisms=("SCRAM-SHA-512", "OAUTHBEARER")) as broker:
         error = await refused(broker, sasl=who("PLAIN"))
     assert isinstance(error, AuthenticationError)
@@ -80,7 +82,7 @@ async def test_a_mechanism_that_is_not_enabled() -> None:
     )
 
 
-async def test_a_broker_that_does_not_know_the_users_keys() -> None:
+async def test_wrong_server_signature_is_an_error() -> None:
     async with SecuredBroker(mechanisms={"SCRAM-SHA-256": lambda: Impostor()}) as broker:
         error = await refused(broker, sasl=who("SCRAM-SHA-256"))
     assert isinstance(error, AuthenticationError)
@@ -102,7 +104,7 @@ class Impostor:
 
 
 class Own:
-    """A mechanism of the user's own."""
+    """A custom mechanism."""
 
     mechanism = "OWN"
     readable = False
@@ -128,7 +130,7 @@ class Own:
         return b""
 
 
-async def test_a_mechanism_of_ones_own() -> None:
+async def test_custom_mechanism_authenticates_or_fails() -> None:
     async with SecuredBroker(mechanisms={"OWN": lambda: sasl_of("PLAIN")}) as broker:
         async with connected(broker, sasl=Own()) as connection:
             assert connection.usable
@@ -138,7 +140,7 @@ async def test_a_mechanism_of_ones_own() -> None:
             assert "the mechanism OWN raised ValueError" in str(error)
 
 
-async def test_a_token_that_never_comes() -> None:
+async def test_missing_token_times_out() -> None:
     async def never() -> str:
         await asyncio.sleep(60)
         return ""
@@ -149,7 +151,7 @@ async def test_a_token_that_never_comes() -> None:
     assert "OAUTHBEARER had no token within 200 ms (connect_timeout_ms)" in str(error)
 
 
-async def test_a_token_function_that_is_cancelled_by_itself() -> None:
+async def test_token_function_that_cancels_itself_is_an_error() -> None:
     async def token() -> str:
         raise asyncio.CancelledError
 
@@ -160,22 +162,22 @@ async def test_a_token_function_that_is_cancelled_by_itself() -> None:
         await client.close()
 
 
-async def test_a_token_that_is_waited_for_can_be_cancelled() -> None:
+async def test_wait_for_a_token_can_be_cancelled() -> None:
     async def token() -> str:
         await asyncio.sleep(3_600)
         return SECRET
 
     async with SecuredBroker(mechanisms=("OAUTHBEARER",)) as broker:
         client = Client(broker.bootstrap, sasl=OAuthBearer(token))
-        asking = asyncio.create_task(client.refresh([]))
+        call = asyncio.create_task(client.refresh([]))
         await asyncio.sleep(0.05)
-        asking.cancel()
+        call.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asking
+            await call
         await client.close()
 
 
-async def test_keys_are_derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scram_keys_are_derived_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from kproto.protocol.sasl import credentials
 
     derive, derived = credentials.salted_password, []

@@ -1,4 +1,5 @@
-"""SASL sessions that end: a new one is begun, and nothing is lost or repeated (KIP-368)."""
+"""Tests expiring SASL sessions: the client reauthenticates, and no request is lost or repeated
+(KIP-368)."""
 
 from __future__ import annotations
 
@@ -35,14 +36,14 @@ from tests.unit.client.secured_broker import (
     SecuredBroker,
 )
 
-# --- Sessions that end ---
+# --- Reauthentication ---
 
 
 def ever_new(tokens: Iterator[str]) -> OAuthBearer:
     return OAuthBearer(lambda: next(tokens))
 
 
-async def test_authenticating_again_loses_and_repeats_nothing() -> None:
+async def test_reauthentication_loses_and_repeats_no_request() -> None:
     broker = SecuredBroker(mechanisms=("SCRAM-SHA-256",), lifetime_ms=100)
     sent = 0
     async with broker, connected(broker, sasl=who("SCRAM-SHA-256")) as connection:
@@ -58,11 +59,11 @@ async def test_authenticating_again_loses_and_repeats_nothing() -> None:
         assert broker.connections == 1
         order = [type(each.message).__name__ for each in broker.asked]
         for at, name in enumerate(order):
-            if name == "SaslHandshakeRequest":  # nothing comes between
+            if name == "SaslHandshakeRequest":  # no other request in between
                 assert order[at + 1 : at + 3] == ["SaslAuthenticateRequest"] * 2
 
 
-async def test_a_producer_in_use_through_sessions() -> None:
+async def test_producer_works_through_reauthentications() -> None:
     broker = SecuredBroker({"t": 1}, mechanisms=("SCRAM-SHA-256",), lifetime_ms=100)
     async with broker:
         stored = Stored(broker)
@@ -80,7 +81,7 @@ async def test_a_producer_in_use_through_sessions() -> None:
         assert broker.connections == 1
 
 
-async def test_what_is_under_way_is_answered_and_what_comes_waits() -> None:
+async def test_requests_in_flight_finish_and_new_ones_wait_for_reauthentication() -> None:
     clock = ManualClock()
     broker = SecuredBroker(mechanisms=("PLAIN",), lifetime_ms=60_000)
     async with (
@@ -99,9 +100,11 @@ async def test_what_is_under_way_is_answered_and_what_comes_waits() -> None:
         assert clock.next_timer_ms is not None
         assert 0.85 * 60_000 <= clock.next_timer_ms <= 0.95 * 60_000
         await clock.advance(57_001)
-        told: list[Any] = []
+        outcomes: list[Any] = []
         request = MetadataRequest()
-        assert not connection.post(request, version=9, tell=told.append), "it has to wait"
+        assert not connection.post(request, version=9, tell=outcomes.append), (
+            "the request must wait"
+        )
         behind = asyncio.create_task(connection.request(FetchRequest(), timeout_ms=600_000))
         broker.answers[FetchRequest] = lambda asked: FetchResponse()
         await clock.advance(10)
@@ -117,11 +120,13 @@ async def test_what_is_under_way_is_answered_and_what_comes_waits() -> None:
             "FetchRequest",
         ]
         assert broker.authentications == 2
-        assert connection.post(request, version=9, tell=told.append), "all is as before"
-        await broker.until(lambda: bool(told))
+        assert connection.post(request, version=9, tell=outcomes.append), (
+            "requests are accepted again"
+        )
+        await broker.until(lambda: bool(outcomes))
 
 
-async def test_a_token_that_is_refused_in_use() -> None:
+async def test_refused_token_closes_the_connection() -> None:
     clock = ManualClock()
     broker = SecuredBroker(mechanisms=("OAUTHBEARER",), lifetime_ms=60_000)
     tokens = iter([SECRET, "revoked-token"])
@@ -135,13 +140,13 @@ async def test_a_token_that_is_refused_in_use() -> None:
         assert not connection.usable
 
 
-async def test_an_issuer_that_is_away_is_asked_until_the_session_ends() -> None:
+async def test_failing_token_function_is_retried_until_the_session_ends() -> None:
     clock = ManualClock()
-    asked_at: list[float] = []
+    called_at: list[float] = []
 
     def token() -> BearerToken:
-        asked_at.append(clock.monotonic())
-        if 1 < len(asked_at) < 4:
+        called_at.append(clock.monotonic())
+        if 1 < len(called_at) < 4:
             raise OSError(SECRET)
         return BearerToken(SECRET)
 
@@ -154,11 +159,11 @@ async def test_an_issuer_that_is_away_is_asked_until_the_session_ends() -> None:
     ):
         await clock.advance(59_900)
         await broker.until(lambda: broker.authentications == 2)
-        assert len(asked_at) == 4
+        assert len(called_at) == 4
         assert connection.usable
 
 
-async def test_closing_while_a_token_is_waited_for() -> None:
+async def test_close_ends_the_wait_for_a_token() -> None:
     clock = ManualClock()
     calls = 0
 
@@ -178,7 +183,7 @@ async def test_closing_while_a_token_is_waited_for() -> None:
     assert not tasks
 
 
-async def test_a_connection_that_is_lost_as_its_last_answer_is_checked(
+async def test_connection_lost_during_the_last_check_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = ManualClock()
@@ -205,4 +210,4 @@ async def test_a_connection_that_is_lost_as_its_last_answer_is_checked(
         lost.set()
         with pytest.raises(BrokerConnectionError, match="the broker closed the connection"):
             await opening
-        assert clock.next_timer_ms is None, "nobody authenticates again"
+        assert clock.next_timer_ms is None, "no reauthentication is scheduled"

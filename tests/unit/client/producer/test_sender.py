@@ -87,9 +87,9 @@ async def test_five_requests_are_in_flight_once_the_first_is_acknowledged() -> N
             sending = asyncio.create_task(producer.send_many("t", [bytes(900)] * 20))
             await broker.until(lambda: broker.count(ProduceRequest) == 2)
             connection = await client.connection(0)
-            await broker.until(lambda: len(connection._waiting) == 5)
+            await broker.until(lambda: connection.in_flight == 5)
             await asyncio.sleep(0.01)
-            assert len(connection._waiting) == 5
+            assert connection.in_flight == 5
             release.set()
             acks = await sending
         assert [ack.offset for ack in acks] == list(range(20))

@@ -1,4 +1,5 @@
-"""A send that nothing stands before goes out in its own turn; all that holds for others holds."""
+"""Tests the fast path of `send`: a single record without predecessors is written in the same
+loop turn."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored, p
 QUICK = ClientSettings(retry_backoff_ms=1, retry_backoff_max_ms=5)
 
 
-def requests_under_way(client: Client) -> int:
-    return sum(len(connection._waiting) for connection in client._view._pool._open.values())
+def requests_in_flight(client: Client) -> int:
+    return sum(connection.in_flight for connection in client._view._pool._open.values())
 
 
-async def test_it_is_under_way_when_send_first_waits_and_needs_no_task() -> None:
+async def test_single_send_is_in_flight_at_its_first_wait_without_a_task() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
@@ -31,15 +32,15 @@ async def test_it_is_under_way_when_send_first_waits_and_needs_no_task() -> None
             await asyncio.sleep(0)
             tasks = asyncio.all_tasks()
             sending = producer.send("t", b"second")
-            waiter = sending.send(None)  # up to its first wait
-            assert requests_under_way(client) == 1
+            waiter = sending.send(None)  # runs to its first wait
+            assert requests_in_flight(client) == 1
             assert asyncio.all_tasks() == tasks
             assert waiter is not None
             await broker.until(lambda: stored.values() == [b"first", b"second"])
             sending.close()
 
 
-async def test_those_behind_it_go_together() -> None:
+async def test_later_sends_share_a_request() -> None:
     async with ScriptedBroker({"t": 3}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
@@ -48,13 +49,15 @@ async def test_those_behind_it_go_together() -> None:
             await asyncio.gather(
                 *(producer.send("t", b"%d" % at, partition=at % 3) for at in range(90))
             )
-            assert broker.count(ProduceRequest) - before == 3, "0; then 1 and 2; then the rest of 0"
+            assert broker.count(ProduceRequest) - before == 3, (
+                "partition 0; then 1 and 2; then the rest of 0"
+            )
         for partition in range(3):
             values = [b"%d" % at for at in range(partition, 90, 3)]
             assert [value for value in stored.values(partition) if value != b"warm"] == values
 
 
-async def test_with_linger_it_waits_for_others() -> None:
+async def test_send_with_linger_waits_for_others() -> None:
     clock = ManualClock()
     async with (
         ScriptedBroker({"t": 1}) as broker,
@@ -71,18 +74,18 @@ async def test_with_linger_it_waits_for_others() -> None:
         assert broker.count(ProduceRequest) == 1
 
 
-async def test_it_goes_again_with_the_same_bytes() -> None:
+async def test_retry_has_the_same_bytes() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         sent: list[bytes] = []
-        troubles: list[Any] = [HANG_UP, 7, 6]  # lost, REQUEST_TIMED_OUT, NOT_LEADER_OR_FOLLOWER
+        faults: list[Any] = [HANG_UP, 7, 6]  # lost, REQUEST_TIMED_OUT, NOT_LEADER_OR_FOLLOWER
 
         def answer(asked: Any) -> Any:
             sent.append(asked.message.topic_data[0].partition_data[0].records)
-            if not troubles:
+            if not faults:
                 return stored.answer(asked)
-            trouble = troubles.pop(0)
-            return trouble if trouble == HANG_UP else produced(asked, error_code=trouble)
+            fault = faults.pop(0)
+            return fault if fault == HANG_UP else produced(asked, error_code=fault)
 
         async with client.producer() as producer:
             await producer.send("t", b"first")
@@ -96,7 +99,7 @@ async def test_it_goes_again_with_the_same_bytes() -> None:
         assert stored.values() == [b"first", b"second"]
 
 
-async def test_a_cancelled_send_is_stored_and_harms_nobody() -> None:
+async def test_cancelled_send_is_stored_and_affects_no_other() -> None:
     release = asyncio.Event()
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
@@ -120,7 +123,7 @@ async def test_a_cancelled_send_is_stored_and_harms_nobody() -> None:
         assert stored.values() == [b"first", b"second", b"third"]
 
 
-async def test_it_has_the_time_of_a_delivery() -> None:
+async def test_single_send_fails_at_the_delivery_timeout() -> None:
     clock = ManualClock()
     settings = ClientSettings(delivery_timeout_ms=1_000)
     async with (
@@ -130,7 +133,7 @@ async def test_it_has_the_time_of_a_delivery() -> None:
         Stored(broker)
         async with client.producer() as producer:
             await producer.send("t", b"first")
-            await clock.advance(1_500)  # its timer has passed
+            await clock.advance(1_500)  # the timer of the first send has fired
             await producer.send("t", b"second")
             await clock.advance(1_500)
             broker.answers[ProduceRequest] = lambda asked: None
@@ -139,14 +142,14 @@ async def test_it_has_the_time_of_a_delivery() -> None:
             await clock.advance(990)
             assert not sending.done()
             await clock.advance(20)
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await sending
-            assert isinstance(told.value.cause, RequestTimeoutError)
-            assert [record.value for record in told.value.records] == [b"third"]
+            assert isinstance(raised.value.cause, RequestTimeoutError)
+            assert [record.value for record in raised.value.records] == [b"third"]
             await producer.close(timeout_ms=0)
 
 
-async def test_an_answer_behind_the_close_is_nobodys() -> None:
+async def test_response_after_the_close_is_ignored() -> None:
     faults: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: faults.append(context))
     release = asyncio.Event()
@@ -166,12 +169,12 @@ async def test_an_answer_behind_the_close_is_nobodys() -> None:
         with pytest.raises(DeliveryError, match="the producer was closed before that"):
             await sending
         release.set()
-        await broker.until(lambda: not requests_under_way(client))
+        await broker.until(lambda: not requests_in_flight(client))
         assert stored.values() == [b"first", b"second"]
     assert faults == []
 
 
-async def test_a_fault_of_our_own_is_told_to_the_loop_and_to_the_sender(
+async def test_internal_error_is_reported_to_the_loop_and_fails_the_send(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     faults: list[dict[str, Any]] = []
@@ -187,10 +190,10 @@ async def test_a_fault_of_our_own_is_told_to_the_loop_and_to_the_sender(
             monkeypatch.setattr(sender_module, "produced_partitions", broken)
             with pytest.raises(
                 DeliveryError, match="a fault of its own: ZeroDivisionError"
-            ) as told:
+            ) as raised:
                 await producer.send("t", b"second")
-            assert [record.value for record in told.value.records] == [b"second"]
-            assert type(told.value.cause) is KprotoError
+            assert [record.value for record in raised.value.records] == [b"second"]
+            assert type(raised.value.cause) is KprotoError
             monkeypatch.setattr(sender_module, "produced_partitions", requests.produced_partitions)
             await producer.send("t", b"third")
     assert [type(fault["exception"]) for fault in faults] == [ZeroDivisionError]
