@@ -16,7 +16,7 @@ from kproto.records import RecordBatch, read_batches
 from kproto.testing.clock import ManualClock
 from tests.support.brokers import StartKafka
 from tests.support.middleman import Middleman, cut, drop, other_correlation_id, scramble
-from tests.unit.client.producer.test_partitioner import PLACES
+from tests.unit.client.producer.test_partitioner import JAVA_PARTITIONS
 
 PATIENT = kproto.ClientSettings(retry_backoff_ms=10)
 
@@ -41,12 +41,12 @@ async def test_keyed_records_get_the_partitions_of_the_java_client(client: kprot
     topic = f"six-{uuid.uuid4().hex}"
     await client.create_topics(kproto.NewTopic(topic, 6, 1))
     async with client.producer() as producer:
-        records = [kproto.ProducerRecord(b"", b"key-%d" % at) for at in range(len(PLACES))]
+        records = [kproto.ProducerRecord(b"", b"key-%d" % at) for at in range(len(JAVA_PARTITIONS))]
         acks = await producer.send_many(topic, records)
-    assert [ack.partition for ack in acks] == PLACES
+    assert [ack.partition for ack in acks] == JAVA_PARTITIONS
     consumer = client.consumer(topic, stop_at_end=True)
     found = {record.key: record.partition async for record in consumer}
-    assert [found[b"key-%d" % at] for at in range(len(PLACES))] == PLACES
+    assert [found[b"key-%d" % at] for at in range(len(JAVA_PARTITIONS))] == JAVA_PARTITIONS
     await client.delete_topics(topic)
 
 

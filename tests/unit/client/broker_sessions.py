@@ -1,7 +1,7 @@
-"""Fetch sessions as a broker keeps them (KIP-227), by the rules of Kafka's FetchManager.
+"""Fetch sessions of a broker (KIP-227), with the rules of Kafka's FetchManager.
 
-`BrokerSessions.fetch` answers a Fetch by asking a function for each partition. Sessions are
-forgotten when a test says so, and none is opened where there is no room.
+`BrokerSessions.fetch` answers a Fetch with the result of a function for each partition. A test can
+remove sessions, and none is opened beyond the limit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Session:
 
 
 class BrokerSessions:
-    """The sessions of one broker, up to `room`; `closed` are those that clients closed."""
+    """The fetch sessions of one broker, at most `room`; `closed` has the ids that clients
+    closed."""
 
     def __init__(self, room: int = 1000) -> None:
         self.room = room
@@ -83,13 +84,13 @@ class BrokerSessions:
         found = {}
         for key, cached in list(known.partitions.items()):
             data = read(key[0], key[1], cached.wanted)
-            place = (data.high_watermark, data.log_start_offset)
-            is_new = place != (cached.high_watermark, cached.log_start_offset)
-            is_told = data.diverging_epoch.epoch >= 0 or data.preferred_read_replica >= 0
-            if not (data.records or data.error_code or is_new or is_told):
+            offsets = (data.high_watermark, data.log_start_offset)
+            is_new = offsets != (cached.high_watermark, cached.log_start_offset)
+            has_hint = data.diverging_epoch.epoch >= 0 or data.preferred_read_replica >= 0
+            if not (data.records or data.error_code or is_new or has_hint):
                 continue
             found[key] = data
-            cached.high_watermark, cached.log_start_offset = place
+            cached.high_watermark, cached.log_start_offset = offsets
             if data.error_code:
                 cached.high_watermark = -1
             if data.records:

@@ -1,6 +1,6 @@
-"""What `test_cancellation` cancels: for every public coroutine of the client some scenes.
+"""The scenes of `test_cancellation`: some for each public coroutine of the client.
 
-A row of `ROWS` prepares a client, and gives the coroutine under test.
+A row of `ROWS` prepares a client and returns the coroutine under test.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ class Event:
 
 @dataclass(eq=False)
 class Scene:
-    """A client, and what a row has made of it."""
+    """A client and the objects that a row has created with it."""
 
     bootstrap: str
     client: kproto.Client
-    closes: bool = False  #: the client
+    closes: bool = False  #: The row closes the client.
     closes_if_cancelled: bool = False
     producer: kproto.Producer | None = None
     iteration: AsyncIterator[Any] | None = None
     consumer: kproto.Consumer | None = None
     count: Callable[[Any], int] = lambda record: 1
-    found: int = 0  #: records that the coroutine under test has read
+    found: int = 0  #: Number of records that the coroutine under test has read.
     made: list[str] = field(default_factory=list)
 
     def produce(self, **options: Any) -> kproto.Producer:
@@ -110,17 +110,17 @@ async def closing_while_it_is_used(scene: Scene) -> Awaitable[object]:
 
 
 @row("Client.request")
-def asking_any(scene: Scene) -> Awaitable[object]:
+def requesting_any(scene: Scene) -> Awaitable[object]:
     return scene.client.request(MetadataRequest())
 
 
 @row("Client.request")
-def asking_one(scene: Scene) -> Awaitable[object]:
+def requesting_one(scene: Scene) -> Awaitable[object]:
     return scene.client.request(InitProducerIdRequest(), broker=1)
 
 
 @row("Client.request_by_broker")
-def asking_all_by_broker(scene: Scene) -> Awaitable[object]:
+def requesting_all_by_broker(scene: Scene) -> Awaitable[object]:
     return scene.client.request_by_broker(
         ListOffsetsRequest(
             replica_id=-1,
@@ -142,7 +142,7 @@ def connecting(scene: Scene) -> Awaitable[object]:
 
 
 @row("ClusterView.connection")
-def connecting_for_oneself(scene: Scene) -> Awaitable[object]:
+def connecting_as_owner(scene: Scene) -> Awaitable[object]:
     return scene.client._view.connection(1, owner=scene)
 
 
@@ -158,12 +158,12 @@ def refreshing(scene: Scene) -> Awaitable[object]:
 
 
 @row("Client.topic")
-def looking_for_a_topic(scene: Scene) -> Awaitable[object]:
+def finding_a_topic(scene: Scene) -> Awaitable[object]:
     return scene.client.topic(FIXED)
 
 
 @row("ClusterView.leader")
-def looking_for_a_leader(scene: Scene) -> Awaitable[object]:
+def finding_a_leader(scene: Scene) -> Awaitable[object]:
     return leader_of(scene.client, FIXED, 1)
 
 
@@ -205,7 +205,7 @@ def fetching(scene: Scene) -> Awaitable[object]:
 
 
 @row("Client.fetch")
-def fetching_what_is_not_there_yet(scene: Scene) -> Awaitable[object]:
+def fetching_beyond_the_end(scene: Scene) -> Awaitable[object]:
     return scene.client.fetch(FIXED, 0, RECORDS // 2, max_wait_ms=20)
 
 
@@ -217,8 +217,8 @@ def producing(scene: Scene) -> Awaitable[object]:
     return scene.produce().__aenter__()
 
 
-async def given(scene: Scene, **options: Any) -> kproto.Producer:
-    """A producer that has sent nothing yet of what it was given."""
+async def enqueued(scene: Scene, **options: Any) -> kproto.Producer:
+    """Returns a producer with enqueued records, none of which was sent."""
     producer = scene.produce(linger_ms=100_000, **options)
     for at in range(3):
         await producer.enqueue(WRITTEN, b"%d" % at, partition=at % 2)
@@ -227,36 +227,36 @@ async def given(scene: Scene, **options: Any) -> kproto.Producer:
 
 @row("Producer.__aexit__")
 async def leaving_the_producer(scene: Scene) -> Awaitable[object]:
-    producer, scene.producer = await given(scene), None
+    producer, scene.producer = await enqueued(scene), None
     return producer.__aexit__(None, None, None)
 
 
 @row("Producer.__aexit__")
 async def leaving_the_producer_by_an_error(scene: Scene) -> Awaitable[object]:
-    producer, scene.producer = await given(scene), None
+    producer, scene.producer = await enqueued(scene), None
     return producer.__aexit__(ValueError, ValueError(), None)
 
 
 @row("Producer.close")
 async def closing_the_producer(scene: Scene) -> Awaitable[object]:
-    producer, scene.producer = await given(scene), None
+    producer, scene.producer = await enqueued(scene), None
     return producer.close()
 
 
 @row("Producer.close")
 async def closing_the_producer_in_time(scene: Scene) -> Awaitable[object]:
-    producer, scene.producer = await given(scene), None
+    producer, scene.producer = await enqueued(scene), None
     return producer.close(timeout_ms=5_000)
 
 
 @row("Producer.flush")
 async def flushing(scene: Scene) -> Awaitable[object]:
-    return (await given(scene)).flush()
+    return (await enqueued(scene)).flush()
 
 
 @row("Producer.flush")
 async def flushing_in_time(scene: Scene) -> Awaitable[object]:
-    return (await given(scene)).flush(timeout_ms=5_000)
+    return (await enqueued(scene)).flush(timeout_ms=5_000)
 
 
 @row("Producer.send")
@@ -275,7 +275,7 @@ def enqueueing(scene: Scene) -> Awaitable[object]:
 
 
 @row("Producer.enqueue")
-async def enqueueing_without_room(scene: Scene) -> Awaitable[object]:
+async def enqueueing_into_a_full_buffer(scene: Scene) -> Awaitable[object]:
     producer = scene.produce(buffer_bytes=100)
     await producer.enqueue(WRITTEN, bytes(90))
     return producer.enqueue(WRITTEN, bytes(90))
@@ -292,7 +292,7 @@ def sending_events(scene: Scene) -> Awaitable[object]:
 
 
 @row("Producer.send_batch")
-async def sending_a_batch_without_room(scene: Scene) -> Awaitable[object]:
+async def sending_a_batch_into_a_full_buffer(scene: Scene) -> Awaitable[object]:
     producer = scene.produce(buffer_bytes=100)
     await producer.enqueue(WRITTEN, bytes(90))
     data = b"".join((b"\x0e\x00\x00\x00\x01\x02x\x00",))
@@ -305,7 +305,7 @@ def sending_many(scene: Scene) -> Awaitable[object]:
 
 
 @row("Producer.send_many")
-def sending_many_without_room(scene: Scene) -> Awaitable[object]:
+def sending_many_through_a_small_buffer(scene: Scene) -> Awaitable[object]:
     return scene.produce(buffer_bytes=300, batch_bytes=100).send_many(WRITTEN, [bytes(90)] * 12)
 
 
@@ -324,8 +324,8 @@ def consuming(scene: Scene) -> Awaitable[object]:
     return consumer.__aenter__()
 
 
-async def begun(scene: Scene) -> kproto.Consumer:
-    """A consumer that fetches what will not come soon."""
+async def started(scene: Scene) -> kproto.Consumer:
+    """Returns a consumer whose next fetch waits for seconds."""
     consumer = scene.client.consumer(FIXED, max_wait_ms=5_000)
     async for _ in consumer:
         break
@@ -334,16 +334,16 @@ async def begun(scene: Scene) -> kproto.Consumer:
 
 @row("Consumer.__aexit__")
 async def leaving_the_consumer(scene: Scene) -> Awaitable[object]:
-    return (await begun(scene)).__aexit__(None, None, None)
+    return (await started(scene)).__aexit__(None, None, None)
 
 
 @row("Consumer.close")
 async def closing_the_consumer(scene: Scene) -> Awaitable[object]:
-    return (await begun(scene)).close()
+    return (await started(scene)).close()
 
 
 @row("Consumer.close")
-async def closing_the_consumer_as_it_waits(scene: Scene) -> Awaitable[object]:
+async def closing_the_consumer_while_it_polls(scene: Scene) -> Awaitable[object]:
     consumer = scene.client.consumer(FIXED, start="latest", max_wait_ms=5_000)
     task = asyncio.create_task(anext(aiter(consumer)))
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -352,8 +352,8 @@ async def closing_the_consumer_as_it_waits(scene: Scene) -> Awaitable[object]:
 
 
 def first(iteration: AsyncIterator[Any]) -> Awaitable[object]:
-    asked: Awaitable[object] = iteration.__anext__()
-    return asked
+    next_item: Awaitable[object] = iteration.__anext__()
+    return next_item
 
 
 @row("RecordIteration.__anext__")
@@ -396,12 +396,12 @@ for _kind, _iterate in {
     "RawBatchIteration": kproto.Consumer.raw_batches,
 }.items():
 
-    async def giving_up(scene: Scene, iterate: Any = _iterate) -> Awaitable[object]:
+    async def closing_an_iteration(scene: Scene, iterate: Any = _iterate) -> Awaitable[object]:
         iteration = iterate(scene.client.consumer(FIXED, max_wait_ms=5_000))
         await anext(iteration)
         return iteration.aclose()  # type: ignore[no-any-return]
 
-    row(f"{_kind}.aclose")(giving_up)
+    row(f"{_kind}.aclose")(closing_an_iteration)
 
 
 # A connection
@@ -420,13 +420,13 @@ async def opening(scene: Scene) -> Awaitable[object]:
 
 
 @row("BrokerConnection.request")
-async def asking_a_connection(scene: Scene) -> Awaitable[object]:
+async def requesting_on_a_connection(scene: Scene) -> Awaitable[object]:
     connection = await scene.client.connection(1)
     return connection.request(MetadataRequest())
 
 
 @row("BrokerConnection.request")
-async def asking_a_connection_in_turn(scene: Scene) -> Awaitable[object]:
+async def queueing_on_a_connection(scene: Scene) -> Awaitable[object]:
     connection = await scene.client.connection(1)
     others = [asyncio.create_task(connection.request(MetadataRequest())) for _ in range(16)]
     await asyncio.sleep(0)
@@ -435,7 +435,7 @@ async def asking_a_connection_in_turn(scene: Scene) -> Awaitable[object]:
 
 
 @row("BrokerConnection.send_only")
-async def telling_a_connection(scene: Scene) -> Awaitable[object]:
+async def sending_only_on_a_connection(scene: Scene) -> Awaitable[object]:
     connection = await scene.client.connection(1)
     return connection.send_only(ProduceRequest(acks=0, timeout_ms=1000), version=9)
 

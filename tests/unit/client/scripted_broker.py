@@ -57,7 +57,7 @@ def quick(*, metadata_wait_ms: int, delivery_timeout_ms: int, **others: int) -> 
         metadata_wait_ms=metadata_wait_ms,
         delivery_timeout_ms=delivery_timeout_ms,
         api_timeout_ms=delivery_timeout_ms,
-        **others,  # type: ignore[arg-type]  # those that are numbers
+        **others,  # type: ignore[arg-type]  # numeric settings
     )
 
 
@@ -105,7 +105,7 @@ class ScriptedBroker:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Waits until `condition` holds; only the test's own timeout limits the wait."""
-        while not condition():  # noqa: ASYNC110 - what is waited for is no event of this loop's
+        while not condition():  # noqa: ASYNC110 - the condition is no event of this loop
             await asyncio.sleep(0.001)
 
     def count(self, request: type[Request[Any]]) -> int:

@@ -1,4 +1,5 @@
-"""Several scripted brokers as one cluster: they share their metadata, and each leads some."""
+"""`ScriptedCluster`: several scripted brokers with common metadata, each leading some
+partitions."""
 
 from __future__ import annotations
 
@@ -24,14 +25,14 @@ NO_SUCH_ID = 100
 
 
 class ScriptedCluster:
-    """Nodes 0, 1, …; a test moves `leaders` and takes nodes out of `up` as it likes."""
+    """Nodes 0, 1, …; a test changes `leaders` and removes nodes from `up`."""
 
     def __init__(self, brokers: list[ScriptedBroker]) -> None:
         self.brokers = brokers
         self.cluster_id = "scripted"
         self.error_code = 0
         self.up = list(range(len(brokers)))
-        self.leaders: dict[str, list[int]] = {}  # of each partition of a topic
+        self.leaders: dict[str, list[int]] = {}  # by partition of a topic
         self.epochs: dict[str, list[int]] = {}
         self.ids: dict[str, Uuid] = {}
         for broker in brokers:
@@ -39,27 +40,27 @@ class ScriptedCluster:
 
     @property
     def bootstrap(self) -> str:
-        """Where node 0 listens."""
+        """Returns the address of node 0."""
         return self.brokers[0].bootstrap
 
     def answer(self, request: type[Request[Any]], answer: Answer) -> None:
-        """Let every node answer that so."""
+        """Sets the answer of every node to `request`."""
         for broker in self.brokers:
             broker.answers[request] = answer
 
     def topic(self, name: str, leaders: list[int]) -> None:
-        """A topic whose partitions these nodes lead."""
+        """Adds a topic with these leaders of its partitions."""
         self.leaders[name] = leaders
         self.epochs[name] = [0] * len(leaders)
         self.ids[name] = Uuid(name.encode().rjust(16, b"."))
 
     def move(self, name: str, partition: int, node: int) -> None:
-        """Another node leads a partition."""
+        """Moves the leadership of a partition to `node`."""
         self.leaders[name][partition] = node
         self.epochs[name][partition] += 1
 
     def asked_for(self) -> list[list[str] | None]:
-        """The topics that were asked for by name, request by request."""
+        """Returns the topic names of each Metadata request; None requests all topics."""
         asked = [each for broker in self.brokers for each in broker.asked]
         found: list[list[str] | None] = []
         for each in asked:
@@ -69,11 +70,11 @@ class ScriptedCluster:
         return found
 
     def count(self, request: type[Request[Any]]) -> list[int]:
-        """How often each node was asked that."""
+        """Returns for each node how many requests of this class it received."""
         return [broker.count(request) for broker in self.brokers]
 
     def metadata(self, asked: ReceivedRequest) -> MetadataResponse:
-        """The nodes that are up, and the topics that were asked for."""
+        """Returns the running nodes and the requested topics."""
         request = asked.message
         assert isinstance(request, MetadataRequest)
         if request.topics is None:
@@ -117,7 +118,7 @@ class ScriptedCluster:
 
 @asynccontextmanager
 async def scripted_cluster(nodes: int = 3) -> AsyncIterator[ScriptedCluster]:
-    """So many nodes, all of them up."""
+    """Yields a cluster of `nodes` nodes, all running."""
     async with AsyncExitStack() as stack:
         brokers = [await stack.enter_async_context(ScriptedBroker()) for _ in range(nodes)]
         yield ScriptedCluster(brokers)

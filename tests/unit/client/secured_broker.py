@@ -57,7 +57,7 @@ def server_tls(
     ca: trustme.CA, *names: str, client_ca: trustme.CA | None = None, issued: Any = None
 ) -> ssl.SSLContext:
     """Returns a server's context with a certificate for `names`; with `client_ca` it requires
-    one of the client."""
+    a client certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     (issued or ca.issue_cert(*names)).configure_cert(context)
     if client_ca is not None:
@@ -67,7 +67,7 @@ def server_tls(
 
 
 def sasl_of(mechanism: str, secret: str = SECRET) -> ServerExchange:
-    """Returns the server's side of a mechanism with one is_authenticated user."""
+    """Returns the server's side of a mechanism with one known user."""
 
     def lookup(name: str) -> SaltedCredential | None:
         salted = SALTED["sha512" if mechanism.endswith("512") else "sha256"]

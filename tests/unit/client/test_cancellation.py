@@ -1,7 +1,8 @@
-"""Every public coroutine, cancelled at every point at which it waits: nothing is left or lost.
+"""Cancels every public coroutine at every point at which it waits: no task is left and no record
+lost.
 
-The scenes are in `cancellation_scenes`; a public coroutine without one fails a test. Afterwards the
-same client, and the same producer and consumer where there are some, must do their work.
+The scenes are in `cancellation_scenes`; a public coroutine without a scene fails a test. After the
+cancellation, the client and its producer and consumer must still work.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from tests.support.embedded import ThreadedBroker, threaded_broker
 from tests.support.suspensions import CancelAt, points
 from tests.unit.client.cancellation_scenes import FIXED, RECORDS, ROWS, WRITTEN, Row, Scene
 
-#: Public to the rooms of the client alone, for SASL.
-NOT_FOR_USERS = {"BrokerConnection.carry", "BrokerConnection.alone"}
+#: Public only for other modules of the client, for SASL.
+INTERNAL = {"BrokerConnection.carry", "BrokerConnection.alone"}
 
 PUBLIC = (
     kproto.Client,
@@ -91,12 +92,12 @@ async def play(bootstrap: str, prepare: Row, cancel: CancelAt, *, is_cold: bool)
 
 
 async def works(scene: Scene, before: list[Any]) -> None:
-    """The client does its work, and so do its producer and its consumer."""
+    """Checks that the client, its producer and its consumer still work."""
     client = scene.client
     if scene.made:
         assert len(await client.refresh(scene.made)) == len(scene.made)
     if scene.iteration is not None:
-        # An iteration loses nothing; what was done before was a part of its work.
+        # An iteration loses no record; records read before the check belong to it.
         found = scene.found
         found += sum(scene.count(it) for it in before if not isinstance(it, NOT_RECORDS))
         async for it in scene.iteration:
@@ -129,13 +130,13 @@ CASES = [
     ],
 )
 @pytest.mark.parametrize("prepare", CASES)
-def test_nothing_is_left_and_nothing_lost(
+def test_cancellation_leaves_no_task_and_loses_no_record(
     broker: ThreadedBroker, prepare: Row, is_cold: bool, late: bool
 ) -> None:
     points(lambda cancel: play(broker.bootstrap, prepare, cancel, is_cold=is_cold), late=late)
 
 
-def test_every_public_coroutine_has_a_row() -> None:
+def test_every_public_coroutine_has_a_scene() -> None:
     found = {
         f"{owner.__name__}.{name}"
         for owner in PUBLIC
@@ -143,11 +144,12 @@ def test_every_public_coroutine_has_a_row() -> None:
         if (not name.startswith("_") and inspect.iscoroutinefunction(member)) or name in SPECIAL
     }
     shared = {f"ClusterView.{name}" for name in ("connection", "leader", "release")}
-    assert found - NOT_FOR_USERS | shared == set(ROWS)
+    assert found - INTERNAL | shared == set(ROWS)
 
 
-def test_the_harness_finds_what_is_left() -> None:
-    """A task, a timer, an unseen exception, and a coroutine that cannot be cancelled."""
+def test_harness_detects_leftovers() -> None:
+    """The harness detects a task, a timer, an unhandled exception, and a coroutine that swallows
+    its cancellation."""
 
     async def leaves_a_task(cancel: CancelAt) -> None:
         async def work() -> None:
@@ -173,19 +175,19 @@ def test_the_harness_finds_what_is_left() -> None:
 
     async def leaves_a_fault(cancel: CancelAt) -> None:
         async def fault() -> None:
-            raise ValueError("seen by nobody")
+            raise ValueError("never retrieved")
 
         async def work() -> None:
-            asyncio.create_task(fault())  # noqa: RUF006 - that is the fault
+            asyncio.create_task(fault())  # noqa: RUF006 - the tested fault
             await asyncio.sleep(0.001)
             await asyncio.sleep(0.001)
 
         await cancel.run(work())
 
-    with pytest.raises(AssertionError, match="seen by nobody"):
+    with pytest.raises(AssertionError, match="never retrieved"):
         points(leaves_a_fault, late=True)
 
-    async def goes_on(cancel: CancelAt) -> None:
+    async def swallows(cancel: CancelAt) -> None:
         async def work() -> None:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.001)
@@ -193,10 +195,10 @@ def test_the_harness_finds_what_is_left() -> None:
         await cancel.run(work())
 
     with pytest.raises(AssertionError, match="swallowed"):
-        points(goes_on, late=False)
+        points(swallows, late=False)
 
 
-def test_every_point_is_tried() -> None:
+def test_every_waiting_point_is_cancelled() -> None:
     reached: list[int] = []
 
     async def scene(cancel: CancelAt) -> None:

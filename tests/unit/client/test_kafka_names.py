@@ -1,4 +1,4 @@
-"""Kafka's names of settings mean the same as the short ones; both at once are refused."""
+"""Tests Kafka's names of settings: they equal the short names, and both at once are refused."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ VALUES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("names", [PRODUCER_NAMES, GROUP_CONSUMER_NAMES])
-def test_kafka_name_is_that_of_the_property_with_the_same_meaning(names: dict[str, str]) -> None:
+def test_kafka_name_is_the_property_of_its_setting(names: dict[str, str]) -> None:
     for kafka_name, name in names.items():
         rows = [row for row in ROWS if kafka_name.replace("_", ".") in row.names]
         assert [row.name for row in rows] == [name]
 
 
-def test_every_name_is_one_of_a_setting() -> None:
+def test_every_short_name_is_a_setting() -> None:
     assert set(PRODUCER_NAMES.values()) <= {each.name for each in fields(ProducerSettings)}
     of_members = set(GROUP_CONSUMER_NAMES.values()) - set(CONSUMER_NAMES.values())
     assert of_members <= {each.name for each in fields(GroupSettings)}
@@ -90,7 +90,7 @@ def test_group_consumer_takes_kafka_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "said"),
+    ("arguments", "error", "words"),
     [
         ({"isolation_level": "serializable"}, ConfigurationError, "isolation_level is"),
         ({"isolation_level": "read_committed", "read_committed": True}, ConfigurationError, "same"),
@@ -98,14 +98,14 @@ def test_group_consumer_takes_kafka_names() -> None:
         ({"group_instance_id": "one"}, ConfigurationError, "is for a consumer of a group"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
-    arguments: dict[str, Any], error: type[Exception], said: str
+def test_invalid_or_conflicting_arguments_are_refused(
+    arguments: dict[str, Any], error: type[Exception], words: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=words):
         Client("localhost:1").consumer("t", **arguments)
 
 
-def test_a_name_without_a_value_counts_as_left_out() -> None:
+def test_name_with_the_value_none_is_ignored() -> None:
     assert (
         with_short_names("call", {"start": None}, {"auto_offset_reset": None}, CONSUMER_NAMES) == {}
     )

@@ -1,4 +1,5 @@
-"""Creating topics, listing offsets, fetching: what is asked, and what an answer means."""
+"""Tests creating topics, listing offsets and fetching: the requests, and the meaning of
+responses."""
 
 from __future__ import annotations
 
@@ -49,15 +50,15 @@ QUICK = quick(metadata_wait_ms=50, delivery_timeout_ms=300)
 # --- Topics ---
 
 
-async def test_creating_and_deleting_topics() -> None:
+async def test_topics_are_created_and_deleted() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
         broker.answers[CreateTopicsRequest] = lambda asked: CreateTopicsResponse()
         broker.answers[DeleteTopicsRequest] = lambda asked: DeleteTopicsResponse()
         topic = NewTopic("b", 3, 2, {"retention.ms": "1000", "cleanup.policy": None})
         await client.create_topics("a", topic, timeout_ms=5000, validate_only=True)
-        asked = broker.asked[-1].message
-        assert isinstance(asked, CreateTopicsRequest)
-        assert (asked.timeout_ms, asked.validate_only) == (5000, True)
+        sent = broker.asked[-1].message
+        assert isinstance(sent, CreateTopicsRequest)
+        assert (sent.timeout_ms, sent.validate_only) == (5000, True)
         assert [
             (
                 topic.name,
@@ -65,18 +66,18 @@ async def test_creating_and_deleting_topics() -> None:
                 topic.replication_factor,
                 [(config.name, config.value) for config in topic.configs],
             )
-            for topic in asked.topics
+            for topic in sent.topics
         ] == [
             ("a", -1, -1, []),
             ("b", 3, 2, [("retention.ms", "1000"), ("cleanup.policy", None)]),
         ]
         await client.delete_topics("a", "b")
-        gone = broker.asked[-1].message
-        assert isinstance(gone, DeleteTopicsRequest)
-        assert [topic.name for topic in gone.topics] == ["a", "b"]
+        deletion = broker.asked[-1].message
+        assert isinstance(deletion, DeleteTopicsRequest)
+        assert [topic.name for topic in deletion.topics] == ["a", "b"]
 
 
-async def test_a_topic_that_cannot_be_created_or_deleted() -> None:
+async def test_refused_creation_or_deletion_raises() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap) as client:
         broker.answers[CreateTopicsRequest] = lambda asked: CreateTopicsResponse(
             topics=[
@@ -84,25 +85,25 @@ async def test_a_topic_that_cannot_be_created_or_deleted() -> None:
                 CreatableTopicResult(name="b", error_code=36, error_message="is there"),
             ]
         )
-        with pytest.raises(BrokerResponseError) as told:
+        with pytest.raises(BrokerResponseError) as raised:
             await client.create_topics("a", "b")
-        assert str(told.value) == "TOPIC_ALREADY_EXISTS (36): creating topic 'b': is there"
+        assert str(raised.value) == "TOPIC_ALREADY_EXISTS (36): creating topic 'b': is there"
         broker.answers[DeleteTopicsRequest] = lambda asked: DeleteTopicsResponse(
             responses=[DeletableTopicResult(name="b", error_code=3)]
         )
-        with pytest.raises(BrokerResponseError) as told:
+        with pytest.raises(BrokerResponseError) as raised:
             await client.delete_topics("b")
-        assert str(told.value) == "UNKNOWN_TOPIC_OR_PARTITION (3): deleting topic 'b'"
+        assert str(raised.value) == "UNKNOWN_TOPIC_OR_PARTITION (3): deleting topic 'b'"
 
 
-async def test_what_is_no_topic_is_not_created() -> None:
+async def test_invalid_topic_is_refused() -> None:
     wrong: Any = {"a": 3}
     async with ScriptedBroker({}) as broker, Client(broker.bootstrap) as client:
         with pytest.raises(ConfigurationError, match="neither the name of a topic nor a NewTopic"):
             await client.create_topics("b", wrong)
 
 
-async def test_an_old_broker_is_asked_to_delete_by_name() -> None:
+async def test_old_broker_deletes_topics_by_name() -> None:
     def ranges(asked: ReceivedRequest) -> ApiVersionsResponse:
         keys = [(3, 12), (20, 5), (18, 4)]
         return ApiVersionsResponse(
@@ -114,22 +115,22 @@ async def test_an_old_broker_is_asked_to_delete_by_name() -> None:
         broker.answers[DeleteTopicsRequest] = lambda asked: DeleteTopicsResponse()
         async with Client(broker.bootstrap) as client:
             await client.delete_topics("a", "b")
-        asked = broker.asked[-1]
-        assert isinstance(asked.message, DeleteTopicsRequest)
-        assert (asked.version, asked.message.topic_names) == (5, ["a", "b"])
+        sent = broker.asked[-1]
+        assert isinstance(sent.message, DeleteTopicsRequest)
+        assert (sent.version, sent.message.topic_names) == (5, ["a", "b"])
 
 
 # --- Offsets and fetches ---
 
 
-async def test_offsets() -> None:
+async def test_offsets_are_listed() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
-        asked: list[int] = []
+        timestamps: list[int] = []
 
         def answer(got: ReceivedRequest) -> ListOffsetsResponse:
             assert isinstance(got.message, ListOffsetsRequest)
             (part,) = got.message.topics[0].partitions
-            asked.append(part.timestamp)
+            timestamps.append(part.timestamp)
             found = ListOffsetsPartitionResponse(partition_index=0, offset=5)
             return ListOffsetsResponse(
                 topics=[ListOffsetsTopicResponse(name="t", partitions=[found])]
@@ -138,14 +139,14 @@ async def test_offsets() -> None:
         broker.answers[ListOffsetsRequest] = answer
         for wanted in ("latest", "earliest", 1234):
             assert await client.list_offsets({("t", 0): wanted}) == {("t", 0): 5}
-        assert asked == [-1, -2, 1234]
+        assert timestamps == [-1, -2, 1234]
         assert await client.list_offsets({}) == {}
         newest: Any = "newest"
         with pytest.raises(ConfigurationError, match=r"'newest' is no offset of t\[0\]"):
             await client.list_offsets({("t", 0): newest})
 
 
-async def test_offsets_are_asked_for_again_after_errors_that_time_mends() -> None:
+async def test_list_offsets_is_retried_after_retriable_errors() -> None:
     def of(error_code: int) -> ListOffsetsResponse:
         found = ListOffsetsPartitionResponse(partition_index=0, error_code=error_code, offset=5)
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[found])])
@@ -154,13 +155,13 @@ async def test_offsets_are_asked_for_again_after_errors_that_time_mends() -> Non
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ListOffsetsRequest] = lambda asked: answers.pop()
         assert await client.list_offsets({("t", 0): "latest"}) == {("t", 0): 5}
-        assert broker.count(MetadataRequest) == 4, "the leader is looked for after each failure"
+        assert broker.count(MetadataRequest) == 4, "metadata is refreshed after each failure"
         answers = [of(29)]
         with pytest.raises(BrokerResponseError, match=r"TOPIC_AUTHORIZATION_FAILED .* t\[0\]"):
             await client.list_offsets({("t", 0): "latest"})
 
 
-async def test_a_fetch() -> None:
+async def test_fetch_returns_records_or_raises() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         log = ScriptedLog(broker)
         log.append(batch(0, [b"a"]))
@@ -181,7 +182,7 @@ async def test_a_fetch() -> None:
             await client.fetch("t", 0, 0)
 
 
-async def test_a_fetch_that_waits_keeps_nobody_waiting_and_has_the_time() -> None:
+async def test_long_fetch_blocks_no_other_request_and_does_not_time_out() -> None:
     settings, clock, release = (
         ClientSettings(request_timeout_ms=100),
         ManualClock(),
@@ -193,11 +194,11 @@ async def test_a_fetch_that_waits_keeps_nobody_waiting_and_has_the_time() -> Non
     ):
         log = ScriptedLog(broker)
 
-        async def held(asked: ReceivedRequest) -> FetchResponse:
+        async def delayed(asked: ReceivedRequest) -> FetchResponse:
             await release.wait()
             return await log.fetch(asked)
 
-        broker.answers[FetchRequest] = held
+        broker.answers[FetchRequest] = delayed
         waiting = asyncio.create_task(client.fetch("t", 0, 0, max_wait_ms=200))
         await broker.until(lambda: broker.count(FetchRequest) == 1)
         await client.refresh([])
@@ -207,7 +208,7 @@ async def test_a_fetch_that_waits_keeps_nobody_waiting_and_has_the_time() -> Non
         assert (await waiting).records == b""
 
 
-async def test_a_leader_that_was_lost_is_looked_for_again() -> None:
+async def test_lost_leader_triggers_a_metadata_refresh() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         ScriptedLog(broker)
         before = broker.count(MetadataRequest)

@@ -42,7 +42,7 @@ def test_offsets_up_to_the_edge_are_processed_unless_incomplete(
     assert ahead is None or (ahead.epoch == epoch and not ahead.has(ahead.top))
 
 
-def test_nothing_is_encoded_without_a_processed_offset_after_an_incomplete_one() -> None:
+def test_result_is_none_without_offsets_processed_ahead() -> None:
     assert ahead_of(7, [], 0) is None
     assert ahead_of(7, [5, 6, 7], 0) is None
 
@@ -96,8 +96,7 @@ def test_default_size_holds_24000_offsets_of_any_pattern() -> None:
 def test_offsets_that_other_members_processed_stay_processed(
     base: int, holes: set[int], behind: int, before: set[int]
 ) -> None:
-    """This member knows the state of every offset before the edge: no incomplete offset was
-    processed before."""
+    """Earlier metadata adds offsets after the edge only: the member knows all offsets before it."""
     undone = sorted(base + hole for hole in holes)
     edge = undone[-1] + behind
     own = ahead_of(edge, undone, 4)

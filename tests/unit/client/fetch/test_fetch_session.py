@@ -89,7 +89,7 @@ def test_unknown_session_is_replaced_at_once() -> None:
     session.build_fetch(wanted, 18)
     assert not session.handle_response(NOT_FOUND, 0, [])
     assert session.build_fetch(wanted, 18) == SessionFetch(0, 0, wanted, [])
-    # If the broker answers a fetch without a session so, the fetch is not repeated at once.
+    # The fetch is not repeated at once if the error answers a fetch without a session.
     assert session.handle_response(NOT_FOUND, 0, [])
     assert session.build_fetch(wanted, 18) == SessionFetch(0, 0, wanted, [])
 

@@ -66,8 +66,7 @@ class Cluster:
         del self.log.batches["t", 0][keep:], following[keep:]
 
     def fetched(self) -> list[tuple[int, int, int]]:
-        """Returns offset, leader epoch and last fetched epoch of each partition fetched, in
-        order."""
+        """Returns offset, leader epoch and last epoch of each fetched partition, in order."""
         return [
             (part.fetch_offset, part.current_leader_epoch, part.last_fetched_epoch)
             for fetch in self.log.fetches
@@ -159,8 +158,7 @@ async def test_truncated_records_not_yet_returned_are_dropped_silently(
             assert (await anext(records)).batch.base_offset == 0
             await it.elect()
             it.truncate(3, 2)
-            # Two batches are buffered while the loop runs until the client has asked the new
-            # leader.
+            # The loop runs with two buffered batches until the new leader was asked.
             consumer._fetcher.start_due()
             await it.broker.until(lambda: bool(it.log.asked_for_epochs))
             await asyncio.sleep(0.05)

@@ -131,9 +131,7 @@ async def test_stop_at_end_reads_partitions_missing_from_metadata() -> None:
         log.append(batch(0, [b"in the new one"]), partition=1)
         consumer = client.consumer("t", stop_at_end=True)
         assert [record.value async for record in consumer] == [b"in the new one"]
-        assert (
-            scripted.count(MetadataRequest) == 3
-        )  # the first one of the client, one for the topic, one refresh
+        assert scripted.count(MetadataRequest) == 3  # at the start, for the topic, and a refresh
 
 
 async def test_metadata_received_since_the_start_is_not_refreshed() -> None:

@@ -1,7 +1,7 @@
 """`ScriptedConsumerGroup`: the coordinator of a group of either protocol with one member.
 
-It counts epochs, and assigns the partitions in `assigned` by topic id. A live classic group is one
-whose `state` says so.
+It counts epochs, and assigns the partitions in `assigned` by topic id. `state` decides whether a
+classic group is live.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The view of the cluster: requests that several brokers answer, coordinators that move."""
+"""Tests the cluster view: requests that several brokers answer, and coordinators that move."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=500)
 async def two_brokers(
     settings: ClientSettings = QUICK,
 ) -> AsyncIterator[tuple[ScriptedBroker, ScriptedBroker, Client]]:
-    """Node 0 and node 1, which lead the partitions in turn."""
+    """Yields nodes 0 and 1, which lead the partitions alternately."""
 
     def metadata(asked: ReceivedRequest) -> MetadataResponse:
         response = one.metadata(asked)
@@ -78,7 +78,7 @@ async def two_brokers(
 # --- Every broker ---
 
 
-async def test_groups_are_listed_by_every_broker() -> None:
+async def test_groups_are_listed_from_every_broker() -> None:
     async with two_brokers() as (one, two, client):
         one.answers[ListGroupsRequest] = lambda asked: groups("a")
         two.answers[ListGroupsRequest] = lambda asked: groups("b")
@@ -92,7 +92,7 @@ def groups(*names: str) -> ListGroupsResponse:
     return ListGroupsResponse(groups=[ListedGroup(group_id=name) for name in names])
 
 
-async def test_a_list_that_lacks_a_broker_is_none() -> None:
+async def test_list_without_a_broker_is_an_error() -> None:
     async with two_brokers() as (one, two, client):
         one.answers[ListGroupsRequest] = lambda asked: ListGroupsResponse()
         two.answers[ListGroupsRequest] = lambda asked: HANG_UP
@@ -103,7 +103,7 @@ async def test_a_list_that_lacks_a_broker_is_none() -> None:
 # --- Leaders ---
 
 
-async def test_leaders_are_asked_side_by_side() -> None:
+async def test_offsets_are_requested_from_leaders_concurrently() -> None:
     async with two_brokers() as (one, two, client):
         logs = [ScriptedLog(one), ScriptedLog(two)]
         for at in range(4):
@@ -116,8 +116,8 @@ async def test_leaders_are_asked_side_by_side() -> None:
             await client.list_offsets(wanted)
 
 
-async def test_a_topic_that_does_not_exist_is_not_asked_for_twice_as_long() -> None:
-    """Looking for a leader has a limit of its own; it does not begin again with each retry."""
+async def test_missing_topic_has_one_time_limit() -> None:
+    """The search for a leader has its own time limit, which does not restart with each retry."""
     async with two_brokers() as (_, _, client):
         with pytest.raises(BrokerResponseError, match=r"UNKNOWN_TOPIC_OR_PARTITION .* 100 ms"):
             await client.list_offsets({("nope", 0): "latest"})
@@ -126,7 +126,7 @@ async def test_a_topic_that_does_not_exist_is_not_asked_for_twice_as_long() -> N
 # --- The controller, and brokers that move ---
 
 
-async def test_a_controller_that_is_none_any_more_is_looked_for() -> None:
+async def test_moved_controller_is_found() -> None:
     async with two_brokers() as (one, two, client):
         controller = [0]
         metadata = one.answers[MetadataRequest]
@@ -152,7 +152,7 @@ async def test_a_controller_that_is_none_any_more_is_looked_for() -> None:
         assert (one.count(CreateTopicsRequest), two.count(CreateTopicsRequest)) == (2, 2)
 
 
-async def test_a_broker_that_is_named_and_away_is_waited_for() -> None:
+async def test_named_broker_that_is_away_is_retried() -> None:
     async with two_brokers() as (one, two, client):
         metadata = one.answers[MetadataRequest]
         away = [True]
@@ -174,8 +174,8 @@ async def test_a_broker_that_is_named_and_away_is_waited_for() -> None:
         waiting = asyncio.create_task(
             client.retrying(lambda: client.request(MetadataRequest(), broker=node))
         )
-        asked = one.count(MetadataRequest)
-        await one.until(lambda: one.count(MetadataRequest) > asked)
+        requests = one.count(MetadataRequest)
+        await one.until(lambda: one.count(MetadataRequest) > requests)
         away[0] = False
         await waiting
 
@@ -184,7 +184,7 @@ def created(error_code: int) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=[CreatableTopicResult(name="new", error_code=error_code)])
 
 
-async def test_a_time_out_of_the_operation_s_own_is_not_retried() -> None:
+async def test_timeout_of_the_operation_is_not_retried() -> None:
     runs = 0
 
     async def operation() -> None:
@@ -194,27 +194,29 @@ async def test_a_time_out_of_the_operation_s_own_is_not_retried() -> None:
             await asyncio.sleep(1)
 
     async with two_brokers() as (_, _, client):
-        with pytest.raises(TimeoutError) as told:
+        with pytest.raises(TimeoutError) as raised:
             await client.retrying(operation)
-        assert not isinstance(told.value, KprotoError)
+        assert not isinstance(raised.value, KprotoError)
         assert runs == 1
 
 
-# --- The whole time ---
+# --- Deadlines ---
 
 
 @asynccontextmanager
-async def by_hand(**settings: int) -> AsyncIterator[tuple[ScriptedBroker, Client, ManualClock]]:
+async def with_manual_clock(
+    **settings: int,
+) -> AsyncIterator[tuple[ScriptedBroker, Client, ManualClock]]:
     clock = ManualClock()
     async with ScriptedBroker({"t": 1}) as broker:
-        given = ClientSettings(**settings)  # type: ignore[arg-type]  # those that are numbers
-        async with Client(broker.bootstrap, given, clock=clock) as client:
+        numbers = ClientSettings(**settings)  # type: ignore[arg-type]  # the numeric ones
+        async with Client(broker.bootstrap, numbers, clock=clock) as client:
             yield broker, client, clock
 
 
 @pytest.mark.parametrize("limit", [400, 700, 1_500])
-async def test_the_last_attempt_begins_when_the_time_is_over(limit: int) -> None:
-    async with by_hand(api_timeout_ms=limit) as (_, client, clock):
+async def test_last_attempt_starts_at_the_deadline(limit: int) -> None:
+    async with with_manual_clock(api_timeout_ms=limit) as (_, client, clock):
         times: list[float] = []
 
         async def operation() -> None:
@@ -229,25 +231,23 @@ async def test_the_last_attempt_begins_when_the_time_is_over(limit: int) -> None
 
 
 @pytest.mark.parametrize(
-    ("limit_ms", "said"),
+    ("limit_ms", "words"),
     [(None, "700 ms (api_timeout_ms)"), (700, "700 ms (api_timeout_ms)"), (50, "50 ms")],
 )
-async def test_who_waits_in_vain_is_told_which_limit_it_was(
-    limit_ms: int | None, said: str
-) -> None:
-    async with by_hand(api_timeout_ms=700) as (_, client, clock):
+async def test_timeout_error_names_its_limit(limit_ms: int | None, words: str) -> None:
+    async with with_manual_clock(api_timeout_ms=700) as (_, client, clock):
         until = clock.monotonic() + 0.05
         waiting = asyncio.create_task(
             client._view.with_deadline(until, asyncio.Event().wait(), limit_ms)
         )
         await clock.advance(51)
-        with pytest.raises(RequestTimeoutError) as told:
+        with pytest.raises(RequestTimeoutError) as raised:
             await waiting
-        assert str(told.value) == f"no broker answered within {said}"
+        assert str(raised.value) == f"no broker answered within {words}"
 
 
-async def test_a_last_attempt_that_is_not_answered_ends_soon() -> None:
-    async with by_hand(api_timeout_ms=700) as (_, client, clock):
+async def test_unanswered_last_attempt_ends_soon() -> None:
+    async with with_manual_clock(api_timeout_ms=700) as (_, client, clock):
 
         async def operation() -> None:
             if clock.monotonic() > 0.699:
@@ -262,9 +262,9 @@ async def test_a_last_attempt_that_is_not_answered_ends_soon() -> None:
             await retrying
 
 
-async def test_a_topic_is_asked_for_as_long_as_is_said() -> None:
-    async with by_hand(metadata_wait_ms=700) as (broker, client, clock):
-        asking = asyncio.create_task(client.topic("nope"))
+async def test_missing_topic_is_requested_until_its_timeout() -> None:
+    async with with_manual_clock(metadata_wait_ms=700) as (broker, client, clock):
+        call = asyncio.create_task(client.topic("nope"))
         asked = 1
         while clock.monotonic() < 0.695:
             asked += 1
@@ -272,13 +272,13 @@ async def test_a_topic_is_asked_for_as_long_as_is_said() -> None:
             await broker.until(lambda: clock.next_timer_ms is not None)
             while broker.count(MetadataRequest) == asked and clock.monotonic() < 0.695:
                 await clock.advance(5)
-        assert not asking.done()
+        assert not call.done()
         await clock.advance(10)
         with pytest.raises(BrokerResponseError, match="asked for over 700 ms"):
-            await asking
+            await call
 
 
-async def test_a_topic_and_a_leader_are_asked_for_again_when_the_broker_is_lost() -> None:
+async def test_topic_and_leader_are_requested_again_after_a_lost_connection() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         lost = [HANG_UP, HANG_UP]
         broker.answers[MetadataRequest] = lambda asked: (
@@ -290,7 +290,7 @@ async def test_a_topic_and_a_leader_are_asked_for_again_when_the_broker_is_lost(
         assert await leader_of(client, "t", 0) == 0
 
 
-async def test_topics_that_are_gone_are_forgotten_when_all_are_asked_for() -> None:
+async def test_deleted_topics_are_forgotten_by_a_full_refresh() -> None:
     async with two_brokers() as (one, _, client):
         await client.topic("t")
         one.topics.clear()
@@ -305,7 +305,7 @@ async def test_topics_that_are_gone_are_forgotten_when_all_are_asked_for() -> No
 async def coordinated(
     answer: Any, request: Any = HeartbeatRequest
 ) -> AsyncIterator[tuple[Client, list[int]]]:
-    """The coordinator of every group is the node that stands first in the list."""
+    """Yields a client and a list whose first element is the coordinator of every group."""
     nodes = [0]
 
     def find(asked: ReceivedRequest) -> FindCoordinatorResponse:
@@ -330,7 +330,7 @@ def fine(asked: ReceivedRequest) -> Response:
 
 
 @pytest.mark.parametrize("name", ["NOT_COORDINATOR:16", "COORDINATOR_NOT_AVAILABLE:15"])
-async def test_a_coordinator_that_says_it_is_none_is_forgotten_by_itself(name: str) -> None:
+async def test_refusing_coordinator_is_forgotten(name: str) -> None:
     code = int(name.partition(":")[2])
     async with coordinated(lambda asked: HeartbeatResponse(error_code=code)) as (client, nodes):
         request = HeartbeatRequest(group_id="g")
@@ -340,7 +340,7 @@ async def test_a_coordinator_that_says_it_is_none_is_forgotten_by_itself(name: s
         assert (await client.request(request)).error_code == 0
 
 
-async def test_one_that_says_so_for_a_partition_is_forgotten_too() -> None:
+async def test_coordinator_that_refuses_a_partition_is_forgotten() -> None:
     def moved(asked: ReceivedRequest) -> Response:
         part = OffsetCommitResponsePartition(partition_index=0, error_code=16)
         return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(partitions=[part])])
@@ -353,7 +353,7 @@ async def test_one_that_says_so_for_a_partition_is_forgotten_too() -> None:
         assert not (await client.request(request)).topics
 
 
-async def test_a_coordinator_that_is_lost_is_looked_for_again() -> None:
+async def test_lost_coordinator_is_found_again() -> None:
     async with coordinated(lambda asked: HANG_UP) as (client, nodes):
         request = HeartbeatRequest(group_id="g")
         await client.request(request)
@@ -374,5 +374,5 @@ async def test_a_coordinator_that_is_lost_is_looked_for_again() -> None:
     ],
     ids=str,
 )
-def test_a_response_says_that_the_coordinator_is_another(response: Response, moved: bool) -> None:
+def test_error_code_shows_a_moved_coordinator(response: Response, moved: bool) -> None:
     assert says_it_is_no_coordinator(response) is moved

@@ -1,4 +1,4 @@
-"""What the view of a cluster notes of topics does not outlive them."""
+"""Tests that the cluster view forgets deleted topics completely."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from kproto.client.metadata.cluster import LeaderHint
 from tests.unit.client.scripted_cluster import scripted_cluster
 
 
-@pytest.mark.parametrize("asks_for_all", [True, False])
-async def test_nothing_is_left_of_a_topic_that_is_gone(asks_for_all: bool) -> None:
+@pytest.mark.parametrize("refreshes_all", [True, False])
+async def test_deleted_topic_leaves_no_state(refreshes_all: bool) -> None:
     async with scripted_cluster(2) as cluster, Client(cluster.bootstrap) as client:
         view = client._view
         for number in range(20):
@@ -20,7 +20,7 @@ async def test_nothing_is_left_of_a_topic_that_is_gone(asks_for_all: bool) -> No
             assert view.hear_leaders([LeaderHint(name, 0, 1, 1)], [])
             assert view.led_by(name, 0, 0.0) == 1
             del cluster.leaders[name]
-            await client.refresh(None if asks_for_all else [name])
+            await client.refresh(None if refreshes_all else [name])
             assert view.led_by(name, 0, 0.0) is None
         assert not view._heard_of
         assert not view._hinted

@@ -285,7 +285,7 @@ def test_resources_are_distinguished_by_type_and_name() -> None:
 
 
 def test_topics_by_name_and_by_id_are_merged() -> None:
-    """The version of a broker may have topic ids only."""
+    """Brokers may use different versions, of which the newer have topic ids only."""
     topic_id = Uuid(bytes(15) + b"7")
     row = SPLITS["ProduceRequest"]
     parts = [PartitionProduceData(index=at) for at in (0, 1)]

@@ -36,7 +36,7 @@ async def stop_all(cluster: ScriptedCluster) -> None:
 
 
 async def test_client_finds_a_replaced_cluster(caplog: pytest.LogCaptureFixture) -> None:
-    """The cluster is serve_cluster a load balancer with a constant name (KIP-899)."""
+    """The cluster is behind a load balancer with a constant name (KIP-899)."""
     async with ScriptedBroker() as vip, scripted_cluster(2) as old, scripted_cluster(2) as new:
         serve_cluster(vip, old)
         old.topic("t", [0, 1])

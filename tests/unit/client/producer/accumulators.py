@@ -52,7 +52,7 @@ def accumulator(
 
 
 def add(to: Accumulator, count: int = 1, partition: int = 0, now: float = 0.0) -> list[Batch]:
-    """Adds records of which two exceed a batch; returns the batch of each."""
+    """Adds records of which no two fit into one batch; returns the batch of each record."""
     SHOWN.now = now
     return [to.add("t", partition, None, sized(at, 70), (), 0)[0] for at in range(count)]
 

@@ -167,7 +167,7 @@ async def test_cancelled_send_many_does_not_block_the_next_call() -> None:
         assert stored.values()[:-1] == numbered(100)[: len(stored.values()) - 1]
 
 
-async def test_timeout_behind_an_endless_call_names_that_call() -> None:
+async def test_timeout_names_the_endless_earlier_call() -> None:
     clock = ManualClock()
     settings = ClientSettings(delivery_timeout_ms=3_000)
     async with (

@@ -1,4 +1,4 @@
-"""Batches that are encoded already: sent as any other, in their order."""
+"""Tests batches that the caller has encoded: they are sent like others, in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUICK = quick(metadata_wait_ms=100, delivery_timeout_ms=2_000)
 TWO = EncodedRecords(b"\x0e\x00\x00\x00\x01\x02x\x00\x0e\x00\x00\x02\x01\x02y\x00", 2, 7)
 
 
-async def test_records_stand_behind_those_given_before() -> None:
+async def test_encoded_batch_follows_earlier_records() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer(linger_ms=1_000) as producer:
@@ -27,7 +27,7 @@ async def test_records_stand_behind_those_given_before() -> None:
         assert stored.values() == [b"before", b"x", b"y"]
 
 
-async def test_the_same_bytes_are_sent_again() -> None:
+async def test_same_bytes_are_sent_again() -> None:
     sent: list[bytes] = []
 
     def answer(asked: ReceivedRequest) -> Any:
@@ -44,7 +44,7 @@ async def test_the_same_bytes_are_sent_again() -> None:
     assert len(set(sent)) == 1
 
 
-async def test_a_failure_names_each_record() -> None:
+async def test_failed_batch_has_all_its_records() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[ProduceRequest] = lambda asked: produced(asked, error_code=29)
         async with client.producer() as producer:
@@ -55,7 +55,7 @@ async def test_a_failure_names_each_record() -> None:
             assert [each.value for each in raised.value.records] == [b"x", b"y"]
 
 
-async def test_what_cannot_be_given() -> None:
+async def test_invalid_batch_is_refused() -> None:
     async with (
         ScriptedBroker({"t": 1}) as broker,
         Client(broker.bootstrap, QUICK) as client,

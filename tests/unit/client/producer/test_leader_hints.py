@@ -1,4 +1,5 @@
-"""A broker that is no leader any more says who is (KIP-951): nobody asks for metadata, or waits."""
+"""Tests leader hints (KIP-951): a former leader names the new one, so that no metadata request
+is needed."""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from tests.unit.client.scripted_cluster import ScriptedCluster, scripted_cluster
 
 NOT_LEADER = 6
 
-#: A wait would show: the clock stands still.
+#: The manual clock never advances, so that a test with a backoff would not end.
 PATIENT = ClientSettings(retry_backoff_ms=10_000, retry_backoff_max_ms=10_000)
 
 
 def moved_to(cluster: ScriptedCluster, node: int, epoch: int) -> Any:
-    """Not the leader; that is `node`."""
+    """Returns an answer that refuses the batches and names `node` as the leader."""
 
     def answer(asked: ReceivedRequest) -> Any:
         response = produced(asked, NOT_LEADER)
@@ -37,7 +38,7 @@ def moved_to(cluster: ScriptedCluster, node: int, epoch: int) -> Any:
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_the_new_leader_gets_the_batch_at_once(known: bool) -> None:
+async def test_new_leader_gets_the_batch_at_once(known: bool) -> None:
     async with scripted_cluster(2) as cluster:
         cluster.topic("t", [0])
         cluster.up = [0, 1] if known else [0]
@@ -58,8 +59,9 @@ async def test_the_new_leader_gets_the_batch_at_once(known: bool) -> None:
 
 
 @pytest.mark.parametrize("epoch", [0, -1])
-async def test_a_hint_that_is_old_leads_nowhere(epoch: int) -> None:
-    """The leader epoch is not above that of the metadata: it is asked for again, after a wait."""
+async def test_outdated_hint_is_ignored(epoch: int) -> None:
+    """The leader epoch is not above the epoch in the metadata: the client requests metadata
+    again, after a backoff."""
     async with scripted_cluster(2) as cluster:
         cluster.topic("t", [0])
         clock = ManualClock()
@@ -82,7 +84,7 @@ async def test_a_hint_that_is_old_leads_nowhere(epoch: int) -> None:
             assert (await sending).offset == 0
 
 
-async def test_two_brokers_that_name_each_other_are_not_asked_in_a_circle() -> None:
+async def test_brokers_that_name_each_other_cause_no_request_loop() -> None:
     async with scripted_cluster(2) as cluster:
         cluster.topic("t", [0])
         clock = ManualClock()

@@ -1,4 +1,4 @@
-"""The partition of a key is the one that Kafka's Java client chooses."""
+"""Tests that a key has the partition that Kafka's Java client chooses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kproto.client.producer.partitioner import murmur2, partition_of_key
 
-# What org.apache.kafka.common.utils.Utils.murmur2 of kafka-clients 4.4.0 returns.
+# Results of org.apache.kafka.common.utils.Utils.murmur2 in kafka-clients 4.4.0.
 JAVA = {
     b"": 275646681,
     b"a": -1563381124,
@@ -31,36 +31,36 @@ def signed(hashed: int) -> int:
 
 
 @pytest.mark.parametrize("key", JAVA, ids=repr)
-def test_murmur2(key: bytes) -> None:
+def test_murmur2_equals_java(key: bytes) -> None:
     assert signed(murmur2(key)) == JAVA[key]
 
 
-def test_ten_thousand_keys() -> None:
-    """All of `key-0` to `key-9999`, folded into one long as Java does: sum * 31 + hash."""
+def test_murmur2_of_ten_thousand_keys_equals_java() -> None:
+    """Folds the hashes of `key-0` to `key-9999` into one long as Java does: sum * 31 + hash."""
     folded = 0
     for number in range(10_000):
         folded = (folded * 31 + signed(murmur2(b"key-%d" % number))) & 0xFFFFFFFFFFFFFFFF
     assert folded - (1 << 64) == -6834933878394171568
 
 
-# Utils.toPositive(Utils.murmur2(key)) % 6 of kafka-clients 4.4.0 for key-0, key-1 …; that is what
-# its BuiltInPartitioner does.
-PLACES = [1, 0, 2, 5, 3, 2, 2, 1, 1, 3, 2, 1, 2, 1, 4, 3, 1, 0, 5, 0, 1, 3, 1, 2]
+# Utils.toPositive(Utils.murmur2(key)) % 6 of kafka-clients 4.4.0 for key-0, key-1 …; its
+# BuiltInPartitioner computes the same.
+JAVA_PARTITIONS = [1, 0, 2, 5, 3, 2, 2, 1, 1, 3, 2, 1, 2, 1, 4, 3, 1, 0, 5, 0, 1, 3, 1, 2]
 
 
-def test_partitions_of_keys() -> None:
-    found = [partition_of_key(b"key-%d" % at, range(6)) for at in range(len(PLACES))]
-    assert found == PLACES
+def test_partition_of_a_key_equals_java() -> None:
+    found = [partition_of_key(b"key-%d" % at, range(6)) for at in range(len(JAVA_PARTITIONS))]
+    assert found == JAVA_PARTITIONS
 
 
 @given(key=st.binary(max_size=400), count=st.integers(1, 50))
-def test_any_key_has_one_partition(key: bytes, count: int) -> None:
+def test_partition_of_any_key_is_its_hash_modulo_the_count(key: bytes, count: int) -> None:
     wanted = (murmur2(key) & 0x7FFFFFFF) % count
     assert partition_of_key(key, range(count)) == wanted
-    assert partition_of_key(bytearray(key), range(count)) == wanted  # type: ignore[arg-type]  # as users do
+    assert partition_of_key(bytearray(key), range(count)) == wanted  # type: ignore[arg-type]  # users pass it, too
 
 
-def test_large_keys_are_not_kept() -> None:
+def test_large_keys_are_not_cached() -> None:
     """A cache of 16,384 keys of a megabyte would be 16 GB."""
     from kproto.client.producer import partitioner
 

@@ -1,4 +1,4 @@
-"""The producer: acknowledgements, partitions, sequence numbers, and what no record can hold."""
+"""Tests the producer: acknowledgements, partitions, sequence numbers, and invalid records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IMPATIENT = quick(metadata_wait_ms=50, delivery_timeout_ms=100)
 # --- Acknowledgements ---
 
 
-async def test_a_send_and_its_acknowledgement() -> None:
+async def test_send_returns_its_acknowledgement() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         Stored(broker)
         async with client.producer() as producer:
@@ -39,7 +39,7 @@ async def test_a_send_and_its_acknowledgement() -> None:
             assert (await producer.send("t", b"v")).offset == 1
 
 
-async def test_log_append_time_is_the_broker_s() -> None:
+async def test_log_append_time_comes_from_the_broker() -> None:
     def answer(asked: ReceivedRequest) -> Any:
         response = produced(asked, base_offset=5)
         response.responses[0].partition_responses[0].log_append_time_ms = 99
@@ -51,7 +51,7 @@ async def test_log_append_time_is_the_broker_s() -> None:
             assert await producer.send("t", b"v", timestamp=1) == ("t", 0, 5, 99)
 
 
-async def test_calls_at_the_same_time_share_a_batch_and_each_has_its_own_place() -> None:
+async def test_concurrent_calls_share_a_batch_with_their_own_offsets() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
@@ -60,8 +60,8 @@ async def test_calls_at_the_same_time_share_a_batch_and_each_has_its_own_place()
         assert len(stored.batches) == 1
 
 
-async def test_two_that_fill_one_batch_in_turn_get_the_right_offsets() -> None:
-    """`send_many` pauses when the buffer is full; another's records may then follow its own."""
+async def test_calls_that_fill_one_batch_alternately_get_their_offsets() -> None:
+    """`send_many` pauses when the buffer is full, so that records of another call may follow."""
 
     def paused(name: bytes) -> Iterator[bytes]:
         for at in range(40):
@@ -80,7 +80,7 @@ async def test_two_that_fill_one_batch_in_turn_get_the_right_offsets() -> None:
                 assert values[ack.offset] == b"%s-%d" % (name, at)
 
 
-async def test_many_go_in_order_and_within_the_bound_of_a_batch() -> None:
+async def test_send_many_keeps_the_order_and_the_batch_size() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         values = [b"%05d" % at for at in range(2000)]
@@ -92,7 +92,7 @@ async def test_many_go_in_order_and_within_the_bound_of_a_batch() -> None:
         assert len(stored.batches) >= 20
 
 
-async def test_a_record_over_the_bound_travels_alone() -> None:
+async def test_record_beyond_the_batch_size_is_sent_alone() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer(batch_bytes=100) as producer:
@@ -100,7 +100,7 @@ async def test_a_record_over_the_bound_travels_alone() -> None:
         assert [batch.record_count for *_, batch in stored.batches] == [1, 1, 1]
 
 
-async def test_nothing_to_send() -> None:
+async def test_empty_send_many_sends_no_request() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         async with client.producer() as producer:
             assert list(await producer.send_many("t", [])) == []
@@ -111,19 +111,19 @@ async def test_nothing_to_send() -> None:
 # --- Partitions ---
 
 
-async def test_keys_decide_and_named_partitions_are_kept() -> None:
-    from tests.unit.client.producer.test_partitioner import PLACES
+async def test_key_selects_the_partition_unless_it_is_named() -> None:
+    from tests.unit.client.producer.test_partitioner import JAVA_PARTITIONS
 
     async with ScriptedBroker({"t": 6}) as broker, Client(broker.bootstrap, QUICK) as client:
         Stored(broker)
         async with client.producer() as producer:
-            records = [ProducerRecord(b"", b"key-%d" % at) for at in range(len(PLACES))]
+            records = [ProducerRecord(b"", b"key-%d" % at) for at in range(len(JAVA_PARTITIONS))]
             acks = await producer.send_many("t", records)
-            assert [ack.partition for ack in acks] == PLACES
+            assert [ack.partition for ack in acks] == JAVA_PARTITIONS
             assert (await producer.send("t", b"", key=b"key-0", partition=4)).partition == 4
 
 
-async def test_records_without_a_key_use_every_partition_in_turn() -> None:
+async def test_records_without_a_key_use_every_partition() -> None:
     async with ScriptedBroker({"t": 3}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer(batch_bytes=100) as producer:
@@ -133,8 +133,9 @@ async def test_records_without_a_key_use_every_partition_in_turn() -> None:
         assert min(per_partition) > 5
 
 
-async def test_a_partition_without_a_leader_stops_nobody_else() -> None:
-    """Keyless records pass it by; others wait for its leader, up to the delivery time-out."""
+async def test_partition_without_a_leader_blocks_no_other_partition() -> None:
+    """Records without a key avoid it; records for it wait for a leader until the delivery
+    timeout."""
     async with ScriptedBroker({"t": 3}) as broker, Client(broker.bootstrap, IMPATIENT) as client:
         Stored(broker)
 
@@ -150,13 +151,13 @@ async def test_a_partition_without_a_leader_stops_nobody_else() -> None:
         async with client.producer() as producer:
             acks = [await producer.send("t", b"v") for _ in range(10)]
             assert {ack.partition for ack in acks} == {0, 2}
-            with pytest.raises(DeliveryError) as told:
+            with pytest.raises(DeliveryError) as raised:
                 await producer.send("t", b"v", partition=1)
-            assert isinstance(told.value.cause, BrokerResponseError)
-            assert told.value.cause.name == "LEADER_NOT_AVAILABLE"
+            assert isinstance(raised.value.cause, BrokerResponseError)
+            assert raised.value.cause.name == "LEADER_NOT_AVAILABLE"
 
 
-# --- What no record can hold ---
+# --- Invalid records ---
 
 
 BAD: list[dict[str, Any]] = [
@@ -183,7 +184,7 @@ BAD: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("bad", BAD, ids=repr)
-async def test_a_bad_record_spoils_nobody_else_s_batch(bad: dict[str, Any]) -> None:
+async def test_invalid_record_does_not_affect_the_batch_of_others(bad: dict[str, Any]) -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
@@ -191,25 +192,25 @@ async def test_a_bad_record_spoils_nobody_else_s_batch(bad: dict[str, Any]) -> N
             with pytest.raises(EncodeError):
                 await producer.send("t", **bad)
             with pytest.raises(EncodeError):
-                await producer.send_many("t", [b"before", ProducerRecord(**bad), b"behind"])
+                await producer.send_many("t", [b"before", ProducerRecord(**bad), b"after"])
             await asyncio.gather(*good)
         assert sorted(map(bytes, filter(None, stored.values()))) == [b"0", b"1", b"2", b"before"]
 
 
 @pytest.mark.parametrize("bad", BAD, ids=repr)
-async def test_of_many_the_bad_one_is_named(bad: dict[str, Any]) -> None:
+async def test_send_many_error_names_the_invalid_element(bad: dict[str, Any]) -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer() as producer:
             records: list[Any] = [b"0", b"1", ProducerRecord(**bad), b"3"]
-            for given in (records, iter(records)):
-                with pytest.raises(EncodeError, match=r"^element 2, counted from 0: ") as told:
-                    await producer.send_many("t", given)
-                assert type(told.value) is EncodeError
+            for values in (records, iter(records)):
+                with pytest.raises(EncodeError, match=r"^element 2, counted from 0: ") as raised:
+                    await producer.send_many("t", values)
+                assert type(raised.value) is EncodeError
         assert stored.values() == [b"0", b"1"] * 2
 
 
-async def test_an_error_of_an_iterator_is_its_own() -> None:
+async def test_error_of_an_iterator_is_raised_unchanged() -> None:
     def broken() -> Iterator[bytes]:
         yield b"0"
         raise EncodeError("of the iterator")
@@ -223,7 +224,7 @@ async def test_an_error_of_an_iterator_is_its_own() -> None:
 
 
 @pytest.mark.parametrize("topic", [None, 5, ["t"], b"t"])
-async def test_a_topic_is_a_str(topic: Any) -> None:
+async def test_topic_must_be_a_str(topic: Any) -> None:
     async with Client("localhost:1").producer() as producer:
         for call in (producer.send, producer.enqueue):
             with pytest.raises(EncodeError, match="no name of a topic"):
@@ -232,7 +233,7 @@ async def test_a_topic_is_a_str(topic: Any) -> None:
             await producer.send_many(topic, [b""])
 
 
-async def test_what_a_record_can_hold() -> None:
+async def test_record_with_unusual_values_is_sent() -> None:
     headers: list[Any] = [("", b""), ("null", None), ("ü", b"x"), ("array", bytearray(b"y"))]
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
@@ -240,7 +241,7 @@ async def test_what_a_record_can_hold() -> None:
         key: Any = memoryview(b"key")
         async with client.producer() as producer:
             sending = asyncio.create_task(
-                producer.send("t", value, key=key, headers=iter(headers), timestamp=0)  # type: ignore[arg-type]  # as users do
+                producer.send("t", value, key=key, headers=iter(headers), timestamp=0)  # type: ignore[arg-type]  # users pass it, too
             )
             await broker.until(lambda: broker.count(MetadataRequest) > 1)
             await asyncio.sleep(0)
@@ -257,18 +258,18 @@ async def test_what_a_record_can_hold() -> None:
 
 
 @pytest.mark.parametrize("name", ["batch_bytes", "buffer_bytes"])
-async def test_a_bound_that_cannot_work(name: str) -> None:
+async def test_invalid_bound_is_refused(name: str) -> None:
     client = Client("localhost:1")
     with pytest.raises(ConfigurationError, match=name):
         client.producer(**{name: 0})  # type: ignore[arg-type]  # one of two int parameters
 
 
-async def test_a_compression_that_is_not_known() -> None:
+async def test_unknown_compression_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="'brotli' is not known"):
-        Client("localhost:1").producer(compression="brotli")  # type: ignore[arg-type]  # what is tested
+        Client("localhost:1").producer(compression="brotli")  # type: ignore[arg-type]  # the tested value
 
 
-async def test_a_missing_codec_is_told_before_anything_is_sent(
+async def test_missing_codec_raises_before_any_send(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import sys
@@ -281,7 +282,7 @@ async def test_a_missing_codec_is_told_before_anything_is_sent(
 # --- Idempotence ---
 
 
-async def test_sequences_go_on_and_begin_again_behind_the_largest(
+async def test_sequence_numbers_continue_and_wrap_after_the_largest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with ScriptedBroker({"t": 2}) as broker, Client(broker.bootstrap, QUICK) as client:
@@ -306,7 +307,7 @@ async def test_sequences_go_on_and_begin_again_behind_the_largest(
     ]
 
 
-async def test_one_producer_id_is_asked_for_by_many_lanes() -> None:
+async def test_partitions_share_one_producer_id_request() -> None:
     async with ScriptedBroker({"t": 20}) as broker, Client(broker.bootstrap, QUICK) as client:
         async with client.producer() as producer:
             records = [ProducerRecord(b"", partition=at) for at in range(20)]
@@ -314,7 +315,7 @@ async def test_one_producer_id_is_asked_for_by_many_lanes() -> None:
         assert broker.count(InitProducerIdRequest) == 1
 
 
-async def test_without_idempotence_nothing_is_numbered() -> None:
+async def test_batch_without_idempotence_has_no_sequence_number() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         stored = Stored(broker)
         async with client.producer(idempotent=False) as producer:
@@ -324,7 +325,7 @@ async def test_without_idempotence_nothing_is_numbered() -> None:
         assert broker.count(InitProducerIdRequest) == 0
 
 
-async def test_a_producer_id_that_is_refused_for_a_moment() -> None:
+async def test_producer_id_request_is_retried() -> None:
     answers = [
         InitProducerIdResponse(error_code=14),
         HANG_UP,
@@ -337,7 +338,7 @@ async def test_a_producer_id_that_is_refused_for_a_moment() -> None:
     assert answers == []
 
 
-async def test_a_producer_id_that_is_refused_for_good() -> None:
+async def test_refused_producer_id_fails_the_send() -> None:
     async with ScriptedBroker({"t": 1}) as broker, Client(broker.bootstrap, QUICK) as client:
         broker.answers[InitProducerIdRequest] = lambda asked: InitProducerIdResponse(error_code=31)
         async with client.producer() as producer:

@@ -243,8 +243,7 @@ async def test_heartbeat_that_waited_for_the_coordinator_does_not_queue_after_jo
 
 
 async def test_joingroup_moves_to_the_next_coordinator() -> None:
-    """Heartbeats find the next coordinator, and the member stops waiting for the first one's
-    JoinGroup response."""
+    """Heartbeats find the next coordinator; the member stops waiting for its first JoinGroup."""
     clock = ManualClock()
     async with scripted_cluster(2) as cluster:
         cluster.topic("t", [0, 1])
@@ -503,7 +502,7 @@ class Faulty(Reading):
 @pytest.mark.parametrize(
     "names", [("assign",), ("revoke",), ("revoke", "lose"), ("assign", "lose")]
 )
-async def test_a_callback_that_raises_ends_the_member(
+async def test_callback_that_raises_ends_the_member(
     error: BaseException, names: tuple[str, ...]
 ) -> None:
     async with a_member() as its:
@@ -521,7 +520,7 @@ async def test_a_callback_that_raises_ends_the_member(
 
 
 @pytest.mark.parametrize("name", ["assign", "revoke"])
-async def test_a_callback_that_cancels_its_own_task_ends_the_member(name: str) -> None:
+async def test_callback_that_cancels_its_own_task_ends_the_member(name: str) -> None:
     """Without the error, the user would never learn why no records arrive."""
 
     def cancel() -> None:
@@ -601,7 +600,7 @@ async def test_membership_changes_are_logged(caplog: pytest.LogCaptureFixture) -
 
 
 async def test_rack_of_the_client_is_sent_by_its_members() -> None:
-    """Assignors place partitions by rack (KIP-881)."""
+    """Assignors prefer replicas in the member's rack (KIP-881)."""
     async with (
         ScriptedBroker({"t": 2}) as broker,
         Client(broker.bootstrap, ClientSettings(rack="r7")) as client,

@@ -212,7 +212,7 @@ def test_unsubscribe_before_the_rejoin_sends_no_joingroup() -> None:
 
 
 @pytest.mark.parametrize("came", ["REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "NOT_COORDINATOR"])
-def test_leave_pending_for_a_rebalance_goes_on_when_the_rebalance_fails(came: str) -> None:
+def test_member_leaves_when_the_awaited_rebalance_fails(came: str) -> None:
     walk = rebalancing(SYNCING, leads=False)
     walk.its.subscribe(None, walk.now)
     walk.sync_refused(came)

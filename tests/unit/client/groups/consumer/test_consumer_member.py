@@ -180,8 +180,10 @@ async def test_refused_refresh_keeps_the_known_session_timeout() -> None:
 
 @pytest.mark.parametrize("lost", [1, 3])
 async def test_session_timeout_is_requested_again_after_a_lost_response(lost: int) -> None:
-    """The session is shorter than the default, by which the member would consume while another
-    member owns its partitions."""
+    """The timeout is shorter than the default.
+
+    With the default, the member would consume after another member got its partitions.
+    """
     async with a_setting() as its:
         its.group.session_ms = 12_000
         its.loses_sessions(lost)

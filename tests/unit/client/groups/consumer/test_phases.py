@@ -40,7 +40,7 @@ def test_each_phase_can_be_entered_and_left_except_the_last() -> None:
     assert {phase for phase, _ in TRANSITIONS} == set(Phase) - {Phase.FATAL}
 
 
-def test_a_member_commits_whenever_it_has_an_epoch() -> None:
+def test_member_commits_whenever_it_has_an_epoch() -> None:
     """A classic member, in contrast, commits only after a rebalance."""
     assert ACCEPTING_COMMITS == HEARTBEATING
     assert {Phase.PREPARE_LEAVING} == HEARTBEATING & LEAVING_PHASES

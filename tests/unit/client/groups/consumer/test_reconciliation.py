@@ -25,7 +25,7 @@ def wants(topic: str) -> bool:
     return topic != "u"
 
 
-def test_missing_assignment_is_no_change_and_empty_assignment_is_one() -> None:
+def test_missing_assignment_is_none_and_empty_assignment_is_a_change() -> None:
     assert assigned_in(answer_of(1)) is None
     assert assigned_in(answer_of(1, [])) == frozenset()
     assigned = assigned_in(answer_of(1, [T0, T2, ("u", 1)]))

@@ -97,7 +97,7 @@ class Walk:
         return self.its.step(self.now, self.owned)
 
     def prepare(self, *topics: str) -> None:
-        """Prepares the subscription with these topics, or with those it names."""
+        """Prepares the subscription with `topics`, by default with its own topics."""
         step = self.step()
         assert isinstance(step, Prepare)
         self.its.prepared(step, frozenset(topics) or step.subscription.topics, self.now)
