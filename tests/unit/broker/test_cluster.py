@@ -132,7 +132,7 @@ async def test_node_starts_only_while_cluster_listens() -> None:
         await cluster.stop_broker(2)
     with pytest.raises(ConfigurationError, match="the cluster does not listen"):
         await cluster.start_broker(2)
-    assert not can_connect(address), "nobody would end it"
+    assert not can_connect(address), "a node of a stopped cluster would never stop"
     async with cluster:
         assert can_connect(cluster.broker(2).bootstrap)
 
@@ -236,12 +236,12 @@ async def test_ports_count_up_and_are_released_if_one_is_taken() -> None:
     with socket.create_server(("127.0.0.1", port + 1)):
         with pytest.raises(BrokerConnectionError, match=f"127.0.0.1:{port + 1}"):
             await cluster.start()
-        assert not can_connect(f"127.0.0.1:{port}"), "none listens then"
+        assert not can_connect(f"127.0.0.1:{port}"), "no node listens"
     async with cluster:
         assert cluster.bootstrap == f"127.0.0.1:{port},127.0.0.1:{port + 1}"
         with pytest.raises(ConfigurationError, match="already"):
             await cluster.start()
-        assert can_connect(f"127.0.0.1:{port + 1}"), "those that listened still do"
+        assert can_connect(f"127.0.0.1:{port + 1}"), "the running nodes still listen"
 
 
 async def test_each_node_has_its_listeners() -> None:

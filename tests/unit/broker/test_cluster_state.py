@@ -52,7 +52,7 @@ def cluster(*racks: str | None, settings: BrokerSettings | None = None) -> Clust
     return state
 
 
-def asked(state: ClusterState, node: int, request: Request[Any], version: int) -> Decision:
+def handled(state: ClusterState, node: int, request: Request[Any], version: int) -> Decision:
     endpoint = Endpoint(node, "localhost", 9090 + node)
     context = Context(state, BrokerSettings(), endpoint, {}, ManualClock(TIMESTAMP))
     return APIS[request.API_KEY].handle(context, request, version)
@@ -75,7 +75,7 @@ def in_sync(state: ClusterState) -> list[set[int]]:
 def produced(state: ClusterState, node: int, version: int = 9, acks: int = -1) -> ProduceResponse:
     data = PartitionProduceData(index=0, records=batch_bytes(3))
     topic = TopicProduceData(name="t", partition_data=[data])
-    answer = asked(state, node, ProduceRequest(acks=acks, topic_data=[topic]), version)
+    answer = handled(state, node, ProduceRequest(acks=acks, topic_data=[topic]), version)
     assert isinstance(answer, ProduceResponse)
     return answer
 
@@ -105,7 +105,7 @@ def test_no_leader_while_last_in_sync_replica_is_stopped() -> None:
     assert (leaders(state), epochs(state)) == ([-1, -1, -1], [3, 2, 1])
     assert in_sync(state) == [{3}] * 3
     state.start(1)
-    assert leaders(state) == [-1, -1, -1], "it lacks what was written to 3"
+    assert leaders(state) == [-1, -1, -1], "node 1 lacks the records of node 3"
     state.start(3)
     assert (leaders(state), epochs(state)) == ([3, 3, 3], [4, 3, 2])
     assert in_sync(state) == [{1, 3}] * 3
@@ -129,7 +129,7 @@ def test_the_controller_is_alive() -> None:
     state.stop(1)
     assert state.controller_id == 2
     state.start(1)
-    assert state.controller_id == 2, "it stays where it is"
+    assert state.controller_id == 2, "the controller does not move"
     state.move_controller(3)
     assert state.controller_id == 3
     state.stop(1)
@@ -233,7 +233,7 @@ def test_a_waiting_fetch_is_answered_when_the_leader_moves() -> None:
         max_wait_ms=500, min_bytes=1, topics=[FetchTopic(topic="t", partitions=[wanted])]
     )
     woken: list[None] = []
-    wait = asked(state, 1, request, 12)
+    wait = handled(state, 1, request, 12)
     assert isinstance(wait, DelayedResponse)
     for watched in wait.watched:
         watched.watchers.add(lambda: woken.append(None))
@@ -296,7 +296,7 @@ def test_acks_all_needs_min_insync_replicas(
 
 
 def described(state: ClusterState, version: int) -> list[MetadataResponsePartition]:
-    answer = asked(state, 3, MetadataRequest(topics=None if version else []), version)
+    answer = handled(state, 3, MetadataRequest(topics=None if version else []), version)
     assert isinstance(answer, MetadataResponse)
     (topic,) = answer.topics
     assert topic.error_code == 0
@@ -306,7 +306,7 @@ def described(state: ClusterState, version: int) -> list[MetadataResponsePartiti
 def test_metadata_omits_a_stopped_node() -> None:
     state = cluster()
     state.stop(1)
-    answer = asked(state, 3, MetadataRequest(topics=[]), 9)
+    answer = handled(state, 3, MetadataRequest(topics=[]), 9)
     assert isinstance(answer, MetadataResponse)
     assert [node.node_id for node in answer.brokers] == [2, 3]
     first = described(state, 9)[0]
@@ -335,14 +335,14 @@ def test_metadata_of_a_partition_without_a_leader_has_an_error() -> None:
 def test_describe_cluster(version: int) -> None:
     state = cluster("a", "b", "c")
     state.stop(1)
-    answer = asked(state, 2, DescribeClusterRequest(), version)
+    answer = handled(state, 2, DescribeClusterRequest(), version)
     assert isinstance(answer, DescribeClusterResponse)
     assert (answer.cluster_id, answer.controller_id) == (state.cluster_id, 2)
     nodes = [(node.broker_id, node.port, node.rack, node.is_fenced) for node in answer.brokers]
     assert nodes == [(2, 9092, "b", False), (3, 9093, "c", False)]
     assert answer.cluster_authorized_operations == -(2**31)
     if version >= 2:
-        every = asked(state, 2, DescribeClusterRequest(include_fenced_brokers=True), version)
+        every = handled(state, 2, DescribeClusterRequest(include_fenced_brokers=True), version)
         assert isinstance(every, DescribeClusterResponse)
         fenced = [(node.broker_id, node.is_fenced) for node in every.brokers]
         assert fenced == [(1, True), (2, False), (3, False)]
@@ -352,7 +352,7 @@ def test_describe_cluster(version: int) -> None:
     ("endpoint_type", "name"), [(2, "MISMATCHED_ENDPOINT_TYPE"), (7, "UNSUPPORTED_ENDPOINT_TYPE")]
 )
 def test_describe_cluster_of_controllers_is_rejected(endpoint_type: int, name: str) -> None:
-    answer = asked(cluster(), 1, DescribeClusterRequest(endpoint_type=endpoint_type), 1)
+    answer = handled(cluster(), 1, DescribeClusterRequest(endpoint_type=endpoint_type), 1)
     assert isinstance(answer, DescribeClusterResponse)
     assert error_code(answer.error_code).name == name
     assert list(answer.brokers) == []
@@ -365,7 +365,7 @@ def found(
     state: ClusterState, key_type: int, *keys: str, version: int = 6
 ) -> list[tuple[str, int]]:
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=keys)
-    answer = asked(state, 1, request, version)
+    answer = handled(state, 1, request, version)
     assert isinstance(answer, FindCoordinatorResponse)
     assert [each.key for each in answer.coordinators] == list(keys)
     return [(error_code(each.error_code).name, each.node_id) for each in answer.coordinators]
@@ -395,11 +395,11 @@ def test_coordinators_are_spread_and_move_when_their_node_stops() -> None:
 def test_find_coordinator(version: int) -> None:
     state = cluster(None)
     if version < 4:
-        answer = asked(state, 1, FindCoordinatorRequest(key="g"), version)
+        answer = handled(state, 1, FindCoordinatorRequest(key="g"), version)
         assert isinstance(answer, FindCoordinatorResponse)
-        told = (answer.error_code, answer.error_message, answer.node_id, answer.port)
-        assert told == (0, "NONE", 1, 9091), "as Kafka says it"
-        bad = asked(state, 1, FindCoordinatorRequest(key="g", key_type=2), version)
+        fields = (answer.error_code, answer.error_message, answer.node_id, answer.port)
+        assert fields == (0, "NONE", 1, 9091), "the response of Kafka"
+        bad = handled(state, 1, FindCoordinatorRequest(key="g", key_type=2), version)
         assert isinstance(bad, FindCoordinatorResponse)
         assert (error_code(bad.error_code).name, bad.node_id) == ("INVALID_REQUEST", -1)
         return
@@ -419,7 +419,7 @@ def end_of(
 ) -> tuple[str, int, int]:
     wanted = OffsetForLeaderPartition(leader_epoch=epoch, current_leader_epoch=current)
     topic = OffsetForLeaderTopic(topic="t", partitions=[wanted])
-    answer = asked(state, node, OffsetForLeaderEpochRequest(topics=[topic]), version)
+    answer = handled(state, node, OffsetForLeaderEpochRequest(topics=[topic]), version)
     assert isinstance(answer, OffsetForLeaderEpochResponse)
     ((part,),) = (topic.partitions for topic in answer.topics)
     return error_code(part.error_code).name, part.leader_epoch, part.end_offset
@@ -433,7 +433,7 @@ def test_offset_for_leader_epoch(version: int) -> None:
     state.move_leader("t", 0, 3)
     produced(state, 3)
     assert end_of(state, 3, 0, version=version) == ("NONE", 0, 3)
-    assert end_of(state, 3, 1, version=version) == ("NONE", 0, 3), "in 1 nothing was written"
+    assert end_of(state, 3, 1, version=version) == ("NONE", 0, 3), "epoch 1 has no records"
     assert end_of(state, 3, 2, version=version) == ("NONE", 2, 6)
     assert end_of(state, 3, 3, version=version) == ("NONE", -1, -1)
     assert end_of(state, 1, 0, version=version)[0] == "NOT_LEADER_OR_FOLLOWER"
@@ -445,7 +445,7 @@ def test_offset_for_leader_epoch_after_truncation() -> None:
     state = cluster()
     for _ in range(3):
         produced(state, 1)
-    assert state.truncate("t", 0, 4) == 3, "batches are lost whole"
+    assert state.truncate("t", 0, 4) == 3, "only whole batches are lost"
     partition = state.topics.named("t").partition(0)
     assert (partition.log.end_offset, partition.log.epochs.current) == (3, 1)
     assert end_of(state, 1, 0) == ("NONE", 0, 3)

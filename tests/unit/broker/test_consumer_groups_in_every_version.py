@@ -92,8 +92,8 @@ def test_member_id_is_generated_by_version(connection: RawConnection) -> None:
 
 def test_regex_subscription_needs_v1(connection: RawConnection) -> None:
     join(connection, 1, subscribed_topic_names=None, subscribed_topic_regex="t|u")
-    told: Any = connection.exchange(beat(1), 1)
-    assert [list(it.partitions) for it in told.assignment.topic_partitions] == [[0, 1]]
+    assigned: Any = connection.exchange(beat(1), 1)
+    assert [list(it.partitions) for it in assigned.assignment.topic_partitions] == [[0, 1]]
     invalid = first("n", subscribed_topic_names=None, subscribed_topic_regex="(?=t)")
     assert error(connection.exchange(invalid, 1)) == "INVALID_REGULAR_EXPRESSION"
 

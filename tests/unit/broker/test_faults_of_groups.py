@@ -144,7 +144,7 @@ def test_an_offset_fetch_returns_the_error_of_a_partition(
     control = offsets.call(lambda it: it.control(ErrorCode(LOADING, topics={"t": [1]})))
     assert ask(("u", (0,))) == {("u", 0): FINE["u", 0]}
     assert ask(("t", (0,))) == {("t", 0): FINE["t", 0]}
-    assert control.times == 1, "what is not meant does not count"
+    assert control.times == 1, "other partitions are not counted"
     assert ask(*ALL) == FINE | {("t", 1): REFUSED}
     assert control.times == 0
     assert ask(*ALL) == FINE

@@ -130,7 +130,7 @@ def test_session_keeps_changes_of_client() -> None:
     begun(its, 0, 1)
     turn = its.new_context(asks(1, 1, 1, 5, offset=9, forget=(0,)), by_id=False, now_ms=0)
     assert [(it.wanted.partition, it.wanted.fetch_offset) for it in turn.sought] == [(1, 9), (5, 9)]
-    assert indexes(turn.answer(found(turn), 0)) == [5], "of the new one nothing was told"
+    assert indexes(turn.answer(found(turn), 0)) == [5], "partition 5 was in no response yet"
     turn = its.new_context(asks(1, 2), by_id=False, now_ms=0)
     assert [it.wanted.fetch_offset for it in turn.sought] == [9, 9]
 

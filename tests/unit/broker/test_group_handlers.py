@@ -171,7 +171,7 @@ def test_waiting_join_gets_not_coordinator_when_broker_stops() -> None:
     nodes.cluster.stop(before)
     assert nodes.coordinator != before
     assert error(waits.try_complete(False)) == "NOT_COORDINATOR"
-    assert nodes.beat(leader) == "NONE", "the group is as it was stored"
+    assert nodes.beat(leader) == "NONE", "the stored group is unchanged"
     again = nodes.join(leader.member_id)
     assert (error(again), again.generation_id) == ("NONE", 2)
 
@@ -180,13 +180,13 @@ def test_waiting_sync_gets_not_coordinator_when_broker_stops() -> None:
     nodes = Nodes()
     leader = nodes.join()
     other = nodes.join()
-    told = nodes.join(leader.member_id)
+    joined = nodes.join(leader.member_id)
     follower: Any = other.try_complete(False)
     waits = nodes.sync(follower)
     assert isinstance(waits, DelayedResponse)
     nodes.cluster.stop(nodes.coordinator)
     assert error(waits.try_complete(False)) == "NOT_COORDINATOR"
-    assert error(nodes.sync(told)) == "UNKNOWN_MEMBER_ID", "nothing was stored yet"
+    assert error(nodes.sync(joined)) == "UNKNOWN_MEMBER_ID", "no generation was stored"
 
 
 def test_groups_of_other_coordinators_are_unaffected() -> None:
@@ -248,7 +248,7 @@ def test_authorization_is_checked_before_other_errors() -> None:
     assert (error(answer), answer.member_id) == ("GROUP_AUTHORIZATION_FAILED", "")
     assert answer.protocol_name is None
     nameless: Any = nodes.ask(1, SyncGroupRequest(group_id="g"), 5)
-    assert error(nameless) == "INCONSISTENT_GROUP_PROTOCOL", "which Kafka looks at first"
+    assert error(nameless) == "INCONSISTENT_GROUP_PROTOCOL", "Kafka checks it first"
     assert nodes.cluster.groups.ids == ()
 
 

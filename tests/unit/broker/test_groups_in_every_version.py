@@ -164,7 +164,7 @@ def test_heartbeat(connection: RawConnection, version: int) -> None:
         given = {"group_id": "g", "member_id": member.member_id, "generation_id": 1, **fields}
         return error(connection.exchange(HeartbeatRequest(**given), version))
 
-    assert beat() == "NONE", "while the leader assigns"
+    assert beat() == "NONE", "the leader has not assigned yet"
     assert beat(generation_id=2) == "ILLEGAL_GENERATION"
     assert beat(member_id="x") == "UNKNOWN_MEMBER_ID"
     assert beat(group_id="x") == "UNKNOWN_MEMBER_ID"
@@ -241,11 +241,14 @@ def test_describe_groups(connection: RawConnection, version: int) -> None:
     connection.exchange(sync_request(member, 5, group_instance_id="i"), 5)
     found, _ = describe()
     assert (found.group_state, found.protocol_data) == ("Stable", "range")
-    (told,) = found.members
-    assert (told.member_id, told.client_id) == (member.member_id, "raw")
-    assert told.client_host == "/127.0.0.1"
-    assert told.group_instance_id == ("i" if version >= 4 else None)
-    assert (told.member_metadata, told.member_assignment) == (b"m", member.member_id.encode())
+    (member_info,) = found.members
+    assert (member_info.member_id, member_info.client_id) == (member.member_id, "raw")
+    assert member_info.client_host == "/127.0.0.1"
+    assert member_info.group_instance_id == ("i" if version >= 4 else None)
+    assert (member_info.member_metadata, member_info.member_assignment) == (
+        b"m",
+        member.member_id.encode(),
+    )
     # Read, Describe, Delete, DescribeConfigs, AlterConfigs
     everything = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
     assert found.authorized_operations == (everything if version >= 3 else -(2**31))
@@ -345,5 +348,5 @@ def test_longest_unauthorized_key_is_rejected(version: int) -> None:
         request = FindCoordinatorRequest(key=name) if version < 4 else None
         request = request or FindCoordinatorRequest(coordinator_keys=[name])
         answer: Any = connection.exchange(request, version)
-    told = answer if version < 4 else answer.coordinators[0]
-    assert error(told) == "GROUP_AUTHORIZATION_FAILED"
+    member_info = answer if version < 4 else answer.coordinators[0]
+    assert error(member_info) == "GROUP_AUTHORIZATION_FAILED"

@@ -35,15 +35,15 @@ APIS = by_key(KAFKA_APIS)
 
 
 def context(
-    *, nodes: tuple[int, ...] = (1,), asked: int = 1, settings: BrokerSettings | None = None
+    *, nodes: tuple[int, ...] = (1,), node: int = 1, settings: BrokerSettings | None = None
 ) -> Context:
-    """Returns the context of a request to node `asked`; topic t has one partition per node."""
+    """Returns the context of a request to node `node`; topic t has one partition per node."""
     settings = settings or BrokerSettings()
     cluster = ClusterState(settings)
     for node_id in nodes:
         cluster.join(Endpoint(node_id, "localhost", 9090 + node_id))
     cluster.topics.add(cluster.plan_topic("t", len(nodes)))
-    endpoint = Endpoint(asked, "localhost", 9090 + asked)
+    endpoint = Endpoint(node, "localhost", 9090 + node)
     return Context(cluster, settings, endpoint, {}, ManualClock(TIMESTAMP))
 
 
@@ -78,7 +78,7 @@ def test_empty_fetch_is_delayed_until_append_or_max_wait() -> None:
     assert wait.deadline == where.clock.monotonic() + 0.5
     log = where.cluster.topics.named("t").partitions[0].log
     assert wait.watched == [log]
-    assert wait.try_complete(False) is wait, "nothing has come yet"
+    assert wait.try_complete(False) is wait, "no record is available yet"
     decided(where, produce_request(), 9)
     assert fetched(wait.try_complete(False)).records
     assert log.watchers == set(), "the handler itself does not wait"
@@ -107,8 +107,8 @@ def test_records_are_dated_by_the_clock() -> None:
 def test_only_the_leader_answers_for_a_partition() -> None:
     verdicts: list[list[str]] = []
     alone = BrokerSettings(default_replication_factor=1)
-    for asked in (1, 2):
-        where = context(nodes=(1, 2), asked=asked, settings=alone)
+    for node in (1, 2):
+        where = context(nodes=(1, 2), node=node, settings=alone)
         produced = decided(where, produce_request(1), 9)
         assert isinstance(produced, ProduceResponse)
         found = fetched(decided(where, fetch_request(1, min_bytes=0), 12))
@@ -126,7 +126,7 @@ def test_only_the_leader_answers_for_a_partition() -> None:
 
 
 def test_metadata_has_several_nodes() -> None:
-    answer = decided(context(nodes=(2, 1, 5), asked=5), MetadataRequest(topics=None), 9)
+    answer = decided(context(nodes=(2, 1, 5), node=5), MetadataRequest(topics=None), 9)
     assert isinstance(answer, MetadataResponse)
     assert [(node.node_id, node.port) for node in answer.brokers] == [
         (1, 9091),

@@ -40,7 +40,7 @@ def test_last_in_sync_replica_stays_in_isr_without_leader() -> None:
     alone = LeaderAndIsr((1, 2, 3), 3, (3,))
     gone = after_broker_stop(alone, 3, set())
     assert gone == LeaderAndIsr((1, 2, 3), NO_LEADER, (3,))
-    assert after_broker_start(gone, 1, {1}) == gone, "it lacks records, and cannot lead"
+    assert after_broker_start(gone, 1, {1}) == gone, "it lacks records and must not lead"
     assert after_broker_start(gone, 3, {1, 3}) == LeaderAndIsr((1, 2, 3), 3, (1, 3))
 
 
@@ -85,13 +85,15 @@ def test_random_stops_and_starts_keep_invariants(steps: list[tuple[int, bool]]) 
         else:
             alive = alive - {node}
             leader_and_isr = after_broker_stop(leader_and_isr, node, alive)
-        assert leader_and_isr.in_sync, "somebody has all records"
+        assert leader_and_isr.in_sync, "an in-sync replica has all records"
         assert set(leader_and_isr.in_sync) <= set(leader_and_isr.replicas) == {1, 2, 3}
         if leader_and_isr.leader == NO_LEADER:
             assert not alive & set(leader_and_isr.in_sync)
         else:
             assert set(leader_and_isr.in_sync) == alive & set(leader_and_isr.replicas)
             assert leader_and_isr.leader in leader_and_isr.in_sync
-            assert leader_and_isr.leader in before.in_sync, "who lacked records does not lead"
+            assert leader_and_isr.leader in before.in_sync, (
+                "a replica that lacks records must not lead"
+            )
         if before.leader in alive:
-            assert leader_and_isr.leader == before.leader, "nobody takes over without a need"
+            assert leader_and_isr.leader == before.leader, "the leader changes only if it must"

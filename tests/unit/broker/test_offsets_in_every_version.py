@@ -87,7 +87,7 @@ def named(broker: ThreadedBroker, name: str, version: int) -> dict[str, Any]:
 def name_of(broker: ThreadedBroker, topic: Any) -> str:
     if topic.topic_id == ZERO_UUID:
         return str(topic.name)
-    assert not topic.name, "an answer says one of them"
+    assert not topic.name, "a response has either the name or the id"
     ids = {broker.topic_id(name): name for name in ("t", "u")}
     return ids.get(topic.topic_id, "nope")
 
@@ -117,7 +117,7 @@ def test_offset_commit(broker: ThreadedBroker, connection: RawConnection, versio
     assert first.version == 4
     assert (first.value.offset, first.value.metadata) == (5, "")
     assert first.value.commit_timestamp >= before_ms
-    assert first.value.topic_id == broker.topic_id("t"), "whatever the request says"
+    assert first.value.topic_id == broker.topic_id("t"), "for every id in the request"
     if version >= 1:
         fields = {"member_id": "x", "generation_id_or_member_epoch": 3}
         assert commit(broker, connection, version, ("t", 0, 6), **fields) == [

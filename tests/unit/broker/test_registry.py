@@ -59,7 +59,7 @@ def test_client_id_may_change_between_requests() -> None:
             connection.send_bytes(frame(header, HeartbeatRequest().encode(1)))
             connection.receive_frame()
     assert [context.client_id for context in seen] == ["a", "a", None]
-    assert seen[0] is seen[1], "it is not made for each request"
+    assert seen[0] is seen[1], "requests share one context"
 
 
 def test_the_later_of_two_handlers_is_used() -> None:

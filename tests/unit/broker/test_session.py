@@ -60,7 +60,9 @@ def test_unknown_version_of_api_versions_is_answered_in_v0(
     assert [(key.api_key, key.min_version, key.max_version) for key in message.api_keys] == [
         (18, 0, 5)
     ]
-    assert connection.exchange(ApiVersionsRequest(), 4).error_code == 42, "the connection goes on"
+    assert connection.exchange(ApiVersionsRequest(), 4).error_code == 42, (
+        "the connection stays open"
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,9 @@ def test_responses_are_sent_in_request_order() -> None:
         connection.send(MetadataRequest(topics=[]), 9)
         broker.until(lambda _: clock.next_timer_ms == 300)
         broker.advance(clock, 299)
-        assert broker.call(lambda it: it.end_offset("t")) == 1, "the waiting fetch holds up"
+        assert broker.call(lambda it: it.end_offset("t")) == 1, (
+            "the waiting fetch delays later responses"
+        )
         broker.advance(clock, 1)
         names = [type(connection.receive()).__name__ for _ in range(4)]
         assert names == ["ProduceResponse", "FetchResponse", "ProduceResponse", "MetadataResponse"]

@@ -46,7 +46,7 @@ async def test_reading_pauses_while_too_many_bytes_are_queued() -> None:
         count = 3_000  # 27 MB: more than the sockets' buffers take
         writer.write(produce * count)
         await until(lambda: any(not session._reading for session in broker._node._sessions))
-        assert writer.transport.get_write_buffer_size() > 0, "the broker does not read on"
+        assert writer.transport.get_write_buffer_size() > 0, "the broker has stopped reading"
         assert broker.end_offset("t") == 0
         await clock.advance(200)
         answered = 0
@@ -121,7 +121,7 @@ async def test_processing_pauses_while_client_does_not_read() -> None:
     async with Broker(BrokerSettings(max_unsent_bytes=50_000)) as broker:
         with await slow_client(broker, seen):
             await until_stalled(broker)
-            assert 0 < len(seen) < 50, "45 MB of answers are not piled up in memory"
+            assert 0 < len(seen) < 50, "45 MB of responses are not buffered"
 
 
 async def test_client_that_reads_nothing_is_idle() -> None:
@@ -200,4 +200,4 @@ async def test_a_client_may_disconnect_while_its_request_is_delayed() -> None:
         writer.close()
         await writer.wait_closed()
         await until(lambda: broker.connections == 0)
-        assert clock.next_timer_ms is None, "nothing waits for the time any more"
+        assert clock.next_timer_ms is None, "no timer is left"

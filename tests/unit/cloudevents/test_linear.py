@@ -73,18 +73,18 @@ SHAPES: dict[str, tuple[Callable[[Any], object], Callable[[int], Any]]] = {
 }
 
 
-def seconds(read: Callable[[Any], object], given: Any) -> float:
+def seconds(read: Callable[[Any], object], input_of: Any) -> float:
     """Returns this thread's CPU time to read the input, even if it is refused."""
     start = time.thread_time()
     with suppress(CloudEventError):
-        read(given)
+        read(input_of)
     return time.thread_time() - start
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_many_names_are_read_in_linear_time(shape: str) -> None:
-    read, given = SHAPES[shape]
-    few, many = given(COUNT), given(4 * COUNT)
+    read, input_of = SHAPES[shape]
+    few, many = input_of(COUNT), input_of(4 * COUNT)
     small = large = float("inf")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -169,6 +169,6 @@ def test_a_fault_in_headers_has_the_position_of_the_batch() -> None:
     good = batch_bytes(record_bytes())
     bad = batch_bytes(record_bytes(header_block=b"\x02\x02\xff\x02v"), base_offset=1)
     _, record = read_records(good + bad)
-    with pytest.raises(CorruptBatchError, match="headers of the record at offset 1") as told:
+    with pytest.raises(CorruptBatchError, match="headers of the record at offset 1") as caught:
         _ = record.headers
-    assert (told.value.offset, told.value.base_offset) == (len(good), 1)
+    assert (caught.value.offset, caught.value.base_offset) == (len(good), 1)

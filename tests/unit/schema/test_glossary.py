@@ -27,7 +27,7 @@ DEFINITIONS = {"3.9.2": 240, "4.4.0": 286}
 LONGEST = 120
 
 
-class Place(NamedTuple):
+class FieldPath(NamedTuple):
     """The path of a field."""
 
     message: str
@@ -49,10 +49,10 @@ def specs() -> list[MessageSpec]:
     return [message for release in DEFINITIONS for message in definitions(release)]
 
 
-def places() -> list[Place]:
+def field_paths() -> list[FieldPath]:
     """Returns every field of every struct; the struct of a message's own fields is the message."""
     return [
-        Place(message.name, struct, field)
+        FieldPath(message.name, struct, field)
         for message in specs()
         for struct, fields in [
             (message.name, message.fields),
@@ -88,9 +88,9 @@ def sentences() -> dict[str, str]:
     return {f"{table}.{key}": text for table, texts in named.items() for key, text in texts.items()}
 
 
-def text_of(place: Place) -> str:
+def text_of(path: FieldPath) -> str:
     """Returns the glossary's sentence for a field, or an empty string."""
-    return load_glossary().field(place.message, place.struct, place.field.name) or ""
+    return load_glossary().field(path.message, path.struct, path.field.name) or ""
 
 
 @pytest.mark.parametrize(("release", "count"), DEFINITIONS.items())
@@ -100,7 +100,7 @@ def test_all_definitions_are_compared(release: str, count: int) -> None:
 
 class TestCompleteness:
     def test_general_entries_are_the_field_names(self) -> None:
-        assert set(load_glossary().fields) == {place.field.name for place in places()}
+        assert set(load_glossary().fields) == {path.field.name for path in field_paths()}
 
     def test_message_entries_are_the_message_names(self) -> None:
         assert set(load_glossary().messages) == {message.name for message in specs()}
@@ -114,9 +114,9 @@ class TestCompleteness:
 
     def test_every_override_names_an_existing_field(self) -> None:
         known = {
-            (scope, place.field.name)
-            for place in places()
-            for scope in (place.message, f"{place.message}.{place.struct}")
+            (scope, path.field.name)
+            for path in field_paths()
+            for scope in (path.message, f"{path.message}.{path.struct}")
         }
         named = {
             (scope, field) for scope, texts in load_glossary().overrides.items() for field in texts
@@ -138,38 +138,38 @@ class TestCompleteness:
 
 class TestContent:
     def test_times_name_their_unit(self) -> None:
-        timed = [place for place in places() if place.field.name.endswith(("Ms", "imestamp"))]
+        timed = [path for path in field_paths() if path.field.name.endswith(("Ms", "imestamp"))]
         assert timed
-        assert [str(place) for place in timed if " ms" not in text_of(place)] == []
+        assert [str(path) for path in timed if " ms" not in text_of(path)] == []
 
     def test_sizes_name_their_unit(self) -> None:
-        sized = [place for place in places() if place.field.name.endswith(("Bytes", "Size"))]
+        sized = [path for path in field_paths() if path.field.name.endswith(("Bytes", "Size"))]
         byte_counts = [
-            place
-            for place in sized
-            if place.field.type.startswith("int") and place.field.name != "BatchSize"
+            path
+            for path in sized
+            if path.field.type.startswith("int") and path.field.name != "BatchSize"
         ]
         assert byte_counts
-        wanting = [str(place) for place in byte_counts if "bytes" not in text_of(place).lower()]
+        wanting = [str(path) for path in byte_counts if "bytes" not in text_of(path).lower()]
         assert wanting == []
 
     def test_null_is_explained_if_it_is_allowed(self) -> None:
-        nullable = [place for place in places() if place.field.nullable_versions]
+        nullable = [path for path in field_paths() if path.field.nullable_versions]
         assert nullable
-        assert [str(place) for place in nullable if "null" not in text_of(place)] == []
+        assert [str(path) for path in nullable if "null" not in text_of(path)] == []
 
     def test_null_is_not_mentioned_if_it_is_not_allowed(self) -> None:
-        ever_nullable = {str(place) for place in places() if place.field.nullable_versions}
-        wrong = {str(place) for place in places() if "null" in text_of(place)} - ever_nullable
+        ever_nullable = {str(path) for path in field_paths() if path.field.nullable_versions}
+        wrong = {str(path) for path in field_paths() if "null" in text_of(path)} - ever_nullable
         assert wrong == set()
 
     def test_a_negative_default_is_explained(self) -> None:
-        negative = [place for place in places() if (place.field.default or "").startswith("-")]
+        negative = [path for path in field_paths() if (path.field.default or "").startswith("-")]
         assert negative
         wanting = [
-            str(place)
-            for place in negative
-            if str(place.field.default).replace("-2147483648", "-(2**31)") not in text_of(place)
+            str(path)
+            for path in negative
+            if str(path.field.default).replace("-2147483648", "-(2**31)") not in text_of(path)
         ]
         assert wanting == []
 

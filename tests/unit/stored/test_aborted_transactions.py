@@ -21,7 +21,7 @@ def of(base_offset: int, producer_id: int, transactional: bool = True) -> Record
 
 
 def aborted(*entries: tuple[int, int]) -> AbortedTransactions:
-    listed = [AbortedTransaction(producer_id=who, first_offset=at) for who, at in entries]
+    listed = [AbortedTransaction(producer_id=producer, first_offset=at) for producer, at in entries]
     return AbortedTransactions(aborted_transactions(PartitionData(aborted_transactions=listed)))
 
 

@@ -12,10 +12,10 @@ from kproto.wire.errors import ConfigurationError
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, "10", None, True, float("nan")])
 def test_other_values_than_positive_integers_are_refused(value: object) -> None:
-    with pytest.raises(ConfigurationError) as told:
+    with pytest.raises(ConfigurationError) as caught:
         check_whole_number("linger_ms", value, 1)
-    assert str(told.value) == f"linger_ms is {value!r}; it must be a whole number of at least 1"
-    assert isinstance(told.value, ValueError)
+    assert str(caught.value) == f"linger_ms is {value!r}; it must be a whole number of at least 1"
+    assert isinstance(caught.value, ValueError)
 
 
 def test_the_bounds_themselves_are_accepted() -> None:

@@ -30,7 +30,7 @@ HERE = "10.0.0.1"
 
 
 def context(acls: list[Acl], *, auto_create: bool = False, **settings: Any) -> Context:
-    """That of a request of alice; topic t is there, and who coordinates groups."""
+    """Returns the context of a request of alice; topic t and the coordinators of groups exist."""
     given = BrokerSettings(
         authorizer=True,
         delegation_token_secret_key="k",
@@ -42,7 +42,7 @@ def context(acls: list[Acl], *, auto_create: bool = False, **settings: Any) -> C
     endpoint = Endpoint(1, "localhost", 9091)
     cluster.join(endpoint)
     cluster.topics.add(cluster.plan_topic("t"))
-    cluster.coordinator(CoordinatorType.GROUP, "g")  # the first question makes the topic of groups
+    cluster.coordinator(CoordinatorType.GROUP, "g")  # the first lookup creates the offsets topic
     return Context(
         cluster,
         given,
@@ -63,7 +63,7 @@ def right(need: RequiredOperation) -> Acl:
 def shown(scene: Scene, version: int, acls: list[Acl]) -> str:
     where = context(acls, auto_create=scene.auto_create)
     request = scene.build(where, version)
-    # As it comes over the wire, so that no version is asked what it cannot say.
+    # Encoded and decoded, so that the request has only the fields of its version.
     sent = type(request).decode(request.encode(version), version)
     return scene.shown(APIS[scene.api_key].handle(where, sent, version))
 
@@ -99,7 +99,7 @@ def test_missing_operation_is_denied(scene: Scene, version: int) -> None:
     denied = shown(scene, version, [*others, *same_resource])
     assert denied == scene.denied != fine
     without_settings = shown(scene, version, [])
-    assert without_settings not in ("NONE", "SEEN"), "nobody may do anything to begin with"
+    assert without_settings not in ("NONE", "SEEN"), "without ACLs every request is denied"
 
 
 def test_every_api_has_a_row_and_every_row_a_scenario() -> None:

@@ -22,7 +22,7 @@ from kproto.broker.groups import (
 )
 from kproto.broker.groups.group_metadata import GroupMetadata
 
-__all__ = ["DATE_MS", "REBALANCE_MS", "SESSION_MS", "Play", "error_of", "heard", "protocols"]
+__all__ = ["DATE_MS", "REBALANCE_MS", "SESSION_MS", "Play", "error_of", "protocols", "received"]
 
 #: The time of day when the clock reads 0.
 DATE_MS: Final = 1_700_000_000_000
@@ -47,7 +47,7 @@ def error_of(do: Callable[[], object]) -> str:
 A = TypeVar("A")
 
 
-def heard(pending: PendingResult[A]) -> A | None:
+def received(pending: PendingResult[A]) -> A | None:
     """Returns the result, which must be complete."""
     return pending.answer
 
@@ -107,7 +107,7 @@ class Play:
         self.group.advance(self.now)
 
     def join(
-        self, member_id: str = "", *names: str, new_id: str | None = None, **given: Any
+        self, member_id: str = "", *names: str, new_id: str | None = None, **overrides: Any
     ) -> PendingResult[JoinResult]:
         """Joins with the protocol `range` by default; new member ids are m1, m2, …"""
         self._ids += not member_id and new_id is None
@@ -116,7 +116,7 @@ class Play:
             "protocols": protocols(*(names or ("range",))),
             "session_timeout_ms": SESSION_MS,
             "rebalance_timeout_ms": REBALANCE_MS,
-            **given,
+            **overrides,
         }
         return self.group.join(
             JoinRequest(member_id, **fields),
@@ -137,9 +137,9 @@ class Play:
         )
 
     def sync(
-        self, member_id: str, assignments: Mapping[str, bytes] | None = None, **given: Any
+        self, member_id: str, assignments: Mapping[str, bytes] | None = None, **overrides: Any
     ) -> PendingResult[SyncResult]:
-        fields = {"generation": self.group.generation, **given}
+        fields = {"generation": self.group.generation, **overrides}
         return self.group.sync(
             SyncRequest(member_id, assignments=assignments or {}, **fields), self.now
         )
@@ -155,9 +155,9 @@ class Play:
         leaving = [LeaveRequest(it) if isinstance(it, str) else it for it in members]
         return self.group.leave(leaving, self.now)
 
-    def stable(self, *members: str, **given: Any) -> None:
+    def stable(self, *members: str, **overrides: Any) -> None:
         """Lets these members join, the first of them as leader, and assigns each its own name."""
-        waiting = [self.join(new_id=name, **given) for name in members]
+        waiting = [self.join(new_id=name, **overrides) for name in members]
         waiting.extend(
             self.rejoin(name) for name in self.members if not self.group.members[name].pending_join
         )

@@ -36,11 +36,11 @@ def test_stable_group_is_restored_by_new_coordinator() -> None:
     assert (play.group.protocol_type, play.group.protocol) == ("consumer", "range")
     assert play.group.state_since_ms == since
     play.wait(SESSION_MS - 1)
-    assert play.heartbeat("a") == "NONE", "its session began anew"
+    assert play.heartbeat("a") == "NONE", "its session restarted"
     answer = play.sync("b", instance_id="i").answer
     assert answer is not None
     assert answer.assignment == b"b"
-    assert play.group.members["a"].protocol_names == ("range",), "no more is stored"
+    assert play.group.members["a"].protocol_names == ("range",), "the move writes nothing"
 
 
 def test_waiting_join_is_answered_on_unload() -> None:
@@ -69,7 +69,7 @@ def test_waiting_sync_is_answered_on_unload() -> None:
     moved(play)
     assert waits.answer is not None
     assert waits.answer.error == "NOT_COORDINATOR"
-    assert (play.state, play.group.generation) == (STABLE, 2), "what is stored last"
+    assert (play.state, play.group.generation) == (STABLE, 2), "the last stored state is loaded"
 
 
 def test_group_without_stable_generation_is_restored_empty() -> None:
@@ -146,7 +146,7 @@ def test_group_is_stored_when_first_member_joins() -> None:
     assert stored == ["g"]
     assert [group.group_id for group in groups.all(now(1))] == ["g", "offsets"]
     groups.delete(kept)
-    assert (kept.state, len(stored)) == (DEAD, 1), "who deletes it writes that"
+    assert (kept.state, len(stored)) == (DEAD, 1), "the deletion is written"
     assert (groups.ids, len(groups)) == (("offsets",), 1)
 
 

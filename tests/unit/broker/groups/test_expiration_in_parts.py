@@ -23,7 +23,7 @@ async def test_expired_offsets_are_removed_in_several_batches() -> None:
     assert max(it.size_in_bytes for it in play.partition.log) <= 300
     await play.wait(7 * DAY_MS)
     assert play.fetch() == {}
-    assert play.written()[-1][0] == "g gone", "that is the last"
+    assert play.written()[-1][0] == "g gone", "that batch is the last"
 
 
 def test_offsets_of_deleted_topic_are_removed_in_several_batches() -> None:
@@ -36,7 +36,9 @@ def test_offsets_of_deleted_topic_are_removed_in_several_batches() -> None:
     assert group is not None
     with pytest.raises(BrokerResponseError, match="UNKNOWN_SERVER_ERROR"):
         play.state.group_coordinator.delete(group, now)
-    assert len(play.fetch()) == 20, "who asks for a deletion has all of it or nothing, as in Kafka"
+    assert len(play.fetch()) == 20, (
+        "a requested deletion happens completely or not at all, as in Kafka"
+    )
     deleted(play, "many")
     assert play.fetch() == {}
 

@@ -26,10 +26,10 @@ def test_assignment_is_not_sent_if_its_write_fails(error: str) -> None:
     waits = play.sync("b")
     play.refuses = error
     leads = play.sync("a", {"a": b"A", "b": b"B"})
-    for heard in (waits.answer, leads.answer):
-        assert heard is not None
-        assert (heard.error, heard.assignment, heard.protocol) == (error, b"", None)
-    assert play.state is PREPARING, "the members shall join again"
+    for response in (waits.answer, leads.answer):
+        assert response is not None
+        assert (response.error, response.assignment, response.protocol) == (error, b"", None)
+    assert play.state is PREPARING, "the members must join again"
     assert [it.assignment for it in play.group.members.values()] == [b"", b""]
     assert play.stored == ["Stable 2 a b"]
     play.refuses = ""
@@ -72,7 +72,7 @@ def test_static_member_is_not_replaced_if_the_write_fails(
     leader = play.group.leader
     before = play.stored[:]
     play.refuses = TOO_LARGE
-    heard = play.join(
+    response = play.join(
         "",
         "range",
         new_id="s2",
@@ -80,10 +80,10 @@ def test_static_member_is_not_replaced_if_the_write_fails(
         supports_skipping_assignment=supports_skipping_assignment,
         session_timeout_ms=1,
     ).answer
-    assert heard is not None
-    assert (heard.error, heard.member_id, heard.generation) == (TOO_LARGE, "", 2)
-    assert (heard.protocol_type, heard.protocol) == ("consumer", "range")
-    assert (heard.leader, heard.members, heard.skip_assignment) == (leader, (), False)
+    assert response is not None
+    assert (response.error, response.member_id, response.generation) == (TOO_LARGE, "", 2)
+    assert (response.protocol_type, response.protocol) == ("consumer", "range")
+    assert (response.leader, response.members, response.skip_assignment) == (leader, (), False)
     assert (play.state, play.group.leader, play.group.static_ids) == (STABLE, leader, {"i": "s"})
     assert set(play.members) == {"a", "s"}
     assert play.stored == before
@@ -112,7 +112,7 @@ def test_unreplaced_static_member_must_still_sync() -> None:
         play.heartbeat("a")
         play.heartbeat("s", instance_id="i")
         play.wait(SESSION_MS - 1)
-    assert play.members == ["a"], "it asked for none within the rebalance timeout"
+    assert play.members == ["a"], "it sent no SyncGroup within the rebalance timeout"
 
 
 def test_empty_group_is_kept_if_its_write_fails(caplog: pytest.LogCaptureFixture) -> None:

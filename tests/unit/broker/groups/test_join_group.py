@@ -9,7 +9,7 @@ import pytest
 from kproto.broker.groups import ClassicGroupState, JoinRequest, LeaveRequest
 from kproto.broker.groups.classic_members import JoinResultMember
 
-from .classic_group_driver import NEW_MEMBER_MS, REBALANCE_MS, SESSION_MS, Play, heard, protocols
+from .classic_group_driver import NEW_MEMBER_MS, REBALANCE_MS, SESSION_MS, Play, protocols, received
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 
@@ -17,7 +17,7 @@ EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 def test_first_member_leads_and_gets_all_members() -> None:
     play = Play(delay_ms=3_000)
     one, two = play.join(new_id="a"), play.join(new_id="b", instance_id="i")
-    assert heard(one) is heard(two) is None
+    assert received(one) is received(two) is None
     play.wait(3_000 + 3_000)
     assert one.answer is not None
     assert two.answer is not None
@@ -64,7 +64,7 @@ def test_pending_member_id_delays_rebalance() -> None:
     play.stable("a")
     play.join(new_id="b", requires_known_member_id=True)
     again = play.join("a")
-    assert heard(again) is None
+    assert received(again) is None
     later = play.join("b")
     assert again.answer is not None
     assert later.answer is not None
@@ -84,8 +84,8 @@ def test_first_member_without_protocol_is_rejected(
     protocol_type: str, names: tuple[str, ...]
 ) -> None:
     play = Play()
-    asked = JoinRequest("", protocol_type, protocols(*names), SESSION_MS, REBALANCE_MS)
-    answer = play.group.join(asked, "a", play.now).answer
+    request = JoinRequest("", protocol_type, protocols(*names), SESSION_MS, REBALANCE_MS)
+    answer = play.group.join(request, "a", play.now).answer
     assert answer is not None
     assert (answer.error, play.members) == ("INCONSISTENT_GROUP_PROTOCOL", [])
 
@@ -119,7 +119,7 @@ def test_selected_protocol_is_supported_by_all() -> None:
     play.wait(2_000)
     assert one.answer is not None
     assert one.answer.protocol == "range"
-    assert [told.metadata for told in one.answer.members] == [b"m", b"m"]
+    assert [member.metadata for member in one.answer.members] == [b"m", b"m"]
 
 
 def test_votes_decide_between_common_protocols() -> None:
@@ -177,12 +177,12 @@ def test_rebalancing_group_is_full_by_its_joined_members() -> None:
     play.stable("a", "b")
     play.join("a")
     late = play.join(new_id="c")
-    assert late.answer is None, "b may yet be gone"
+    assert late.answer is None, "b may not rejoin"
     refused = play.join("b")
     assert refused.answer is not None
     assert refused.answer.error == "GROUP_MAX_SIZE_REACHED"
     again = play.join("a")
-    assert again.answer is not None, "whoever waits already may ask again, and nobody is missing"
+    assert again.answer is not None, "a waiting member may join again, and all members have joined"
     assert (again.answer.error, play.members) == ("NONE", ["a", "c"])
 
 
@@ -214,10 +214,10 @@ def test_restarted_static_member_keeps_generation() -> None:
     play = Play()
     play.stable("a")
     play.stable("b", instance_id="i")
-    heard = play.join(new_id="b2", instance_id="i", supports_skipping_assignment=True).answer
-    assert heard is not None
-    assert (heard.error, heard.member_id, heard.generation) == ("NONE", "b2", 2)
-    assert (heard.leader, heard.skip_assignment, heard.members) == ("a", False, ())
+    received = play.join(new_id="b2", instance_id="i", supports_skipping_assignment=True).answer
+    assert received is not None
+    assert (received.error, received.member_id, received.generation) == ("NONE", "b2", 2)
+    assert (received.leader, received.skip_assignment, received.members) == ("a", False, ())
     assert (play.state, play.members) == (STABLE, ["a", "b2"])
     assert play.stored[-1] == "Stable 2 a b2"
     assigned = play.sync("b2", instance_id="i").answer
@@ -233,15 +233,15 @@ def test_restarted_static_member_keeps_generation() -> None:
 def test_restarted_static_leader_skips_assignment(supports_skipping_assignment: bool) -> None:
     play = Play()
     play.stable("a", instance_id="i")
-    heard = play.join(
+    received = play.join(
         new_id="a2", instance_id="i", supports_skipping_assignment=supports_skipping_assignment
     ).answer
-    assert heard is not None
-    assert heard.skip_assignment is supports_skipping_assignment
+    assert received is not None
+    assert received.skip_assignment is supports_skipping_assignment
     if supports_skipping_assignment:
-        assert (heard.leader, heard.members) == ("a2", (JoinResultMember("a2", "i", b"m"),))
+        assert (received.leader, received.members) == ("a2", (JoinResultMember("a2", "i", b"m"),))
     else:
-        assert (heard.leader, heard.members) == ("a", ()), "so that it does not assign"
+        assert (received.leader, received.members) == ("a", ()), "the leader must not assign"
     assert (play.group.leader, play.state) == ("a2", STABLE)
 
 
@@ -256,7 +256,7 @@ def test_waiting_replaced_static_member_is_fenced() -> None:
     play.join(new_id="b2", instance_id="i")
     assert pending_sync.answer is not None
     assert pending_sync.answer.error == "FENCED_INSTANCE_ID"
-    assert play.state is PREPARING, "the leader would assign to the former id"
+    assert play.state is PREPARING, "the leader would use the former member id"
     pending_join = play.group.members["b2"].pending_join
     assert pending_join is not None
     again = play.join(new_id="b3", instance_id="i")
@@ -273,9 +273,9 @@ def test_static_members_stay_without_rejoining() -> None:
     play.wait(REBALANCE_MS)
     assert (play.members, play.state) == (["a", "b"], COMPLETING)
     play.sync("a", {"a": b"A", "b": b"B"})
-    heard = play.sync("b", instance_id="i").answer
-    assert heard is not None
-    assert heard.assignment == b"B", "what it is assigned waits for it"
+    received = play.sync("b", instance_id="i").answer
+    assert received is not None
+    assert received.assignment == b"B", "its assignment is kept for it"
 
 
 def test_absent_static_members_do_not_block_rebalance() -> None:
@@ -285,7 +285,7 @@ def test_absent_static_members_do_not_block_rebalance() -> None:
     play.leave("a")
     assert play.state is PREPARING
     play.wait(REBALANCE_MS)
-    assert (play.state, play.members) == (PREPARING, ["b"]), "its session is not over"
+    assert (play.state, play.members) == (PREPARING, ["b"]), "its session has not expired"
     play.wait(200_000)
     assert (play.state, play.members, play.group.generation) == (EMPTY, [], 3)
 
@@ -302,7 +302,7 @@ def test_initial_rebalance_is_delayed_while_members_join() -> None:
     # 3 s, 3 s more because b joined, and the rest of 7 s because d joined.
     assert joined_at == [1_500, 3_000, 4_500, 6_000]
     assert one.answer is not None
-    assert [told.member_id for told in one.answer.members] == list("abcde")
+    assert [member.member_id for member in one.answer.members] == list("abcde")
 
 
 def test_initial_rebalance_is_not_extended_without_new_members() -> None:
@@ -314,8 +314,8 @@ def test_initial_rebalance_is_not_extended_without_new_members() -> None:
     assert one.answer is not None
 
 
-@pytest.mark.parametrize("asks", [True, False])
-def test_restarted_static_member_syncs_former_assignment(asks: bool) -> None:
+@pytest.mark.parametrize("syncs", [True, False])
+def test_restarted_static_member_syncs_former_assignment(syncs: bool) -> None:
     play = Play()
     long: dict[str, Any] = {"session_timeout_ms": 10 * REBALANCE_MS}
     play.stable("a", **long)
@@ -324,10 +324,12 @@ def test_restarted_static_member_syncs_former_assignment(asks: bool) -> None:
         play.rejoin(name)
     play.sync("a", {"s": b"S"})
     play.join(new_id="s2", instance_id="i", **long)
-    if asks:
+    if syncs:
         answer = play.sync("s2", instance_id="i").answer
         assert answer is not None
         assert answer.assignment == b"S"
     play.wait(REBALANCE_MS)
-    expected = (STABLE, ["a", "s2"]) if asks else (PREPARING, ["a"])
-    assert (play.state, play.members) == expected, "Kafka joins again, and lets nobody go"
+    expected = (STABLE, ["a", "s2"]) if syncs else (PREPARING, ["a"])
+    assert (play.state, play.members) == expected, (
+        "unlike here, Kafka rebalances and removes no member"
+    )

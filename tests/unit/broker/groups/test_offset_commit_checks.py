@@ -44,7 +44,7 @@ def empty(protocol_type: str | None = "consumer") -> ClassicGroup:
     return ClassicGroup(EMPTY, protocol_type, roster=ClassicMembers())
 
 
-def said(
+def error_of_commit(
     group: ClassicGroup | None,
     member: str = "",
     generation: int = -1,
@@ -60,48 +60,75 @@ def said(
 
 @pytest.mark.parametrize("member", ["", "x"])
 def test_missing_group_is_validated(member: str) -> None:
-    assert said(None, member) == said(None, member, -7) == FINE, "a simple consumer makes it"
-    assert said(None, member, 0) == "GROUP_ID_NOT_FOUND"
-    assert said(None, member, 0, version=9) == "GROUP_ID_NOT_FOUND"
-    assert said(None, member, 0, version=8) == "ILLEGAL_GENERATION"
+    assert error_of_commit(None, member) == error_of_commit(None, member, -7) == FINE, (
+        "a simple consumer creates the group"
+    )
+    assert error_of_commit(None, member, 0) == "GROUP_ID_NOT_FOUND"
+    assert error_of_commit(None, member, 0, version=9) == "GROUP_ID_NOT_FOUND"
+    assert error_of_commit(None, member, 0, version=8) == "ILLEGAL_GENERATION"
 
 
 def test_an_empty_group_accepts_simple_commits() -> None:
     for group in (empty(), empty(None)):
-        assert said(group) == said(group, "x") == said(group, "x", -1, "i") == FINE
-        assert said(group, "x", 4) == said(group, "", 4) == "UNKNOWN_MEMBER_ID"
-        assert said(group, "x", 4, "i") == "UNKNOWN_MEMBER_ID"
+        assert (
+            error_of_commit(group)
+            == error_of_commit(group, "x")
+            == error_of_commit(group, "x", -1, "i")
+            == FINE
+        )
+        assert (
+            error_of_commit(group, "x", 4) == error_of_commit(group, "", 4) == "UNKNOWN_MEMBER_ID"
+        )
+        assert error_of_commit(group, "x", 4, "i") == "UNKNOWN_MEMBER_ID"
 
 
 @pytest.mark.parametrize("state", [PREPARING, STABLE])
 def test_members_commit_in_stable_and_preparing_rebalance(state: ClassicGroupState) -> None:
     group = ClassicGroup(state)
-    assert said(group, "a", 4) == said(group, "b", 4) == said(group, "b", 4, "i") == FINE
+    assert (
+        error_of_commit(group, "a", 4)
+        == error_of_commit(group, "b", 4)
+        == error_of_commit(group, "b", 4, "i")
+        == FINE
+    )
     assert resets_session(group)
 
 
 @pytest.mark.parametrize("state", [PREPARING, COMPLETING, STABLE])
 def test_foreign_members_and_generations_are_rejected(state: ClassicGroupState) -> None:
     group = ClassicGroup(state)
-    assert said(group) == "UNKNOWN_MEMBER_ID", "a simple consumer"
-    assert said(group, "x", 4) == said(group, "", 4) == "UNKNOWN_MEMBER_ID"
-    assert said(group, "a", 4, "j") == "UNKNOWN_MEMBER_ID"
-    assert said(group, "a", 4, "i") == "FENCED_INSTANCE_ID"
-    assert said(group, "a", 3) == said(group, "a", 5) == said(group, "a") == "ILLEGAL_GENERATION"
-    assert said(group, "b", 3, "i") == said(group, "b", -1, "i") == "ILLEGAL_GENERATION"
-    assert said(group, "", -1, "i") == "FENCED_INSTANCE_ID"
+    assert error_of_commit(group) == "UNKNOWN_MEMBER_ID", "a simple consumer"
+    assert error_of_commit(group, "x", 4) == error_of_commit(group, "", 4) == "UNKNOWN_MEMBER_ID"
+    assert error_of_commit(group, "a", 4, "j") == "UNKNOWN_MEMBER_ID"
+    assert error_of_commit(group, "a", 4, "i") == "FENCED_INSTANCE_ID"
+    assert (
+        error_of_commit(group, "a", 3)
+        == error_of_commit(group, "a", 5)
+        == error_of_commit(group, "a")
+        == "ILLEGAL_GENERATION"
+    )
+    assert (
+        error_of_commit(group, "b", 3, "i")
+        == error_of_commit(group, "b", -1, "i")
+        == "ILLEGAL_GENERATION"
+    )
+    assert error_of_commit(group, "", -1, "i") == "FENCED_INSTANCE_ID"
 
 
 def test_commit_during_completing_rebalance_is_rejected() -> None:
     group = ClassicGroup(COMPLETING)
-    assert said(group, "a", 4) == said(group, "b", 4, "i") == "REBALANCE_IN_PROGRESS"
-    assert said(group, "a", 3) == "ILLEGAL_GENERATION", "that comes first"
+    assert (
+        error_of_commit(group, "a", 4)
+        == error_of_commit(group, "b", 4, "i")
+        == "REBALANCE_IN_PROGRESS"
+    )
+    assert error_of_commit(group, "a", 3) == "ILLEGAL_GENERATION", "the generation is checked first"
     assert not resets_session(group)
 
 
 def test_dead_group_rejects_commit() -> None:
     group = ClassicGroup(DEAD, roster=ClassicMembers())
-    assert said(group) == said(group, "a", 4) == "COORDINATOR_NOT_AVAILABLE"
+    assert error_of_commit(group) == error_of_commit(group, "a", 4) == "COORDINATOR_NOT_AVAILABLE"
     assert not resets_session(empty())
 
 

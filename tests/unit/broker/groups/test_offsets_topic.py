@@ -189,8 +189,8 @@ def test_topic_is_created_by_coordinator_lookup() -> None:
     assert topic.config.given == OFFSETS_TOPIC_CONFIGS
     assert play.find() == topic.partitions[partition_of("g", 50)].leader_and_isr.leader
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)])
-    (told,) = play.send(wanted, 9).topics
-    assert (told.error_code, told.is_internal, len(told.partitions)) == (0, True, 50)
+    (topic,) = play.send(wanted, 9).topics
+    assert (topic.error_code, topic.is_internal, len(topic.partitions)) == (0, True, 50)
 
 
 def test_partition_count_is_a_setting() -> None:
@@ -204,7 +204,9 @@ def test_no_coordinator_before_topic_is_created() -> None:
     assert play.commit(("t", 0, 1), node=1) == ["NOT_COORDINATOR"]
     assert play.fetch(node=1) == "NOT_COORDINATOR"
     assert play.delete(("t", 0), node=1) == "NOT_COORDINATOR"
-    assert play.commit(("nope", 0, 1), node=1) == ["UNKNOWN_TOPIC_OR_PARTITION"], "comes first"
+    assert play.commit(("nope", 0, 1), node=1) == ["UNKNOWN_TOPIC_OR_PARTITION"], (
+        "this check is first"
+    )
     assert play.state.topics.get(OFFSETS_TOPIC) is None
 
 
@@ -225,8 +227,8 @@ def test_other_nodes_answer_not_coordinator() -> None:
 def test_metadata_requests_create_the_offsets_topic_as_in_kafka(version: int) -> None:
     play = Play(auto_create_topics=True)
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)])
-    (told,) = play.send(wanted, version, 1).topics
-    assert (told.error_code, len(told.partitions)) == (0, 50)
+    (topic,) = play.send(wanted, version, 1).topics
+    assert (topic.error_code, len(topic.partitions)) == (0, 50)
     assert play.state.topics.named(OFFSETS_TOPIC).config.given == OFFSETS_TOPIC_CONFIGS
 
 
@@ -455,7 +457,7 @@ def test_offsets_are_removed_with_their_topic() -> None:
     assert play.fetch() == {("u", 0): 6}
     play.state.move_leader(OFFSETS_TOPIC, play.partition.index, play.find() % 3 + 1)
     deleted(play, "u")
-    assert play.fetch() == {}, "also where the coordinator was another a moment ago"
+    assert play.fetch() == {}, "also if the coordinator has just moved"
 
 
 def test_offsets_without_coordinator_outlive_their_topic() -> None:
@@ -492,7 +494,7 @@ async def test_offsets_of_simple_consumers_expire_after_commit() -> None:
     await play.wait(MINUTE_MS)
     assert play.fetch() == {}
     assert play.written()[3:] == [("t-1 of g gone", 2), ("g gone", 2)]
-    assert play.delete() == "GROUP_ID_NOT_FOUND", "the group goes with its last offset"
+    assert play.delete() == "GROUP_ID_NOT_FOUND", "the group is deleted with its last offset"
 
 
 async def test_commit_has_own_expiration_time() -> None:

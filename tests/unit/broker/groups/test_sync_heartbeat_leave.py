@@ -8,7 +8,7 @@ import pytest
 
 from kproto.broker.groups import ClassicGroupState, LeaveRequest
 
-from .classic_group_driver import DATE_MS, REBALANCE_MS, SESSION_MS, Play, heard, protocols
+from .classic_group_driver import DATE_MS, REBALANCE_MS, SESSION_MS, Play, protocols, received
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = ClassicGroupState
 
@@ -54,7 +54,7 @@ def test_repeated_sync_shares_the_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "error"),
+    ("fields", "error"),
     [
         ({"generation": 0}, "ILLEGAL_GENERATION"),
         ({"generation": 2}, "ILLEGAL_GENERATION"),
@@ -65,10 +65,10 @@ def test_repeated_sync_shares_the_result() -> None:
         ({"protocol": "sticky", "generation": 0}, "ILLEGAL_GENERATION"),
     ],
 )
-def test_invalid_sync_is_rejected(asked: dict[str, Any], error: str) -> None:
+def test_invalid_sync_is_rejected(fields: dict[str, Any], error: str) -> None:
     play = Play()
     play.stable("a")
-    answer = play.sync("a", **asked).answer
+    answer = play.sync("a", **fields).answer
     assert answer is not None
     assert answer.error == error
 
@@ -81,7 +81,9 @@ def test_unknown_member_is_rejected() -> None:
     assert answer.error == "UNKNOWN_MEMBER_ID"
     assert play.heartbeat("b") == "UNKNOWN_MEMBER_ID"
     assert play.heartbeat("a", generation=0) == "ILLEGAL_GENERATION"
-    assert play.heartbeat("b", generation=0) == "UNKNOWN_MEMBER_ID", "which is looked at first"
+    assert play.heartbeat("b", generation=0) == "UNKNOWN_MEMBER_ID", (
+        "the instance id is checked first"
+    )
 
 
 def test_rebalance_answers_waiting_syncs() -> None:
@@ -129,11 +131,11 @@ def test_waiting_sync_keeps_session_alive() -> None:
     for _ in range(3):
         play.wait(SESSION_MS - 1)
         play.heartbeat("a")
-    assert heard(waits) is None
+    assert received(waits) is None
     play.sync("a", {"b": b"B"})
     assert waits.answer is not None
     play.wait(SESSION_MS - 1)
-    assert "b" in play.members, "its session began anew with the answer"
+    assert "b" in play.members, "its session restarts with the response"
     play.wait(1)
     assert "b" not in play.members
 
@@ -154,7 +156,9 @@ def test_last_expired_session_empties_the_group() -> None:
     assert (play.state, play.group.last_empty_at) == (STABLE, None)
     play.wait(100_000)
     assert (play.state, play.members, play.group.generation) == (EMPTY, [], 2)
-    assert play.group.last_empty_at == DATE_MS + SESSION_MS, "when it was, not when it was seen"
+    assert play.group.last_empty_at == DATE_MS + SESSION_MS, (
+        "the deadline counts, not the time of the call"
+    )
     assert play.group.next_deadline_ms is None
     assert play.stored == ["Stable 1 a", "Empty 2"]
 
@@ -217,11 +221,11 @@ def test_last_leaving_member_empties_the_group() -> None:
 def test_watchers_are_notified_of_results_and_earlier_deadlines() -> None:
     play = Play(delay_ms=3_000)
     play.join(new_id="a", rebalance_timeout_ms=0)
-    assert play.wakes == 1, "there is something to wait for"
+    assert play.wakes == 1, "the first deadline wakes the coordinator"
     play.join(new_id="b")
-    assert play.wakes == 1, "nothing has come nearer"
+    assert play.wakes == 1, "no deadline is earlier"
     play.wait(3_000)
-    assert play.wakes == 2, "the answers are there"
+    assert play.wakes == 2, "responses wake the coordinator"
     play.heartbeat("a")
     assert play.wakes == 2
 
@@ -252,7 +256,7 @@ def test_subscribed_topics_of_members() -> None:
     play = Play(delay_ms=1_000)
     play.join(new_id="a", protocols=protocols("range", metadata=metadata("t", "u")))
     play.join(new_id="b", protocols=protocols("range", metadata=metadata("v", version=9)))
-    assert play.group.is_subscribed_to("x"), "which cannot be known before there is a generation"
+    assert play.group.is_subscribed_to("x"), "the topics are unknown before the first generation"
     play.wait(2_000)
     group = play.group
     assert [group.is_subscribed_to(it) for it in "tuvx"] == [True, True, True, False]
@@ -272,11 +276,11 @@ def test_commit_of_new_member_starts_session_timeout() -> None:
     play = Play()
     play.stable("a", session_timeout_ms=600_000)
     play.join(new_id="b")
-    assert play.group.next_deadline_ms == REBALANCE_MS, "a new member has longer than that"
+    assert play.group.next_deadline_ms == REBALANCE_MS, "a new member has a longer timeout"
     wakes = play.wakes
     play.group.reset_session("b", play.now)
     assert play.group.next_deadline_ms == SESSION_MS
-    assert play.wakes == wakes + 1, "who waits has to look sooner"
+    assert play.wakes == wakes + 1, "the earlier deadline wakes the coordinator"
 
 
 def test_generation_is_stored_with_time_of_completing_rebalance() -> None:

@@ -107,7 +107,9 @@ def set_quota(case: Case, **changes: float | None) -> None:
 def test_producer_over_quota_is_throttled(case: Case, clock: ManualClock, version: int) -> None:
     set_quota(case, producer_byte_rate=5)
     answer = exchange(case, produce(), version)
-    assert answer.responses[0].partition_responses[0].error_code == 0, "it is written all the same"
+    assert answer.responses[0].partition_responses[0].error_code == 0, (
+        "the records are written nevertheless"
+    )
     assert answer.throttle_time_ms > 1000, "in bytes a second, the request is more than 50"
     case.rests(clock, answer.throttle_time_ms)
 
@@ -118,8 +120,8 @@ def test_producer_with_acks_0_is_muted(case: Case, clock: ManualClock) -> None:
     case.connection.send(produce(acks=0), 9)
     case.broker.until(lambda it: it.end_offset("t") > 0)
     with RawConnection(case.broker.bootstrap) as other:
-        told = other.exchange(produce(), 9).throttle_time_ms
-    assert told > size / 10 * 1000 / 2, "both count"
+        throttle_ms = other.exchange(produce(), 9).throttle_time_ms
+    assert throttle_ms > size / 10 * 1000 / 2, "both connections count"
     case.connection.send(ApiVersionsRequest(), 0)
     case.connection._socket.settimeout(0.1)
     with pytest.raises(TimeoutError):
@@ -135,7 +137,9 @@ def test_fetch_over_quota_is_empty_and_throttled(case: Case, clock: ManualClock)
     assert answer.throttle_time_ms > 0
     case.rests(clock, answer.throttle_time_ms)
     set_quota(case, consumer_byte_rate=size)
-    assert exchange(case, fetch(), 11).responses[0].partitions[0].records, "it did not count"
+    assert exchange(case, fetch(), 11).responses[0].partitions[0].records, (
+        "the empty response is not counted"
+    )
 
 
 def test_mutations_over_quota_are_rejected(case: Case, clock: ManualClock) -> None:

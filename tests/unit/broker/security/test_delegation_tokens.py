@@ -125,7 +125,7 @@ def test_a_token_for_another_owner_needs_the_right(broker: ThreadedBroker) -> No
         )
         assert (made.principal_name, made.token_requester_principal_name) == ("carol", "alice")
         nobody = connection.exchange(DescribeDelegationTokenRequest(owners=None), 3)
-        assert list(nobody.tokens) == [], "it is not alice's"
+        assert list(nobody.tokens) == [], "alice does not own the token"
 
 
 @pytest.mark.parametrize("version", RenewDelegationTokenRequest.VALID_VERSIONS)

@@ -153,7 +153,7 @@ def test_api_versions_is_allowed_again_only_after_an_error() -> None:
 def test_authenticated_client_may_send_any_request() -> None:
     side = open_side()
     assert all(side.admits(key) for key in (PRODUCE, METADATA, VERSIONS, HANDSHAKE, AUTHENTICATE))
-    assert side.it.phase is SaslState.OPEN, "a handshake that is not due is for the handler"
+    assert side.it.phase is SaslState.OPEN, "the handler answers a handshake that is not expected"
 
 
 # Mechanisms and principals
@@ -177,7 +177,7 @@ def test_listener_accepts_its_mechanisms_only(mechanism: str) -> None:
 
 @pytest.mark.parametrize("name", ["alice", "nobody"])
 @pytest.mark.parametrize(
-    ("mechanism", "told"),
+    ("mechanism", "message"),
     [
         ("PLAIN", "Authentication failed: Invalid username or password"),
         *(
@@ -193,10 +193,10 @@ def test_listener_accepts_its_mechanisms_only(mechanism: str) -> None:
     ],
 )
 def test_wrong_password_and_unknown_user_get_kafkas_message(
-    name: str, mechanism: str, told: str
+    name: str, mechanism: str, message: str
 ) -> None:
     side = Side()
-    assert side.sign_in(password(mechanism, name, "guessed")) == told
+    assert side.sign_in(password(mechanism, name, "guessed")) == message
     assert side.it.identity is None
 
 
@@ -213,7 +213,7 @@ def test_rejected_bearer_token_gets_error_token_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("token", "told"),
+    ("token", "message"),
     [
         (b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
         (b"alice\0secret", "Invalid SASL/PLAIN response: expected 3 tokens, got 2"),
@@ -223,10 +223,10 @@ def test_rejected_bearer_token_gets_error_token_first() -> None:
         (b"\0alice\0\xff", "Authentication failed: Invalid username or password"),
     ],
 )
-def test_malformed_plain_token_gets_kafkas_message(token: bytes, told: str) -> None:
+def test_malformed_plain_token_gets_kafkas_message(token: bytes, message: str) -> None:
     side = Side()
     side.choose("PLAIN")
-    assert side.it.take(token, side.now, side.now_ms).error_message == told
+    assert side.it.take(token, side.now, side.now_ms).error_message == message
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
@@ -286,7 +286,9 @@ def test_failing_validator_rejects_without_its_message(
 def test_session_has_no_limit_by_default(mechanism: str) -> None:
     side = Side()
     lifetime = side.sign_in(exchange_of(mechanism))
-    assert lifetime == (60_000 if mechanism == "OAUTHBEARER" else 0), "but a token has one"
+    assert lifetime == (60_000 if mechanism == "OAUTHBEARER" else 0), (
+        "only a token limits the session"
+    )
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
@@ -297,7 +299,7 @@ def test_session_lifetime_is_returned_and_enforced(mechanism: str) -> None:
     assert side.admits(METADATA)
     side.passed = 5.001
     assert not side.admits(METADATA)
-    assert not side.admits(HANDSHAKE), "it has ended"
+    assert not side.admits(HANDSHAKE), "the session has expired"
 
 
 def test_earlier_of_token_and_setting_limits_session() -> None:
@@ -363,7 +365,7 @@ def test_reauthentication_is_limited_to_once_a_second() -> None:
     side.sign_in(password("PLAIN"))
     side.passed = 0.9
     assert side.admits(HANDSHAKE)
-    assert side.it.phase is SaslState.OPEN, "it goes to the handler, which refuses it"
+    assert side.it.phase is SaslState.OPEN, "the handler refuses the request"
     side.passed = 1.0
     assert side.sign_in(password("PLAIN")) == 5000
 

@@ -101,7 +101,7 @@ async def test_client_writes_and_reads_without_secrets_in_logs(
                 assert await write_and_read(client, "t") == b"hello"
     assert "as User:alice" in caplog.text
     assert PASSWORDS["alice"] not in caplog.text
-    assert "eyJ" not in caplog.text, "what each token begins with"
+    assert "eyJ" not in caplog.text, "every token begins with it"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -120,10 +120,10 @@ async def test_wrong_secret_is_one_error_without_the_secret(
                     await client.request(MetadataRequest())
             # The client would retry for two minutes (api_timeout_ms) otherwise.
             assert time.monotonic() - began < 60
-    told = "".join(traceback.format_exception(caught.value)) + caplog.text
+    text = "".join(traceback.format_exception(caught.value)) + caplog.text
     assert "authentication failed" in caplog.text
     for secret in (GUESSED, PASSWORDS["alice"], "eyJ"):
-        assert secret not in told
+        assert secret not in text
 
 
 async def test_client_certificate_authenticates() -> None:
@@ -134,7 +134,7 @@ async def test_client_certificate_authenticates() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "tls", "sasl", "told"),
+    ("kind", "tls", "sasl", "reason"),
     [
         ("SSL", kproto.Tls(), None, "certificate"),
         ("SSL", True, None, "certificate"),
@@ -145,10 +145,10 @@ async def test_client_certificate_authenticates() -> None:
     ],
 )
 async def test_mismatched_security_is_one_error(
-    kind: str, tls: bool | kproto.Tls, sasl: kproto.Sasl | None, told: str
+    kind: str, tls: bool | kproto.Tls, sasl: kproto.Sasl | None, reason: str
 ) -> None:
     async with Broker(settings()) as broker:
-        with pytest.raises(AuthenticationError, match=told):
+        with pytest.raises(AuthenticationError, match=reason):
             async with kproto.Client(broker.bootstrap_of(kind), tls=tls, sasl=sasl) as client:
                 await client.request(MetadataRequest())
 

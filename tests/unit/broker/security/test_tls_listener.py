@@ -138,7 +138,7 @@ def test_certificate_of_other_authority_fails_handshake(
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "reason"),
     [
         (frame(b"\0\x12\0\0\0\0\0\1\xff\xff"), "the client does not speak TLS"),
         (b"GET / HTTP/1.1\r\n\r\n", "the client speaks HTTP without TLS"),
@@ -146,13 +146,13 @@ def test_certificate_of_other_authority_fails_handshake(
     ],
 )
 def test_non_tls_bytes_end_their_connection_alone(
-    broker: ThreadedBroker, caplog: pytest.LogCaptureFixture, data: bytes, told: str
+    broker: ThreadedBroker, caplog: pytest.LogCaptureFixture, data: bytes, reason: str
 ) -> None:
     with socket.create_connection(address(broker, "SSL"), 20) as other:
         other.sendall(data)
         while other.recv(1000):
             pass
-    assert told in api_error(broker, caplog)
+    assert reason in api_error(broker, caplog)
     assert serves(broker)
 
 

@@ -22,7 +22,7 @@ def test_an_epoch_ends_where_the_next_begins() -> None:
     history.begin(5, 20)
     assert [history.at(offset) for offset in (9, 10, 19, 20, 21)] == [0, 3, 3, 5, 5]
     assert history.end_of(0, 30) == EpochEnd(0, 10)
-    assert history.end_of(4, 30) == EpochEnd(3, 20), "the largest that is known"
+    assert history.end_of(4, 30) == EpochEnd(3, 20), "the largest known epoch"
     assert history.end_of(5, 30) == EpochEnd(5, 30)
     assert history.end_of(6, 30) is None
 

@@ -179,11 +179,11 @@ def test_load_reports_every_fault(tmp_path: Path) -> None:
     (folder / "raft" / "Again.json").write_text(FACTS)
     with pytest.raises(DefinitionError) as caught:
         load_release(folder)
-    told = str(caught.value).splitlines()
-    assert len(told) == 3
-    assert "Bad.json:1: field A: 'Int8' is no type" in told[0]
-    assert "Broken.json:1: a key in double quotes should stand here" in told[1]
-    assert told[2] == (
+    texts = str(caught.value).splitlines()
+    assert len(texts) == 3
+    assert "Bad.json:1: field A: 'Int8' is no type" in texts[0]
+    assert "Broken.json:1: a key in double quotes should stand here" in texts[1]
+    assert texts[2] == (
         f"{folder}/raft/Again.json:4: two messages are called SampleRequest: "
         f"the other stands in {folder}/clients/SampleRequest.json"
     )

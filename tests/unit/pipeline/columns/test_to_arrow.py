@@ -145,7 +145,7 @@ def test_valid_batches_are_yielded_before_a_header_key_that_is_no_utf8(
     made = arrow_batches(b"".join(parts), partial(to_arrow, topic="t", partition=0), start=start)
     found: list[int] = []
     words = f"offset {max(start, 20)}: name is not UTF-8"
-    with pytest.raises(CorruptBatchError, match=words) as told:
+    with pytest.raises(CorruptBatchError, match=words) as caught:
         found.extend(offset for batch in made for offset in batch["offset"].to_pylist())
     assert found == [offset for offset in (0, 1, 10, 11) if offset >= start]
-    assert (told.value.offset, told.value.base_offset) == (2 * len(parts[0]), 20)
+    assert (caught.value.offset, caught.value.base_offset) == (2 * len(parts[0]), 20)

@@ -38,7 +38,7 @@ def test_frames_of_java_have_their_checksums() -> None:
 @given(st.binary(max_size=200), st.booleans())
 def test_checksums_are_converted_both_ways(data: bytes, sized: bool) -> None:
     frame = bytes(cramjam.lz4.compress(data)) if sized else LZ4.compress(data, 1)
-    assert with_right_checksum(frame) == frame, "what another implementation computed"
+    assert with_right_checksum(frame) == frame, "the checksum of another implementation"
     broken = with_checksum_of_magic_0(frame)
     assert len(broken) == len(frame)
     assert with_right_checksum(broken) == frame

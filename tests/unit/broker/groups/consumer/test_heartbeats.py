@@ -21,7 +21,9 @@ def test_single_member_gets_all_partitions() -> None:
     assert play.join("a", "t") == ALL_OF_T
     assert (play.epochs["a"], play.group.state, play.group.persisted.epoch) == (2, STABLE, 2)
     assert play.beat("a") is None
-    assert play.own("a", topics=["t"], rebalance_ms=1) == ALL_OF_T, "who says all hears all"
+    assert play.own("a", topics=["t"], rebalance_ms=1) == ALL_OF_T, (
+        "a full request gets a full response"
+    )
 
 
 def test_partition_moves_after_its_owner_revoked_it() -> None:
@@ -31,7 +33,7 @@ def test_partition_moves_after_its_owner_revoked_it() -> None:
     assert (play.epochs["b"], play.group.state) == (3, RECONCILING)
     assert play.beat("b") is None
     assert play.beat("a") == {"t": [0, 1, 2]}
-    assert play.epochs["a"] == 2, "until it has let go"
+    assert play.epochs["a"] == 2, "until the owner has revoked it"
     assert play.beat("a", owned=ALL_OF_T) is None
     assert play.beat("b") is None
     assert play.own("a") is None
@@ -69,7 +71,7 @@ def test_unsubscribed_partitions_are_revoked_at_once() -> None:
     play = ConsumerPlay(assignment_interval_ms=10_000)
     play.join("a", "t", "u")
     assert play.beat("a", topics=["u"]) == {"u": [0, 1, 2]}
-    assert play.group.state is ASSIGNING, "the assignor decides later"
+    assert play.group.state is ASSIGNING, "the assignor runs later"
     assert play.own("a") is None
     play.wait(10_000)
     play.own("a")

@@ -62,9 +62,9 @@ async def test_valid_batches_are_read_before_a_corrupt_one(kind: str) -> None:
             for _, fetched in fetch_ranges(options, [OffsetRange("t", 0, 0, 2)]):
                 arrived.append(fetched)
 
-        with pytest.raises(CorruptBatchError, match=reason) as told:
+        with pytest.raises(CorruptBatchError, match=reason) as caught:
             await asyncio.to_thread(read)
-        assert told.value.base_offset == 1
+        assert caught.value.base_offset == 1
         first = next(column_chunks(arrived[0].records))
         assert first.offsets.tolist() == [0]
 
