@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -27,40 +25,12 @@ from kproto.messages import (
 from kproto.messages.base import Request
 from kproto.testing.clock import ManualClock
 from tests.support.group_owner import Reading, made
-from tests.unit.client.groups.any_setting import PARTITIONS, AnySetting
+from tests.unit.client.groups.any_setting import PARTITIONS
 from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, api_versions, quick
 from tests.unit.client.scripted_cluster import scripted_cluster
 
 from ..scripted_group import ScriptedGroup
-
-
-class Setting(AnySetting):
-    """A scripted broker with its group, a client and one classic member."""
-
-    member: ClassicMember
-
-    def __init__(
-        self, broker: ScriptedBroker, client: Client, clock: ManualClock, **settings: Any
-    ) -> None:
-        its: dict[str, Any] = {"assignors": ("range",)} | settings
-        self.broker, self.client, self.clock = broker, client, clock
-        self.group = ScriptedGroup(broker)
-        self.member, self.its = made(client, GroupSettings("g", **its), "t")
-
-    @property
-    def phase(self) -> Phase:
-        return self.member._membership.phase
-
-
-@asynccontextmanager
-async def a_member(client: dict[str, Any] | None = None, **settings: Any) -> AsyncIterator[Setting]:
-    clock = ManualClock()
-    async with ScriptedBroker({"t": 2}) as broker:
-        its = quick(metadata_wait_ms=1_000, delivery_timeout_ms=120_000, **(client or {}))
-        async with Client(broker.bootstrap, its, clock=clock) as using:
-            setting = Setting(broker, using, clock, **settings)
-            yield setting
-            await setting.member.close()
+from .scripted_member import a_member
 
 
 async def test_member_joins_sends_heartbeats_and_leaves() -> None:
