@@ -1,1 +1,1 @@
-"""From fetched bytes to records: `consumer` is the face, `partition` decides, `visible` reads."""
+"""Consumers: the poll loop, plain and group consumers, the rebalance listener, auto-commit."""

@@ -1,8 +1,8 @@
-"""`AutoCommit`: commits by itself while a group consumer reads.
+"""`AutoCommit`: commits in the background while a group consumer reads.
 
-With `auto_commit` it commits what is processed, once an interval; and always, at once, the start
-offset of a partition that a later member would start elsewhere. `commit_state` decides when a
-commit is due; revoked partitions are committed by the rebalance listener.
+With `auto_commit` it commits processed offsets once per interval. Always, and at once, it commits
+the start offset of a partition that a later member would start elsewhere. `commit_state` decides
+when a commit is due; the rebalance listener commits revoked partitions.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ logger = logging.getLogger("kproto.client")
 
 _NEVER: Final = float("inf")
 
-#: The least time of an auto-commit, in ms: a busy event loop is late for a short interval.
+#: The least timeout of an auto-commit, in ms: a busy event loop may exceed a shorter interval.
 _LEAST_MS: Final = 1_000
 
 _START_OFFSETS: Final = CommitRequest(CommitKind.START_OFFSETS)
 
 
 class AutoCommit:
-    """Commits in a task of its own from `begin` to `end`.
+    """Commits in its own task from `begin` to `end`.
 
-    Without a `membership` there is no generation to wait for.
+    With a `membership` it commits only while the member is in a generation.
     """
 
     def __init__(
@@ -63,22 +63,23 @@ class AutoCommit:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Commits from now on."""
+        """Starts the task."""
         if self._is_auto:
             self._subscriptions.commit_state.begin(self._view.clock.monotonic())
         self._task = asyncio.create_task(self._run())
         self._task.add_done_callback(self._ended)
 
     async def end(self) -> None:
-        """Commits no more; a commit in flight continues, and the next one waits for it."""
+        """Ends the task; a commit in flight continues, and the next commit waits for it."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
             self._task = None
 
     def commit_soon(self) -> None:
-        """Commits what is processed now, or once the commit in flight is finished; after a failed
-        commit, once the backoff is over.
+        """Commits processed offsets before the interval is over.
+
+        It waits for a commit in flight, and for the backoff after a failed one.
         """
         if self._is_auto:
             self._shell.commit_now.set()
@@ -98,7 +99,7 @@ class AutoCommit:
                     left = self._subscriptions.offsets_to_commit(self._request, clock.monotonic())
                     if left:
                         logger.warning(
-                            "%s: what is done was not committed, and will be later: %s",
+                            "%s: processed offsets were not committed, and will be retried: %s",
                             named(left),
                             error,
                         )
@@ -123,5 +124,5 @@ class AutoCommit:
     def _ended(self, task: asyncio.Task[None]) -> None:
         fault = None if task.cancelled() else task.exception()
         if isinstance(fault, Exception):
-            fault.add_note("nothing more is committed by itself")
+            fault.add_note("auto-commit has stopped")
             self._shell.report(fault)

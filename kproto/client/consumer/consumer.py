@@ -1,21 +1,21 @@
 """`Consumer`: reads topics and partitions without a group.
 
-Here is how it begins, and where it ends; polling is `record_stream`'s.
+It looks up start positions and ends; `record_stream` polls.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self
 
 from ...wire.errors import ConfigurationError
 from ..core.tasks import retrieve_exception
 from ..fetch.fetch_buffer import FetchBuffer
-from ..fetch.fetch_options import FetchOptions, ResetPolicy
+from ..fetch.fetch_options import FetchOptions
 from ..fetch.in_flight_fetches import InFlightFetches
-from ..fetch.start_options import Start, checked_start, checked_topics
+from ..fetch.start_options import Start, checked_start, checked_topics, reset_policy_of
 from ..fetch.start_positions import StartPositions
 from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
 from ..metadata.cluster import TopicPartition
@@ -27,18 +27,18 @@ __all__ = ["Consumer", "Start"]
 
 
 class Consumer(RecordStream):
-    """Yields the records of partitions; made by `Client.consumer`.
+    """Yields the records of partitions; `Client.consumer` creates it.
 
-    `async for record in consumer` yields one record after the other, `async for fetched in
-    consumer.record_lists()` a `FetchedRecords` after the other, which is faster; `values` and
-    `raw_batches` decode less, and are faster still. It is endless, unless `stop_at_end`: then it
-    ends at the ends that the partitions had when it began. After an iteration is broken off,
-    another one of any kind continues there. An `anext` that is cancelled, as by
-    `asyncio.wait_for`, loses no record and ends nothing: the next one continues.
+    `async for record in consumer` yields single records. `async for fetched in
+    consumer.record_lists()` yields `FetchedRecords`, which is faster; `values` and `raw_batches`
+    decode less, and are faster still. Iterations are endless; with `stop_at_end` they end at the
+    ends that the partitions had at the start. After a `break`, another iteration of any kind
+    continues there. An `anext` that is cancelled, as by `asyncio.wait_for`, loses no record and
+    does not end the iteration.
 
-    Lost connections and retriable errors are waited out for `api_timeout_ms`. Raises
-    BrokerResponseError for other errors, and CorruptBatchError for bytes that are no records,
-    behind the records before them.
+    Lost connections and retriable errors are retried for `api_timeout_ms`. Raises
+    BrokerResponseError for other errors. Raises CorruptBatchError for bytes that are no records,
+    after the records before them.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Consumer(RecordStream):
             max_partition_fetch_bytes,
             max_wait_ms,
             read_committed,
-            _reset_policy(start),
+            reset_policy_of(start),
         )
         fetch_options.check()
         options = SubscriptionOptions(start, checked_topics(topics), stop_at_end)
@@ -100,7 +100,7 @@ class Consumer(RecordStream):
     async def _begin(self) -> None:
         """Looks up partitions and positions; after a cancelled poll, the next one continues."""
         if self._status.is_closed:
-            raise ConfigurationError("the consumer is closed; make another one")
+            raise ConfigurationError("the consumer is closed; create another one")
         while not (self._subscriptions.partitions or self._status.is_closed):
             if self._look_up is None:
                 self._look_up = asyncio.create_task(self._starts.find())
@@ -122,10 +122,3 @@ class Consumer(RecordStream):
             self._look_up.cancel()
             tasks.append(self._look_up)
         return tasks
-
-
-def _reset_policy(start: Start) -> ResetPolicy:
-    """Returns where a consumer with that start continues if a position is out of range."""
-    if isinstance(start, Mapping):
-        return ResetPolicy.NONE
-    return ResetPolicy.LATEST if start == "latest" else ResetPolicy.EARLIEST

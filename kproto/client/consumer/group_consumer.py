@@ -1,4 +1,4 @@
-"""`GroupConsumer`: reads what its group assigns, or partitions by hand with commits of a group.
+"""`GroupConsumer`: reads partitions that its group assigns, or manually assigned ones.
 
 It is composed of the poll loop (`record_stream`), the rebalance listener, the committer and
 auto-commit, the processing of `run()`, and the member of the group, which knows no records.
@@ -26,10 +26,10 @@ from ..commits.membership import GroupMembership
 from ..commits.requests import CommittedOffset
 from ..core.retry import LAST_ATTEMPT_S
 from ..fetch.fetch_buffer import FetchBuffer
-from ..fetch.fetch_options import FetchOptions, ResetPolicy
+from ..fetch.fetch_options import FetchOptions
 from ..fetch.in_flight_fetches import InFlightFetches
 from ..fetch.in_flight_records import AdaptiveBatchSize
-from ..fetch.start_options import LAST_OFFSET, GroupStart, checked_group_start
+from ..fetch.start_options import LAST_OFFSET, GroupStart, checked_group_start, reset_policy_of
 from ..fetch.start_positions import find_partitions
 from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
 from ..groups.ignored_settings import BY_HAND, unused
@@ -46,9 +46,7 @@ from .group_topics import wanted_by_a_group, with_topics
 from .poll_status import PollStatus
 from .rebalance_listener import Callbacks, RebalanceListenerInvoker
 from .record_processing import MakeOutlet, RecordProcessing, check_topics
-from .record_stream import (
-    RecordStream,
-)
+from .record_stream import RecordStream
 from .user_offsets import Returned, checked_tp, explicit_commit
 
 __all__ = ["GroupConsumer", "MakeMember"]
@@ -67,19 +65,18 @@ MakeMember: TypeAlias = Callable[
 
 
 class GroupConsumer(RecordStream):
-    """Yields the records of the partitions that are assigned to it; made by `Client.consumer`.
+    """Yields the records of its assigned partitions; `Client.consumer` creates it.
 
     Iterations are those of `Consumer`, without an end. Use it with `async with`: leaving the block
     waits until the member has left the group. Without a block the first poll joins the group, and
-    `close`, or the `aclose` of the iteration, leaves it; an iteration that is dropped leaves it in
-    the background.
+    `close`, or the `aclose` of the iteration, leaves it; an iteration that is garbage-collected
+    leaves it in the background.
 
-    A record is processed when the next one is polled, or when the block ends without an exception;
-    a list or a batch is processed as a whole. What is processed is committed: by itself with
-    `auto_commit`, else by `commit`.
+    A record, a list or a batch is processed when the caller polls again, or when the block ends
+    without an exception. `auto_commit`, or a call of `commit`, commits processed offsets.
 
-    `on_assigned`, `on_revoked` and `on_lost` are called when the assignment changes; the next poll
-    raises what they raise. Raises what `Consumer` raises, and what makes the member fail.
+    The consumer calls `on_assigned`, `on_revoked` and `on_lost` when its assignment changes. Polls
+    raise the exceptions of these callbacks, the errors of `Consumer`, and errors of the member.
     """
 
     def __init__(
@@ -99,17 +96,17 @@ class GroupConsumer(RecordStream):
         checked_group_start(start)
         callbacks.check()
         fetch_options = FetchOptions(
-            max_partition_fetch_bytes, max_wait_ms, read_committed, _reset_policy(start)
+            max_partition_fetch_bytes, max_wait_ms, read_committed, reset_policy_of(start)
         )
         fetch_options.check()
         self._subscription, self._by_hand = wanted_by_a_group(topics)
-        self._too: frozenset[str] = frozenset()  # retry topics of `run`, which are read, too
+        self._too: frozenset[str] = frozenset()  # the retry topics of `run`
         self._settings = settings
         self._group_id = settings.group_id
         self._has_begun = False
         self._is_in_block = False
         self._has_left = False
-        self._closing: asyncio.Task[None] | None = None  # after an iteration that was dropped
+        self._closing: asyncio.Task[None] | None = None  # after a garbage-collected iteration
         is_shared = self._subscription is not None
         subscriptions = SubscriptionState(
             view.settings,
@@ -174,13 +171,13 @@ class GroupConsumer(RecordStream):
             is_auto=settings.auto_commit,
         )
 
-    # From the beginning to the end
+    # Joining and leaving
 
     async def __aenter__(self) -> Self:
         self._view.home.check()
         if self._has_begun or self._status.is_closed:
-            was = "closed" if self._status.is_closed else "begun"
-            raise ConfigurationError(f"the consumer was {was} already; make another one")
+            was = "closed" if self._status.is_closed else "started"
+            raise ConfigurationError(f"the consumer was {was} already; create another one")
         self._has_begun = self._is_in_block = True
         try:
             await self._start()
@@ -190,7 +187,7 @@ class GroupConsumer(RecordStream):
         return self
 
     async def _start(self) -> None:
-        """Assigns partitions that were given by hand; joins the group otherwise."""
+        """Joins the group, or assigns the manually assigned partitions."""
         view = self._view
         self._loop = asyncio.get_running_loop()
         if self._by_hand:
@@ -220,20 +217,20 @@ class GroupConsumer(RecordStream):
     ) -> None:
         if error is None:
             if not self._status.is_closed:
-                # What was returned is processed.
+                # The last records are processed.
                 self._subscriptions.poll.on_poll(self._view.clock.monotonic())
             await self.close()
         else:
             await self._close(None, self._view.settings.error_flush_ms)
             if self._status.fault is not None:
-                logger.warning("nobody was told: %s", self._status.fault)
+                logger.warning("not raised: %s", self._status.fault)
 
     async def close(self, leave: bool | None = None) -> None:
-        """Commits what is processed, with `auto_commit`; revokes all partitions, and leaves.
+        """Commits processed offsets, with `auto_commit`; revokes all partitions, and leaves.
 
         A record in flight is not processed. With `leave` the group rebalances at once: by default a
-        dynamic member leaves, and a static member does not, because it may be back within its
-        session. Raises what a callback raised if no poll has raised it.
+        dynamic member leaves, and a static member does not, because it may rejoin within its
+        session. Raises the exception of a callback that no poll has raised.
         """
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
@@ -257,7 +254,7 @@ class GroupConsumer(RecordStream):
                 await self._leave(member, leave, until)
                 self._has_left = True
         finally:
-            async with AsyncExitStack() as ends:  # each of them, also if one is cancelled
+            async with AsyncExitStack() as ends:  # runs all of them, even if one is cancelled
                 ends.push_async_callback(self._stop)
                 ends.callback(self._subscriptions.high_watermarks.clear)
                 ends.push_async_callback(self._committer.close)
@@ -292,16 +289,14 @@ class GroupConsumer(RecordStream):
         try:
             await self.close()
         except Exception as error:  # noqa: BLE001 - no caller is left
-            logger.warning("nobody was told: %s", error)
+            logger.warning("not raised: %s", error)
 
     # Polling
 
     async def _poll(self, reader: object, take: Callable[[], T | None]) -> T | None:
         pool = self._processing.pool
         if pool is not None and reader is not pool:
-            raise ConfigurationError(
-                "run() handles the records of this consumer; make another one to iterate over"
-            )
+            raise ConfigurationError("run() takes these records; iterate over another consumer")
         fetched = await super()._poll(reader, take)
         self._subscriptions.poll.on_records_returned(self._view.clock.monotonic())
         return fetched
@@ -321,7 +316,7 @@ class GroupConsumer(RecordStream):
 
     async def _fetch_once(self) -> None:
         await super()._fetch_once()
-        # What was fetched may have come before the machine was suspended.
+        # The machine may have been suspended since the records arrived.
         await self._shell.until_in_session()
 
     def _is_over(self) -> bool:
@@ -330,7 +325,7 @@ class GroupConsumer(RecordStream):
             raise failure.with_traceback(None)  # each poll raises it
         return False
 
-    # Processing side by side
+    # Concurrent processing
 
     @overload
     async def run(
@@ -386,24 +381,20 @@ class GroupConsumer(RecordStream):
     ) -> RunSummary:
         """Calls `handler` with each record, up to `workers` at once; returns when it is stopped.
 
-        With order "partition" the records of a partition are handled one after the other, with
-        "key" those of a key of a partition, with "none" in any order. `decode` makes of a record
-        what the handler gets. What is processed is committed within `commit_interval_ms`, never an
-        offset behind a record that is not: what is processed behind it, less than `max_offset_gap`
-        offsets ahead, is in the metadata of the commit, and this client leaves it out when it reads
-        on. `retries` says how often, and when, a record is retried that the handler failed with;
-        what still fails is sent to the next of `retry_topics`, to be handled again after its delay,
-        then to `dead_letter_topic`, with its key and value and with headers that say why
-        (`kproto.failure_of`); without a dead-letter topic the error of the handler is raised. What
-        `decode` refuses is a dead letter at once.
+        With order "partition" one record of a partition is handled at a time, with "key" one of
+        each key, with "none" any. `decode` returns the handler's argument for a record. Offsets are
+        committed within `commit_interval_ms`, up to the first incomplete record; the metadata lists
+        later processed offsets, fewer than `max_offset_gap`, which this client then skips.
+        `retries` bounds the retries of a failed record. After them it is sent to the next of
+        `retry_topics`, then to `dead_letter_topic`, with failure headers (`kproto.failure_of`);
+        without a dead letter topic the error is raised. A record that `decode` refuses is a dead
+        letter at once.
 
-        It stops when a handler raises `Stop`, by a signal of `stop_on` (SIGTERM, if nothing else
-        handles it), cancelled, or when the consumer is closed: records in flight are finished
-        within `drain_timeout_ms`, and what is processed is committed. With `cancel_lost` handlers
-        of lost partitions are cancelled. Docs/handling.md has all of it.
-
-        Raises ConfigurationError for what cannot work, such as a topic to send to that does not
-        exist; the error of a handler that no retry helps; and what a poll raises.
+        `run` stops if a handler raises `Stop`, at a signal of `stop_on` (SIGTERM, if it has no
+        other handler), if it is cancelled, or if the consumer is closed. It then finishes records
+        in flight within `drain_timeout_ms`, and commits. With `cancel_lost` it cancels handlers of
+        lost partitions. See docs/how-to/handling.md. Raises ConfigurationError, e.g. for a retry
+        topic that does not exist; errors of handlers after the last retry; and errors of polls.
         """
         self._view.home.check()
         settings = RunSettings.of(
@@ -427,18 +418,15 @@ class GroupConsumer(RecordStream):
         self._check_begun("run handlers on")
         self._check_may_poll("run handlers on")
         if self._processing.pool is not None or self._status.is_polling:
-            raise ConfigurationError(
-                "somebody reads this consumer already: by run(), or by an iteration that waits"
-            )
+            raise ConfigurationError("run() or an iteration reads this consumer already")
         check_topics(settings, self._subscription, self._by_hand)
 
     # Subscribing
 
     def subscribe(self, topics: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> None:
-        """Subscribes to these topics in tp of those before; a pattern matches whole names.
+        """Replaces the subscription; a pattern matches whole names. The group rebalances.
 
-        The group rebalances. Raises ConfigurationError, also if `run` sends records to a topic that
-        it would read then.
+        Raises ConfigurationError, also for a topic to which `run` sends dead letters.
         """
         subscription, _ = wanted_by_a_group(topics)
         if subscription is None:
@@ -449,7 +437,7 @@ class GroupConsumer(RecordStream):
         self._subscription = subscription
 
     def _want_too(self, topics: frozenset[str]) -> None:
-        """Subscribes to these as well; all of their records are read, whatever `start` is."""
+        """Also subscribes to `topics`; `start` does not apply to them: they are read from start."""
         if topics != self._too and self._member is not None and self._subscription is not None:
             self._member.subscribe(with_topics(self._subscription, topics))
         self._too = self._subscriptions.starts.from_start = topics
@@ -485,18 +473,16 @@ class GroupConsumer(RecordStream):
         return await self._positions.position(checked_tp(partition))
 
     def seek(self, partition: TopicPartition, where: int | Literal["earliest", "latest"]) -> None:
-        """Continues a partition at an offset, or at the start or the end of its log.
+        """Sets the position of a partition: an offset, or the start or the end of its log.
 
-        What was fetched of it is dropped; the next commit is of what is processed from there on.
-        Raises ConfigurationError for a partition that is not assigned, and for what is no offset.
+        Its buffered records are dropped. Raises ConfigurationError for a partition that is not
+        assigned, and for an invalid offset.
         """
         self._view.home.check()
         if isinstance(where, str) and where not in ("earliest", "latest"):
-            raise ConfigurationError(
-                f"where to seek is {where!r:.80}; a name is earliest or latest"
-            )
+            raise ConfigurationError(f"cannot seek to {where!r:.80}; it is earliest or latest")
         if not isinstance(where, str):
-            check_whole_number("where to seek", where, 0, LAST_OFFSET)
+            check_whole_number("the offset to seek", where, 0, LAST_OFFSET)
         partition = checked_tp(partition)
         self._positions.state_of(partition)
         state, effects = self._subscriptions.seek(partition)
@@ -507,10 +493,9 @@ class GroupConsumer(RecordStream):
         self._shell.carry_out(effects)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Fetches and returns nothing of these until they are resumed; they stay assigned.
+        """Stops to fetch and return records of these until `resume`; they stay assigned.
 
-        A partition that is revoked is not paused any more when it is assigned again: `on_assigned`
-        can pause it again.
+        A revocation ends the pause of a partition: `on_assigned` can pause it again.
         """
         self._view.home.check()
         self._subscriptions.pause(self._positions.checked(partitions))
@@ -529,8 +514,7 @@ class GroupConsumer(RecordStream):
         """Returns the number of offsets of each partition that were not returned yet.
 
         It asks brokers for the ends, with `read_committed` for the last stable offsets. Partitions
-        of a deleted topic, or of one that was recreated with fewer, are left out. Raises what
-        `position` raises.
+        that do not exist any more are left out. Raises the errors of `position`.
         """
         self._view.home.check()
         return await self._positions.lag()
@@ -538,7 +522,7 @@ class GroupConsumer(RecordStream):
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int | None]:
-        """Returns the offset of the first record since a time in ms; None if there is none.
+        """Returns the offset of the first record since each time in ms; None if there is none.
 
         Raises BrokerResponseError.
         """
@@ -551,39 +535,37 @@ class GroupConsumer(RecordStream):
         offsets: Mapping[TopicPartition, int] | Returned | None = None,
         metadata: str = "",
     ) -> None:
-        """Commits what is processed; or `offsets`, each that of the next record to be read.
+        """Commits processed offsets; or `offsets`, each that of the next record to be read.
 
-        What was returned last is not processed yet: pass it, a record or a list, to commit it.
-        Later commits wait for earlier ones. Retriable errors are waited out for
-        `api_timeout_ms`. Raises CommitFailedError if the partitions cannot be committed by
-        this member now, BrokerResponseError for what the broker refuses, RequestTimeoutError if no
-        broker answers, ConfigurationError for what is no offset.
+        The records that were returned last are not processed yet: pass the record or the list to
+        commit them, too. Later commits wait for earlier ones. Retriable errors are retried for
+        `api_timeout_ms`. Raises CommitFailedError if this member does not own the partitions now,
+        BrokerResponseError if the broker refuses the commit, RequestTimeoutError if no broker
+        responds, and ConfigurationError for an invalid offset.
         """
         self._view.home.check()
         self._check_begun("commit by")
         if self._status.is_closed and not self._listener.is_telling:
-            raise ConfigurationError("the consumer is closed; it committed what was done")
+            raise ConfigurationError("the consumer is closed; it committed processed offsets")
         failure = self._status.failure
         if failure is not None:
             raise CommitFailedError(f"the member has failed: {failure}") from failure
         if offsets is not None and self._processing.pool is not None:
-            raise ConfigurationError(
-                "run() knows what is done, and commits that: commit() has it do so at once"
-            )
+            raise ConfigurationError("run() knows the processed offsets: call commit() without any")
         if not isinstance(metadata, str):
             raise ConfigurationError(f"metadata is {metadata!r:.80}; it must be a str")
         request = CommitRequest(CommitKind.PROCESSED, metadata=metadata)
         if offsets is not None:
             request = explicit_commit(offsets, metadata, self._subscriptions)
-            self._listener.on_poll()  # a revocation waits for what is in flight
+            self._listener.on_poll()  # a revocation may wait for these records
         await self._committer.commit(request, self._view.settings.api_timeout_ms)
 
     async def committed(
         self, *partitions: TopicPartition
     ) -> dict[TopicPartition, CommittedOffset | None]:
-        """Returns what the group has committed of these, or of the assigned partitions.
+        """Returns the committed offsets of these, or of the assigned partitions.
 
-        None if nothing is committed, or if it is of a deleted topic of that name. Raises
+        None without a commit, or if the commit belongs to a deleted topic of that name. Raises
         BrokerResponseError.
         """
         self._view.home.check()
@@ -595,34 +577,23 @@ class GroupConsumer(RecordStream):
     def _joined(self, what: str) -> GroupMembership[Subscription]:
         self._view.home.check()
         if self._member is None:
-            raise ConfigurationError(
-                f"who reads partitions that were given by hand cannot {what}: there is no member"
-            )
+            raise ConfigurationError(f"cannot {what} with assigned partitions: there is no member")
         if self._status.is_closed:
-            raise ConfigurationError("the consumer is closed; make another one")
+            raise ConfigurationError("the consumer is closed; create another one")
         return self._member
 
     def _check_may_poll(self, what: str) -> None:
         if self._status.is_closed:
-            raise ConfigurationError("the consumer is closed; make another one")
+            raise ConfigurationError("the consumer is closed; create another one")
         self._check_no_callback(what.rsplit(" ", 1)[0])
 
     def _check_begun(self, what: str) -> None:
         if not self._has_begun:
             raise ConfigurationError(
-                f"{what} a consumer of a group within its block, or once an iteration has begun: "
+                f"{what} a group consumer within its block, or after an iteration has started: "
                 "`async with client.consumer(..., group=...) as consumer:`"
             )
 
     def _check_no_callback(self, what: str) -> None:
         if self._listener.is_calling:
-            raise ConfigurationError(
-                f"a callback cannot {what}, as that waits for the end of the callback"
-            )
-
-
-def _reset_policy(start: GroupStart) -> ResetPolicy:
-    """Returns where a consumer with that start continues if a position is out of range."""
-    if start == "none":
-        return ResetPolicy.NONE
-    return ResetPolicy.LATEST if start == "latest" else ResetPolicy.EARLIEST
+            raise ConfigurationError(f"a callback cannot {what}: it would wait for its own end")

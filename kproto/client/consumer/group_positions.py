@@ -19,7 +19,7 @@ __all__ = ["GroupPositions"]
 
 
 class GroupPositions:
-    """Answers for the assigned partitions of `subscriptions`; looks up positions if necessary."""
+    """Returns positions and lag of the assigned partitions; looks up unknown positions first."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class GroupPositions:
         return state
 
     def checked(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Returns these. Raises ConfigurationError if one is not assigned."""
+        """Returns the partitions as a list. Raises ConfigurationError if one is not assigned."""
         tps = [checked_tp(tp) for tp in partitions]
         for tp in tps:
             self.state_of(tp)

@@ -20,18 +20,18 @@ from .poll_status import PollStatus
 
 __all__ = ["GroupShell"]
 
-#: The names of look-ups that are under way.
+#: The names of the tasks in `InFlightFetches`.
 _WAKE: Final = "a wake-up"
 _LOOK_UP: Final = "start positions"
 
-#: The member is waited for in steps of so many seconds, so that it can run.
+#: `until_in_session` sleeps for so many seconds between two checks, so that the member can run.
 _STEP_S: Final = 0.001
 
 
 class GroupShell:
-    """Starts look-ups and connections, wakes the poll and auto-commit, and tells the `member`.
+    """Starts look-ups and connections, wakes the poll and auto-commit, and calls the `member`.
 
-    It stays without a member for partitions that are assigned by hand; `join` has the others.
+    `member` is None for manually assigned partitions.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class GroupShell:
         self.positions = CommittedPositions(
             view, subscriptions, committed, self, read_committed=read_committed
         )
-        #: Is set when auto-commit is to commit before its interval is over.
+        #: Set when auto-commit must commit before its interval is over.
         self.commit_now = asyncio.Event()
 
     def join(self, member: GroupMembership[Any]) -> None:
-        """Acts for `member`, which is made with the listener that uses this shell."""
+        """Sets the member, which is created after this shell."""
         self.member = self._committed.member = member
 
     def on_metadata(self) -> None:
@@ -74,7 +74,7 @@ class GroupShell:
         self.carry_out(self._subscriptions.on_metadata(topics, self.member))
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
-        """Begins each of the effects; waits for none."""
+        """Starts each of the effects; waits for none."""
         for effect in effects:
             if isinstance(effect, ConnectToLeaders):
                 self._connect_to_leaders(effect.tps)
@@ -90,12 +90,12 @@ class GroupShell:
                 self.member.on_topics_changed()
 
     def report(self, fault: Exception) -> None:
-        """Has the next poll raise `fault`."""
+        """Makes the next poll raise `fault`."""
         self._status.report(fault)
         self._wakes.set()
 
     def fail(self, failure: KprotoError) -> None:
-        """Has each poll raise what ended the member."""
+        """Makes each poll raise the error that ended the member."""
         self._status.failure = failure
         self._wakes.set()
 
@@ -106,9 +106,9 @@ class GroupShell:
 
     @property
     def is_out_of_session(self) -> bool:
-        """True if other members may have the partitions, because the loop or the machine stopped.
+        """True if the session may have expired, because the event loop or the machine stopped.
 
-        The member loses them as soon as it can run.
+        Other members may own the partitions then; the member loses them as soon as it can run.
         """
         if self.member is None or self._status.is_closed or self._status.failure is not None:
             return False
@@ -117,12 +117,12 @@ class GroupShell:
         return bool(self._subscriptions.partitions) and is_over
 
     async def until_in_session(self) -> None:
-        """Waits until the member has lost its partitions, or is counted by its broker again."""
+        """Waits until the member has heartbeated in its session, or has lost its partitions."""
         while self.is_out_of_session:
             await self._view.clock.sleep(_STEP_S)
 
     def look_up_positions(self) -> None:
-        """Starts to look up all positions that are missing, unless that is under way."""
+        """Starts to look up all missing positions, unless a look-up is running."""
         self._in_flight.look_up(_WAKE, self._until_woken())
         if self._subscriptions.starts.needs_look_up:
             self._in_flight.look_up(_LOOK_UP, self.positions.look_up_all())

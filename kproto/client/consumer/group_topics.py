@@ -1,4 +1,4 @@
-"""What a consumer of a group is to read: topics that the group hands out, or partitions by hand.
+"""The topics of a group consumer: a subscription, or manually assigned partitions.
 
 Plain functions on plain data.
 """
@@ -20,7 +20,7 @@ __all__ = ["wanted_by_a_group", "with_topics"]
 def wanted_by_a_group(
     topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
 ) -> tuple[Subscription | None, list[TopicPartition]]:
-    """A subscription to topics, or partitions that are given by hand. Raises ConfigurationError."""
+    """Returns a subscription, or manually assigned partitions. Raises ConfigurationError."""
     if isinstance(topics, re.Pattern | TopicPattern):
         return Subscription.to(topics), []
     given = checked_topics(topics)
@@ -28,14 +28,14 @@ def wanted_by_a_group(
     tps = [want for want in given if not isinstance(want, str)]
     if names and tps:
         raise ConfigurationError(
-            f"{names[0]!r} is a topic and {tps[0]!r} a partition: a consumer of a group has "
-            "either topics, which the group hands out, or partitions by hand"
+            f"{names[0]!r} is a topic and {tps[0]!r} a partition: a group consumer either "
+            "subscribes to topics, or is assigned partitions"
         )
     return Subscription.to(names) if names else None, list(dict.fromkeys(tps))
 
 
 def with_topics(subscription: Subscription, topics: frozenset[str]) -> Subscription:
-    """The same with other topics; a pattern of `re` matches them already."""
+    """Returns the subscription with more topics; a pattern of `re` matches them already."""
     if not topics or subscription.pattern is not None:
         return subscription
     return replace(subscription, topics=subscription.topics | topics)

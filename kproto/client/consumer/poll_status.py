@@ -1,4 +1,4 @@
-"""`PollStatus`: whether a consumer polls, is closed or has failed, and what a poll raises next."""
+"""`PollStatus`: whether a consumer polls, is closed or has failed, and the errors of its polls."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _LONG_AGO: Final = float("-inf")
 class PollStatus:
     """Plain data that the poll loop shares with listeners, auto-commit and the processor.
 
-    `fault` is raised by a poll once, at `raised_at` at the latest, in seconds of the clock;
-    `failure`, which ended the member, by each poll.
+    One poll raises `fault`, at `raised_at` at the latest, in seconds of the clock. Each poll raises
+    `failure`, the error that ended the member.
     """
 
     __slots__ = ("failure", "fault", "is_closed", "is_polling", "raised_at")
@@ -32,17 +32,17 @@ class PollStatus:
         self.failure: KprotoError | None = None
 
     def delay(self, fault: Exception, raised_at: float) -> None:
-        """Has a poll raise `fault` behind the records that came before it, if it is the first."""
+        """Makes a poll raise `fault` after the records before it, unless another fault waits."""
         if self.fault is None:
             self.fault = fault
             self.raised_at = raised_at
 
     def report(self, fault: Exception) -> None:
-        """Has the next poll raise `fault`; logs it if another one is raised first."""
+        """Makes the next poll raise `fault`; logs it if another fault waits."""
         if self.fault is None:
             self.delay(fault, _LONG_AGO)
         else:
-            logger.warning("nobody was told: %s", fault)
+            logger.warning("not raised: %s", fault)
 
     def take_fault(self) -> Exception | None:
         """Removes and returns the fault."""

@@ -1,8 +1,9 @@
 """`RebalanceListenerInvoker`: changes the assignment in Kafka's order, and calls the callbacks.
 
-A partition that is revoked is not fetched any more at once. When its records in flight are
-processed, `on_revoked` is called, what is processed is committed, and other members may have it.
-The member decides what is assigned and revoked; `subscription_state` has the partitions.
+Fetching of a revoked partition stops at once. When its records in flight are processed,
+`on_revoked` is called, its processed offset is committed, and the partition is released to other
+members. The member decides which partitions are assigned and revoked; `subscription_state` owns
+their states.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ __all__ = ["Callback", "Callbacks", "RebalanceListenerInvoker"]
 
 logger = logging.getLogger("kproto.client")
 
-#: A function or a coroutine function that is called with partitions, in order.
+#: A function or a coroutine function that gets partitions, in order.
 Callback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[object] | None]
 
 _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 
-#: The least time of the last commits, in seconds, also if records were in flight for all of the
-#: time: while other members wait for partitions, the coordinator still takes their commits.
+#: The least time for the last commits, in seconds, even if records were in flight until the end:
+#: while other members wait for partitions, the coordinator still takes commits for them.
 _LEAST_S: Final = 5.0
 
 
@@ -46,14 +47,14 @@ class Callbacks(NamedTuple):
     on_lost: Callback | None = None
 
     def check(self) -> None:
-        """Raises ConfigurationError for what cannot be called."""
+        """Raises ConfigurationError if a callback cannot be called."""
         for name, each in self._asdict().items():
             if each is not None and not callable(each):
                 raise ConfigurationError(f"{name} is {each!r:.80}; it must be a function, or None")
 
 
 class RebalanceListenerInvoker:
-    """The `AssignmentListener` of the member. Changes are made one at a time, in their order."""
+    """The `AssignmentListener` of the member. It makes one change at a time, in order."""
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class RebalanceListenerInvoker:
         self._callbacks = callbacks
         self._auto_commit = auto_commit
         self._max_poll_s = max_poll_interval_ms / 1000
-        self.committer: Committer  # which knows the member, which knows this
+        self.committer: Committer  # set later: it needs the member, which needs this listener
         self._lock = asyncio.Lock()
         self._polled = asyncio.Event()
         self._caller: asyncio.Task[object] | None = None  # runs a callback
@@ -82,18 +83,18 @@ class RebalanceListenerInvoker:
     # The AssignmentListener
 
     def owned_partitions(self) -> Collection[TopicPartition]:
-        """Returns the assigned partitions, those that are being revoked included."""
+        """Returns the assigned partitions, including those that are being revoked."""
         return [*self._subscriptions.partitions, *self._subscriptions.revocations.tps]
 
     async def revoke(self, tps: Collection[TopicPartition], until: float) -> None:
-        """Revokes these while the member can still commit them: not beyond `until`, in seconds.
+        """Revokes partitions while the member can still commit them: up to `until`, in seconds.
 
-        Returns when none of their records is in flight, or has been for too long, when `on_revoked`
-        has returned, and when what is processed is committed, explicit commits of that moment
-        included. If it is cancelled, they are lost next, or revoked once more: then `on_revoked` is
-        called again, unless it had returned.
+        It waits for their records in flight, up to max_poll_interval_ms after the last poll, calls
+        `on_revoked`, and commits processed offsets; explicit commits in flight are finished, too.
+        If it is cancelled, the partitions are lost next, or are revoked again: then `on_revoked` is
+        called again, unless it has returned.
         """
-        self._shell.notice_topics()  # no offset of a deleted topic is committed of its successor
+        self._shell.notice_topics()  # avoids a commit for a topic that was recreated
         gone, effects = self._subscriptions.mark_pending_revocation(tps)
         self._shell.carry_out(effects)
         try:
@@ -107,10 +108,10 @@ class RebalanceListenerInvoker:
         self._subscriptions.complete_revocation(gone)
 
     async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None:
-        """Drops partitions that other members have already: nothing of them is committed.
+        """Drops partitions that other members may own already; their offsets are not committed.
 
-        If it is cancelled, `on_lost` is called again before the next callback: when the member
-        loses the rest, which may be none.
+        If it is cancelled, `on_lost` is called again at the next change of the assignment, before
+        other callbacks.
         """
         _, effects = self._subscriptions.on_partitions_lost(tps)
         self._shell.carry_out(effects)
@@ -118,14 +119,14 @@ class RebalanceListenerInvoker:
             await self._report_losses()
 
     async def _report_losses(self) -> None:
-        """Calls `on_lost` for losses of which it was not called, or was interrupted."""
+        """Calls `on_lost` for losses for which it was not called, or was interrupted."""
         unreported = self._subscriptions.revocations.unreported_losses
         losses = frozenset(unreported)
         await self._call("on_lost", losses)
         unreported -= losses
 
     async def assign(self, tps: Collection[TopicPartition]) -> None:
-        """Adds these; they are fetched when `on_assigned` has returned."""
+        """Adds partitions; they are fetched once `on_assigned` has returned."""
         async with self._lock:
             if self._is_closing:
                 return
@@ -139,18 +140,18 @@ class RebalanceListenerInvoker:
                 self._shell.carry_out(self._subscriptions.on_callback_returned(added))
 
     def on_member_failed(self, error: KprotoError) -> None:
-        """Drops all partitions that are not being revoked, because the member cannot go on."""
+        """Drops all partitions that are not being revoked, because the member has failed."""
         self._shell.carry_out(self._subscriptions.drop_all())
         self._shell.fail(error)
 
     def poll_interval_exceeded(self, now: float) -> bool:
-        """Returns True if the last poll was longer ago than max_poll_interval_ms."""
+        """Returns True if the last poll was more than max_poll_interval_ms ago."""
         return not self._is_closing and now - self._last_poll_at(now) > self._max_poll_s
 
     # For the consumer
 
     def on_poll(self) -> None:
-        """Records in flight may be processed now: a revocation looks again."""
+        """Continues a revocation if its records in flight are processed now."""
         self._polled.set()
 
     @property
@@ -164,9 +165,9 @@ class RebalanceListenerInvoker:
         return self._caller is not None and self._caller is asyncio.current_task()
 
     async def close(self, until: float) -> None:
-        """Revokes everything, and assigns nothing more; records in flight are not waited for.
+        """Revokes all partitions, without waiting for records in flight; later assigns do nothing.
 
-        A callback that runs has until then, in seconds: the member ends it when it leaves.
+        A callback that runs must end by `until`, in seconds: the member cancels it when it leaves.
         """
         self._is_closing = True
         self._polled.set()
@@ -179,7 +180,8 @@ class RebalanceListenerInvoker:
                 await self._lock.acquire()
         except TimeoutError:
             logger.warning(
-                "%s: given up without a word or a last commit: a callback is not at its end yet",
+                "%s: revoked without on_revoked and without a last commit, because another "
+                "callback is still running",
                 named(gone),
             )
             return
@@ -190,10 +192,10 @@ class RebalanceListenerInvoker:
             self._lock.release()
         self._subscriptions.complete_revocation(gone)
 
-    # How
+    # Revoking and calling
 
     async def _finish_revocation(self, gone: _States, until: float) -> None:
-        """Waits for records in flight, calls `on_revoked`, and commits what is processed."""
+        """Waits for records in flight, calls `on_revoked`, and commits processed offsets."""
         await self._until_processed(gone, until)
         revocations = self._subscriptions.revocations
         revocations.on_listener_called(gone)
@@ -222,32 +224,32 @@ class RebalanceListenerInvoker:
                     await self._polled.wait()
         except TimeoutError:
             logger.warning(
-                "%s: given up with a record in the user's hands, who has not asked for the next "
-                "within max_poll_interval_ms: it comes again",
+                "%s: revoked with a record in flight, because the last poll was more than "
+                "max_poll_interval_ms ago: the record is redelivered",
                 named(gone),
             )
 
     async def _call(self, name: str, tps: Iterable[TopicPartition]) -> bool:
-        """Calls a callback; returns False if it raised, which the next poll raises again."""
-        told = sorted(tps)
+        """Calls a callback; returns False if it raised: then the next poll raises that error."""
+        partitions = sorted(tps)
         callback: Callback | None = getattr(self._callbacks, name)
         if callback is None and name == "on_lost":
             callback = self._callbacks.on_revoked
-        if callback is None or not told:
+        if callback is None or not partitions:
             return True
-        logger.info("%s: %s", name, named(told))
+        logger.info("%s: %s", name, named(partitions))
         self._caller = caller = asyncio.current_task()
         assert caller is not None, "the member and `close` have tasks"
         before = caller.cancelling()
         try:
-            answer = callback(told)
+            answer = callback(partitions)
             if inspect.isawaitable(answer):
                 await answer
             if caller.cancelling() > before:
-                raise asyncio.CancelledError  # which the callback has swallowed
+                raise asyncio.CancelledError  # the callback has swallowed it
         except Exception as error:  # noqa: BLE001 - the next poll raises it
-            error.add_note(f"raised by {name} for {named(told)}")
-            if isinstance(error, StopAsyncIteration):  # which would end an iteration in silence
+            error.add_note(f"raised by {name} for {named(partitions)}")
+            if isinstance(error, StopAsyncIteration):  # it would end an iteration silently
                 fault = RuntimeError(f"{name} raised StopAsyncIteration")
                 fault.__cause__ = error
                 self._shell.report(fault)
@@ -269,4 +271,4 @@ class RebalanceListenerInvoker:
         except KprotoError as error:
             left = self._subscriptions.offsets_to_commit(request, clock.monotonic())
             if left:
-                logger.warning("%s: what is done was not committed: %s", named(left), error)
+                logger.warning("%s: processed offsets were not committed: %s", named(left), error)

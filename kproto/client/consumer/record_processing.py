@@ -1,6 +1,6 @@
-"""`RecordProcessing`: what `GroupConsumer.run` does: has a processing pool take what is polled.
+"""`RecordProcessing`: runs a processing pool on polled records, for `GroupConsumer.run`.
 
-Which records are processed when, and up to which offset all are, is decided in `processing`.
+`processing` decides when each record is processed, and tracks the incomplete offsets.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Stream(Protocol):
 
 
 class RecordProcessing:
-    """The `ConsumerPort` of a processing pool; one `run` at a time. `pool` is None without one."""
+    """The `ConsumerPort` of a processing pool. `pool` is None unless `run` is in progress."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class RecordProcessing:
     async def _process(self, pool: ProcessingPool) -> None:
         subscriptions = self._subscriptions
         poll = subscriptions.poll
-        poll.on_poll(self._view.clock.monotonic())  # what was returned before is processed
+        poll.on_poll(self._view.clock.monotonic())  # earlier records are processed
         poll.buffer.put_back_rest()
         poll.processor = pool
         try:
@@ -138,14 +138,14 @@ class RecordProcessing:
                     self._shell.carry_out(subscriptions.rewind(state, offset, incomplete))
 
     async def _commit_processed(self, left_ms: float) -> None:
-        """Commits what is processed; if that fails, closing the consumer tries again."""
+        """Commits processed offsets; after a failure, closing the consumer tries again."""
         if not self._is_auto or self._status.is_closed:
             return
         limit_ms = max(round(left_ms), self._view.settings.error_flush_ms)
         try:
             await self._committer.commit(CommitRequest(CommitKind.DUE), limit_ms)
         except KprotoError as error:
-            logger.warning("what is done was not committed at the end of run(): %s", error)
+            logger.warning("processed offsets were not committed at the end of run(): %s", error)
 
     async def end(self) -> None:
         """Stops the pool and waits for its end, because the consumer is closed.
@@ -155,8 +155,8 @@ class RecordProcessing:
         if self.pool is not None and self._is_over is not None:
             if self.pool.is_mine:
                 raise ConfigurationError(
-                    "a handler cannot close its consumer, as that waits for the handler: raise "
-                    "kproto.Stop, and run() ends"
+                    "a handler cannot close its consumer, because that waits for the handler: "
+                    "raise kproto.Stop, and run() ends"
                 )
             self.pool.stop()
             await self._is_over.wait()
@@ -169,7 +169,7 @@ class RecordProcessing:
     # The ConsumerPort
 
     async def take_next(self, receiver: RecordReceiver) -> bool:
-        """Has the receiver take what is polled next; returns False at the end."""
+        """Polls records, and passes them to the receiver; returns False at the end."""
         return await self._stream._poll(receiver, partial(self._take_for, receiver)) is not None
 
     def _take_for(self, receiver: RecordReceiver) -> bool | None:
@@ -183,15 +183,15 @@ class RecordProcessing:
 
     @property
     def is_out_of_session(self) -> bool:
-        """True if other members may have the partitions."""
+        """True if the session may have expired, so that other members may own the partitions."""
         return self._shell.is_out_of_session
 
     async def until_in_session(self) -> None:
-        """Waits until it is known whether they have."""
+        """Waits until the member has heartbeated in its session, or has lost its partitions."""
         await self._shell.until_in_session()
 
     def apply_backpressure(self, tp: TopicPartition) -> None:
-        """Polls no more of a partition for now."""
+        """Stops to poll a partition until `release_backpressure`."""
         self._subscriptions.apply_backpressure(tp)
 
     def release_backpressure(self, tp: TopicPartition) -> None:
@@ -199,13 +199,13 @@ class RecordProcessing:
         self._shell.carry_out(self._subscriptions.release_backpressure([tp]))
 
     def on_drained(self, *, is_lost: bool) -> None:
-        """Records of a partition that is being revoked, or is lost, are no longer in flight."""
+        """Continues a revocation or a rejoin that waits for records in flight."""
         self._listener.on_poll()
         if is_lost and self._shell.member is not None and not self.has_lost:
             self._shell.member.on_poll()
 
     def commit_soon(self) -> None:
-        """Commits what is processed."""
+        """Commits processed offsets soon."""
         self._auto_commit.commit_soon()
 
 
@@ -223,7 +223,9 @@ def check_topics(
     subscription: _Subscription | None,
     by_hand: Collection[TopicPartition] = (),
 ) -> None:
-    """Raises ConfigurationError for topics of `settings` that cannot be read, or must not be."""
+    """Raises ConfigurationError for retry topics that cannot be read, and for a dead letter topic
+    that the consumer reads.
+    """
     dead = settings.dead_letter_topic
     is_read = dead in [topic for topic, _ in by_hand]
     if dead is not None and (
@@ -232,7 +234,7 @@ def check_topics(
         raise ConfigurationError(f"dead letters in {dead!r} would be handled: it is read here")
     for each in settings.retry_topics:
         if subscription is None:
-            raise ConfigurationError("retry topics are handed out by a group: subscribe to topics")
+            raise ConfigurationError("retry topics are assigned by a group: subscribe to topics")
         if subscription.pattern is not None and not subscription.wants(each.topic):
             raise ConfigurationError(
                 f"the pattern that is subscribed to does not match {each.topic!r}"

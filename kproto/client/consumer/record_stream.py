@@ -1,8 +1,8 @@
 """`RecordStream`: the poll loop of a consumer, and the iterations over it.
 
-A poll returns what is buffered; before that the next fetches are sent, so that brokers work while
-the caller processes records. A cancelled `anext` loses no record and ends nothing, so iterations
-are objects and not async generators, which would end with it.
+A poll sends the next fetches before it returns buffered records, so that fetches are in flight
+while the caller processes the records. A cancelled `anext` loses no record and does not end the
+iteration; so iterations are objects, because a cancellation ends an async generator.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Source(Protocol):
 
 
 class _Iteration(AsyncIterator[T]):
-    """An iteration; at its end, by `aclose`, or when it is dropped, its fetches are cancelled."""
+    """An iteration. Its end, `aclose` and garbage collection cancel its fetches."""
 
     __slots__ = ("_buffer", "_reader", "_source")
 
@@ -69,19 +69,19 @@ class _Iteration(AsyncIterator[T]):
 
     @abstractmethod
     def _take(self) -> T | None:
-        """Takes what is next from the buffer; None if it is empty."""
+        """Takes the next records from the buffer; None if it is empty."""
 
     async def __anext__(self) -> T:
-        """Returns the next one; cancelled, it takes nothing, and may be called again."""
+        """Returns the next item; if it is cancelled, it takes none, and may be called again."""
         fetched = await self._source._poll(self._reader, self._take)
         if fetched is None:
             raise StopAsyncIteration
         return fetched
 
     async def aclose(self) -> None:
-        """Cancels the fetches in flight; another iteration continues where this one ended.
+        """Cancels the fetches in flight; another iteration continues after the last item.
 
-        Without a block, a group consumer is closed: it leaves its group.
+        A group consumer without a block is closed: it leaves its group.
         """
         await self._source._end_iteration()
 
@@ -90,12 +90,12 @@ class _Iteration(AsyncIterator[T]):
 
 
 class RecordIteration(_Iteration[Record]):
-    """Yields one record after the other."""
+    """Yields single records."""
 
     __slots__ = ()
 
     async def __anext__(self) -> Record:
-        # Mostly this is all: another call would cost much beside it.
+        # The fast path: for most records one more call would take longer than the rest.
         for record in self._buffer.rest:
             return record
         return await super().__anext__()
@@ -132,9 +132,9 @@ class RawBatchIteration(_Iteration[FetchedBatch]):
 
 
 class RecordStream(ABC):
-    """Polls what is fetched of `subscriptions`, over connections of `owner`.
+    """Polls records of `subscriptions`, which are fetched over connections of `owner`.
 
-    Plain and group consumers are streams; they say how they begin, and when they end.
+    Plain and group consumers are streams; each implements its start and its end.
     """
 
     def __init__(
@@ -162,19 +162,19 @@ class RecordStream(ABC):
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offset of the next record of each partition, behind the last one returned.
+        """The offset of the next record of each partition, after the last one returned.
 
-        Empty until the consumer has begun.
+        It is empty until the consumer has started.
         """
         return self._subscriptions.positions
 
     @abstractmethod
     async def _begin(self) -> None:
-        """Prepares a poll: partitions and positions, or the session. May be called again."""
+        """Prepares a poll: looks up partitions and positions, or joins the group."""
 
     @abstractmethod
     def _is_over(self) -> bool:
-        """Returns True if all wanted records were returned, when the buffer is empty."""
+        """Returns True if all wanted records were returned; called when the buffer is empty."""
 
     def __aiter__(self) -> RecordIteration:
         return RecordIteration(self, self._buffer)
@@ -182,40 +182,43 @@ class RecordStream(ABC):
     def record_lists(self) -> RecordListIteration:
         """Iterates over `FetchedRecords`: lists of records of one partition, with its name.
 
-        A list has the records of one batch, of a part of a large one, or of several small ones.
+        A list has the records of one batch, of a part of a large batch, or of several small ones.
         """
         return RecordListIteration(self, self._buffer)
 
     def values(self) -> ValueIteration:
         """Iterates over `FetchedValues`: lists of values of one partition, without keys.
 
-        Records are checked as by the other iterations. Values have no offsets, and offsets cannot
-        be counted, because compaction and transactions leave gaps; `next_offset` is behind them.
+        Records are validated as by the other iterations. Values have no offsets, and offsets cannot
+        be counted, because compaction and transactions leave gaps; `next_offset` is the offset
+        after them.
         """
         return ValueIteration(self, self._buffer)
 
     def raw_batches(self) -> RawBatchIteration:
         """Iterates over `FetchedBatch`: batches as brokers store them, to be forwarded or decoded.
 
-        Their checksums are right; nothing is decompressed or decoded. Control batches and, with
-        `read_committed`, batches of aborted transactions are left out. A batch is returned whole:
-        the first may have records before the start offset, the last of `stop_at_end` records behind
-        the end, and a batch whose records were returned in part is returned with these again.
+        Their checksums are verified; they are neither decompressed nor decoded. Control batches
+        and, with `read_committed`, batches of aborted transactions are left out. A batch is
+        returned whole: the first batch may have records before the start offset, with `stop_at_end`
+        the last batch may have records after the end, and a batch whose records were returned in
+        part is returned with all of them.
         """
         return RawBatchIteration(self, self._buffer)
 
     # Polling
 
     async def _poll(self, reader: object, take: Callable[[], T | None]) -> T | None:
-        """Returns what `take` takes for the iteration `reader`, once there is any; None at the end.
+        """Waits for records; returns the result of `take` for the iteration `reader`, None at the
+        end.
 
-        Cancelled, it loses nothing.
+        If it is cancelled, it loses no record.
         """
         self._view.home.check()
         if self._status.is_polling:
             raise ConfigurationError(
                 "another iteration of this consumer waits for records; read it in one task, or "
-                "make a consumer for each"
+                "create a consumer for each"
             )
         if self._status.is_closed and reader is self._reader:
             return None  # the consumer was closed during the iteration
@@ -227,7 +230,7 @@ class RecordStream(ABC):
                 await self._stop()
         except RequestTimeoutError as silent:
             await self._stop()
-            # No TimeoutError: a caller of `asyncio.wait_for` would take it for its own.
+            # RequestTimeoutError is a TimeoutError: `asyncio.wait_for` callers would mistake it.
             raise BrokerConnectionError(str(silent)) from silent
         except Exception:
             await self._stop()
@@ -237,7 +240,7 @@ class RecordStream(ABC):
         return fetched
 
     async def _stop(self) -> None:
-        """Cancels the fetches in flight and closes their connections; a poll begins again."""
+        """Cancels the fetches in flight and closes their connections; a poll opens new ones."""
         try:
             await asyncio.gather(*self._cancel(), return_exceptions=True)
         finally:
@@ -248,7 +251,7 @@ class RecordStream(ABC):
         await self._stop()
 
     def _on_dropped(self, reader: object) -> None:
-        """Cancels the fetches of an iteration that was garbage-collected, in any thread."""
+        """Cancels the fetches of a garbage-collected iteration; may run in any thread."""
         if reader is self._reader and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._abandon, reader)
 
@@ -262,7 +265,7 @@ class RecordStream(ABC):
         return [task for task in self._in_flight.cancel() if not task.done()]
 
     async def _next(self, take: Callable[[], T | None]) -> T | None:
-        """Returns what `take` takes; None at the end. Cancelled, it cancels no fetch."""
+        """Returns the result of `take`, None at the end. If it is cancelled, fetches continue."""
         await self._begin()
         self._loop = asyncio.get_running_loop()
         now = self._view.clock.monotonic()
@@ -285,18 +288,19 @@ class RecordStream(ABC):
     def _is_fault_delayed(self) -> bool:
         """Returns True while a fault waits for fetches in flight.
 
-        It waits for as long as a broker may hold a fetch, so that partitions of a slower broker are
-        read by a caller that polls again after each fault.
+        It waits for max_wait_ms, for which a broker may delay a fetch. So a caller that polls again
+        after each fault also reads the partitions of slower brokers.
         """
         return (
             bool(self._in_flight.fetches) and self._view.clock.monotonic() < self._status.raised_at
         )
 
     def _taken(self, take: Callable[[], T | None]) -> T | None:
-        """Returns what `take` takes from the buffer; None if it is empty.
+        """Returns the result of `take`; None if the buffer is empty.
 
-        If a batch cannot be decoded, the position goes back to it: later batches are dropped, and
-        the fetch in flight is of another position, so that the next one finds the fault again.
+        If a batch cannot be decoded, the position is moved back to it, and later batches are
+        dropped. The response of a fetch in flight, which has another position, is ignored, so that
+        the next fetch raises the error again.
         """
         try:
             return take()
@@ -308,8 +312,8 @@ class RecordStream(ABC):
     # Fetching
 
     async def _fetch_once(self) -> None:
-        """Starts what is due, waits until a part is done or more is due, and takes responses."""
-        # Behind a fault nothing is begun until it is raised.
+        """Starts due fetches, waits until a fetch completes or another is due, takes responses."""
+        # A fault must be raised before further fetches start.
         due_at = self._fetcher.start_due() if self._status.fault is None else self._status.raised_at
         await self._in_flight.first(None if due_at == _NEVER else self._view.until(due_at))
         if self._status.is_closed:

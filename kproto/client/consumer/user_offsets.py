@@ -1,4 +1,4 @@
-"""Explicit commits: offsets by partition, or what a poll has returned."""
+"""Explicit commits: of offsets by partition, or of records that a poll has returned."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..metadata.cluster import TopicPartition, named
 
 __all__ = ["Returned", "checked_tp", "explicit_commit", "offsets_of"]
 
-#: What iterations yield.
+#: The items that iterations yield.
 Returned: TypeAlias = Record | FetchedRecords | FetchedValues | FetchedBatch
 
 
 def checked_tp(tp: object) -> TopicPartition:
-    """Returns a partition. Raises ConfigurationError for what is none."""
+    """Returns `tp` as a partition. Raises ConfigurationError if it is none."""
     match tp:
         case (str(topic), int(partition)):
             return topic, partition
@@ -31,12 +31,15 @@ def checked_tp(tp: object) -> TopicPartition:
 
 
 def offsets_of(offsets: object) -> dict[TopicPartition, int]:
-    """Returns the offsets behind these. Raises ConfigurationError."""
+    """Returns the offsets after these records, or `offsets` themselves.
+
+    Raises ConfigurationError.
+    """
     match offsets:
         case Record():
             return {(offsets.topic, offsets.partition): offsets.offset + 1}
         case FetchedRecords(records=[]):
-            raise ConfigurationError(f"{offsets!r:.80} has no records that could be done")
+            raise ConfigurationError(f"{offsets!r:.80} has no records to commit")
         case FetchedRecords():
             return {(offsets.topic, offsets.partition): offsets.records[-1].offset + 1}
         case FetchedValues():
@@ -51,17 +54,18 @@ def offsets_of(offsets: object) -> dict[TopicPartition, int]:
             return found
         case _:
             raise ConfigurationError(
-                f"{offsets!r:.80} is neither offsets by partition nor what was handed out"
+                f"{offsets!r:.80} is neither a mapping from partitions to offsets nor a record, a "
+                "list or a batch of this consumer"
             )
 
 
 def explicit_commit(
     given: Mapping[TopicPartition, int] | Returned, metadata: str, subscriptions: SubscriptionState
 ) -> CommitRequest:
-    """Returns the commit of these, which are processed from now on.
+    """Returns the commit of these, which count as processed from now on.
 
-    Other members may have the partitions, and have committed more, when it is the turn of the
-    commit: it has the present assignment epochs. Raises what `commits_of` raises.
+    The commit has the present assignment epochs, because other members may own the partitions, and
+    may have committed more, when it is sent. Raises the errors of `commits_of`.
     """
     offsets = commits_of(given, metadata, subscriptions)
     return CommitRequest(
@@ -75,12 +79,12 @@ def explicit_commit(
 def commits_of(
     given: Mapping[TopicPartition, int] | Returned, metadata: str, subscriptions: SubscriptionState
 ) -> dict[TopicPartition, ToCommit]:
-    """Returns the commits of these; `subscriptions` takes note that they are processed.
+    """Returns the commits of these, and marks them as processed in `subscriptions`.
 
-    Raises ConfigurationError for what is no offset, and CommitFailedError for partitions that are
-    not assigned; also for records that were returned before their partition was revoked and
-    assigned again, because the group may have committed more, or before their topic was recreated,
-    because they are of another log.
+    Raises ConfigurationError for an invalid offset, and CommitFailedError for partitions that are
+    not assigned. Raises CommitFailedError also for records from before a reassignment of their
+    partition, because the group may have committed more, and for records from before their topic
+    was recreated, because they belong to another log.
     """
     offsets = offsets_of(given)
     states = {
@@ -99,8 +103,9 @@ def commits_of(
     ]
     if old and not isinstance(given, Mapping):
         raise CommitFailedError(
-            f"{named(old)}: the partition went, and has come back, since that was handed out, or "
-            "its topic was made anew; the group may have committed more: nothing was committed"
+            f"{named(old)}: the partition was revoked and assigned again, or its topic was "
+            "recreated, since the record was returned; the group may have committed more: no "
+            "offset was committed"
         )
     for tp, state in states.items():
         state.user_committed = max(state.user_committed, offsets[tp])

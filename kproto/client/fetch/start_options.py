@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from ..metadata.cluster import TopicPartition
+from .fetch_options import ResetPolicy
 
 __all__ = [
     "LAST_OFFSET",
@@ -17,6 +18,7 @@ __all__ = [
     "checked_group_start",
     "checked_start",
     "checked_topics",
+    "reset_policy_of",
     "start_time_ms",
     "topic_of",
 ]
@@ -69,6 +71,13 @@ def checked_start(start: object) -> None:
     if isinstance(start, Mapping):
         for tp, offset in start.items():
             check_whole_number(f"start[{tp!r}]", offset, 0, LAST_OFFSET)
+
+
+def reset_policy_of(start: Start | GroupStart) -> ResetPolicy:
+    """Returns the offset reset policy of a consumer with that `start`: NONE for given offsets."""
+    if isinstance(start, Mapping) or start == "none":
+        return ResetPolicy.NONE
+    return ResetPolicy.LATEST if start == "latest" else ResetPolicy.EARLIEST
 
 
 def checked_topics(

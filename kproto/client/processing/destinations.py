@@ -1,6 +1,6 @@
-"""Checks the topics to which records are forwarded: whether they exist and may be written.
+"""Checks that retry and dead letter topics exist, and that the client may write to them.
 
-`run` raises these errors before it processes anything, and not when the first record fails.
+So `run` raises these errors before it processes a record, not when the first record fails.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from ..metadata.cluster_view import ClusterView
 
 __all__ = ["check_outlets"]
 
-#: Says which operations a client may do on a topic (KIP-430).
+#: The first version of Metadata with the authorized operations of a topic (KIP-430).
 _FIRST_OPERATIONS_VERSION: Final = 8
 
-#: Where the broker has not said so, as it has no authorizer or was not asked.
+#: The operations are unknown: the broker has no authorizer, or the request did not ask for them.
 _UNKNOWN: Final = -(2**31)
 
 #: The bit of AclOperation WRITE.
 _WRITE: Final = 1 << 4
 
-#: Who may not even DESCRIBE a topic has not the right WRITE, which implies it.
+#: The client lacks the right DESCRIBE on the topic, and so WRITE, which implies DESCRIBE.
 _NO_RIGHT: Final = "TOPIC_AUTHORIZATION_FAILED"
 
 
 async def check_outlets(view: ClusterView, names: Iterable[str]) -> None:
     """Raises ConfigurationError for a topic that does not exist, or that may not be written.
 
-    A new topic is waited for, for `metadata_wait_ms`; none is created. Raises BrokerResponseError
+    It waits up to `metadata_wait_ms` for a new topic, and creates none. Raises BrokerResponseError
     for other errors of a broker.
     """
     names = list(names)
@@ -61,7 +61,7 @@ async def _check_rights(view: ClusterView, names: list[str]) -> None:
     try:
         answer = await view.retrying(partial(view.request, request))
     except UnsupportedVersionError:
-        return  # a broker before 2.3: the first send tells
+        return  # a broker before 2.3: a missing right fails the first send
     for topic in answer.topics:
         if topic.error_code:
             error = error_of_code(topic.error_code, f"asking for topic {topic.name}")

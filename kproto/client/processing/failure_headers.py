@@ -1,7 +1,7 @@
-"""Writes the failure of a record into headers that follow its own.
+"""The failure headers of a forwarded record.
 
-Key, value and headers stay as they were, byte for byte; these headers are added at the end, always
-all of them and in this order, so that they can be removed again.
+Key, value and headers of the record stay as they were, byte for byte. The failure headers follow
+its own headers, always all of them and in this order, so that they can be removed again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TYPE: Final = "kproto.error.type"
 _MESSAGE: Final = "kproto.error.message"
 _DUE: Final = "kproto.retry.due"
 
-#: In their order. What is a number stands there in decimal.
+#: The names of the failure headers, in their order. Numbers are written in decimal.
 FAILURE_HEADERS: Final = (
     _TOPIC,
     _PARTITION,
@@ -46,17 +46,17 @@ FAILURE_HEADERS: Final = (
     _DUE,
 )
 
-#: So many bytes of a message are told: a record that the topic took before is to fit with it.
+#: The most bytes of an error message in a header: with it a record must still fit into its topic.
 _LONGEST: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The failure of a forwarded record: its origin, and the reason.
+    """The origin of a forwarded record, and its last error.
 
-    `timestamp` is that of the original record in ms; `attempts` counts all so far. `due_ms` is when
-    it is retried, in ms since 1970; None for a dead letter. `headers` are those of the original
-    record.
+    `timestamp` is that of the original record in ms; `attempts` counts all attempts so far.
+    `due_ms` is the time of the retry, in ms since 1970; None for a dead letter. `headers` are those
+    of the original record.
     """
 
     topic: str
@@ -78,10 +78,10 @@ def failure_of(record: Record) -> Failure | None:
     """
     headers = record.headers
     count = len(FAILURE_HEADERS)
-    told = headers[-count:]
-    if tuple(name for name, _ in told) != FAILURE_HEADERS:
+    last = headers[-count:]
+    if tuple(name for name, _ in last) != FAILURE_HEADERS:
         return None
-    values = [None if value is None else value.decode(errors="replace") for _, value in told]
+    values = [None if value is None else value.decode(errors="replace") for _, value in last]
     topic, partition, offset, timestamp, group, attempts, kind, message, due = values
     try:
         return Failure(
@@ -97,12 +97,13 @@ def failure_of(record: Record) -> Failure | None:
             tuple(headers[:-count]),
         )
     except ValueError:
-        return None  # somebody else's
+        return None  # headers of another program
 
 
 class Due(NamedTuple):
-    """When a record of a retry topic is due, in ms since 1970; `group` forwarded it, ""
-    if unknown.
+    """The due time of a record in a retry topic, in ms since 1970.
+
+    `group` is the group that forwarded it, "" if it is unknown.
     """
 
     at_ms: float
@@ -110,23 +111,26 @@ class Due(NamedTuple):
 
 
 def due_of(record: Record, delay_ms: int, now_ms: int) -> Due:
-    """Returns when a record of a retry topic is due, in ms since 1970, also one of other producers.
+    """Returns the due time of a record in a retry topic, also if another program has sent it.
 
-    That is at most the delay from now, whatever the clock of the producer said.
+    The wait from now is at most `delay_ms`, because the clock of the producer may be wrong.
     """
     try:
-        told = failure_of(record)
+        failure = failure_of(record)
     except CorruptBatchError:
-        told = None  # that is told to who reads the headers, a handler or whoever sends it on
-    at = record.timestamp + delay_ms if told is None or told.due_ms is None else told.due_ms
-    return Due(min(at, now_ms + delay_ms), "" if told is None else told.group)
+        failure = None  # the handler, or the pool that forwards the record, raises this error later
+    if failure is None or failure.due_ms is None:
+        at = record.timestamp + delay_ms
+    else:
+        at = failure.due_ms
+    return Due(min(at, now_ms + delay_ms), "" if failure is None else failure.group)
 
 
 def origin_of(record: Record) -> Failure:
     """Returns the failure of a record; a record without one is its own origin."""
-    told = failure_of(record)
-    if told is not None:
-        return told
+    failure = failure_of(record)
+    if failure is not None:
+        return failure
     return Failure(
         record.topic,
         record.partition,
@@ -144,9 +148,12 @@ def origin_of(record: Record) -> Failure:
 def headers_with(
     origin: Failure, error: BaseException, group: str, attempts: int, due_ms: int | None
 ) -> list[Header]:
-    """Returns the headers of a record that failed with `error`; `attempts` counts all so far."""
+    """Returns the headers of a forwarded record: its own, and the failure headers.
+
+    The record failed with `error`; `attempts` counts all attempts so far.
+    """
     kind = type(error)
-    told: dict[str, object] = {
+    added: dict[str, object] = {
         _TOPIC: origin.topic,
         _PARTITION: origin.partition,
         _OFFSET: origin.offset,
@@ -161,7 +168,7 @@ def headers_with(
         *origin.headers,
         *(
             (name, None if value is None else str(value).encode(errors="replace"))
-            for name, value in told.items()
+            for name, value in added.items()
         ),
     ]
 
@@ -170,15 +177,15 @@ def with_record_note(error: BaseException, record: Record) -> BaseException:
     """Returns the error with a note that names the record, which is not processed."""
     error.add_note(
         f"raised by the handler of {record.topic}[{record.partition}] at offset {record.offset}, "
-        "which is not done"
+        "which is not processed"
     )
     return error
 
 
 def text_of(error: BaseException) -> str:
-    """Returns the text of an error, as far as it has one; up to 2,000 bytes."""
+    """Returns the text of an error, up to 2,000 bytes; names the exception that `str()` raises."""
     try:
         text = str(error)
-    except Exception as fault:  # noqa: BLE001 - of the user's class: the record is sent on anyway
+    except Exception as fault:  # noqa: BLE001 - the user's class is broken: forward the record
         text = f"its text could not be made: {type(fault).__name__}"
     return text.encode(errors="replace")[:_LONGEST].decode(errors="ignore")

@@ -14,10 +14,10 @@ __all__ = ["log_failed", "log_unraised"]
 def log_failed(
     record: Record, error: BaseException, what: str, level: int = logging.WARNING
 ) -> None:
-    """Logs what happens to a record, and the error of its handler."""
-    place = (record.topic, record.partition, record.offset)
+    """Logs the step for a failed record, `what`, and the error of its handler."""
+    origin = (record.topic, record.partition, record.offset)
     kind = type(error).__name__
-    say(level, "%s[%d] at offset %d %s: %s: %s", *place, what, kind, text_of(error))
+    say(level, "%s[%d] at offset %d %s: %s: %s", *origin, what, kind, text_of(error))
 
 
 def log_unraised(error: BaseException) -> None:
@@ -25,7 +25,7 @@ def log_unraised(error: BaseException) -> None:
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     say(
         logging.WARNING,
-        "nobody was told: %s: %s%s",
+        "not raised: %s: %s%s",
         type(error).__name__,
         text_of(error),
         notes,

@@ -1,4 +1,4 @@
-"""Decides what happens to a record whose handler failed: retry, forward, or raise.
+"""Decides the next step for a record whose handler failed: retry, forward or raise.
 
 Plain functions on plain data; times and `chance` are passed in.
 """
@@ -20,9 +20,9 @@ class Retry(NamedTuple):
 
 
 class Forward(NamedTuple):
-    """Forwards the record to `topic`, where it is due after `delay_ms`; None for a dead letter.
+    """Forwards the record to `topic`, with a retry after `delay_ms`; None for a dead letter.
 
-    The record is processed here once the topic has it.
+    The record counts as processed once the brokers have acked it in `topic`.
     """
 
     topic: str
@@ -51,7 +51,7 @@ def next_step(
     """
     if is_readable:
         retries = settings.retries
-        # A handler that was cancelled from within, as something that it waited for was.
+        # A CancelledError here comes from a future that the handler awaited: it is retried, too.
         is_mendable = isinstance(error, retries.exceptions) or not isinstance(error, Exception)
         if is_mendable and attempts <= retries.attempts:
             return Retry(retries.wait_ms(attempts, chance))
@@ -67,8 +67,8 @@ def next_step(
 def stop_in(error: BaseException) -> Stop | None:
     """Returns the `Stop` that a handler raised, also in an exception group; None for other errors.
 
-    A group counts as processed only if it holds nothing but `Stop`s that say so. A group with an
-    error that is no Exception is not a stop: it is raised.
+    With a group the record counts as processed only if all its exceptions are `Stop(done=True)`. A
+    group with a BaseException that is no Exception is no stop: it is raised.
     """
     if isinstance(error, Stop):
         return error

@@ -1,4 +1,4 @@
-"""Wraps the user's handler, and the function that decodes for it. Knows no task."""
+"""Wraps the user's handler and its `decode` function. It starts no task."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class UndecodableError(Exception):
 def handle_of(
     handler: Callable[[Any], Awaitable[object]], decode: Callable[[Record], Any] | None
 ) -> Handle:
-    """Returns the call for each record. Raises ConfigurationError for what cannot be called.
+    """Returns the function to call with each record.
 
-    A handler that turns out to be a plain function raises a ConfigurationError, too.
+    Raises ConfigurationError for a handler that cannot be called. If the handler turns out to be a
+    plain function, the returned function raises NotAsyncError.
     """
     if not callable(handler):
         raise ConfigurationError(f"handler is {handler!r:.80}; it must be an async function")

@@ -1,8 +1,9 @@
-"""Runs the tasks that process records: one reads, up to `workers` call the handler.
+"""Runs the tasks that process records: one task polls, up to `workers` tasks call the handler.
 
-`tracker` decides which record may be processed when. A worker takes a shard, processes some of its
-records, and takes the next shard; it ends when none is ready. The caller of `run` waits meanwhile,
-and drains the pool at the end: records in flight get their time, and no task is left running.
+`tracker` decides which records may be processed now. A worker takes a shard, processes some of its
+records, and takes the next shard; it ends when no shard is ready. The caller of `run` waits
+meanwhile, and drains the pool at the end: records in flight have `drain_timeout_ms` to finish, and
+no task is left running.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ logger = logging.getLogger("kproto.client")
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
 
-#: A batch of records ends when its handlers have taken so long, in seconds.
+#: A worker ends its batch of records after so many seconds of processing.
 _LONG_TURN_S: Final = 0.02
 
 
-#: After so many records of a batch the pool checks its duration: handlers that were fast may become
-#: slow, and block the loop.
+#: The worker checks the duration of a batch after so many records: fast handlers may become slow,
+#: and block the event loop.
 _CHECK_EVERY: Final = 16
 
 
@@ -86,38 +87,38 @@ class ProcessingPool:
 
     @property
     def summary(self) -> RunSummary:
-        """Returns the results so far."""
+        """The results so far."""
         shards = [worker.shard for worker in self._workers]
         handled = self._handled + sum(x.handled for x in shards if isinstance(x, OrderedShard))
         return RunSummary(handled, self._retried, self._sent_to_retry, self._dead_letters)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Returns the results so far by name, for metrics."""
+        """The results so far by name, for metrics."""
         return self.summary._asdict()
 
     @property
     def records_in_flight(self) -> int:
-        """Returns how many records handlers process now."""
+        """The number of records in flight."""
         return sum(worker.shard is not None for worker in self._workers)
 
     @property
     def error(self) -> BaseException | None:
-        """Returns the error that stopped the pool."""
+        """The error that stopped the pool; None without one."""
         return self._error
 
     @property
     def left_ms(self) -> float:
-        """Returns the rest of `drain_timeout_ms`; 0 after a second cancellation."""
+        """The rest of `drain_timeout_ms`; 0 after a second cancellation."""
         return max(0.0, (self._ends_by - self._clock.monotonic()) * 1000)
 
     # Start and end
 
     async def until_stopped(self) -> None:
-        """Reads and processes until the pool is stopped, or fails.
+        """Polls and processes records until the pool is stopped, or fails.
 
-        However it ends, cancelled too, records in flight are finished within `drain_timeout_ms`. A
-        second cancellation ends that at once.
+        At the end, also if it is cancelled, it drains records in flight within `drain_timeout_ms`.
+        A second cancellation ends the drain at once.
         """
         reader = asyncio.create_task(self._read())
         reader.add_done_callback(self._read_ended)
@@ -151,7 +152,7 @@ class ProcessingPool:
             raise cancelled
 
     def stop(self) -> None:
-        """Takes no more records, and starts no handler."""
+        """Stops to take records and to start handlers."""
         if not self._is_stopping.is_set():
             self._is_stopping.set()
             self._tracker.drain_all()
@@ -187,8 +188,8 @@ class ProcessingPool:
                     await self._changed.wait()
         except TimeoutError:
             logger.warning(
-                "what was in hand was not finished within %d ms (drain_timeout_ms): it is "
-                "cancelled, and comes again",
+                "records in flight were not finished within %d ms (drain_timeout_ms): their "
+                "handlers are cancelled, and the records are redelivered",
                 self.settings.drain_timeout_ms,
             )
 
@@ -197,7 +198,7 @@ class ProcessingPool:
     async def _read(self) -> None:
         while await self._host.take_next(self):
             self._start_worker()
-            await asyncio.sleep(0)  # the workers get a turn
+            await asyncio.sleep(0)  # lets the workers run
 
     def _read_ended(self, task: asyncio.Task[None]) -> None:
         self._changed.set()
@@ -219,10 +220,10 @@ class ProcessingPool:
             shard = self._tracker.add(state, claim, tp, records)
         else:
             now_ms = self._clock.now_ms()
-            told = [due_of(record, delay_ms, now_ms) for record in records]
-            self._warn_of_other_groups(tp[0], {each.group for each in told})
+            dues = [due_of(record, delay_ms, now_ms) for record in records]
+            self._warn_of_other_groups(tp[0], {each.group for each in dues})
             due = self._clock.monotonic() + delay_ms / 1000
-            due_ms = [each.at_ms for each in told]
+            due_ms = [each.at_ms for each in dues]
             shard = self._tracker.add(state, claim, tp, records, due_ms, due)
             self._on_timer()
         if not shard.is_held_back and self._tracker.is_held_back(shard):
@@ -245,34 +246,36 @@ class ProcessingPool:
         return self._tracker.first_incomplete(state)
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
-        """Returns what `RecordProcessor.incomplete_offsets` says."""
+        """Returns the highest started offset and the incomplete offsets; see `RecordProcessor`."""
         return self._tracker.incomplete_offsets(state)
 
     def first_queued(self, state: object) -> int | None:
-        """Returns the first offset that was taken and never started."""
+        """Returns the first offset that was taken and is still queued; None if there is none."""
         return self._tracker.first_queued(state)
 
     @property
     def queued_positions(self) -> dict[TopicPartition, int]:
-        """Returns the first queued offset of each partition that has one."""
+        """The first queued offset of each partition that has one."""
         return self._tracker.queued_positions
 
     def first_incomplete_offsets(self) -> dict[object, int]:
-        """Returns the first offset of each partition that is not processed."""
+        """Returns the first incomplete offset of each partition that has one."""
         return self._tracker.first_incomplete_offsets()
 
     def is_in_flight(self, epochs: Collection[object]) -> bool:
-        """True if a record of these assignments is in flight."""
+        """Returns True if a record of these assignment epochs is in flight."""
         return self._tracker.is_in_flight(epochs)
 
     @property
     def has_lost(self) -> bool:
-        """True if a record is in flight that another member may have, too."""
+        """True if a record of a lost partition is in flight: another member may have it, too."""
         return any(each.shard is not None and each.shard.is_lost for each in self._workers)
 
     def oldest_started_at(self, now: float) -> float:
-        """Returns when the oldest record in flight started, as far as a look can tell:
-        never later.
+        """Returns the start time of the oldest record in flight; `now` if none is in flight.
+
+        It is the time at which an earlier call noticed the record, so it may be later than the
+        start.
         """
         oldest = now
         for worker in self._workers:
@@ -288,7 +291,7 @@ class ProcessingPool:
         return oldest
 
     def drop(self, state: object) -> int | None:
-        """Starts no more records of a partition; see `Tracker.drain`."""
+        """Drops the queued records of a partition; returns the first dropped offset, or None."""
         shard = self._tracker.shard_of(state)
         if shard is not None and shard.is_held_back:
             shard.is_held_back = False
@@ -296,11 +299,11 @@ class ProcessingPool:
         return self._tracker.drain(state)
 
     def forget(self, state: object) -> None:
-        """Drops the records of a partition that is read from another position."""
+        """Drops the records of a partition whose position was moved."""
         self._tracker.discard(state)
 
     def abandon(self, states: Iterable[object], epochs: Collection[object]) -> None:
-        """Drops lost partitions: their handlers are cancelled, or left to end."""
+        """Drops lost partitions; with `cancel_lost` it cancels their handlers."""
         for state in states:
             self._tracker.discard(state)
         if self.settings.cancel_lost:
@@ -310,11 +313,11 @@ class ProcessingPool:
                     worker.cancel()
 
     def pause(self, state: object) -> None:
-        """Starts no record of a partition until it is resumed."""
+        """Starts no record of a partition until `resume`."""
         self._tracker.pause(state)
 
     def resume(self, state: object) -> None:
-        """Resumes a partition."""
+        """Starts records of a paused partition again."""
         self._tracker.resume(state)
         self._start_worker()
 
@@ -327,7 +330,7 @@ class ProcessingPool:
     # Workers
 
     def _start_worker(self) -> None:
-        """Starts a worker, if a shard is ready and there is room for one."""
+        """Starts a worker, if a shard is ready and fewer than `workers` run."""
         if (
             self._tracker.ready
             and len(self._workers) < self.settings.workers
@@ -354,7 +357,7 @@ class ProcessingPool:
             shard = tracker.next_shard()
             if shard is None:
                 return
-            self._start_worker()  # while this worker waits, the next one works
+            self._start_worker()  # another worker takes the next shard
             worker.shard = shard
             worker.stops_early = False
             self._schedule_commit()
@@ -378,7 +381,7 @@ class ProcessingPool:
     async def _process_in_order(
         self, shard: OrderedShard, began: float
     ) -> tuple[Record, BaseException] | None:
-        """Processes some records of a shard, one after the other; returns one that failed."""
+        """Processes some records of a shard, one by one; returns the failed one, if any."""
         handle = self._handle
         shard.counted = shard.taken
         record: Record | None = None
@@ -392,7 +395,7 @@ class ProcessingPool:
                     await handle(record)
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not is_in_task():
-                raise  # the loop is closed: nothing can be awaited
+                raise  # the event loop is closed: no await is possible
             assert record is not None, "nothing else raises"
             self._count(shard)
             return record, error
@@ -409,7 +412,7 @@ class ProcessingPool:
     async def _process_unordered(
         self, worker: Worker, shard: UnorderedShard, began: float
     ) -> tuple[Record, BaseException] | None:
-        """Processes some records of a shard that other workers share; returns one that failed."""
+        """Processes some records of a shard that workers share; returns the failed one, if any."""
         handle = self._handle
         ready = shard.ready
         done = shard.done
@@ -428,7 +431,7 @@ class ProcessingPool:
                 self._handled += 1
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not is_in_task():
-                raise  # the loop is closed, and nothing can be awaited
+                raise  # the event loop is closed: no await is possible
             assert record is not None, "nothing else raises"
             return record, error
         return None
@@ -449,14 +452,14 @@ class ProcessingPool:
             self._commit_timer = self._clock.call_later(seconds, self._commit)
 
     def _commit(self) -> None:
-        """Requests a commit; ends batches whose handlers became slow."""
+        """Requests a commit, and ends the batches of all workers, so that it has their records."""
         self._commit_timer = None
         for worker in self._workers:
             worker.stop_early()
         self._host.commit_soon()
 
     async def _yield_to_loop(self, began: float) -> None:
-        """Yields to the event loop, which handlers may have blocked."""
+        """Yields to the event loop, because handlers may have blocked it."""
         now = self._clock.monotonic()
         self._batch_size.on_records_returned(began)
         took = self._batch_size.on_poll(now)
@@ -470,7 +473,7 @@ class ProcessingPool:
         stop = stop_in(error)
         if stop is not None:
             if error is not stop and not stop.done:
-                log_failed(record, error, "is not done, and comes again")
+                log_failed(record, error, "is not processed, and is redelivered")
             if stop.done and not shard.is_lost:
                 shard.done(record)
                 self._handled += 1
@@ -485,17 +488,18 @@ class ProcessingPool:
         elif shard.is_lost or worker.is_cancelled:
             shard.abandon(record)
             if isinstance(error, Exception):
-                log_failed(record, error, "counts for nothing, as the record is not done anyway")
+                what = "failed after its partition was lost or its handler cancelled"
+                log_failed(record, error, what)
         elif worker.task.cancelling() and await self._is_ending(worker):
             shard.abandon(record)
         else:
             await self._apply_policy(worker, shard, record, error)
 
     async def _is_ending(self, worker: Worker) -> bool:
-        """True if the pool ends, after another task has cancelled a worker.
+        """Returns True if the pool ends, after another task has cancelled a worker.
 
-        As when all tasks are cancelled: then `run` is cancelled in the same turn of the loop. A
-        handler that cancels its own task has failed, and the task goes on.
+        If all tasks are cancelled, `run` is cancelled in the same iteration of the event loop. If a
+        handler has cancelled its own task, the handler has failed, and the task continues.
         """
         while worker.task.uncancel():
             pass
@@ -553,9 +557,9 @@ class ProcessingPool:
                 return
             self._retry_later(shard, record, 0.0)
             raise
-        except Exception as fault:  # noqa: BLE001 - it is told
+        except Exception as fault:  # noqa: BLE001 - `run` raises it
             why = f"{type(error).__name__}: {text_of(error)}"
-            fault.add_note(f"it was to be sent to {step.topic}, as its handler failed: {why}")
+            fault.add_note(f"while sending it to {step.topic}, because its handler failed: {why}")
             shard.abandon(record)
             self.fail(with_record_note(fault, record))
         else:

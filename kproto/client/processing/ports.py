@@ -1,4 +1,4 @@
-"""Defines what a pool needs of the consumer, and of the producer that forwards records."""
+"""The interfaces of a processing pool to its consumer and to the producer for forwarded records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["ConsumerPort", "RecordReceiver", "RecordSink"]
 
 
 class RecordSink(Protocol):
-    """Forwards records: a producer, which waits for all in-sync replicas."""
+    """Sends forwarded records, and waits for all in-sync replicas: a producer."""
 
     async def send(
         self,
@@ -37,23 +37,23 @@ class RecordReceiver(Protocol):
 
 
 class ConsumerPort(Protocol):
-    """What a processing pool needs of its consumer."""
+    """The consumer of a processing pool."""
 
     async def take_next(self, receiver: RecordReceiver) -> bool:
-        """Has the receiver take what is polled next; returns False at the end."""
+        """Polls records, and passes them to the receiver; returns False at the end."""
         ...
 
     @property
     def is_out_of_session(self) -> bool:
-        """True if other members may have the partitions."""
+        """True if the session may have expired, so that other members may own the partitions."""
         ...
 
     async def until_in_session(self) -> None:
-        """Waits until it is known whether they have."""
+        """Waits until the member has heartbeated in its session, or has lost its partitions."""
         ...
 
     def apply_backpressure(self, tp: TopicPartition) -> None:
-        """Polls no more of a partition for now."""
+        """Stops to poll a partition until `release_backpressure`."""
         ...
 
     def release_backpressure(self, tp: TopicPartition) -> None:
@@ -61,9 +61,9 @@ class ConsumerPort(Protocol):
         ...
 
     def on_drained(self, *, is_lost: bool) -> None:
-        """Records of a partition that is being revoked, or is lost, are no longer in flight."""
+        """Continues a revocation or a rejoin that waits for records in flight."""
         ...
 
     def commit_soon(self) -> None:
-        """Commits what is processed."""
+        """Commits processed offsets soon."""
         ...

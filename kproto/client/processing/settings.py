@@ -1,4 +1,4 @@
-"""Defines the settings of `run`: each with its default and the reason for it."""
+"""The settings of `run`, with their defaults and the reasons for these."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from ...wire.errors import ConfigurationError
 
 __all__ = ["Order", "Retries", "RetryTopic", "RunSettings", "RunSummary", "Stop"]
 
-#: Which records are handled one after the other: those of a partition, those of a key of a
-#: partition, or none.
+#: The order of processing: one record at a time of each partition, of each key of a partition, or
+#: no order.
 Order: TypeAlias = Literal["partition", "key", "none"]
 
-#: The longest delay of a retry topic, in ms: a week, as brokers keep records by default
-#: (log.retention.hours), and a record that is gone cannot be handled.
+#: The longest delay of a retry topic, in ms: a week. After it brokers delete records by default
+#: (log.retention.hours).
 _LONGEST_DELAY_MS: Final = 7 * 86_400_000
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _SUFFIX: Final = re.compile(r"(?:^|.*[._-])([0-9]{1,9})(ms|s|m|h|d)")
 
 
-class Stop(Exception):  # noqa: N818 - as StopIteration: it says what is wanted, and is no error
+class Stop(Exception):  # noqa: N818 - as StopIteration it is no error
     """Raised by a handler to end `run`: records in flight are finished, and offsets are committed.
 
-    The record whose handler raises it is not processed, and is consumed again, unless it is `done`.
+    The record of that handler is not processed, and is redelivered, unless `done` is True.
     """
 
     def __init__(self, *args: object, done: bool = False) -> None:
@@ -38,8 +38,7 @@ class Stop(Exception):  # noqa: N818 - as StopIteration: it says what is wanted,
 
 
 class RunSummary(NamedTuple):
-    """The results of `run`: records that were handled, attempts that were retries, and forwarded
-    records.
+    """The numbers of processed records, of retries, and of forwarded records in a `run`.
 
     `sent_to_retry` counts records sent to retry topics, `dead_letters` those sent to the dead
     letter topic.
@@ -53,17 +52,18 @@ class RunSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often the handler is called again for a record that failed, and when."""
+    """The number of retries of a failed record, and their backoff."""
 
-    #: So often again, after the first time.
+    #: The most retries, after the first attempt.
     attempts: int = 3
-    #: Wait before the first retry; doubles with each further one.
+    #: The backoff before the first retry; it doubles with each further retry.
     backoff_ms: int = 100
-    #: The longest wait between two retries: what takes longer to mend wants a retry topic.
+    #: The longest backoff: use a retry topic for faults that last longer.
     backoff_max_ms: int = 10_000
-    #: The share of a wait that chance adds or takes away, so that members do not retry in step.
+    #: The random share of a backoff that is added or subtracted, so that members do not retry at
+    #: the same time.
     jitter: float = 0.2
-    #: What is tried again; any other exception is not.
+    #: The exceptions after which a record is retried; others are not retried.
     exceptions: tuple[type[Exception], ...] = (Exception,)
 
     def __post_init__(self) -> None:
@@ -98,8 +98,9 @@ class RetryTopic:
 
     @classmethod
     def called(cls, name: str) -> RetryTopic:
-        """Returns one whose name ends with its delay: `orders.retry.5s`. Raises
-        ConfigurationError.
+        """Returns the retry topic of a name that ends with its delay: `orders.retry.5s`.
+
+        Raises ConfigurationError for a name without a delay.
         """
         found = _SUFFIX.fullmatch(name)
         if found is None:
@@ -128,10 +129,10 @@ def _checked_topics(topics: Sequence[str | RetryTopic]) -> tuple[RetryTopic, ...
         if not isinstance(each, str | RetryTopic):
             raise ConfigurationError(f"{each!r:.80} is no retry topic: give a name, or RetryTopic")
         found.append(RetryTopic.called(each) if isinstance(each, str) else each)
-    for before, behind in pairwise(found):
-        if behind.delay_ms < before.delay_ms:
+    for before, after in pairwise(found):
+        if after.delay_ms < before.delay_ms:
             raise ConfigurationError(
-                f"retry_topics: {behind.topic} has a shorter delay than {before.topic} before it"
+                f"retry_topics: {after.topic} has a shorter delay than {before.topic} before it"
             )
     if len({each.topic for each in found}) < len(found):
         raise ConfigurationError("retry_topics names a topic twice")
@@ -140,7 +141,7 @@ def _checked_topics(topics: Sequence[str | RetryTopic]) -> tuple[RetryTopic, ...
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """The validated arguments of `run`; `of` makes them."""
+    """The validated arguments of `run`; `of` validates them."""
 
     workers: int
     order: Order
@@ -148,7 +149,8 @@ class RunSettings:
     retry_topics: tuple[RetryTopic, ...]
     dead_letter_topic: str | None
     max_offset_gap: int
-    #: So long what is done waits for its commit: as much of it comes again after a kill.
+    #: The longest time from processing to the commit: so many ms of work are redelivered after a
+    #: kill.
     commit_interval_ms: int
     drain_timeout_ms: int
     cancel_lost: bool
@@ -202,7 +204,7 @@ class RunSettings:
 
     @property
     def outlets(self) -> list[str]:
-        """Returns the topics to which records are forwarded."""
+        """The topics to which records are forwarded."""
         dead = [] if self.dead_letter_topic is None else [self.dead_letter_topic]
         return [each.topic for each in self.retry_topics] + dead
 

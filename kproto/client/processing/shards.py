@@ -1,9 +1,9 @@
-"""Holds the records of one partition that are in processing, and decides which may start.
+"""Shards: the incomplete records of one partition, and which of them may start.
 
-Sans-IO: no task, no clock. In a shard of order "partition" one record is in flight at a time; in
-the others any record whose key has none in flight. Offsets are never counted: the shard knows which
-records are incomplete, so that gaps of compaction and transactions do not matter. A record costs a
-few operations on lists and dicts, to keep empty handlers close to plain iteration.
+Sans-IO: no task, no clock. With order "partition" one record is in flight at a time, with "key" one
+record of each key, with "none" any records. A shard stores the incomplete records themselves, not
+counts of offsets, so gaps by compaction and transactions do not matter. A record costs only a few
+operations on lists and dicts: `run` with an empty handler is nearly as fast as an iteration.
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ _NEVER: Final = float("inf")
 
 _offset_of: Final = attrgetter("offset")
 
-#: Records that may be handled are looked out so many at a time.
+#: An unordered shard makes so many records ready at a time.
 _CHUNK: Final = 256
 
-#: With so many records that nobody has looked at, a partition is held back; and with less than half
-#: of that it goes on. Two of the lists that reading gives at a time: so there is always one while
-#: the next is made, and memory holds no more.
+#: Backpressure applies to a partition with so many queued records, and ends below half of that. It
+#: is twice the largest list of a poll: one list is processed while the next one is decoded.
 _ENOUGH: Final = 1_000
 
-#: With so many bytes of values it is, too: large records come one or a few with a fetch, which is
-#: of 1 MiB by default. How large they are is seen by so many of a list.
+#: Backpressure also applies at so many bytes of queued values: a fetch returns one or a few large
+#: records, 1 MiB by default. Their size is estimated from so many records of a list.
 _ENOUGH_BYTES: Final = 8 << 20
 _LOOKED_AT: Final = 16
 
@@ -42,12 +41,13 @@ _LOOKED_AT: Final = 16
 class Shard(ABC):
     """The incomplete records of the partition `tp`, in the order of their offsets.
 
-    `incoming` holds lists that were not examined yet, `not_due` the records of a retry topic that
-    are not due yet, each with its due time by the wall clock and by the monotonic clock. `attempts`
-    counts the failures of failed records. A shard that `is_draining` takes no records and starts
-    none: `dropped` is the first offset that it dropped without a start. A shard that `is_lost` does
-    not count. `is_ready` if it is among the ready ones, `is_timed` if a check is scheduled,
-    `is_held_back` if backpressure applies, because `backpressure_limit` records or more are queued.
+    `incoming` has lists of queued records, `not_due` the records of a retry topic that are not due
+    yet, each with its due time by the wall clock and by the monotonic clock. `attempts` has the
+    number of failures by offset. A shard that `is_draining` takes and starts no records; `dropped`
+    is the first offset that it dropped without a start. The records of a shard that `is_lost` are
+    not committed. `is_ready` is True in the tracker's queue of ready shards, `is_timed` while a
+    check for due records is scheduled. `is_held_back` is True under backpressure: at least
+    `backpressure_limit` records are queued.
     """
 
     __slots__ = (
@@ -93,10 +93,10 @@ class Shard(ABC):
     def add(
         self, records: list[Record], due_ms: list[float] | None = None, due: float = _NEVER
     ) -> None:
-        """Takes at least one record behind all that were taken before.
+        """Queues records, at least one, after all earlier ones.
 
-        Records of a retry topic come with the time at which each is due, in ms since 1970, and with
-        the monotonic time at which all are due: not before earlier records.
+        For a retry topic `due_ms` has the due time of each record, in ms since 1970, and `due` the
+        monotonic time at which all are due, which is not before that of earlier records.
         """
         self.queued += len(records)
         self.backpressure_limit = _backpressure_limit(records)
@@ -106,21 +106,21 @@ class Shard(ABC):
             self.not_due.extend(zip(due_ms, repeat(due), records))
 
     def take_due(self, now: float, now_ms: float) -> float | None:
-        """Makes due records ready; returns when the next one is due, as far as that is known.
+        """Moves due records to `incoming`; returns the due time of the next one, None without one.
 
-        The order stays: a later record is due earlier only if the wall clock was set back
-        meanwhile, and then it waits for the one before.
+        The records stay in order: if the wall clock was set back, a later record may be due before
+        an earlier one, and waits for it.
         """
         not_due = self.not_due
-        move_due: list[Record] = []
+        due: list[Record] = []
         while not_due and (not_due[0][0] <= now_ms or not_due[0][1] <= now):
-            move_due.append(not_due.popleft()[2])
-        if move_due:
-            self.incoming.append(move_due)
+            due.append(not_due.popleft()[2])
+        if due:
+            self.incoming.append(due)
         return min(not_due[0][1], now + (not_due[0][0] - now_ms) / 1000) if not_due else None
 
     def failed(self, record: Record) -> int:
-        """Counts a failure of the handler; returns how many the record has."""
+        """Counts a failure of the handler; returns the number of failures of the record."""
         count = self.attempts.get(record.offset, 0) + 1
         self.attempts[record.offset] = count
         return count
@@ -142,46 +142,46 @@ class Shard(ABC):
 
     @abstractmethod
     def has_work(self) -> bool:
-        """True if a record may start now; selects it."""
+        """Returns True if a record may start now; makes it ready."""
 
     @abstractmethod
     def first_incomplete(self) -> int | None:
         """Returns the first offset that is not processed; None if all taken records are."""
 
     def incomplete_offsets(self) -> tuple[int, list[int]] | None:
-        """Returns the highest offset that was started, and the incomplete ones up to it.
+        """Returns the highest offset that was started, and the incomplete offsets up to it.
 
-        None if no processed record follows an incomplete one.
+        None if no processed record can follow an incomplete one.
         """
         return None
 
     @abstractmethod
     def first_queued(self) -> int | None:
-        """Returns the first offset that was never started; None without one."""
+        """Returns the first offset that was not started yet; None without one."""
 
     @abstractmethod
     def has_in_flight(self) -> bool:
-        """True if a record is in flight."""
+        """Returns True if a record is in flight."""
 
     @abstractmethod
     def done(self, record: Record) -> None:
-        """Completes a record: it was processed or forwarded."""
+        """Completes a record that was processed or forwarded."""
 
     @abstractmethod
     def retry_later(self, record: Record) -> None:
-        """Puts aside a failed record until `requeue`; records that it blocks stay blocked."""
+        """Delays a failed record until `requeue`; records that wait for it continue to wait."""
 
     @abstractmethod
     def requeue(self, record: Record) -> None:
-        """Makes a record that was put aside ready again."""
+        """Makes a delayed record ready again."""
 
     @abstractmethod
     def abandon(self, record: Record) -> None:
-        """Keeps a failed record incomplete: it is not retried here."""
+        """Leaves a failed record incomplete, without a retry."""
 
     @abstractmethod
     def drain(self) -> None:
-        """Takes no more records, and starts none: queued records stay incomplete."""
+        """Stops to take and to start records: queued records stay incomplete."""
 
     @abstractmethod
     def discard(self) -> None:
@@ -197,21 +197,20 @@ class Shard(ABC):
 
 
 def _backpressure_limit(records: list[Record]) -> int:
-    """Returns how many records like these may be queued."""
-    looked_at = records[:: len(records) // _LOOKED_AT + 1]
-    size = sum(len(record.value or b"") for record in looked_at) // len(looked_at)
+    """Returns the number of queued records from which on backpressure applies, by their size."""
+    sample = records[:: len(records) // _LOOKED_AT + 1]
+    size = sum(len(record.value or b"") for record in sample) // len(sample)
     return max(1, min(_ENOUGH, _ENOUGH_BYTES // max(1, size)))
 
 
 class OrderedShard(Shard):
-    """Processes one record after the other: a worker takes them from `rest`, and `is_busy`
-    meanwhile.
+    """Processes one record after the other; `is_busy` is True while a worker does so.
 
-    What is left of the list shows which record is in flight; it also shows the `handled` records,
-    those beyond the first `counted` ones of the list.
+    The worker iterates over `rest`. The length of `rest` shows which record is in flight, and the
+    number of `handled` records: those of the list after the first `counted` ones.
     """
 
-    __slots__ = ("_is_put_off", "_records", "counted", "is_busy", "rest")
+    __slots__ = ("_is_delayed", "_records", "counted", "is_busy", "rest")
 
     def __init__(
         self,
@@ -224,16 +223,16 @@ class OrderedShard(Shard):
         self.rest: Iterator[Record] = iter(())
         self.counted = 0
         self.is_busy = False
-        self._is_put_off = False
+        self._is_delayed = False
 
     @property
     def taken(self) -> int:
-        """Returns how many records of the current list were taken."""
+        """The number of records of the current list that the worker has taken."""
         return len(self._records) - length_hint(self.rest)
 
     @property
     def handled(self) -> int:
-        """Returns how many processed records were not counted yet."""
+        """The number of processed records that were not counted yet."""
         return self.taken - self.is_busy - self.counted
 
     def _have(self, records: list[Record]) -> None:
@@ -242,7 +241,7 @@ class OrderedShard(Shard):
         self.rest = iter(records)
 
     def has_work(self) -> bool:
-        if self.is_busy or self._is_put_off or self.is_paused:
+        if self.is_busy or self._is_delayed or self.is_paused:
             return False
         if not length_hint(self.rest):
             if not self.incoming:
@@ -267,11 +266,11 @@ class OrderedShard(Shard):
         self.attempts.clear()
 
     def retry_later(self, record: Record) -> None:
-        self._is_put_off = True
+        self._is_delayed = True
         self.abandon(record)
 
     def requeue(self, record: Record) -> None:
-        self._is_put_off = False
+        self._is_delayed = False
 
     def abandon(self, record: Record) -> None:
         self.is_busy = False
@@ -290,14 +289,14 @@ class OrderedShard(Shard):
         self._drop_incoming()
 
     def _stop(self) -> list[Record]:
-        """Empties `rest` for its worker; returns the records that were left."""
+        """Empties `rest`, so that its worker ends; returns the records that were left."""
         left = list(self.rest)
         if left:
             self._records = self._records[: -len(left)]
         return left
 
     def stop_early(self) -> None:
-        """Empties `rest` for its worker; the records stay in the shard."""
+        """Empties `rest`, so that its worker ends; the records stay queued in the shard."""
         left = self._stop()
         if left:
             self.incoming.appendleft(left)
@@ -312,18 +311,18 @@ class OrderedShard(Shard):
 
 
 class UnorderedShard(Shard):
-    """Processes several records at once: those that may start are `ready`, `left` are incomplete.
+    """Processes several records at once: `ready` ones may start, those in `left` are incomplete.
 
-    With `by_key` a record waits while another one of its key is ready or in flight:
-    `pending_by_key` has these keys with the records that wait. The lowest and the highest started
-    offsets are less than `max_offset_gap` apart; `highest_started` is the highest. `_abandoned` are
-    those of `left` that are not processed here any more.
+    With `by_key` a record waits while another record of its key is ready or in flight:
+    `pending_by_key` has these keys with the records that wait. `highest_started` is the highest
+    started offset; it is less than `max_offset_gap` after the first incomplete one. `_abandoned`
+    has the offsets of `left` that are not processed here any more.
     """
 
     __slots__ = (
         "_abandoned",
-        "_held",
-        "_sent_to_retry",
+        "_delayed",
+        "_paused",
         "by_key",
         "highest_started",
         "left",
@@ -348,8 +347,8 @@ class UnorderedShard(Shard):
         self.left: dict[int, Record] = {}
         self.pending_by_key: dict[bytes, deque[Record] | None] = {}
         self.highest_started = -1
-        self._held: deque[Record] = deque()  # may be handled once the pause is over
-        self._sent_to_retry: set[int] = set()
+        self._paused: deque[Record] = deque()  # ready records of a paused partition
+        self._delayed: set[int] = set()  # offsets that wait for a retry
         self._abandoned: set[int] = set()
 
     def has_work(self) -> bool:
@@ -359,7 +358,7 @@ class UnorderedShard(Shard):
 
     @property
     def _ready_target(self) -> int:
-        """Returns how many records to make ready; two leave one for another worker."""
+        """The number of records to make ready: at least two, so that another worker gets one."""
         return max(2, min(_CHUNK, self.backpressure_limit))
 
     def _select_ready(self) -> None:
@@ -401,11 +400,11 @@ class UnorderedShard(Shard):
                 pending_by_key[key] = None
                 add(record)
             else:
-                behind = pending_by_key[key]
-                if behind is None:
+                pending = pending_by_key[key]
+                if pending is None:
                     pending_by_key[key] = deque((record,))
                 else:
-                    behind.append(record)
+                    pending.append(record)
 
     def done(self, record: Record) -> None:
         if self.attempts:
@@ -414,9 +413,9 @@ class UnorderedShard(Shard):
         key = record.key
         if key is None or not self.by_key:
             return
-        behind = self.pending_by_key.get(key)
-        if behind:
-            (self._held if self.is_paused else self.ready).append(behind.popleft())
+        pending = self.pending_by_key.get(key)
+        if pending:
+            (self._paused if self.is_paused else self.ready).append(pending.popleft())
         else:
             self.pending_by_key.pop(key, None)
 
@@ -427,20 +426,20 @@ class UnorderedShard(Shard):
 
     def incomplete_offsets(self) -> tuple[int, list[int]] | None:
         highest_started = self.highest_started
-        undone = [*takewhile(lambda offset: offset <= highest_started, self.left)]
-        return (highest_started, undone) if undone else None
+        incomplete = [*takewhile(lambda offset: offset <= highest_started, self.left)]
+        return (highest_started, incomplete) if incomplete else None
 
     def first_queued(self) -> int | None:
-        never = [
+        queued = [
             record.offset for record in self._unhandled() if record.offset > self.highest_started
         ]
-        return min(never) if never else self._first_incoming()
+        return min(queued) if queued else self._first_incoming()
 
     def _unhandled(self) -> Iterable[Record]:
         yield from self.ready
-        yield from self._held
-        for behind in self.pending_by_key.values():
-            yield from behind or ()
+        yield from self._paused
+        for pending in self.pending_by_key.values():
+            yield from pending or ()
 
     def has_in_flight(self) -> bool:
         return len(self.left) > len(self._abandoned)
@@ -449,20 +448,20 @@ class UnorderedShard(Shard):
         if self.is_draining:
             self.abandon(record)
         else:
-            self._sent_to_retry.add(record.offset)
+            self._delayed.add(record.offset)
 
     def requeue(self, record: Record) -> None:
-        if record.offset in self._sent_to_retry:
-            self._sent_to_retry.discard(record.offset)
-            (self._held if self.is_paused else self.ready).appendleft(record)
+        if record.offset in self._delayed:
+            self._delayed.discard(record.offset)
+            (self._paused if self.is_paused else self.ready).appendleft(record)
 
     def abandon(self, record: Record) -> None:
         if record.offset in self.left:
             self._abandoned.add(record.offset)
             key = record.key
             if self.by_key and key is not None:
-                behind = self.pending_by_key.get(key)
-                self._abandoned.update(each.offset for each in behind or ())
+                pending = self.pending_by_key.get(key)
+                self._abandoned.update(each.offset for each in pending or ())
                 self.pending_by_key[key] = None
 
     def drain(self) -> None:
@@ -474,7 +473,7 @@ class UnorderedShard(Shard):
         dropped = [offset for offset in self.left if offset > self.highest_started]
         for offset in dropped:
             del self.left[offset]
-        waiting = self._sent_to_retry | {record.offset for record in self._unhandled()}
+        waiting = self._delayed | {record.offset for record in self._unhandled()}
         self._abandoned.update(waiting & self.left.keys())
         self._drop_queued()
         self.dropped = min(dropped, default=first)
@@ -484,7 +483,7 @@ class UnorderedShard(Shard):
         self._drop_incoming()
         for record in [*self._unhandled()]:
             del self.left[record.offset]
-        for offset in self._sent_to_retry | self._abandoned:
+        for offset in self._delayed | self._abandoned:
             self.left.pop(offset, None)
         self._abandoned.clear()
         self._drop_queued()
@@ -492,16 +491,16 @@ class UnorderedShard(Shard):
     def _drop_queued(self) -> None:
         """Drops the records that were not started."""
         self.ready.clear()
-        self._held.clear()
-        self._sent_to_retry.clear()
+        self._paused.clear()
+        self._delayed.clear()
         self.pending_by_key = dict.fromkeys(self.pending_by_key)
 
     def pause(self) -> None:
         self.is_paused = True
-        self._held.extend(self.ready)
+        self._paused.extend(self.ready)
         self.ready.clear()
 
     def resume(self) -> None:
         self.is_paused = False
-        self.ready.extend(self._held)
-        self._held.clear()
+        self.ready.extend(self._paused)
+        self._paused.clear()

@@ -1,6 +1,6 @@
-"""Handles the signals that stop runs of a loop, and restores the previous handlers afterwards.
+"""Handles the signals that stop `run` calls, and restores the previous handlers afterwards.
 
-Several runs of one loop share a handler, which calls each.
+Several runs in one event loop share a handler, which stops all of them.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ __all__ = ["signals_handled"]
 
 
 class _SignalHandlers(NamedTuple):
-    """The calls for a signal, and the handler that it had before."""
+    """The functions to call at a signal, and the previous handler of the signal."""
 
     tell: list[Callable[[], None]]
     before: Any
 
 
-#: By loop and signal, those that have a handler of ours.
-_told: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _SignalHandlers]]] = (
+#: The signals that are handled here, by event loop.
+_handled: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _SignalHandlers]]] = (
     WeakKeyDictionary()
 )
 
-#: What a service is sent that is to end; Ctrl-C cancels what `asyncio.run` runs anyway.
+#: The signal by which service managers end a service; for Ctrl-C `asyncio.run` cancels its task.
 _DEFAULT: Final = (signal.SIGTERM,)
 
 
 @contextmanager
 def signals_handled(signals: tuple[int, ...] | None, tell: Callable[[], None]) -> Iterator[None]:
-    """Calls `tell` in the loop at each of these signals, until the end of the block.
+    """Calls `tell` in the event loop at each of these signals, until the end of the block.
 
     None is SIGTERM, if it can be handled and has no other handler. Raises ConfigurationError if
-    given signals cannot be handled: outside of the main thread, or if the loop has a handler of the
-    user's, which could not be restored.
+    given signals cannot be handled: outside of the main thread, or if the event loop has a handler
+    of the user, which could not be restored.
     """
     loop = asyncio.get_running_loop()
     is_main = threading.current_thread() is threading.main_thread()
@@ -60,46 +60,46 @@ def signals_handled(signals: tuple[int, ...] | None, tell: Callable[[], None]) -
 
 
 def _is_free(loop: asyncio.AbstractEventLoop, number: int) -> bool:
-    if number in _told.get(loop, {}):
+    if number in _handled.get(loop, {}):
         return True
     return signal.getsignal(number) is signal.SIG_DFL and _can_handle(loop)
 
 
 def _can_handle(loop: asyncio.AbstractEventLoop) -> bool:
-    # Not on Windows, nor in loops of others that leave it out.
+    # Event loops on Windows, and some third-party ones, do not implement it.
     return type(loop).add_signal_handler is not asyncio.AbstractEventLoop.add_signal_handler
 
 
 def _begin(loop: asyncio.AbstractEventLoop, number: int, tell: Callable[[], None]) -> None:
-    told = _told.setdefault(loop, {})
-    if number in told:
-        told[number].tell.append(tell)
+    handled = _handled.setdefault(loop, {})
+    if number in handled:
+        handled[number].tell.append(tell)
         return
     before = signal.getsignal(number)
     name = signal.Signals(number).name
-    if getattr(before, "__name__", "") == "_sighandler_noop":  # what asyncio sets beside its own
+    if getattr(before, "__name__", "") == "_sighandler_noop":  # asyncio has its own handler
         raise ConfigurationError(
             f"stop_on: the event loop has a handler of {name} already; cancel the task of run() "
             "from there, and give stop_on=()"
         )
     try:
-        loop.add_signal_handler(number, _tell_all, told, number)
+        loop.add_signal_handler(number, _tell_all, handled, number)
     except (NotImplementedError, ValueError, RuntimeError) as error:
         raise ConfigurationError(f"stop_on: {name} cannot be handled here: {error}") from error
-    told[number] = _SignalHandlers([tell], before)
+    handled[number] = _SignalHandlers([tell], before)
 
 
 def _end(loop: asyncio.AbstractEventLoop, number: int, tell: Callable[[], None]) -> None:
-    told = _told[loop]
-    told[number].tell.remove(tell)
-    if not told[number].tell:
-        before = told.pop(number).before
+    handled = _handled[loop]
+    handled[number].tell.remove(tell)
+    if not handled[number].tell:
+        before = handled.pop(number).before
         loop.remove_signal_handler(number)
-        if before is not None:  # None was set by no Python code, and is not known
+        if before is not None:  # None is a handler that was not set by Python
             signal.signal(number, before)
 
 
-def _tell_all(told: dict[int, _SignalHandlers], number: int) -> None:
-    if number in told:
-        for tell in [*told[number].tell]:
+def _tell_all(handled: dict[int, _SignalHandlers], number: int) -> None:
+    if number in handled:
+        for tell in [*handled[number].tell]:
             tell()

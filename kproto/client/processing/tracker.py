@@ -1,9 +1,9 @@
 """Tracks which records may be processed now or retried later, and which offsets are complete.
 
-Sans-IO: times are passed in, in seconds of the client's clock; those of retry topics in ms since
-1970, too: because that clock may be set back, such a record is due at the earlier of two times.
-Partitions are identified by their `state`: a partition that is revoked and assigned again has
-another state, and records in flight of the first one do not count.
+Sans-IO: times are passed in, in seconds of the client's clock. Records of retry topics also have a
+due time in ms since 1970; they are due at the earlier of both times, because the wall clock may be
+set back. Partitions are identified by their `state`: a partition that is revoked and assigned again
+has another state, and records in flight of the first state are ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NEVER: Final = float("inf")
 
 
 class Tracker:
-    """The shards of all partitions in processing. Workers take the `ready` ones in turns."""
+    """The shards of all partitions in processing. Workers take `ready` shards, round-robin."""
 
     def __init__(self, order: Order, max_offset_gap: int) -> None:
         self._order = order
@@ -37,7 +37,7 @@ class Tracker:
         self._unchecked: list[Shard] = []
         self._numbers = count()
 
-    # What comes
+    # Adding records
 
     def add(
         self,
@@ -48,9 +48,9 @@ class Tracker:
         due_ms: list[float] | None = None,
         due: float = _NEVER,
     ) -> Shard:
-        """Takes records of a partition; of a retry topic with the time at which each is due.
+        """Queues records of a partition; returns its shard.
 
-        See `Shard.add`. `move_due` must be called then.
+        Records of a retry topic have due times, see `Shard.add`: call `move_due` afterwards.
         """
         shard = self._shards.get(state)
         if shard is None:
@@ -68,7 +68,7 @@ class Tracker:
         by_key = self._order == "key"
         return UnorderedShard(state, claim, tp, by_key=by_key, max_offset_gap=self._max_offset_gap)
 
-    # Turns
+    # Ready shards
 
     def _enqueue_shard(self, shard: Shard) -> None:
         if self._draining and self._has_predecessor(shard):
@@ -78,9 +78,9 @@ class Tracker:
             self.ready.append(shard)
 
     def _has_predecessor(self, shard: Shard) -> bool:
-        """True while a record of an older shard of the same assignment is in flight.
+        """Returns True while a record of an older shard of the same assignment is in flight.
 
-        A truncated log or a seek makes another shard.
+        A partition gets another shard after a seek or a truncation of its log.
         """
         return any(
             each.claim == shard.claim and each is not shard and each.has_in_flight()
@@ -88,8 +88,9 @@ class Tracker:
         )
 
     def next_shard(self) -> Shard | None:
-        """Returns a shard with a record to process now; an unordered one with several
-        stays ready.
+        """Returns a shard with a record to process now; None without one.
+
+        An unordered shard with several ready records stays ready for other workers.
         """
         while self.ready:
             shard = self.ready.popleft()
@@ -102,13 +103,13 @@ class Tracker:
         return None
 
     def put_back(self, shard: Shard) -> None:
-        """Takes back a shard from a worker."""
+        """Makes a shard ready again after a worker, or removes it if it is drained."""
         self._enqueue_shard(shard)
         self._remove_if_done(shard)
         if shard.is_draining:
-            for behind in self._shards.values():
-                if behind.claim == shard.claim and behind is not shard:
-                    self._enqueue_shard(behind)
+            for successor in self._shards.values():
+                if successor.claim == shard.claim and successor is not shard:
+                    self._enqueue_shard(successor)
 
     def _remove_if_done(self, shard: Shard) -> None:
         if (
@@ -118,17 +119,17 @@ class Tracker:
         ):
             self._draining.discard(shard)
 
-    # What failed
+    # Retries and due times
 
     def schedule(self, shard: Shard, record: Record | None, due: float) -> None:
-        """Schedules a record for a retry; None checks the shard for due records."""
+        """Schedules the retry of a record; with None, a check of the shard for due records."""
         if record is None:
             shard.is_timed = True
         heapq.heappush(self._scheduled, (due, next(self._numbers), shard, record))
 
     @property
     def next_due(self) -> float:
-        """Returns when `move_due` must be called again."""
+        """The time at which `move_due` must be called again, in seconds; infinity for never."""
         return self._scheduled[0][0] if self._scheduled else _NEVER
 
     def move_due(self, now: float, now_ms: float) -> None:
@@ -152,11 +153,11 @@ class Tracker:
             self.schedule(shard, None, due)
         self._enqueue_shard(shard)
 
-    # Up to where
+    # Complete and incomplete offsets
 
     def first_incomplete(self, state: object) -> int | None:
-        """Returns the first offset of a partition that is not processed; None if all taken records
-        are.
+        """Returns the first incomplete offset of a partition; None if all taken records are
+        processed.
         """
         found = None
         for shard in self._shards_of(state):
@@ -182,22 +183,22 @@ class Tracker:
                 yield draining
 
     def shard_of(self, state: object) -> Shard | None:
-        """Returns the shard of a partition that takes records."""
+        """Returns the shard of a partition that takes its records; None without one."""
         return self._shards.get(state)
 
     def first_queued(self, state: object) -> int | None:
-        """Returns the first offset that was taken and never started."""
+        """Returns the first offset that was taken and is still queued; None if there is none."""
         shard = self._shards.get(state)
         return None if shard is None else shard.first_queued()
 
     @property
     def queued_positions(self) -> dict[TopicPartition, int]:
-        """Returns the first queued offset of each partition that has one."""
+        """The first queued offset of each partition that has one."""
         found = {shard.tp: shard.first_queued() for shard in self._shards.values()}
         return {tp: offset for tp, offset in found.items() if offset is not None}
 
     def is_in_flight(self, claims: Container[object]) -> bool:
-        """True if a record of these assignments is in flight."""
+        """Returns True if a record of these assignment epochs is in flight."""
         shards = [*self._shards.values(), *self._draining]
         return any(shard.claim in claims and shard.has_in_flight() for shard in shards)
 
@@ -206,12 +207,12 @@ class Tracker:
         """True if no record is in flight."""
         return not any(shard.has_in_flight() for shard in (*self._shards.values(), *self._draining))
 
-    # Partitions that go, and that wait
+    # Draining, pauses and backpressure
 
     def drain(self, state: object) -> int | None:
-        """Starts no more records of a partition.
+        """Drops the queued records of a partition.
 
-        Returns the first offset that was dropped, None without one: consuming continues there.
+        Returns the first dropped offset, at which fetching continues; None without one.
         """
         shard = self._shards.pop(state, None)
         if shard is None:
@@ -222,12 +223,12 @@ class Tracker:
         return shard.dropped
 
     def drain_all(self) -> None:
-        """Starts no more records of any partition; dropped records are not processed."""
+        """Drops the queued records of all partitions."""
         for shard in self._shards.values():
             shard.drain()
 
     def discard(self, state: object) -> None:
-        """Drops the records of a partition; those in flight do not count."""
+        """Drops the records of a partition; the results of those in flight are ignored."""
         for shard in [*self._shards_of(state)]:
             shard.discard()
             self._shards.pop(state, None)
@@ -235,20 +236,20 @@ class Tracker:
             self._remove_if_done(shard)
 
     def pause(self, state: object) -> None:
-        """Starts no record of a partition until it is resumed."""
+        """Starts no record of a partition until `resume`."""
         shard = self._shards.get(state)
         if shard is not None:
             shard.pause()
 
     def resume(self, state: object) -> None:
-        """Resumes a paused partition."""
+        """Starts records of a paused partition again."""
         shard = self._shards.get(state)
         if shard is not None:
             shard.resume()
             self._enqueue_shard(shard)
 
     def is_held_back(self, shard: Shard) -> bool:
-        """True if backpressure applies to a partition now."""
+        """Returns True if backpressure applies to the partition of a shard now."""
         limit = (
             max(1, shard.backpressure_limit // 2)
             if shard.is_held_back

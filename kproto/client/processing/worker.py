@@ -1,4 +1,4 @@
-"""Describes a worker of the pool. Plain data, except for its task."""
+"""`Worker`: a task of the processing pool. Plain data, except for its task."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _LONG_AGO: Final = float("-inf")
 
 
 class Worker:
-    """A task that calls the handler. `shard` is the one in its hands now.
+    """A task that calls the handler with records of `shard`.
 
-    `marker` is what was in flight at the last look. A worker that `stops_early` ends its batch.
+    `marker` identifies the record that was in flight at the last check, and `started_at` is the
+    time of the first check with it. A worker that `stops_early` ends its batch after this record.
     """
 
     __slots__ = ("is_cancelled", "marker", "record", "shard", "started_at", "stops_early", "task")

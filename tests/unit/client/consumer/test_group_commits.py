@@ -387,9 +387,9 @@ async def test_permanent_commit_error_is_raised_at_once(error: str) -> None:
         ({P0: True}, "whole number"),
         ({"t": 1}, "no partition"),
         ({("t", "0"): 1}, "no partition"),
-        ([P0], "neither offsets by partition"),
-        (7, "neither offsets by partition"),
-        (FetchedRecords("t", 0, [], 10), "no records that could be done"),
+        ([P0], "neither a mapping from partitions"),
+        (7, "neither a mapping from partitions"),
+        (FetchedRecords("t", 0, [], 10), "no records to commit"),
     ],
 )
 async def test_invalid_offsets_are_refused_at_once(offsets: Any, matches: str) -> None:
@@ -425,7 +425,7 @@ async def test_record_from_before_a_reassignment_cannot_be_committed(
         await it.owner.assign([P0])
         if has_position:
             assert await consumer.position(P0) == 5
-        with pytest.raises(CommitFailedError, match=r"t\[0\]: .* has come back"):
+        with pytest.raises(CommitFailedError, match=r"t\[0\]: .* was revoked and assigned again"):
             await consumer.commit(record)
         assert it.coordinator.commits == []
         consumer.seek(P0, 0)  # the user rewinds on purpose
@@ -451,7 +451,7 @@ async def test_last_commit_ends_at_its_timeout(
             async with it.consumer() as consumer:
                 await it.owner.assign([P0])
                 await take(aiter(consumer), 3)
-        assert "what is done was not committed" in caplog.text
+        assert "processed offsets were not committed" in caplog.text
         assert it.member.calls[-2:] == [("leave", True), "close"]
 
 
@@ -539,6 +539,6 @@ async def test_warning_names_only_uncommitted_partitions(
             async with it.consumer() as consumer:
                 await it.owner.assign([P0, P1])
                 await take(aiter(consumer), 13)
-        assert "t[1]: what is done was not committed: UNKNOWN_TOPIC_ID" in caplog.text
+        assert "t[1]: processed offsets were not committed: UNKNOWN_TOPIC_ID" in caplog.text
         assert "t[0]" not in caplog.text
         assert it.coordinator.offsets == {P0: (10, -1, "")}

@@ -125,7 +125,7 @@ async def test_frequent_auto_commit_waits_at_least_1_s_for_its_response(
             await clock.advance(6)
             await commit_in_flight(it, 2)
             await clock.advance(1_001)
-        assert "t[0]: what is done was not committed, and will be later: " in caplog.text
+        assert "t[0]: processed offsets were not committed, and will be retried: " in caplog.text
         assert "no broker answered within 1000 ms\n" in caplog.text
         it.coordinator.answers.set()
 
@@ -188,7 +188,7 @@ async def test_second_close_does_not_wait_for_a_generation(
             it.coordinator.refused[P0] = refusal
         with caplog.at_level(logging.WARNING):
             await consumer.__aexit__(None, None, None)
-        assert "t[0]: what is done was not committed: " in caplog.text
+        assert "t[0]: processed offsets were not committed: " in caplog.text
         assert "closing was cut short" in caplog.text
 
 
@@ -219,7 +219,7 @@ async def test_close_after_an_error_waits_error_flush_ms_for_the_commit(
         with caplog.at_level(logging.WARNING):
             await clock.advance(201)
             await ending
-        assert "t[0]: what is done was not committed" in caplog.text
+        assert "t[0]: processed offsets were not committed" in caplog.text
 
 
 async def test_seek_does_not_drop_a_pending_commit() -> None:

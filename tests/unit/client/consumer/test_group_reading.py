@@ -145,7 +145,7 @@ async def test_revocation_after_max_poll_interval_drops_the_record_and_warns(
             await revoking
         assert it.owner.poll_interval_exceeded(clock.monotonic())
         assert it.coordinator.committed == [{P0: 2}]
-        assert "t[0]: given up with a record in the user's hands" in caplog.text
+        assert "t[0]: revoked with a record in flight" in caplog.text
 
 
 async def test_revocation_waits_for_the_record_until_its_deadline() -> None:
@@ -520,7 +520,7 @@ async def test_subscribe_and_unsubscribe_reach_the_member() -> None:
 
 async def test_mix_of_topics_and_partitions_is_refused() -> None:
     async with group(TEN) as it:
-        with pytest.raises(ConfigurationError, match="either topics"):
+        with pytest.raises(ConfigurationError, match="either subscribes"):
             it.consumer(["t", P0])
 
 

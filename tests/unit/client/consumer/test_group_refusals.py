@@ -21,7 +21,7 @@ async def test_closed_consumer_cannot_start() -> None:
             await consumer.__aenter__()
         assert "start" not in it.member.calls
         async with it.consumer() as begun:
-            with pytest.raises(ConfigurationError, match="was begun already"):
+            with pytest.raises(ConfigurationError, match="was started already"):
                 await begun.__aenter__()
 
 

@@ -203,7 +203,9 @@ async def test_record_of_a_deleted_topic_cannot_be_committed() -> None:
             await quiet(records)
             await ids.change(B)
             assert await take(records, 1) == [(0, 0)]
-            with pytest.raises(CommitFailedError, match=r"t\[0\]: .* since that was handed out"):
+            with pytest.raises(
+                CommitFailedError, match=r"t\[0\]: .* since the record was returned"
+            ):
                 await consumer.commit(old)
             new = await anext(records)
             await consumer.commit(new)

@@ -77,7 +77,7 @@ async def test_without_dead_letter_topic_the_error_is_raised_and_no_record_is_sk
 
         with pytest.raises(NotPaidError) as raised:
             await consumer.run(handle, retries=SOON)
-        assert "orders[0] at offset 4, which is not done" in raised.value.__notes__[0]
+        assert "orders[0] at offset 4, which is not processed" in raised.value.__notes__[0]
         assert await it.committed(0, 1) == [4, it.count(1) or None]
 
 
@@ -143,7 +143,7 @@ async def test_undeliverable_dead_letter_is_raised_and_not_skipped() -> None:
 
             with pytest.raises(DeliveryError) as raised:
                 await consumer.run(handle, retries=0, dead_letter_topic=DEAD)
-            assert "as its handler failed: NotPaidError" in raised.value.__notes__[0]
+            assert "because its handler failed: NotPaidError" in raised.value.__notes__[0]
         assert await it.committed(0) == [1]
 
 
@@ -403,7 +403,7 @@ async def test_topic_pattern_that_matches_the_dead_letter_topic_is_refused() -> 
 async def test_retry_topics_need_a_subscription_that_includes_them() -> None:
     async with orders(1, topics=NAMES) as it:
         for topics, why in (
-            ([(TOPIC, 0)], "handed out by a group"),
+            ([(TOPIC, 0)], "assigned by a group"),
             (re.compile("orders"), "does not match"),
         ):
             async with it.consumer(topics) as consumer:

@@ -186,8 +186,8 @@ async def test_refused_commit_is_not_repeated_before_its_backoff(
 
         async with it.consumer([tp]) as consumer:
             await consumer.run(handle, commit_interval_ms=0)
-        assert caplog.text.count("what is done was not committed, and will be later") == 1
-        assert "was not committed at the end of run()" in caplog.text
+        assert caplog.text.count("processed offsets were not committed, and will be retried") == 1
+        assert "were not committed at the end of run()" in caplog.text
 
 
 async def test_handlers_stay_within_max_offset_gap() -> None:
@@ -230,10 +230,10 @@ async def test_other_reads_are_refused_during_run() -> None:
             raise Stop
 
         await consumer.run(handle)
-        assert "somebody reads this consumer already" in faults[0]
-        assert "run() handles the records of this consumer" in faults[1]
+        assert "reads this consumer already" in faults[0]
+        assert "run() takes these records" in faults[1]
         assert "raise kproto.Stop" in faults[2]
-        assert "run() knows what is done" in faults[3]
+        assert "run() knows the processed offsets" in faults[3]
 
 
 async def test_run_is_refused_while_an_iteration_waits() -> None:
