@@ -6,8 +6,8 @@
 
 `Cluster` has several nodes, whose leaders move when one is stopped.
 
-Each API that is answered has a module of its own in `handlers`, which begins with what it does
-and what it leaves out.
+Each supported API has a module in `handlers`, whose docstring describes its versions and its
+differences from Kafka.
 """
 
 from .authorizer import Acl, Operation, PatternType, Permission, ResourceType

@@ -3,7 +3,7 @@
     full            names all partitions; epoch 0 creates a session
     incremental     epochs 1, 2, 3 …: names changed partitions, and gets the partitions that have
                     changed on the broker
-    closing         epoch -1: names all partitions, as a full one, and ends the session
+    closing         epoch -1: names all partitions, like a full request, and ends the session
 
 Plain decisions: knows neither topics nor logs; times are parameters. A broker has one
 `FetchSessionCache` for all of its clients.
@@ -60,15 +60,15 @@ def next_epoch(epoch: int) -> int:
 
 @dataclass(slots=True, eq=False)
 class CachedPartition:
-    """A partition of a fetch request, and what its client last received of it.
+    """A partition of a fetch request, and the offsets that the client last received for it.
 
-    `topic` is its name, empty if the client uses `topic_id`. Then `name` is the name that the id
-    had at its first lookup, None before.
+    `topic` is the topic's name, empty if the client uses `topic_id`. In that case `name` is the
+    name of the topic id at its first lookup, None before.
     """
 
     topic: str
     topic_id: Uuid
-    wanted: FetchPartition
+    requested: FetchPartition
     name: str | None = None
     high_watermark: int = _UNKNOWN
     log_start_offset: int = _UNKNOWN
@@ -76,7 +76,7 @@ class CachedPartition:
     @property
     def key(self) -> _Key:
         """Returns the key of the partition in a session."""
-        return self.topic, self.topic_id, self.wanted.partition
+        return self.topic, self.topic_id, self.requested.partition
 
     def is_changed(self, data: PartitionData) -> bool:
         """Returns whether the response must include `data`: records, changed offsets, an error."""
@@ -90,7 +90,7 @@ class CachedPartition:
         )
 
     def mark_sent(self, data: PartitionData) -> None:
-        """Notes what the client received.
+        """Records the offsets that the client received.
 
         After an error, the next response includes the offsets.
         """
@@ -102,7 +102,7 @@ class CachedPartition:
 class _FetchSession:
     """A cached session of one client; `epoch` is that of the next request.
 
-    `size` is its number of partitions at the last use, `is_old` whether it was then older than the
+    `size` is its number of partitions at the last use, `is_evictable` whether it was then older than the
     eviction time.
     """
 
@@ -113,13 +113,13 @@ class _FetchSession:
     used_ms: int
     epoch: int = next_epoch(INITIAL_EPOCH)
     size: int = 0
-    is_old: bool = False
+    is_evictable: bool = False
 
     def update(self, named: Iterable[CachedPartition], forgotten: Iterable[_Key]) -> None:
         """Applies the changes of a request."""
-        for sought in named:
-            known = self.partitions.setdefault(sought.key, sought)
-            known.wanted = sought.wanted
+        for cached in named:
+            known = self.partitions.setdefault(cached.key, cached)
+            known.requested = cached.requested
         for key in forgotten:
             self.partitions.pop(key, None)
 
@@ -139,37 +139,37 @@ class FetchContext:
     The partitions to read, and then those to include in the response.
     """
 
-    sought: list[CachedPartition]
+    cached: list[CachedPartition]
     _sessions: FetchSessionCache
     _session: _FetchSession | None = None
     _epoch: int = FINAL_EPOCH
     _by_id: bool = False
-    _begins: bool = False
+    _creates_session: bool = False
 
     def answer(
         self, read: list[tuple[CachedPartition, PartitionData]], now_ms: int
     ) -> FetchContextResponse:
-        """Returns the content of the response to what was read, in the order of the response."""
+        """Returns the content of the response for the fetched partitions, in their order."""
         session = self._session
         if session is None:
             session_id = NO_SESSION
-            if self._begins:
-                session_id = self._sessions.begin(read, by_id=self._by_id, now_ms=now_ms)
+            if self._creates_session:
+                session_id = self._sessions.create_session(read, by_id=self._by_id, now_ms=now_ms)
             return FetchContextResponse(None, session_id, read)
         if session.epoch != self._epoch:
             # Another request of the session was answered while this one waited.
             return FetchContextResponse("INVALID_FETCH_SESSION_EPOCH", session.session_id, [])
-        news = []
-        for sought, data in read:
-            known = session.partitions.get(sought.key)
+        changed = []
+        for cached, data in read:
+            known = session.partitions.get(cached.key)
             if known is None or not known.is_changed(data):
                 continue
             known.mark_sent(data)
             if data.records:
-                # The other partitions come first next time, so that none starves behind a full one.
-                session.partitions[sought.key] = session.partitions.pop(sought.key)
-            news.append((sought, data))
-        return FetchContextResponse(None, session.session_id, news)
+                # The next fetch reads the other partitions first, so that a full one starves none.
+                session.partitions[cached.key] = session.partitions.pop(cached.key)
+            changed.append((cached, data))
+        return FetchContextResponse(None, session.session_id, changed)
 
 
 def _random_id() -> int:
@@ -203,7 +203,7 @@ class FetchSessionCache:
         """
         session = self._by_id.get(session_id)
         held = () if session is None else session.partitions.values()
-        return [(each.name or each.topic, each.wanted.partition) for each in held]
+        return [(each.name or each.topic, each.requested.partition) for each in held]
 
     def new_context(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchContext:
         """Returns the context of a request; `by_id` says whether its version has topic ids.
@@ -211,11 +211,11 @@ class FetchSessionCache:
         If a partition is named twice, the last entry counts. Raises FETCH_SESSION_ID_NOT_FOUND,
         INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR.
         """
-        named = _named(request, by_id)
+        named = _requested_partitions(request, by_id)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._by_id.pop(request.session_id, None)
-            begins = request.session_epoch == INITIAL_EPOCH
-            return FetchContext(list(named.values()), self, _by_id=by_id, _begins=begins)
+            creates_session = request.session_epoch == INITIAL_EPOCH
+            return FetchContext(list(named.values()), self, _by_id=by_id, _creates_session=creates_session)
         session = self._by_id.get(request.session_id)
         if session is None:
             raise api_error(
@@ -239,19 +239,19 @@ class FetchSessionCache:
         session.epoch = next_epoch(session.epoch)
         return FetchContext(list(session.partitions.values()), self, session, session.epoch)
 
-    def begin(
+    def create_session(
         self, read: Iterable[tuple[CachedPartition, PartitionData]], *, by_id: bool, now_ms: int
     ) -> int:
-        """Creates a session of what the response includes.
+        """Creates a session with the partitions of the response.
 
-        Returns its id, NO_SESSION if it is full.
+        Returns its id, or NO_SESSION if the cache is full.
         """
         partitions = {}
-        for sought, data in read:
-            sought.high_watermark = data.high_watermark
-            sought.log_start_offset = data.log_start_offset
-            partitions[sought.key] = sought
-        if len(self._by_id) >= self.slots and not self._make_room(len(partitions), now_ms):
+        for cached, data in read:
+            cached.high_watermark = data.high_watermark
+            cached.log_start_offset = data.log_start_offset
+            partitions[cached.key] = cached
+        if len(self._by_id) >= self.slots and not self._try_evict(len(partitions), now_ms):
             return NO_SESSION
         session_id = self.new_id()
         while session_id in self._by_id:
@@ -281,16 +281,16 @@ class FetchSessionCache:
     def _touch(self, session: _FetchSession, now_ms: int) -> None:
         session.used_ms = now_ms
         session.size = len(session.partitions)
-        session.is_old = now_ms - session.created_ms > self.eviction_ms
+        session.is_evictable = now_ms - session.created_ms > self.eviction_ms
         self._by_id.move_to_end(session.session_id)
 
-    def _make_room(self, size: int, now_ms: int) -> bool:
-        """Evicts a session for one of so many partitions; returns whether it did."""
+    def _try_evict(self, size: int, now_ms: int) -> bool:
+        """Evicts a session for a new one of `size` partitions; returns whether it did."""
         if not self._by_id:
             return False
         victim = next(iter(self._by_id.values()))
         if now_ms - victim.used_ms <= self.eviction_ms:
-            old = [session for session in self._by_id.values() if session.is_old]
+            old = [session for session in self._by_id.values() if session.is_evictable]
             if not old:
                 return False
             victim = min(old, key=lambda it: (it.size, it.session_id))
@@ -300,13 +300,13 @@ class FetchSessionCache:
         return True
 
 
-def _named(request: FetchRequest, by_id: bool) -> dict[_Key, CachedPartition]:
+def _requested_partitions(request: FetchRequest, by_id: bool) -> dict[_Key, CachedPartition]:
     found: dict[_Key, CachedPartition] = {}
     for topic in request.topics:
         name, topic_id = _identity(topic.topic, topic.topic_id, by_id)
-        for wanted in topic.partitions:
-            sought = CachedPartition(name, topic_id, wanted)
-            found.setdefault(sought.key, sought).wanted = wanted
+        for requested in topic.partitions:
+            cached = CachedPartition(name, topic_id, requested)
+            found.setdefault(cached.key, cached).requested = requested
     return found
 
 

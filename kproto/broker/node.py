@@ -223,8 +223,8 @@ class Node:
     async def close(self, *, keep_ports: bool = False) -> None:
         """Stops listening and closes all sessions.
 
-        `start` listens again, on the same ports if kept. If it is cancelled, it closes them all the
-        same but does not wait for their end.
+        `start` listens again, on the same ports with `keep_ports`. If `close` is cancelled, it
+        still closes the sessions, but does not wait for their end.
         """
         arriving = self.abort(keep_ports=keep_ports)
         try:

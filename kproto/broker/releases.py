@@ -1,6 +1,6 @@
 """The API versions that a broker of each Kafka release supports.
 
-`BrokerSettings.release` names a release, or gives ranges of versions by API key.
+`BrokerSettings.release` is the name of a release, or ranges of versions by API key.
 """
 
 from __future__ import annotations

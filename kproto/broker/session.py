@@ -3,7 +3,7 @@
 `kproto.protocol` decodes the frames, and a handler decides on each request. A `DelayedResponse` is
 awaited in the task of the connection, so that no wait outlives its client. As in Kafka, responses
 are sent in the order of the requests, because the next request is processed only after the response
-to the previous one: a delayed Fetch holds up later requests. Reading pauses while too many bytes
+to the previous one: a delayed Fetch also delays later requests. Reading pauses while too many bytes
 are queued, and processing pauses while the client does not read its responses.
 """
 
@@ -266,7 +266,7 @@ class Session(asyncio.BufferedProtocol):
             raise CloseConnection("a control function closed it")
 
     async def _decide_outcome(self, request: ReceivedRequest) -> RequestOutcome:
-        """Returns what the control functions decide, after the delays that they ask for."""
+        """Returns the decision of the control functions, after the delays that they requested."""
         outcome = RequestOutcome()
         for decided in self._controls.outcomes(request, self._topic_lookup):
             if isinstance(decided, Delay):
@@ -305,7 +305,7 @@ class Session(asyncio.BufferedProtocol):
     async def _handle_or_refuse(
         self, request: ReceivedRequest, refuse: Refuse | None
     ) -> Response | None:
-        """The broker's answer, with the error where a control function wants one."""
+        """Returns the broker's response, with the errors that a control function requested."""
         message, version = request.message, request.version
         if refuse is None or message is None:
             return await self._handle_request(request)

@@ -2,8 +2,8 @@
 
 The first has `add_command(commands)`, which describes the arguments and sets `runs_in` to the name
 of the second, whose `run(options)` returns the exit code. The second is imported when its command
-runs, so that `kproto --help` does not load all of kproto. 0 is success, 1 an error that was printed
-in one line, 2 wrong arguments.
+runs, so that `kproto --help` does not load all of kproto. The exit code is 0 for success, 1 for an
+error, which is printed in one line, and 2 for wrong arguments.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from . import broker, capture, decode, diff, explorer, fuzz, inspect, proxy, vec
 
 __all__ = ["main"]
 
-#: Errors after which the output takes no more: a full disk, a quota, a device that fails.
+#: Errors after which no more output can be written: a full disk, a quota, a failing device.
 _OUTPUT_ENDED: Final = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 
 _COMMANDS = (broker, inspect, diff, explorer, decode, proxy, capture, fuzz, vectors)

@@ -27,7 +27,7 @@ __all__ = ["Log", "event_filter", "run"]
 #: Lines of the log that may wait for its reader: some seconds of a busy cluster, a few megabytes.
 _MAX_WAITING_LINES: Final = 20_000
 
-#: How long the end waits for the reader of the log, in seconds.
+#: How long the command waits at its end for the reader of the log, in seconds.
 _LOG_CLOSE_TIMEOUT_S: Final = 2.0
 
 
@@ -75,10 +75,10 @@ def _recorder(path: str | None, max_bytes: int) -> Iterator[Recorder | None]:
 
 
 class Log:
-    """Prints lines to an open file in a thread, so that no caller waits for its reader.
+    """Prints lines to an open file in a thread, so that no caller waits for the reader of the file.
 
     Lines that do not fit in the queue are counted, and `left_out` formats a line with their number.
-    The thread calls `on_lost` if the file takes no more lines.
+    The thread calls `on_lost` if no more lines can be written to the file.
     """
 
     def __init__(

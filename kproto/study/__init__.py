@@ -1,4 +1,4 @@
-"""Dissects any bytes of Kafka's protocol into a tree for people to read.
+"""Dissects any bytes of Kafka's protocol into a readable tree.
 
 `annotate` (a message), `annotate_frame` (with size and header) and `annotate_records` (record
 batches) return a tree of `Node`s; `guess` ranks the messages that bytes could be; `read_bytes`

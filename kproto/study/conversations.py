@@ -1,9 +1,9 @@
 """Reads the requests and responses of a connection: bytes of both sides in, events out.
 
-Nothing is refused. Unreadable bytes become an event with a note, and the bytes of all events of one
-side, together with the bytes still held, are the bytes that were fed: a caller that forwards them
-loses none. Raw SASL tokens after SaslHandshake v0 are recognised, and requests without a response
-(acks=0) are not awaited. Knows no socket, no clock and no file.
+No input is refused: unreadable bytes become an event with a note. The bytes of all events of one
+side, followed by the buffered bytes, are the bytes that were fed, so that a caller can forward all
+of them. Raw SASL tokens after SaslHandshake v0 are recognised, and no response is expected to a
+request that has none (acks=0). Knows no socket, no clock and no file.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ __all__ = [
     "may_begin_request",
 ]
 
-#: Requests of one connection that may wait for a response. Brokers take few at a time; with more,
-#: the oldest are reported as unanswered, so that a one-sided stream cannot fill the memory.
+#: The maximum number of requests of one connection that wait for a response. Clients have few in
+#: flight; beyond the limit the oldest are reported as unanswered, so that a stream of requests
+#: alone cannot fill the memory.
 MAX_WAITING: Final = 10_000
 
-#: Responses of one connection that may wait for their requests: those of a few packets.
+#: The maximum number of responses of one connection that wait for their requests: a few packets.
 MAX_EARLY: Final = 100
 
-#: Bytes that may be skipped in a row in search of the next frame; with more, the side is abandoned.
-#: Twice the largest frame that clients and brokers make by default.
+#: The maximum number of bytes that are skipped in search of the next frame: twice the largest frame
+#: of clients and brokers by default. After more bytes, the side is not read any more.
 MAX_SKIPPED_BYTES: Final = 134_217_728
 
 _SASL_HANDSHAKE: Final = 17
@@ -55,7 +56,7 @@ _SASL_HANDSHAKE: Final = 17
 #: first frame that is a request ends the tokens.
 _TOKENS: Final = {"PLAIN": 1, "OAUTHBEARER": 1, "SCRAM-SHA-256": 2, "SCRAM-SHA-512": 2}
 
-#: Frames of real clients carry a few bytes after the body; a frame with more is no request.
+#: Frames of real clients have a few bytes after the body; a frame with more bytes is not a request.
 _MOST_TRAILING: Final = 8
 
 #: Matches the first bytes of a request: size under 128 MiB, api key under 256, version under 32.
@@ -111,12 +112,12 @@ KIND_DESCRIPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Describes one request, response or other part of a stream. Times in microseconds, sizes in
-    bytes.
+    """Describes one request, response or other part of a stream.
 
-    `data` holds the bytes as captured, a frame with its size field; `size` counts the frame without
-    it. A response has its `request` (with bytes only if the conversation has `keep_bytes`) and the
-    latency; `errors` counts its error codes by name.
+    Times are in microseconds, sizes in bytes. `data` has the captured bytes, of a frame with its
+    size field; `size` is the size of the frame without that field. A response has its `request`
+    (with bytes only if the conversation has `keep_bytes`) and the latency; `errors` counts its
+    error codes by name.
     """
 
     time_us: int
@@ -138,7 +139,7 @@ class Event:
 
     @property
     def is_token(self) -> bool:
-        """Returns whether it is a raw SASL token, or that one was not answered."""
+        """Returns whether the event is a raw SASL token, or a token without a response."""
         return self.kind is Kind.TOKEN or (
             self.request is not None and self.request.kind is Kind.TOKEN
         )
@@ -152,8 +153,8 @@ class Event:
 
 
 def api_name(api_key: int) -> str:
-    """Returns the name of an API by its key, such as `Fetch`; `api key 999` where no definition has
-    it.
+    """Returns the name of an API by its key, such as `Fetch`, or `api key 999` if no definition
+    has it.
     """
     cls = request_class(api_key)
     return f"api key {api_key}" if cls is None else cls.__name__.removesuffix("Request")
@@ -187,9 +188,9 @@ class Conversation:
         self._max_skipped = max_skipped_bytes
         self._waiting: deque[Event] = deque()
         self._may_be_late = may_be_late
-        #: Responses whose requests may still come, by correlation id.
+        #: Responses whose requests may still be captured, by correlation id.
         self._early: dict[int, tuple[int, bytes]] = {}
-        #: Tokens that must still come; None when none are expected.
+        #: The number of expected tokens; None if none are expected.
         self._tokens: int | None = None
         self._client_id: str | None = None
 
@@ -199,7 +200,7 @@ class Conversation:
         return len(self._waiting)
 
     def pending(self, side: Side) -> int:
-        """Returns how many bytes of an unfinished frame are held."""
+        """Returns how many bytes of an unfinished frame are buffered."""
         return self._splitters[side].pending
 
     def feed(self, side: Side, time_us: int, data: bytes) -> list[Event]:
@@ -525,7 +526,7 @@ def _unanswered(time_us: int, request: Event) -> Event:
 def may_begin_request(head: bytes) -> bool:
     """Returns whether `head` can begin a known request: api key, version and client id."""
     if len(head) < _REQUEST_HEAD.size:
-        return True  # only its size is here
+        return True  # only the size has been captured
     api_key, version, _, length = _REQUEST_HEAD.unpack_from(head)
     cls = request_class(api_key)
     if cls is None or version not in cls.VALID_VERSIONS:

@@ -32,9 +32,9 @@ __all__ = [
 
 
 class Exchange(NamedTuple):
-    """Pairs a request with its response, each as far as it was captured; `number` counts from 1.
+    """Pairs a request with its response, if both were captured; `number` counts from 1.
 
-    An event that is neither, such as missing bytes, is held in the field of its side.
+    Another event, such as missing bytes, is in the field of its side.
     """
 
     number: int
@@ -44,7 +44,7 @@ class Exchange(NamedTuple):
 
     @property
     def event(self) -> Event:
-        """Returns the event that tells most: the response, if there is one."""
+        """Returns the response if there is one, else the request."""
         found = self.response or self.request
         assert found is not None
         return found

@@ -1,4 +1,4 @@
-"""Turns segments of a capture, or entries of a recording, into the events of each connection.
+"""Converts segments of a capture, or entries of a recording, to the events of each connection.
 
 In a capture, Kafka's connections and their client side are detected: by the port if one is named,
 by the side that opened the connection, and by the side whose bytes are requests. Knows no files.
@@ -25,10 +25,10 @@ from .tcp_streams import Gap, Segment, StreamData, TcpStream
 
 __all__ = ["ConnectionEvent", "OtherTraffic", "events_of_recording", "events_of_segments"]
 
-#: Bytes of a connection that are held until it is known whether it is Kafka's.
+#: The maximum bytes of a connection that are buffered until it is known whether it is Kafka's.
 MAX_UNDECIDED_BYTES: Final = 4_194_304
 
-#: Connections that are followed at once; with more, the oldest is taken for ended.
+#: The maximum number of connections that are tracked; beyond it, the oldest is treated as ended.
 MAX_FLOWS: Final = 10_000
 
 #: How long late segments are accepted after the end of a connection, in microseconds.
@@ -92,8 +92,8 @@ def events_of_segments(
 ) -> Iterator[ConnectionEvent]:
     """Yields the events of Kafka's connections in a capture.
 
-    With `ports`, those to one of these ports are, and no other; else what parses is.
-    `other_traffic` counts the others.
+    With `ports`, only connections to one of these ports are Kafka's; without, those whose bytes can
+    be read as requests. `other_traffic` counts the other connections.
     """
     flows: dict[tuple[_Endpoint, _Endpoint], _Flow] = {}
     closing: deque[tuple[int, tuple[_Endpoint, _Endpoint], _Flow]] = deque()
@@ -148,7 +148,7 @@ class _Flow:
     _talk: Conversation | None = None
     _number: int = 0
     _is_other_protocol: bool = False
-    #: Bytes held until it is known whether the connection is Kafka's, and the search for requests.
+    #: The bytes until it is known whether the connection is Kafka's, and the search for requests.
     _held: list[tuple[_Endpoint, int, bytes | Gap]] = field(default_factory=list)
     _held_bytes: int = 0
     _splitters: dict[_Endpoint, FrameSplitter] = field(default_factory=dict)
@@ -198,7 +198,7 @@ class _Flow:
         self._is_reset = self._is_reset or segment.is_reset
 
     def _choose_client(self, segment: Segment) -> None:
-        """Sets the client, if the ports tell it or this segment opens the connection."""
+        """Sets the client if the ports show it or if this segment opens the connection."""
         source, target = segment.source, segment.target
         if (source[1] in self.ports) != (target[1] in self.ports):
             self._client = target if source[1] in self.ports else source

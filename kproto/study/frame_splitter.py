@@ -35,7 +35,7 @@ class FrameSplitter:
 
     @property
     def pending(self) -> int:
-        """Returns how many held bytes are in no frame yet."""
+        """Returns how many buffered bytes are not in a frame yet."""
         return len(self._held)
 
     def feed(self, data: bytes) -> None:
@@ -78,8 +78,8 @@ class FrameSplitter:
         """Drops bytes until a frame is at the front; returns how many, and whether one is there.
 
         `start` must match the first 12 bytes of the frame, `may_begin` gets up to 256 bytes of its
-        content, and `is_frame` the content once it is whole. A possible frame that is not whole yet
-        is kept, and a later one can still be found.
+        content, and `is_frame` the whole content. A possible frame that is incomplete stays a
+        candidate, and a later frame can still be found.
         """
         held = self._held
         unfinished, self._unfinished = self._unfinished, []
@@ -100,7 +100,7 @@ class FrameSplitter:
         return self._drop(min(self._unfinished, default=self._searched)), False
 
     def _is_whole_at(self, begin: int, is_frame: Callable[[bytes], bool]) -> bool:
-        """Returns whether a whole frame begins at `begin`; an unfinished one is remembered."""
+        """Returns whether a complete frame begins at `begin`; remembers an incomplete one."""
         held = self._held
         content = begin + _SIZE.size
         end = content + _SIZE.unpack_from(held, begin)[0]

@@ -1,7 +1,7 @@
 """Parses bytes as users enter them: hex in any spacing, a hexdump, base64, escapes, or binary.
 
-Detects the format of a text and returns its bytes. Nothing is guessed silently: a format that fits
-only in part is an error with the position.
+Detects the format of a text and returns its bytes. A format that fits only a part of the text is an
+error with the position.
 """
 
 from __future__ import annotations

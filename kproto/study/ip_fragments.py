@@ -1,9 +1,9 @@
 """Reassembles fragmented IP packets: fragments as captured in, whole payloads out.
 
 Fragments arrive in any order, and more than once if a packet was captured on two interfaces. A
-fragment that overlaps or contradicts the held ones belongs to another packet with the same id: the
-held ones are dropped, as Linux and RFC 8200 drop packets with overlapping fragments. Knows no
-packet formats.
+fragment that overlaps or contradicts the stored ones belongs to another packet with the same id.
+The stored fragments are then dropped, as Linux and RFC 8200 drop packets with overlapping
+fragments. Knows no packet formats.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class FragmentReassembler:
         return payload
 
     def end(self) -> int:
-        """Drops all held fragments; returns how many were left out in all."""
+        """Drops all stored fragments; returns the total number of dropped fragments."""
         for of in list(self._packets):
             self._forget(of)
         return self.left_out

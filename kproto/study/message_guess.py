@@ -1,9 +1,10 @@
 """Ranks the messages and versions that bytes could be, with reasons.
 
 Every message of the definitions is read at every version, as a body, and requests and responses
-after a header too. Messages that read to the last byte are ranked by plausible values: codes with a
-name, printable text, times of this century, records with a right checksum. This module assigns the
-points; `message_reader` reads. The work is bounded by bytes and by nodes, not by a clock.
+after a header too. Messages that can be read to the last byte are ranked by plausible values: codes
+with a name, printable text, times of this century, records with a valid checksum. This module
+assigns the points; `message_reader` reads. The work is bounded by bytes and by nodes, not by a
+clock.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from .value_meanings import api_name, has_names, meaning_of
 
 __all__ = ["MAX_GUESSED_BYTES", "MAX_GUESSED_NODES", "Guess", "guess"]
 
-#: Most bytes for a guess: each message may copy them once. A larger frame is a request, whose
-#: header names it, or mostly records of a fetch.
+#: The maximum bytes for a guess: each message may copy them once. A larger frame is usually a
+#: request, whose header names it, or a fetch response.
 MAX_GUESSED_BYTES: Final = 4_194_304
 
-#: Most nodes that are read per candidate: a few hundred tell as much as all of them.
+#: The maximum number of nodes that are read per candidate: a few hundred are enough for a score.
 MAX_GUESSED_NODES: Final = 400
 
 #: Most bytes to which compressed batches may decompress in a guess.
@@ -50,9 +51,10 @@ _NOT_SENT: Final = -3.0
 class Guess(NamedTuple):
     """Describes one message that the bytes could be.
 
-    `versions` read the bytes alike; `part` names the parts of a frame that are present. `score`
-    only ranks; a positive one speaks for the message. `exact` means that all bytes are read;
-    guesses that are not exact are returned only if none is. `reasons` explain the score in words.
+    All of `versions` read the bytes in the same way; `part` names the present parts of a frame.
+    `score` is for ranking only; a positive score supports the guess. `exact` means that all bytes
+    are read; guesses that are not exact are returned only if none is. `reasons` explain the score
+    in words.
     """
 
     message: str
@@ -69,7 +71,7 @@ class Guess(NamedTuple):
 
 
 class _EnoughError(Exception):
-    """Ends reading when a candidate has its most nodes."""
+    """Ends reading when a candidate has reached the maximum number of nodes."""
 
 
 class _Steps(Budget):
@@ -210,7 +212,7 @@ def _end_in_words(data: bytes, stopped_at: int | None) -> str:
 
 
 def _plausibility(root: Node, message: str) -> tuple[float, list[str]]:
-    """Points for what the nodes hold, and what speaks for and against it."""
+    """Returns the points for the values of the nodes, and the reasons for and against it."""
     score = 0.0
     said: dict[str, int] = {}
     for node in nodes(root):
@@ -223,7 +225,7 @@ def _plausibility(root: Node, message: str) -> tuple[float, list[str]]:
 
 
 def _points(node: Node, message: str) -> tuple[float, str]:
-    """Points for one node; above 0 is for the guess. The reason may be ""."""
+    """Returns the points for one node, positive if it supports the guess, and a reason or ""."""
     value, name = node.value, node.name
     if node.fault is not None and node.fault.layer != "message":
         return -6.0, "records that are broken"

@@ -65,8 +65,8 @@ class _Writable(Protocol):
 class Recorder:
     """Writes entries to `file` until that would make it larger than `max_bytes`.
 
-    `is_full` is True after the first entry that does not fit, and further entries are left out.
-    Raises OSError if the file does, or if it accepts only a part of a line.
+    `is_full` is True after the first entry that does not fit; further entries are dropped. Raises
+    OSError if the file raises it, or if only a part of a line could be written.
     """
 
     def __init__(self, file: _Writable, max_bytes: int = DEFAULT_MAX_RECORDED_BYTES) -> None:

@@ -18,11 +18,11 @@ _TOPICS_WITH_SECRETS: Final = frozenset({"__cluster_metadata"})
 
 
 class RecordsContext:
-    """Holds the topic of the records in one tree, and what decompression may still produce.
+    """Holds the topic of the records in one tree, and the remaining limit of decompression.
 
     `topic` is "" if it is not known. All compressed batches together may decompress to `left`
-    bytes. `whole` makes a truncated batch a fault: it is one in a Produce request, but not in a
-    Fetch response, which a broker may cut.
+    more bytes. With `whole` a truncated batch is a fault: in a Produce request, but not in a Fetch
+    response, which a broker may truncate.
     """
 
     def __init__(

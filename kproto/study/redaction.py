@@ -61,7 +61,7 @@ def _open_bytes(event: Event) -> int:
 
 def _may_hold_secrets(event: Event) -> bool:
     if event.api_key is None:
-        return True  # nothing is known of the frame
+        return True  # the frame is unknown
     of_side = request_class if event.side is Side.CLIENT else response_class
     cls = of_side(event.api_key)
     return cls is None or has_secrets(cls)

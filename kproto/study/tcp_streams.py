@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 
 __all__ = ["MAX_WAITING_BYTES", "MAX_WAITING_SEGMENTS", "Gap", "Segment", "StreamData", "TcpStream"]
 
-#: Bytes of one direction that wait for missing ones; with more, the missing ones are taken for
-#: lost. About the largest window of most connections.
+#: The maximum bytes of one direction that wait for missing bytes; beyond it, the missing bytes
+#: count as lost. About the largest window of most connections.
 MAX_WAITING_BYTES: Final = 16_777_216
 
-#: Segments that wait, because small ones cost more than their bytes.
+#: The maximum number of waiting segments, because small ones take more memory than their bytes.
 MAX_WAITING_SEGMENTS: Final = 10_000
 
 #: How often the receiver may acknowledge bytes that were not captured before they are taken for
@@ -62,7 +62,7 @@ class StreamData(NamedTuple):
 class TcpStream:
     """Reassembles one direction of a connection.
 
-    Positions count without a bound; sequence numbers are their lower 32 bits.
+    Positions are unbounded integers; sequence numbers are their lower 32 bits.
     """
 
     max_waiting_bytes: int = MAX_WAITING_BYTES
@@ -127,7 +127,7 @@ class TcpStream:
         fresh = data[self.next - position :]
         if not fresh:
             return []
-        # Waiting bytes were captured earlier, and win if both overlap.
+        # Waiting bytes were captured earlier, and are used if both overlap.
         return self._merge(fresh, time_us)
 
     def confirm(self, acknowledged: int) -> list[StreamData]:

@@ -1,7 +1,7 @@
 """Explains values: codes by their names, times as dates, sizes and durations in words.
 
-Holds tables and the function that looks a value up: by message, struct and field, then by message
-and field, then by the field alone, then by the end of its name. Source: the
+Defines tables and the function that finds the meaning of a value: by message, struct and field,
+then by message and field, then by the field alone, then by the end of its name. Source: the
 protocol guide, KIP-11 and KIP-140 (ACLs), KIP-226 and KIP-339 (configs), KIP-98 and KIP-890
 (transactions), KIP-848, KIP-932 and KIP-1071 (groups). Knows no bytes.
 """

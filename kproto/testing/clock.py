@@ -1,4 +1,4 @@
-"""Clocks for tests: `ManualClock` stands still until `advance`; `SkewedClock` is wrong.
+"""Clocks for tests: `ManualClock` changes only by `advance`; `SkewedClock` is fast or slow.
 
     clock = ManualClock()
     async with Broker(clock=clock) as broker: ...
@@ -21,12 +21,12 @@ from ..clock import SYSTEM_CLOCK, Clock
 
 __all__ = ["ManualClock", "SkewedClock"]
 
-#: Iterations of the event loop before the clock advances, so that runnable tasks go first.
+#: Iterations of the event loop before the clock advances, so that runnable tasks run first.
 TURNS: Final = 10
 
 
 class ManualClock(Clock):
-    """A clock that stands still until `advance`. `start_ms` is its first time of day.
+    """A clock that changes only by `advance`. `start_ms` is its first time of day.
 
     The default is the machine's time, so that a broker accepts the timestamps of a client that uses
     the machine's clock.
@@ -75,7 +75,7 @@ class ManualClock(Clock):
         return (self._timers[0][0] - self._elapsed) * 1000 if self._timers else None
 
     async def advance(self, ms: float) -> None:
-        """Advances the time by `ms`. Calls each timer on the way at its time, in order."""
+        """Advances the time by `ms`. Calls each timer that is due in that time, in order."""
         await _let_others_run()
         end = self._elapsed + ms / 1000
         while self.next_timer_ms is not None and self._timers[0][0] <= end:

@@ -107,7 +107,8 @@ class Authorizer:
     ) -> bool:
         """Returns whether `operation` is allowed on any resource of the type (KIP-679).
 
-        As Kafka, it looks for the operation itself, and for none that implies it.
+        As in Kafka, only ACLs for the operation itself count, not those for operations that imply
+        it.
         """
         # As in Kafka: for super users, and for resources without ACLs.
         if self.allows(principal, host, operation, resource_type, "hardcode"):

@@ -1,8 +1,8 @@
-"""Error responses of any API: a table of where each response has its error codes.
+"""Error responses of any API, by a table of the error code fields of each response.
 
 Most responses have one top-level code. The others have one for each element of the request, which
-`_PLACES` lists. Fetch, Metadata and OffsetFetch return more than their request names: there the
-handler refuses the elements, or the response is marked afterwards.
+`_ERROR_CODE_PATHS` lists. Fetch, Metadata and OffsetFetch may return more elements than the request names:
+for them the handler refuses the elements, or the error codes are set in the response afterwards.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ __all__ = [
 class TopicLookup(NamedTuple):
     """Data of the broker that a request does not contain.
 
-    `name_of` returns the name of a topic by its id, empty if there is none; `held` returns the
+    `name_of` returns the name of a topic by its id, empty if there is none; `session_partitions` returns the
     topics and partitions of a fetch session by its id.
     """
 
     name_of: Callable[[bytes], str]
-    held: Callable[[int], Iterable[tuple[str, int]]]
+    session_partitions: Callable[[int], Iterable[tuple[str, int]]]
 
 
 NO_TOPICS: Final = TopicLookup(lambda topic_id: "", lambda session_id: ())
@@ -55,119 +55,119 @@ class _Step(NamedTuple):
     `field` gets an element of the request that is no struct.
     """
 
-    asked: str
-    answered: str
+    request_field: str
+    response_field: str
     struct: str
     field: str = ""
 
 
-class _Place(NamedTuple):
+class _ErrorCodePath(NamedTuple):
     """The path to the error codes of one API in these versions.
 
-    With `some`, a refusal of the whole request sets the top-level code, and one of elements their
+    With `per_element`, a refusal of the whole request sets the top-level code, and one of elements their
     codes. `says_why` allows an error message beside the code.
     """
 
     steps: tuple[_Step, ...]
     versions: range = range(2**15)
-    some: bool = False
-    says_why: bool = True
+    per_element: bool = False
+    has_message: bool = True
 
 
-def _place(
-    *steps: str, versions: range = range(2**15), some: bool = False, says_why: bool = True
-) -> _Place:
-    """Parses steps of the form `asked > answered Struct field`."""
+def _path(
+    *steps: str, versions: range = range(2**15), per_element: bool = False, has_message: bool = True
+) -> _ErrorCodePath:
+    """Parses steps of the form `request_field > answered Struct field`."""
     read = []
     for step in steps:
-        asked, _, answered = step.partition(" > ")
-        read.append(_Step(asked, *answered.split()))
-    return _Place(tuple(read), versions, some, says_why)
+        request_field, _, response_field = step.partition(" > ")
+        read.append(_Step(request_field, *response_field.split()))
+    return _ErrorCodePath(tuple(read), versions, per_element, has_message)
 
 
 _RESOURCES: Final = "resources > responses AlterConfigsResourceResponse"
 
 #: By API key; other APIs and versions have a top-level code.
-_PLACES: Final[Mapping[int, tuple[_Place, ...]]] = {
+_ERROR_CODE_PATHS: Final[Mapping[int, tuple[_ErrorCodePath, ...]]] = {
     0: (  # Produce
-        _place(
+        _path(
             "topic_data > responses TopicProduceResponse",
             "partition_data > partition_responses PartitionProduceResponse",
         ),
     ),
     2: (  # ListOffsets
-        _place(
+        _path(
             "topics > topics ListOffsetsTopicResponse",
             "partitions > partitions ListOffsetsPartitionResponse",
         ),
     ),
     8: (  # OffsetCommit
-        _place(
+        _path(
             "topics > topics OffsetCommitResponseTopic",
             "partitions > partitions OffsetCommitResponsePartition",
         ),
     ),
     9: (  # OffsetFetch
-        _place(
+        _path(
             "topics > topics OffsetFetchResponseTopic",
             "partition_indexes > partitions OffsetFetchResponsePartition partition_index",
             versions=range(2),
         ),
-        _place("groups > groups OffsetFetchResponseGroup", versions=range(8, 2**15)),
+        _path("groups > groups OffsetFetchResponseGroup", versions=range(8, 2**15)),
     ),
     10: (  # FindCoordinator
-        _place("coordinator_keys > coordinators Coordinator key", versions=range(4, 2**15)),
+        _path("coordinator_keys > coordinators Coordinator key", versions=range(4, 2**15)),
     ),
     15: (  # DescribeGroups
-        _place("groups > groups DescribedGroup group_id", versions=range(6), says_why=False),
-        _place("groups > groups DescribedGroup group_id", versions=range(6, 2**15)),
+        _path("groups > groups DescribedGroup group_id", versions=range(6), has_message=False),
+        _path("groups > groups DescribedGroup group_id", versions=range(6, 2**15)),
     ),
-    19: (_place("topics > topics CreatableTopicResult"),),  # CreateTopics
+    19: (_path("topics > topics CreatableTopicResult"),),  # CreateTopics
     20: (  # DeleteTopics
-        _place("topic_names > responses DeletableTopicResult name", versions=range(6)),
-        _place("topics > responses DeletableTopicResult", versions=range(6, 2**15)),
+        _path("topic_names > responses DeletableTopicResult name", versions=range(6)),
+        _path("topics > responses DeletableTopicResult", versions=range(6, 2**15)),
     ),
     21: (  # DeleteRecords
-        _place(
+        _path(
             "topics > topics DeleteRecordsTopicResult",
             "partitions > partitions DeleteRecordsPartitionResult",
         ),
     ),
     23: (  # OffsetForLeaderEpoch
-        _place(
+        _path(
             "topics > topics OffsetForLeaderTopicResult", "partitions > partitions EpochEndOffset"
         ),
     ),
     28: (  # TxnOffsetCommit
-        _place(
+        _path(
             "topics > topics TxnOffsetCommitResponseTopic",
             "partitions > partitions TxnOffsetCommitResponsePartition",
         ),
     ),
-    30: (_place("creations > results AclCreationResult"),),  # CreateAcls
-    31: (_place("filters > filter_results DeleteAclsFilterResult"),),  # DeleteAcls
-    32: (_place("resources > results DescribeConfigsResult"),),  # DescribeConfigs
-    33: (_place(_RESOURCES),),  # AlterConfigs
-    37: (_place("topics > results CreatePartitionsTopicResult"),),  # CreatePartitions
-    42: (_place("groups_names > results DeletableGroupResult group_id"),),  # DeleteGroups
-    44: (_place(_RESOURCES),),  # IncrementalAlterConfigs
+    30: (_path("creations > results AclCreationResult"),),  # CreateAcls
+    31: (_path("filters > filter_results DeleteAclsFilterResult"),),  # DeleteAcls
+    32: (_path("resources > results DescribeConfigsResult"),),  # DescribeConfigs
+    33: (_path(_RESOURCES),),  # AlterConfigs
+    37: (_path("topics > results CreatePartitionsTopicResult"),),  # CreatePartitions
+    42: (_path("groups_names > results DeletableGroupResult group_id"),),  # DeleteGroups
+    44: (_path(_RESOURCES),),  # IncrementalAlterConfigs
     47: (  # OffsetDelete
-        _place(
+        _path(
             "topics > topics OffsetDeleteResponseTopic",
             "partitions > partitions OffsetDeleteResponsePartition",
-            some=True,
+            per_element=True,
         ),
     ),
     61: (  # DescribeProducers
-        _place(
+        _path(
             "topics > topics TopicResponse",
             "partition_indexes > partitions PartitionResponse partition_index",
         ),
     ),
     65: (  # DescribeTransactions
-        _place("transactional_ids > transaction_states TransactionState transactional_id"),
+        _path("transactional_ids > transaction_states TransactionState transactional_id"),
     ),
-    69: (_place("group_ids > groups DescribedGroup group_id"),),  # ConsumerGroupDescribe
+    69: (_path("group_ids > groups DescribedGroup group_id"),),  # ConsumerGroupDescribe
 }
 
 #: Values of fields without a result, if 0 would be a result.
@@ -180,13 +180,13 @@ _UNKNOWN: Final[Mapping[str, Any]] = {
 }
 
 #: Requests whose handlers refuse the elements themselves.
-_HANDLED: Final = (FetchRequest, MetadataRequest)
+_REFUSED_BY_HANDLER: Final = (FetchRequest, MetadataRequest)
 
 #: Since this version one OffsetFetch can name many groups.
 _FIRST_VERSION_OF_MANY_GROUPS: Final = 8
 
 #: Error codes of a whole Fetch, not of its partitions.
-_OF_ALL_FETCHED: Final = frozenset(
+_TOP_LEVEL_FETCH_ERRORS: Final = frozenset(
     {
         "FETCH_SESSION_ID_NOT_FOUND",
         "FETCH_SESSION_TOPIC_ID_ERROR",
@@ -197,7 +197,7 @@ _OF_ALL_FETCHED: Final = frozenset(
 )
 
 
-def applies_to(request: ReceivedRequest, refuse: Refuse, known: TopicLookup) -> bool:
+def applies_to(request: ReceivedRequest, refuse: Refuse, lookup: TopicLookup) -> bool:
     """Returns whether a request contains anything that is refused.
 
     Raises ConfigurationError if the response of the API has no error code.
@@ -205,38 +205,38 @@ def applies_to(request: ReceivedRequest, refuse: Refuse, known: TopicLookup) -> 
     message = request.message
     if message is None:
         return False
-    if isinstance(message, _HANDLED):
+    if isinstance(message, _REFUSED_BY_HANDLER):
         if not refuse.partitions:
             return True
         if isinstance(message, FetchRequest):
-            return any(refuse.includes(*place) for place in _read(message, known))
+            return any(refuse.includes(*path) for path in _fetched_partitions(message, lookup))
         if message.topics is None or (request.version == 0 and not message.topics):
             return True
-        return any(refuse.includes(_name(topic, known)) for topic in message.topics)
+        return any(refuse.includes(_name(topic, lookup)) for topic in message.topics)
     if isinstance(message, OffsetFetchRequest) and refuse.partitions:
-        return _fetches_any(message, request.version, refuse, known)
-    place = _place_of(message, request.version, some=bool(refuse.partitions))
-    if place is None:
+        return _fetches_refused_partition(message, request.version, refuse, lookup)
+    path = _error_code_path(message, request.version, per_element=bool(refuse.partitions))
+    if path is None:
         return not refuse.partitions
-    return any(_meant(place, message, refuse, known))
+    return any(_are_refused(path, message, refuse, lookup))
 
 
-def _read(request: FetchRequest, known: TopicLookup) -> set[tuple[str, int]]:
+def _fetched_partitions(request: FetchRequest, lookup: TopicLookup) -> set[tuple[str, int]]:
     """Returns the topics and partitions that a Fetch reads, with those of its session."""
     read: set[tuple[str, int]] = set()
     if request.session_epoch > 0:
-        read.update(known.held(request.session_id))
+        read.update(lookup.session_partitions(request.session_id))
     for topic in request.topics:
-        name = _name(topic, known)
+        name = _name(topic, lookup)
         read.update((name, wanted.partition) for wanted in topic.partitions)
     for forgotten in request.forgotten_topics_data:
-        name = _name(forgotten, known)
+        name = _name(forgotten, lookup)
         read.difference_update((name, index) for index in forgotten.partitions)
     return read
 
 
-def _fetches_any(
-    request: OffsetFetchRequest, version: int, refuse: Refuse, known: TopicLookup
+def _fetches_refused_partition(
+    request: OffsetFetchRequest, version: int, refuse: Refuse, lookup: TopicLookup
 ) -> bool:
     """Returns whether an OffsetFetch contains a refused partition, also if it names no topics."""
     wanted: list[Any] = [request]
@@ -247,7 +247,7 @@ def _fetches_any(
     return any(
         group.topics is None
         or any(
-            refuse.includes(_name(topic, known), index)
+            refuse.includes(_name(topic, lookup), index)
             for topic in group.topics
             for index in topic.partition_indexes
         )
@@ -266,11 +266,11 @@ def is_refused_by_handler(request: Request[Any], refuse: Refuse) -> bool:
 
 def is_top_level_error(refuse: Refuse) -> bool:
     """Returns whether a code is a top-level error of Fetch."""
-    return error_code(refuse.code).name in _OF_ALL_FETCHED
+    return error_code(refuse.code).name in _TOP_LEVEL_FETCH_ERRORS
 
 
 def split_refused(
-    request: Request[Any], version: int, refuse: Refuse, known: TopicLookup = NO_TOPICS
+    request: Request[Any], version: int, refuse: Refuse, lookup: TopicLookup = NO_TOPICS
 ) -> tuple[Request[Any] | None, Response]:
     """Splits a request into the rest to handle and the response to the refused part.
 
@@ -279,51 +279,51 @@ def split_refused(
     answer_class = response_of(type(request))
     assert answer_class is not None, "the broker read it, so that it has a response"
     answer: Any = answer_class()
-    place = None
+    path = None
     if not isinstance(request, FetchRequest):
-        place = _place_of(request, version, some=bool(refuse.partitions))
-    if place is None:
-        _say(answer, refuse)
+        path = _error_code_path(request, version, per_element=bool(refuse.partitions))
+    if path is None:
+        _set_error(answer, refuse)
         return None, answer
-    left = request.copy()
-    _split(place, left, answer, refuse, known)
-    return (left if getattr(left, place.steps[0].asked) else None), answer
+    remaining = request.copy()
+    _split(path, remaining, answer, refuse, lookup)
+    return (remaining if getattr(remaining, path.steps[0].request_field) else None), answer
 
 
 def merge_refused(answer: Response, refused: Response, request: Request[Any], version: int) -> None:
     """Merges the refused part into the response to the rest."""
-    place = _place_of(request, version, some=True)
-    assert place is not None, "else there is no rest"
-    first = place.steps[0]
-    answered = getattr(answer, first.answered)
-    for member in getattr(refused, first.answered):
-        same = [it for it in answered if _identity(it) == _identity(member)]
-        if same and len(place.steps) > 1:
-            inner = place.steps[1].answered
+    path = _error_code_path(request, version, per_element=True)
+    assert path is not None, "else there is no rest"
+    first = path.steps[0]
+    response_field = getattr(answer, first.response_field)
+    for member in getattr(refused, first.response_field):
+        same = [it for it in response_field if _identity(it) == _identity(member)]
+        if same and len(path.steps) > 1:
+            inner = path.steps[1].response_field
             getattr(same[0], inner).extend(getattr(member, inner))
         else:
-            answered.append(member)
+            response_field.append(member)
 
 
-def mark_refused(answer: Response | None, refuse: Refuse, known: TopicLookup = NO_TOPICS) -> None:
+def mark_refused(answer: Response | None, refuse: Refuse, lookup: TopicLookup = NO_TOPICS) -> None:
     """Sets the error of refused topics and partitions in Metadata and OffsetFetch responses."""
     if isinstance(answer, MetadataResponse):
         _mark_topics(answer, refuse)
     elif isinstance(answer, OffsetFetchResponse):
-        _mark_offsets(answer.topics, refuse, known)
+        _mark_offsets(answer.topics, refuse, lookup)
         for group in answer.groups:
             if refuse.includes(group.group_id):
                 group.error_code = refuse.code
                 group.topics = []
-            _mark_offsets(group.topics, refuse, known)
+            _mark_offsets(group.topics, refuse, lookup)
 
 
-def _mark_offsets(topics: Iterable[Any], refuse: Refuse, known: TopicLookup) -> None:
+def _mark_offsets(topics: Iterable[Any], refuse: Refuse, lookup: TopicLookup) -> None:
     for topic in topics:
-        name = _name(topic, known)
+        name = _name(topic, lookup)
         for partition in topic.partitions:
             if refuse.includes(name, partition.partition_index):
-                _say(partition, refuse)
+                _set_error(partition, refuse)
                 partition.committed_leader_epoch = -1
                 partition.metadata = ""
 
@@ -343,14 +343,14 @@ def _mark_topics(answer: MetadataResponse, refuse: Refuse) -> None:
             topic.partitions = []
 
 
-def _place_of(request: Request[Any], version: int, *, some: bool) -> _Place | None:
+def _error_code_path(request: Request[Any], version: int, *, per_element: bool) -> _ErrorCodePath | None:
     """Returns the path to the codes of a whole request, or of some of its elements.
 
     Returns None for a top-level code. Raises ConfigurationError.
     """
-    for place in _PLACES.get(request.API_KEY, ()):
-        if version in place.versions and some >= place.some:
-            return place
+    for path in _ERROR_CODE_PATHS.get(request.API_KEY, ()):
+        if version in path.versions and per_element >= path.per_element:
+            return path
     answer_class = response_of(type(request))
     if answer_class is None or "error_code" not in answer_class._names():
         raise ConfigurationError(
@@ -360,51 +360,51 @@ def _place_of(request: Request[Any], version: int, *, some: bool) -> _Place | No
     return None
 
 
-def _meant(
-    place: _Place, request: Request[Any], refuse: Refuse, known: TopicLookup
+def _are_refused(
+    path: _ErrorCodePath, request: Request[Any], refuse: Refuse, lookup: TopicLookup
 ) -> Iterator[bool]:
-    for member in getattr(request, place.steps[0].asked) or ():
-        name = _name(member, known)
-        if len(place.steps) == 1:
+    for member in getattr(request, path.steps[0].request_field) or ():
+        name = _name(member, lookup)
+        if len(path.steps) == 1:
             yield refuse.includes(name)
         else:
-            for inner in getattr(member, place.steps[1].asked):
+            for inner in getattr(member, path.steps[1].request_field):
                 yield refuse.includes(name, _index(inner))
 
 
-def _split(place: _Place, left: Any, answer: Any, refuse: Refuse, known: TopicLookup) -> None:
-    """Moves the refused elements from `left` to `answer`."""
-    steps, top = place.steps, type(answer)
+def _split(path: _ErrorCodePath, remaining: Any, answer: Any, refuse: Refuse, lookup: TopicLookup) -> None:
+    """Moves the refused elements from `remaining` to `answer`."""
+    steps, top = path.steps, type(answer)
     first = steps[0]
-    kept = []
-    for member in getattr(left, first.asked) or ():
-        name = _name(member, known)
+    kept_members = []
+    for member in getattr(remaining, first.request_field) or ():
+        name = _name(member, lookup)
         if not refuse.includes(name):
-            kept.append(member)
+            kept_members.append(member)
             continue
-        response_struct = _named_again(first, member, top)
+        response_struct = _response_element(first, member, top)
         if len(steps) == 1:
-            _say(response_struct, refuse, place.says_why)
+            _set_error(response_struct, refuse, path.has_message)
         else:
             inner = steps[1]
-            meant = [it for it in getattr(member, inner.asked) if refuse.includes(name, _index(it))]
+            meant = [it for it in getattr(member, inner.request_field) if refuse.includes(name, _index(it))]
             rest = [
-                it for it in getattr(member, inner.asked) if not refuse.includes(name, _index(it))
+                it for it in getattr(member, inner.request_field) if not refuse.includes(name, _index(it))
             ]
             for it in meant:
-                deep = _named_again(inner, it, top)
-                _say(deep, refuse, place.says_why)
-                getattr(response_struct, inner.answered).append(deep)
+                deep = _response_element(inner, it, top)
+                _set_error(deep, refuse, path.has_message)
+                getattr(response_struct, inner.response_field).append(deep)
             if rest:
-                setattr(member, inner.asked, rest)
-                kept.append(member)
+                setattr(member, inner.request_field, rest)
+                kept_members.append(member)
             if not meant:
                 continue
-        getattr(answer, first.answered).append(response_struct)
-    setattr(left, first.asked, kept)
+        getattr(answer, first.response_field).append(response_struct)
+    setattr(remaining, first.request_field, kept_members)
 
 
-def _named_again(step: _Step, member: Any, top: type[Response]) -> Any:
+def _response_element(step: _Step, member: Any, top: type[Response]) -> Any:
     """Returns the struct of the response for an element of the request."""
     response_struct = getattr(sys.modules[top._generated().__module__], step.struct)()
     if step.field:
@@ -416,17 +416,17 @@ def _named_again(step: _Step, member: Any, top: type[Response]) -> Any:
     return response_struct
 
 
-def _say(struct: Any, refuse: Refuse, says_why: bool = True) -> None:
+def _set_error(struct: Any, refuse: Refuse, has_message: bool = True) -> None:
     names = struct._names()
     for name, value in _UNKNOWN.items():
         if name in names:
             setattr(struct, name, value)
     struct.error_code = refuse.code
-    if says_why and "error_message" in names:
+    if has_message and "error_message" in names:
         struct.error_message = "a fault of the test"
 
 
-def _name(member: Any, known: TopicLookup = NO_TOPICS) -> str:
+def _name(member: Any, lookup: TopicLookup = NO_TOPICS) -> str:
     """Returns the name of an element of a request: a topic, resource or group."""
     if isinstance(member, str):
         return member
@@ -435,7 +435,7 @@ def _name(member: Any, known: TopicLookup = NO_TOPICS) -> str:
         if found:
             return str(found)
     topic_id = getattr(member, "topic_id", None)
-    return known.name_of(topic_id) if topic_id else ""
+    return lookup.name_of(topic_id) if topic_id else ""
 
 
 def _index(member: Any) -> int | None:

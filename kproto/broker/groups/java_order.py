@@ -1,9 +1,9 @@
 """The iteration order of Java's hash maps and sets, on which choices of Kafka's coordinator depend.
 
-For example which of several protocols with the same number of votes is selected, and which member
-an assignor looks at first. Has the hashes of keys and the buckets of a `java.util.HashMap`. Keys of
-one bucket come in the order of insertion; the trees that Java makes of eight or more of them are
-left out.
+The order decides, for example, which of several protocols with equal votes is selected, and which
+member an assignor processes first. Implements the hashes of keys and the buckets of a
+`java.util.HashMap`. Keys of one bucket are in the order of insertion; the trees that Java makes of
+eight or more of them are not implemented.
 """
 
 from __future__ import annotations

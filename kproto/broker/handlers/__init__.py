@@ -1,9 +1,9 @@
 """The request handlers: one module per API, named by its key and name, and `KAFKA_APIS`.
 
-Each module begins with the supported versions and what each of them added, the KIPs, and what is
-left out. A handler reads the request, lets plain functions decide (`storage`, `topics`, `groups`,
-`cluster_state`), and returns the response. It knows no connection and no node, and does not wait:
-it returns a `DelayedResponse`.
+The docstring of each module lists the supported versions with their additions, the KIPs, and the
+missing features. A handler reads the request, lets plain functions decide (`storage`, `topics`,
+`groups`, `cluster_state`), and returns the response. It knows no connection and no node, and does
+not wait: it returns a `DelayedResponse`.
 """
 
 from typing import Final

@@ -6,8 +6,8 @@ v2      isolation level (KIP-98), throttle time
 v4      leader epoch (KIP-320)
 v6      flexible
 v7      timestamp -3, the record with the largest timestamp (KIP-734)
-v8      timestamp -4, the start of what is kept locally (KIP-405)
-v9      timestamp -5, the end of what is in remote storage (KIP-1005)
+v8      timestamp -4, the start of the local log (KIP-405)
+v9      timestamp -5, the end of the log in remote storage (KIP-1005)
 v10     a time-out for remote storage (KIP-1075)
 v11     timestamp -6, the first offset not yet in remote storage (KIP-1023)
 

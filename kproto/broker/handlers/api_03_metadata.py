@@ -13,9 +13,10 @@ v10     topic ids in the response (KIP-516)
 v12     topics may be asked for by id
 v13     an error code for the whole response (KIP-1102)
 
-Topics that the client may not describe are left out of all topics, and TOPIC_AUTHORIZATION_FAILED
-where they are named, whether they are there or not. A partition without a leader is
-LEADER_NOT_AVAILABLE. v0 leaves out stopped replicas, with REPLICA_NOT_AVAILABLE.
+Topics that the client may not describe are left out of a response with all topics. If the request
+names such a topic, its error is TOPIC_AUTHORIZATION_FAILED, even if it does not exist. A partition
+without a leader is LEADER_NOT_AVAILABLE. v0 leaves out stopped replicas, with
+REPLICA_NOT_AVAILABLE.
 
 Left out: nothing.
 """

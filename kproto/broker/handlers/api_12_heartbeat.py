@@ -5,7 +5,7 @@ v1      throttle time
 v3      group instance id (KIP-345)
 v4      flexible
 
-Left out: COORDINATOR_LOAD_IN_PROGRESS, as a new coordinator loads its groups at once.
+Left out: COORDINATOR_LOAD_IN_PROGRESS, because a new coordinator loads its groups at once.
 """
 
 from __future__ import annotations

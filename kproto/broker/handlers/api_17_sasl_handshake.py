@@ -3,8 +3,8 @@
 v0      tokens follow without a header (KIP-43)
 v1      tokens follow in SaslAuthenticate (KIP-152)
 
-`kproto.broker.sasl_authenticator` answers the handshakes of a listener with SASL. A handshake on a
-listener without SASL, or one that has nothing to authenticate again, reaches this handler, which
+`kproto.broker.sasl_authenticator` answers the handshakes of a listener with SASL. This handler gets
+only handshakes on a listener without SASL, or handshakes when no re-authentication is possible, and
 answers ILLEGAL_SASL_STATE as Kafka does.
 
 Left out: GSSAPI, whose old clients send tokens without a handshake.

@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch (23), v0 to v4.
 
-v0      where the records of a leader epoch end (KIP-101)
-v1      the epoch of the returned offset, as the requested one may be unknown (KIP-279)
+v0      the end offset of a leader epoch (KIP-101)
+v1      the epoch of the returned offset, because the requested one may be unknown (KIP-279)
 v2      the client's current leader epoch; throttle time (KIP-320)
 v3      replica id: for consumers, too (KIP-320)
 v4      flexible

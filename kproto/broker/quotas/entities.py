@@ -107,8 +107,9 @@ class QuotaTable:
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:
         """Returns the quota that applies to a user and client; None if none applies.
 
-        The first one that is set counts: of the user with this client, with any client, alone; of
-        any user in the same order; of the client, of any client.
+        The first quota that is set applies, in this order: of the user with this client, with any
+        client, and alone; of any user with this client, with any client, and alone; of the client;
+        of any client.
         """
         for entity, by_user, by_client in _precedence(user, client_id):
             value = self._values.get(entity, {}).get(key)

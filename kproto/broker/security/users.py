@@ -1,7 +1,7 @@
 """Users and their credentials: salted keys, from which no password can be recovered.
 
 Knows no message and no connection. PLAIN and SCRAM start with the same users; later changes
-(KIP-554) apply to SCRAM alone, as in Kafka, where PLAIN has its own list.
+(KIP-554) apply to SCRAM alone, because PLAIN has its own list in Kafka.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ class EpochEnd(NamedTuple):
 class LeaderEpochCache:
     """The start offset of each leader epoch; `current` is the epoch of the current leader.
 
-    As in Kafka's leader-epoch-checkpoint, an epoch without records is replaced by the next one that
-    starts at the same offset.
+    As in Kafka's leader-epoch-checkpoint, the next epoch replaces an epoch without records, because
+    both start at the same offset.
     """
 
     def __init__(self) -> None:
@@ -50,8 +50,8 @@ class LeaderEpochCache:
     def end_of(self, epoch: int, log_end: int) -> EpochEnd | None:
         """Returns the largest known epoch up to `epoch`, and its end offset.
 
-        Returns None for an epoch above the current one, and for UNKNOWN_EPOCH. As in Kafka, an
-        epoch below the first known one is returned with the start offset of that.
+        Returns None for an epoch above the current one, and for UNKNOWN_EPOCH. As in Kafka, for an
+        epoch below the first known one, returns that epoch and the start offset of the first one.
         """
         if epoch == UNKNOWN_EPOCH or epoch > self.current:
             return None

@@ -28,7 +28,7 @@ from .regex_resolution import ResolvedRegex, check_expression, needs_regex_refre
 
 __all__ = ["NO_TOPIC_CHANGES_SEEN", "GroupChange"]
 
-#: The group has not looked at topics yet.
+#: The group has not compared its topics yet.
 NO_TOPIC_CHANGES_SEEN: Final = -1
 
 
@@ -144,9 +144,9 @@ class GroupChange:
     def bump_group_epoch(self, *, raises: bool) -> None:
         """Bumps the group epoch if `raises` is set, or if the subscribed topics have changed.
 
-        As Kafka, it looks at topics only after topics were created or deleted, and at whether all
-        subscriptions are the same at that time, too: a member that joins without a subscription
-        does not change that for the assignor.
+        As in Kafka, the topics are compared only after topics were created or deleted. Whether all
+        subscriptions are equal is determined at that time, too: a later member without a
+        subscription does not change that for the assignor.
         """
         changes = self._topics.created_count + self._topics.deleted_count
         if raises or self.seen != changes:
@@ -186,8 +186,8 @@ class GroupChange:
     def _assignor(self) -> str:
         """Returns the assignor that most members prefer.
 
-        Of equals one that no member preferred before. Java's hash map has both assignors in one
-        bucket, and inserts a new key first.
+        Of two with equal votes, returns the one that no member preferred before: Java's hash map
+        has both assignors in one bucket, and inserts a new key first.
         """
         votes = self.before.votes
         former, wanted = self._votes

@@ -1,7 +1,7 @@
-"""The persisted state of a group of the consumer protocol: exactly what its records say.
+"""The persisted state of a group of the consumer protocol, which consists of its records.
 
 `PersistedState` replays the records one by one, both when they are written and when a coordinator
-loads them, so that a new coordinator has the state of the old one. Knows no time and no rules.
+loads them, so that a new coordinator has the state of the old one. Has no clock and no rules.
 """
 
 from __future__ import annotations
