@@ -30,10 +30,12 @@ def test_the_files_are_what_the_generator_writes() -> None:
     assert sum(path.stat().st_size for path in FOLDER.glob("*.jsonl")) < LARGEST_BYTES
 
 
+@pytest.mark.slow
 def test_every_message_and_version_has_vectors(vectors: list[Vector]) -> None:
     assert {vector.form for vector in vectors} == set(forms())
 
 
+@pytest.mark.slow
 def test_kproto_makes_the_bytes_of_the_json_and_the_json_of_the_bytes(
     vectors: list[Vector],
 ) -> None:

@@ -52,6 +52,7 @@ def test_records_have_the_keys_and_headers_of_the_task() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.slow
 async def test_every_row_of_kproto_runs(row: Row) -> None:
     """Runs each row with few records on the embedded broker; the tasks check that none is lost."""
     records = FEW_RECORDS if row.records is None else min(row.records, 20)

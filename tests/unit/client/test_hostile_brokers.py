@@ -219,6 +219,7 @@ async def test_invalid_port_is_refused(port: int) -> None:
 
 
 @pytest.mark.parametrize("attack", CASES)
+@pytest.mark.slow
 async def test_session_survives_each_hostile_response(broker: Broker, attack: Attack) -> None:
     found = await every_response(broker, attack, seed=0)
     # On a busy machine a session may end early.

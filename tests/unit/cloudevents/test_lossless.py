@@ -210,6 +210,7 @@ def test_structured_events_round_trip_through_binary_mode(
 @EVERY_VERSION
 @FEW
 @given(st.data())
+@pytest.mark.slow
 def test_batches_keep_the_bytes_of_each_event(version: SpecVersion, data: st.DataObject) -> None:
     texts = data.draw(st.lists(documents(version), max_size=3))
     events = from_json_batch(f"[{','.join(texts)}]")

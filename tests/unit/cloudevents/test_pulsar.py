@@ -420,6 +420,7 @@ def written_as(version: SpecVersion, name: str, text: str) -> tuple[str, str]:
 @EVERY_VERSION
 @FEW
 @given(st.data())
+@pytest.mark.slow
 def test_messages_round_trip_without_change(version: SpecVersion, data: st.DataObject) -> None:
     texts = data.draw(attribute_texts(version))
     texts.pop(version.extension_map or "", None)

@@ -331,6 +331,7 @@ def test_keys_longer_than_python_converts(key: str, quote: str) -> None:
             )
 
 
+@pytest.mark.slow
 def test_class_and_module_names_of_the_hostile_are_apart() -> None:
     made = [class_name(name) for name in class_names()]
     assert len(set(made)) == len(made)

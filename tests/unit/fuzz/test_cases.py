@@ -38,6 +38,7 @@ def test_every_kind_is_made() -> None:
     assert {case.kind for case in islice(generate_cases(FORM, 0), 50)} == set(KINDS)
 
 
+@pytest.mark.slow
 def test_every_form_has_cases() -> None:
     message_versions = all_message_versions()
     assert len(message_versions) > 800

@@ -106,6 +106,7 @@ def test_a_right_implementation_has_none() -> None:
     assert result.outcomes == {"agreed": 300}
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_for_the_same_seed() -> None:
     first, second = (report.to_json(fuzzed("bytes")) for _ in range(2))
     assert first == second

@@ -45,6 +45,7 @@ def peak(cls: type[Message], version: int, data: bytes) -> int:
 
 
 @pytest.mark.parametrize("name", SOME_EVERYDAY)
+@pytest.mark.slow
 def test_the_worst_elements_of_each_array_keep_the_memory_bound(name: str) -> None:
     cls = class_of(name)
     version = cls.VALID_VERSIONS[-1]
@@ -112,6 +113,7 @@ MEASURED = {
 
 
 @pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.slow
 def test_twice_the_elements_take_at_most_twice_the_work(name: str) -> None:
     cls, version = class_of(name), MEASURED[name]
     layout = shape_of(name, version)
@@ -152,6 +154,7 @@ LINES = 12
 
 
 @pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.slow
 def test_explaining_takes_work_in_proportion_to_decoding(name: str) -> None:
     cls, version = class_of(name), MEASURED[name]
     fails(cls, version, b"")  # loads the modules that explain an error

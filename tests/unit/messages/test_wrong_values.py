@@ -93,6 +93,7 @@ def one_of_each_kind(message: Message, version: int) -> list[Place]:
 
 
 @pytest.mark.parametrize("name", SOME_EVERYDAY)
+@pytest.mark.slow
 def test_every_field_refuses_what_it_cannot_hold(name: str) -> None:
     cls = class_of(name)
     for version in sorted({cls.VALID_VERSIONS[0], cls.VALID_VERSIONS[-1]}):

@@ -62,6 +62,7 @@ ways = pytest.mark.parametrize("deliver", [feed, read_into])
 @ways
 @settings(max_examples=150)
 @given(sizes=st.lists(sizes, max_size=8), cuts=st.lists(st.integers(0, 1 << 20), max_size=20))
+@pytest.mark.slow
 def test_any_split_gives_the_same_frames(
     deliver: Deliver, sizes: list[int], cuts: list[int]
 ) -> None:

@@ -62,6 +62,7 @@ def classes(api_key: int) -> tuple[type[Request[Response]], type[Response]]:
 
 
 @pytest.mark.parametrize("api_key", messages.API_KEYS)
+@pytest.mark.slow
 def test_every_message_in_every_version_is_written_back_as_it_came(api_key: int) -> None:
     asks, answers = classes(api_key)
     for version in asks.VALID_VERSIONS:

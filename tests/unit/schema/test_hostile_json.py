@@ -109,6 +109,7 @@ def test_each_field_without_a_tag_is_required(name: str) -> None:
 
 @given(st.data())
 @settings(max_examples=200)
+@pytest.mark.slow
 def test_drawn_json_is_read_or_refused(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(NAMES))
     cls = class_of(name)

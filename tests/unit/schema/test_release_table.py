@@ -27,6 +27,7 @@ def test_the_package_has_the_table_of_the_schemas() -> None:
 
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+@pytest.mark.slow
 def test_the_table_agrees_with_the_definitions(release: str) -> None:
     spoken = ranges(release)
     requests = {

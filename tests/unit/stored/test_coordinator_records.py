@@ -174,6 +174,7 @@ def test_the_table_has_every_record_of_the_definitions() -> None:
 
 @given(st.data())
 @settings(max_examples=100)
+@pytest.mark.slow
 def test_every_coordinator_record_round_trips(data: st.DataObject) -> None:
     topic = data.draw(st.sampled_from(sorted(COORDINATOR_TOPICS)))
     number, name = data.draw(st.sampled_from(sorted(COORDINATOR_TOPICS[topic].items())))

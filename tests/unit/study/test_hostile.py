@@ -165,12 +165,14 @@ def calls(name: str, version: int, data: bytes) -> int:
 
 
 @pytest.mark.parametrize("index", range(4))
+@pytest.mark.slow
 def test_work_is_linear(index: int) -> None:
     name, version, small = repeated(6_000)[index]
     _, _, large = repeated(24_000)[index]
     assert calls(name, version, large) < 4.5 * calls(name, version, small)
 
 
+@pytest.mark.slow
 def test_memory_is_bounded() -> None:
     data = (30_000).to_bytes(4, "big") + b"\0\1a" * 30_000
     tracemalloc.start()

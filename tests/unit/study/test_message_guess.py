@@ -118,6 +118,7 @@ ANSWERS: list[tuple[Message, int]] = [
 
 @pytest.mark.parametrize(("message", "version"), ANSWERS, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("part", ["body", "message", "frame"])
+@pytest.mark.slow
 def test_responses_of_brokers_are_guessed(message: Message, version: int, part: str) -> None:
     data = message.encode(version)
     if part != "body":
@@ -135,6 +136,7 @@ def test_responses_of_brokers_are_guessed(message: Message, version: int, part: 
 @pytest.mark.parametrize(
     "name", rest_slow([name for name in NAMES if name.endswith("Request")][::6], 4, 9)
 )
+@pytest.mark.slow
 def test_a_request_with_its_header_is_the_first_guess(name: str) -> None:
     cls = class_of(name)
     assert issubclass(cls, Request)
@@ -165,6 +167,7 @@ def test_nearest_messages_are_guessed_if_none_reads_all_bytes() -> None:
         assert any(reason.startswith("reads ") for reason in found[0].reasons)
 
 
+@pytest.mark.slow
 def test_any_bytes_are_guessed_at_in_bounded_work() -> None:
     source = random.Random(5)
     for size in (0, 1, 3, 4, 8, 64, 1000):

@@ -43,6 +43,7 @@ def test_any_message(drawn: tuple[Message, int]) -> None:
 
 
 @pytest.mark.parametrize("name", SOME_EVERYDAY)
+@pytest.mark.slow
 def test_broken_bytes_have_the_fault_that_decode_tells(name: str) -> None:
     cls = class_of(name)
     source = random.Random(name)
@@ -65,6 +66,7 @@ def test_the_golden_vectors(path: Path) -> None:
             check_values(cls, vector["version"], cls.decode(data, vector["version"]), root)
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_and_what_is_left_out_is_read() -> None:
     cls = class_of("MetadataRequest")
     count = 50_000

@@ -117,6 +117,7 @@ almost = st.builds(lambda start, rest: start + rest, beginnings, bits)
 
 @settings(max_examples=300, deadline=None)
 @given(almost, st.none() | almost)
+@pytest.mark.slow
 def test_broken_records_are_faults(key: bytes, value: bytes | None) -> None:
     record = Record(0, 0, key, value)
     assert refused(decode_control_record, record) == bool(_all_faults(*control_nodes(key, value)))

@@ -116,6 +116,7 @@ def refuse(drawn: InvalidMessage[Any]) -> None:
 
 @given(message_classes().flatmap(invalid))
 @settings(max_examples=150)
+@pytest.mark.slow
 def test_an_invalid_message_names_the_field_at_fault(drawn: InvalidMessage[Message]) -> None:
     refuse(drawn)
 

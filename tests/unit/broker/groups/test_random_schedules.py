@@ -354,6 +354,7 @@ class Schedule:
 
 
 @pytest.mark.parametrize("first", range(0, SCHEDULES, 25))
+@pytest.mark.slow
 def test_invariants_hold_in_random_schedules(first: int) -> None:
     for seed in range(first, first + 25):
         late = Schedule(seed, every_ms=False)
@@ -362,6 +363,7 @@ def test_invariants_hold_in_random_schedules(first: int) -> None:
 
 
 @pytest.mark.parametrize("seed", rest_slow(range(20), 5, 8))
+@pytest.mark.slow
 def test_late_advance_equals_timely_advance(seed: int) -> None:
     late, at_once = Schedule(seed, every_ms=False), Schedule(seed, every_ms=True)
     late.run()

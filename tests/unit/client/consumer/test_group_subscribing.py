@@ -11,6 +11,7 @@ from kproto.broker import Broker
 
 
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+@pytest.mark.slow
 async def test_subscription_changed_while_joining_takes_effect(assignor: str) -> None:
     async with Broker() as broker, Client(broker.bootstrap) as client:
         await client.create_topics(NewTopic("a", 1), NewTopic("b", 1))

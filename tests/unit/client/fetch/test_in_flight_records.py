@@ -176,6 +176,7 @@ steps = st.one_of(
 @given(st.lists(steps, max_size=30))
 @example([("fetch", 0, [2]), ("record",), ("drop", 1), ("record",)])
 @settings(max_examples=500)
+@pytest.mark.slow
 def test_returned_records_are_processed_unless_in_flight(
     schedule: list[tuple[str, *tuple[object, ...]]],
 ) -> None:

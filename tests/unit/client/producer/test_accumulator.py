@@ -412,6 +412,7 @@ def test_unretrieved_failures_are_kept(make: Make) -> None:
     assert accumulated.unretrieved_failures() == []
 
 
+@pytest.mark.slow
 def test_retrieved_failures_are_not_kept(make: Make) -> None:
     accumulated = make(batch_bytes=100)
     for at in range(5_000):

@@ -34,6 +34,7 @@ def made_from(file: Path) -> list[str]:
     return [line.removeprefix("#   ") for line in lines[lines.index("# Made from:") + 1 :]]
 
 
+@pytest.mark.slow
 def test_every_kafka_module_names_its_style_and_existing_files() -> None:
     named = set()
     for name in shipped_union():

@@ -42,6 +42,7 @@ def definitions(name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("letters", ["a", "Aa"])
 @pytest.mark.parametrize("length", rest_slow([66, 78, 120, *range(40, 120, 6)], 3, 8))
+@pytest.mark.slow
 def test_names_of_any_length(tmp_path: Path, length: int, letters: str) -> None:
     name = ("N" + letters * length)[: length - 1] + "z"
     write_definitions(tmp_path / "long", definitions(name))

@@ -108,6 +108,7 @@ def test_every_truncation_is_refused(version: int) -> None:
 @pytest.mark.parametrize("count", [None, 0, 1, 2, 5, 126, 127, 128, 300])
 @pytest.mark.parametrize("records", [None, b"", b"r" * 500])
 @pytest.mark.parametrize("version", [4, 5, 11, 12])
+@pytest.mark.slow
 def test_aborted_transactions_round_trip_with_any_count(
     version: int, records: bytes | None, count: int | None
 ) -> None:

@@ -169,6 +169,7 @@ def test_sources_that_cannot_be_read() -> None:
 @pytest.mark.parametrize(
     ("release", "codes", "retriable"), [("3.9.2", 129, 31), ("4.4.0", 138, 32)]
 )
+@pytest.mark.slow
 def test_the_committed_error_codes(release: str, codes: int, retriable: int) -> None:
     entries = load_release(SCHEMAS / release).error_codes
     assert (len(entries), sum(entry.retriable for entry in entries)) == (codes, retriable)

@@ -584,6 +584,7 @@ def test_every_rule_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("release", ["3.9.2", "4.4.0"])
+@pytest.mark.slow
 def test_kafkas_definitions_satisfy_the_rules(release: str) -> None:
     assert load_release(SCHEMAS / release).messages
 

@@ -226,6 +226,7 @@ def test_breaking_changes_come_first_and_versions_are_ranges() -> None:
     assert len({line.index("SampleRequest") for line in table[1:]}) == 1
 
 
+@pytest.mark.slow
 def test_changes_between_kafka_releases_are_found() -> None:
     found = release_changes(load_release(SCHEMAS / "3.9.2"), load_release(SCHEMAS / "4.4.0"))
     by_kind: dict[tuple[str, bool], set[str]] = {}

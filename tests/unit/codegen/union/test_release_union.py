@@ -95,6 +95,7 @@ def test_each_version_has_the_bytes_of_its_newest_release() -> None:
         assert same or (name, kind) not in later, (name, version)
 
 
+@pytest.mark.slow
 def test_every_pair_has_its_class_and_every_name_resolves() -> None:
     for name, version in pairs():
         made, number = shipped_union().resolve(name, version)

@@ -56,6 +56,7 @@ def test_only_requested_offsets_are_read(data: bytes, draws: st.DataObject) -> N
 
 @pytest.mark.usefixtures("both_ways")
 @given(stored(), st.integers(-3, 30), st.integers(-3, 30), st.sampled_from([40, 1 << 20]))
+@pytest.mark.slow
 def test_equals_the_record_decoder(data: bytes, start: int, end: int, chunk_bytes: int) -> None:
     """Record by record, for all formats, codecs and offset ranges."""
     first = next((record.offset for record in read_one_by_one(data)), 0)

@@ -34,6 +34,7 @@ text = st.text(
 @pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
 @settings(max_examples=40, deadline=None)
 @given(username=text, password=text)
+@pytest.mark.slow
 def test_any_name_and_password_as_they_are(mechanism: str, username: str, password: str) -> None:
     credentials = Credentials(username, password, prepare_strings=False)
     server = server_for(mechanism, username, password, prepare_strings=False)

@@ -393,6 +393,7 @@ def damaged(draw: st.DrawFn, original: bytes) -> bytes:
 
 @settings(max_examples=400, deadline=None)
 @given(challenge=st.one_of(token, damaged(b"r=abcdef,s=c2FsdA==,i=4096")))
+@pytest.mark.slow
 def test_any_server_first_is_answered_or_refused(challenge: bytes) -> None:
     client = begun(max_iterations=10_000)
     with suppress(AuthenticationError):
@@ -420,6 +421,7 @@ def test_any_client_first_is_answered_or_refused(message: bytes) -> None:
 
 @settings(max_examples=400, deadline=None)
 @given(message=st.one_of(token, damaged(b"c=biws,r=abcdef,p=" + b"A" * 43 + b"=")))
+@pytest.mark.slow
 def test_any_client_final_without_a_proof_is_refused(message: bytes) -> None:
     server = ScramSha256Server({"user": CREDENTIAL}.get, nonce="def")
     server.next(b"n,,n=user,r=abc")

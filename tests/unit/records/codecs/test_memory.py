@@ -131,6 +131,7 @@ FASTER = ["zstandard", "zlib_ng", "zlib_ng.zlib_ng"]
 
 
 @pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.slow
 def test_data_broken_at_its_end_uses_little_memory(name: str) -> None:
     """A hundred megabytes precede the fault in each case, most of them compressed to 4 KB."""
     codec, make = BROKEN[name]

@@ -106,6 +106,7 @@ def test_unsubscribed_partitions_are_assigned_to_others() -> None:
 
 @pytest.mark.parametrize("seed", range(200))
 @pytest.mark.parametrize("name", ASSIGNORS)
+@pytest.mark.slow
 def test_each_partition_has_one_owner_and_few_move(name: str, seed: int) -> None:
     chance = random.Random(seed)
     wanted = {f"m{it}": set(chance.sample([T, U, V], chance.randint(1, 3))) for it in range(5)}

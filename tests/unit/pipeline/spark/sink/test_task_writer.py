@@ -78,6 +78,7 @@ def no_thread_is_left() -> Iterator[None]:
 
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("size", [1, 10, 1_000], ids=lambda size: f"batches of {size}")
+@pytest.mark.slow
 async def test_rows_of_a_partition_keep_their_order(size: int) -> None:
     rows = [row(number, number % 3) for number in range(1_000)]
     async with Broker() as broker:
