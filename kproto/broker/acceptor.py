@@ -28,7 +28,7 @@ logger = logging.getLogger("kproto.broker")
 _BACKLOG: Final = 50
 
 #: Seconds until accepting is retried after an error, as asyncio's Server does.
-_ACCEPT_AGAIN_S: Final = 1.0
+_ACCEPT_RETRY_S: Final = 1.0
 
 #: Seconds for a client's TLS close_notify; many clients send none.
 _SHUTDOWN_S: Final = 1.0
@@ -72,28 +72,28 @@ def reserve_port(host: str, port: int) -> socket.socket | None:
 
     Otherwise the system may use the free port for another connection.
     """
-    held = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    reserved = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         if os.name == "posix":
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind((host, port))
+            reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind((host, port))
     except OSError:
-        held.close()
+        reserved.close()
         return None
-    return held
+    return reserved
 
 
-def listen_on_reserved(held: socket.socket) -> socket.socket:
+def listen_on_reserved(reserved: socket.socket) -> socket.socket:
     """Listens on a reserved port. Raises BrokerConnectionError if another process listens on it."""
     try:
-        held.listen(_BACKLOG)
+        reserved.listen(_BACKLOG)
     except OSError as error:
-        address = address_of(*held.getsockname()[:2])
-        held.close()
+        address = address_of(*reserved.getsockname()[:2])
+        reserved.close()
         reason = f"cannot listen again: {error.strerror or error}"
         raise BrokerConnectionError(reason, address=address) from None
-    held.setblocking(False)
-    return held
+    reserved.setblocking(False)
+    return reserved
 
 
 class Acceptor:
@@ -118,14 +118,14 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._faults: dict[socket.socket, tuple[ssl.SSLError, Timer]] = {}
         self._accepting: set[asyncio.Task[None]] = set()
-        self._again: Timer | None = None
+        self._retry_timer: Timer | None = None
         self._watch()
 
     def close(self) -> set[asyncio.Task[None]]:
         """Stops at once; returns the tasks of connections that are being set up, to be awaited."""
         self._loop.remove_reader(self._listener)
-        if self._again is not None:
-            self._again.cancel()
+        if self._retry_timer is not None:
+            self._retry_timer.cancel()
         self._listener.close()
         for task in self._accepting:
             task.cancel()
@@ -144,7 +144,7 @@ class Acceptor:
             # The listener stays readable: while it is watched, accepting would be retried without
             # end.
             self._loop.remove_reader(self._listener)
-            self._again = self._clock.call_later(_ACCEPT_AGAIN_S, self._watch)
+            self._retry_timer = self._clock.call_later(_ACCEPT_RETRY_S, self._watch)
             return
         task = self._loop.create_task(self._connect(connected))
         self._accepting.add(task)

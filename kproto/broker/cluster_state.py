@@ -83,7 +83,7 @@ class ClusterState:
                 settings.group_new_member_join_timeout_ms,
                 settings.group_max_size,
             ),
-            lambda group_id: _limited(consumer_limits, self.group_configs.given(group_id)),
+            lambda group_id: _limited(consumer_limits, self.group_configs.configs_of(group_id)),
             self.topics,
         )
         self.group_coordinator = GroupCoordinator(
@@ -298,8 +298,8 @@ class ClusterState:
             self._settings.retention_check_interval_ms,
             self._settings.producer_id_expiration_ms,
         )
-        lead = partial(initial_leader_and_isr, alive=self.alive)
-        return Topic(name, placed, config, self.storage_limit, lead=lead)
+        elect = partial(initial_leader_and_isr, alive=self.alive)
+        return Topic(name, placed, config, self.storage_limit, elect=elect)
 
     def delete_topic(self, topic: Topic, now: ClockReading) -> None:
         """Deletes a topic, its records, and its committed offsets."""

@@ -295,8 +295,8 @@ def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigE
     entries = []
     for name, (kind, behind) in _TOPIC.items():
         synonyms: list[ConfigSynonym] = []
-        if name in config.given:
-            synonyms.append(ConfigSynonym(name, config.given[name], ConfigSource.TOPIC))
+        if name in config.overrides:
+            synonyms.append(ConfigSynonym(name, config.overrides[name], ConfigSource.TOPIC))
         if name == "max.message.bytes" and str(settings.message_max_bytes) != DEFAULTS[name]:
             synonyms.append(
                 ConfigSynonym(behind, str(settings.message_max_bytes), ConfigSource.BROKER)
@@ -316,8 +316,8 @@ def group_entries(given: Mapping[str, str], settings: BrokerSettings) -> list[Co
         value = row.value(settings)
         synonyms = [ConfigSynonym(name, given[name], ConfigSource.GROUP)] if name in given else []
         if value != row.default:
-            synonyms.append(ConfigSynonym(row.behind, str(value), ConfigSource.BROKER))
-        synonyms.append(ConfigSynonym(row.behind, str(row.default), ConfigSource.DEFAULT))
+            synonyms.append(ConfigSynonym(row.broker_config, str(value), ConfigSource.BROKER))
+        synonyms.append(ConfigSynonym(row.broker_config, str(row.default), ConfigSource.DEFAULT))
         first = synonyms[0]
         entries.append(ConfigEntry(name, first.value, first.source, _INT, tuple(synonyms)))
     return entries

@@ -43,22 +43,22 @@ class CoordinatorType(IntEnum):
 
 
 class InternalTopicCoordinators:
-    """The leaders of internal topics without a log; `place` places them at the first lookup."""
+    """The leaders of internal topics without a log; created by `place_replicas` at first use."""
 
-    def __init__(self, place: Callable[[int], list[LeaderAndIsr]]) -> None:
-        self._place = place
+    def __init__(self, place_replicas: Callable[[int], list[LeaderAndIsr]]) -> None:
+        self._place_replicas = place_replicas
         self._partitions: dict[CoordinatorType, list[LeaderAndIsr]] = {}
 
     def of(self, kind: CoordinatorType, key: str) -> int:
         """Returns the id of the coordinator node, NO_LEADER if there is none."""
         if kind not in self._partitions:
-            self._partitions[kind] = self._place(INTERNAL_PARTITIONS)
+            self._partitions[kind] = self._place_replicas(INTERNAL_PARTITIONS)
         return self._partitions[kind][partition_of(key, INTERNAL_PARTITIONS)].leader
 
-    def change(self, decide: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
+    def change(self, elect: Callable[[LeaderAndIsr], LeaderAndIsr]) -> None:
         """Applies a leader election to each partition."""
         for kind, leader_and_isr in self._partitions.items():
-            self._partitions[kind] = [decide(each) for each in leader_and_isr]
+            self._partitions[kind] = [elect(each) for each in leader_and_isr]
 
 
 def java_hash(text: str) -> int:

@@ -102,8 +102,8 @@ class CachedPartition:
 class _FetchSession:
     """A cached session of one client; `epoch` is that of the next request.
 
-    `size` is its number of partitions at the last use, `is_evictable` whether it was then older than the
-    eviction time.
+    `size` is its number of partitions at the last use, `is_evictable` whether it was then older
+    than the eviction time.
     """
 
     session_id: int
@@ -115,9 +115,9 @@ class _FetchSession:
     size: int = 0
     is_evictable: bool = False
 
-    def update(self, named: Iterable[CachedPartition], forgotten: Iterable[_Key]) -> None:
+    def update(self, requested: Iterable[CachedPartition], forgotten: Iterable[_Key]) -> None:
         """Applies the changes of a request."""
-        for cached in named:
+        for cached in requested:
             known = self.partitions.setdefault(cached.key, cached)
             known.requested = cached.requested
         for key in forgotten:
@@ -139,7 +139,7 @@ class FetchContext:
     The partitions to read, and then those to include in the response.
     """
 
-    cached: list[CachedPartition]
+    partitions: list[CachedPartition]
     _sessions: FetchSessionCache
     _session: _FetchSession | None = None
     _epoch: int = FINAL_EPOCH
@@ -182,9 +182,9 @@ class FetchSessionCache:
 
     `slots` is max.incremental.fetch.session.cache.slots. If the cache is full, the least recently
     used session is evicted if it was not used for `eviction_ms`
-    (min.incremental.fetch.session.eviction.ms); else the smallest of the old sessions, if it is
-    smaller than the new one; else no session is created, and the client names all partitions each
-    time. `new_id` generates ids, 1 to 2**31 - 1. Sessions of followers are not privileged.
+    (min.incremental.fetch.session.eviction.ms); else the smallest of the evictable sessions, if it
+    is smaller than the new one; else no session is created, and the client names all partitions
+    each time. `new_id` generates ids, 1 to 2**31 - 1. Sessions of followers are not privileged.
     """
 
     slots: int = _SLOTS
@@ -202,8 +202,8 @@ class FetchSessionCache:
         The name is empty for an unknown topic id.
         """
         session = self._by_id.get(session_id)
-        held = () if session is None else session.partitions.values()
-        return [(each.name or each.topic, each.requested.partition) for each in held]
+        partitions = () if session is None else session.partitions.values()
+        return [(each.name or each.topic, each.requested.partition) for each in partitions]
 
     def new_context(self, request: FetchRequest, *, by_id: bool, now_ms: int) -> FetchContext:
         """Returns the context of a request; `by_id` says whether its version has topic ids.
@@ -211,11 +211,13 @@ class FetchSessionCache:
         If a partition is named twice, the last entry counts. Raises FETCH_SESSION_ID_NOT_FOUND,
         INVALID_FETCH_SESSION_EPOCH and FETCH_SESSION_TOPIC_ID_ERROR.
         """
-        named = _requested_partitions(request, by_id)
+        requested = _requested_partitions(request, by_id)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._by_id.pop(request.session_id, None)
             creates_session = request.session_epoch == INITIAL_EPOCH
-            return FetchContext(list(named.values()), self, _by_id=by_id, _creates_session=creates_session)
+            return FetchContext(
+                list(requested.values()), self, _by_id=by_id, _creates_session=creates_session
+            )
         session = self._by_id.get(request.session_id)
         if session is None:
             raise api_error(
@@ -231,10 +233,10 @@ class FetchSessionCache:
             raise api_error(
                 "FETCH_SESSION_TOPIC_ID_ERROR", f"the session was begun with {how} of topics"
             )
-        session.update(named.values(), _forgotten(request, by_id))
+        session.update(requested.values(), _forgotten(request, by_id))
         if not session.partitions:
             del self._by_id[session.session_id]
-            return FetchContext(list(named.values()), self)
+            return FetchContext(list(requested.values()), self)
         self._touch(session, now_ms)
         session.epoch = next_epoch(session.epoch)
         return FetchContext(list(session.partitions.values()), self, session, session.epoch)
@@ -290,10 +292,10 @@ class FetchSessionCache:
             return False
         victim = next(iter(self._by_id.values()))
         if now_ms - victim.used_ms <= self.eviction_ms:
-            old = [session for session in self._by_id.values() if session.is_evictable]
-            if not old:
+            evictable = [session for session in self._by_id.values() if session.is_evictable]
+            if not evictable:
                 return False
-            victim = min(old, key=lambda it: (it.size, it.session_id))
+            victim = min(evictable, key=lambda it: (it.size, it.session_id))
             if size <= victim.size:
                 return False
         del self._by_id[victim.session_id]

@@ -32,13 +32,13 @@ class AlterOp:
 
 
 class GroupSetting(NamedTuple):
-    """A group config; `behind` is the broker config, `default` Kafka's default of it, in ms.
+    """A group config; `broker_config` is the broker config, `default` Kafka's default of it, in ms.
 
     `field` is its field in `ConsumerGroupConfig`.
     """
 
     field: str
-    behind: str
+    broker_config: str
     default: int
     least: int
     value: Callable[[BrokerSettings], int]
@@ -91,13 +91,13 @@ class GroupConfigManager:
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._settings = settings
-        self._given: dict[str, Mapping[str, str]] = {}
+        self._configs: dict[str, Mapping[str, str]] = {}
 
-    def given(self, group_id: str) -> Mapping[str, str]:
+    def configs_of(self, group_id: str) -> Mapping[str, str]:
         """Returns the configs that were set for a group."""
-        return self._given.get(group_id, {})
+        return self._configs.get(group_id, {})
 
-    def changed(
+    def altered(
         self, group_id: str, changes: Iterable[tuple[str, int, str | None]]
     ) -> Mapping[str, str]:
         """Returns the configs of a group after changes: names, operations and values.
@@ -112,12 +112,12 @@ class GroupConfigManager:
         for name, operation, value in changes:
             if operation != AlterOp.DELETE and value is None:
                 raise api_error("INVALID_REQUEST", f"Null value not supported for : {name}")
-        given = dict(self.given(group_id))
+        configs = dict(self.configs_of(group_id))
         for name, operation, value in changes:
             if operation == AlterOp.DELETE:
-                given.pop(name, None)
+                configs.pop(name, None)
             elif operation == AlterOp.SET:
-                given[name] = str(value).strip() if name in GROUP_SETTINGS else str(value)
+                configs[name] = str(value).strip() if name in GROUP_SETTINGS else str(value)
             elif operation in (AlterOp.APPEND, AlterOp.SUBTRACT):
                 what = "APPEND" if operation == AlterOp.APPEND else "SUBTRACT"
                 raise api_error(
@@ -125,20 +125,20 @@ class GroupConfigManager:
                 )
             else:
                 raise api_error("INVALID_REQUEST", f"Unknown operation {operation}")
-        return {name: str(value) for name, value in self._checked(given).items()}
+        return {name: str(value) for name, value in self._checked(configs).items()}
 
-    def take(self, group_id: str, given: Mapping[str, str]) -> None:
+    def replace(self, group_id: str, configs: Mapping[str, str]) -> None:
         """Replaces the configs of a group."""
-        if given:
-            self._given[group_id] = given
+        if configs:
+            self._configs[group_id] = configs
         else:
-            self._given.pop(group_id, None)
+            self._configs.pop(group_id, None)
 
-    def _checked(self, given: Mapping[str, str]) -> Mapping[str, int]:
-        for name in given:
+    def _checked(self, configs: Mapping[str, str]) -> Mapping[str, int]:
+        for name in configs:
             if name not in GROUP_SETTINGS:
                 raise api_error("INVALID_CONFIG", f"Unknown group config name: {name}")
-        values = {name: _number(name, text) for name, text in given.items()}
+        values = {name: _number(name, text) for name, text in configs.items()}
         for name, value in values.items():
             least, most = GROUP_SETTINGS[name].bounds(self._settings)
             if not least <= value <= most:

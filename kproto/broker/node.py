@@ -45,12 +45,12 @@ class _BoundListener:
     endpoint: Endpoint
     port: int
     acceptor: Acceptor | None = None
-    held: socket.socket | None = None
+    reserved_socket: socket.socket | None = None
 
     def release_port(self) -> None:
-        held, self.held = self.held, None
-        if held is not None:
-            held.close()
+        reserved_socket, self.reserved_socket = self.reserved_socket, None
+        if reserved_socket is not None:
+            reserved_socket.close()
 
 
 class Node:
@@ -74,7 +74,7 @@ class Node:
         self._fetch_sessions = self._new_fetch_sessions()
         self._validators: ThreadPoolExecutor | None = None
         #: Whether the node is stopped and will listen on the same ports again.
-        self._ports_kept = False
+        self._keeps_ports = False
         self._directory = CredentialStore(
             users=cluster.users,
             tokens=cluster.tokens,
@@ -153,7 +153,7 @@ class Node:
         return address_of(self._first_listener.listener.host, self._first_listener.port)
 
     def _check_listening(self) -> None:
-        if self._first_listener.acceptor is None and not self._ports_kept:
+        if self._first_listener.acceptor is None and not self._keeps_ports:
             raise ConfigurationError("the broker does not listen; use it in `async with`")
 
     @property
@@ -182,10 +182,10 @@ class Node:
             for name, bound_listener in self._bound_listeners.items():
                 self._listen(bound_listener, encryptions[name])
         except BaseException:
-            self._stop(keep_ports=self._ports_kept)
+            self._stop(keep_ports=self._keeps_ports)
             self._end_validators()
             raise
-        self._ports_kept = False
+        self._keeps_ports = False
 
     def _encryption(self, listener: Listener) -> ListenerTls | None:
         if listener.tls is None:
@@ -196,13 +196,13 @@ class Node:
 
     def _listen(self, bound_listener: _BoundListener, encryption: ListenerTls | None) -> None:
         listener = bound_listener.listener
-        held, bound_listener.held = bound_listener.held, None
-        if held is None:
+        reserved_socket, bound_listener.reserved_socket = bound_listener.reserved_socket, None
+        if reserved_socket is None:
             listening = listen(
-                listener.host, bound_listener.port if self._ports_kept else listener.port
+                listener.host, bound_listener.port if self._keeps_ports else listener.port
             )
         else:
-            listening = listen_on_reserved(held)
+            listening = listen_on_reserved(reserved_socket)
         bound_listener.port = listening.getsockname()[1]
         bound_listener.endpoint = self._register_endpoint(listener, bound_listener.port)
         context = Context(
@@ -253,7 +253,7 @@ class Node:
 
     def _stop(self, *, keep_ports: bool = False) -> set[asyncio.Task[None]]:
         """Stops listening at once; returns the tasks of connections that are being set up."""
-        self._ports_kept = keep_ports
+        self._keeps_ports = keep_ports
         arriving: set[asyncio.Task[None]] = set()
         for bound_listener in self._bound_listeners.values():
             acceptor, bound_listener.acceptor = bound_listener.acceptor, None
@@ -261,8 +261,8 @@ class Node:
                 arriving |= acceptor.close()
             if not keep_ports:
                 bound_listener.release_port()
-            elif bound_listener.held is None:
-                bound_listener.held = reserve_port(
+            elif bound_listener.reserved_socket is None:
+                bound_listener.reserved_socket = reserve_port(
                     bound_listener.listener.host, bound_listener.port
                 )
         return arriving

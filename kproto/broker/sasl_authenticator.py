@@ -77,9 +77,9 @@ class SaslAuthenticator:
         if phase is SaslState.TOKENS and not isinstance(message, SaslAuthenticateRequest):
             return self._refuse_instead_of_token(message)
         if isinstance(message, SaslHandshakeRequest):
-            return self._shake_hands(message, request.version)
+            return self._handle_handshake(message, request.version)
         if isinstance(message, SaslAuthenticateRequest):
-            answer = await self._take(message.auth_bytes)
+            answer = await self._evaluate_token(message.auth_bytes)
             if answer.error_message is not None:
                 return SaslAuthenticateResponse(
                     error_code=code_of("SASL_AUTHENTICATION_FAILED"),
@@ -92,19 +92,19 @@ class SaslAuthenticator:
             )
         return None
 
-    def answered(self, request: ReceivedRequest, response: Response | None) -> None:
+    def on_response(self, request: ReceivedRequest, response: Response | None) -> None:
         """Notes a handler's response: an answered ApiVersions allows no second one."""
         if request.api_key == ApiVersionsRequest.API_KEY and (
             isinstance(response, ApiVersionsResponse) and not response.error_code
         ):
-            self._authentication.on_api_versions_answered()
+            self._authentication.on_api_versions_response()
 
     async def take_token_without_header(self, token: bytes) -> bytes:
         """Returns the response to a token without a header.
 
         Raises CloseConnection if it is refused.
         """
-        answer = await self._take(token)
+        answer = await self._evaluate_token(token)
         if self.closing is not None:
             raise CloseConnection(self.closing)
         return answer.token
@@ -117,9 +117,11 @@ class SaslAuthenticator:
             return SaslHandshakeResponse(error_code=code)
         return ApiVersionsResponse(error_code=code)
 
-    def _shake_hands(self, message: SaslHandshakeRequest, version: int) -> SaslHandshakeResponse:
+    def _handle_handshake(
+        self, message: SaslHandshakeRequest, version: int
+    ) -> SaslHandshakeResponse:
         mechanisms = self._authentication.mechanisms
-        if self._authentication.choose(message.mechanism, version, self._clock.now_ms()):
+        if self._authentication.select_mechanism(message.mechanism, version, self._clock.now_ms()):
             return SaslHandshakeResponse(mechanisms=mechanisms)
         self.closing = f"it asked for another mechanism than {', '.join(mechanisms)}"
         if self.identity is not None:
@@ -130,7 +132,7 @@ class SaslAuthenticator:
             error_code=code_of("UNSUPPORTED_SASL_MECHANISM"), mechanisms=mechanisms
         )
 
-    async def _take(self, token: bytes | memoryview) -> SaslResult:
+    async def _evaluate_token(self, token: bytes | memoryview) -> SaslResult:
         authentication, clock = self._authentication, self._clock
         if authentication.uses_validator:
             take = partial(authentication.take, bytes(token), clock.monotonic, clock.now_ms)

@@ -377,7 +377,7 @@ class Session(asyncio.BufferedProtocol):
             self._last_active = self._clock.monotonic()
             return response
         if self._sasl_authenticator is not None:
-            self._sasl_authenticator.answered(request, decision)
+            self._sasl_authenticator.on_response(request, decision)
         return decision
 
     def _update_context(self, request: ReceivedRequest) -> Context:

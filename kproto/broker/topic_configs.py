@@ -120,14 +120,14 @@ class TopicConfig:
         producer_id_expiration_ms: int = _PRODUCER_EXPIRATION_MS,
     ) -> None:
         self._defaults = {**DEFAULTS, "max.message.bytes": str(message_max_bytes)}
-        self.given: dict[str, str] = {}
+        self.overrides: dict[str, str] = {}
         for name, value in given.items():
             if name not in DEFAULTS:
                 raise api_error("INVALID_CONFIG", f"no topic has a setting {name!r}")
             if value is None:
                 raise api_error("INVALID_CONFIG", f"setting {name!r} has no value")
             _check_kind(name, value)
-            self.given[name] = value
+            self.overrides[name] = value
         self.max_message_bytes = self._number("max.message.bytes")
         self.timestamp_after_max_ms = self._number("message.timestamp.after.max.ms")
         self.log_append_time = self._one_of("message.timestamp.type", _TIMESTAMP_TYPES) == (
@@ -146,7 +146,7 @@ class TopicConfig:
         self.compression_level = self._compression_level()
 
     def __getitem__(self, name: str) -> str:
-        return self.given.get(name, self._defaults[name])
+        return self.overrides.get(name, self._defaults[name])
 
     def _number(self, name: str, least: int = 0) -> int:
         number = int(self[name])
@@ -173,7 +173,7 @@ class TopicConfig:
     def _compression_level(self) -> int | None:
         """Returns the level that was set for the codec; None for the codec's default."""
         name = f"compression.{self.compression}.level"
-        if self.compression is None or name not in self.given:
+        if self.compression is None or name not in self.overrides:
             return None
         try:
             return level_for(codec_for_name(self.compression), int(self[name]))

@@ -35,7 +35,7 @@ INTERNAL_TOPICS: Final = frozenset(
 class Topic:
     """One topic; `replicas` are those of its partitions, numbered from 0.
 
-    `lead` returns the first leader and ISR of a partition's replicas.
+    `elect` returns the first leader and ISR of a partition's replicas.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class Topic:
         config: TopicConfig,
         storage_limit: StorageLimit | None = None,
         *,
-        lead: Callable[[Replicas], LeaderAndIsr] = LeaderAndIsr.first,
+        elect: Callable[[Replicas], LeaderAndIsr] = LeaderAndIsr.first,
     ) -> None:
         self.name = name
         self.topic_id = Uuid.random()
         self.config = config
         self.partitions = [
-            Partition(index, leader_and_isr=lead(its), storage_limit=storage_limit)
+            Partition(index, leader_and_isr=elect(its), storage_limit=storage_limit)
             for index, its in enumerate(replicas)
         ]
 
@@ -162,7 +162,7 @@ class Topics:
         topic = self._by_id.get(topic_id)
         return "" if topic is None else topic.name
 
-    def asked(self, name: str, topic_id: bytes, *, by_id: bool) -> Topic:
+    def requested(self, name: str, topic_id: bytes, *, by_id: bool) -> Topic:
         """Returns the topic of a request, which names it in older versions, else has its id.
 
         Raises UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID.

@@ -1,8 +1,9 @@
 """Error responses of any API, by a table of the error code fields of each response.
 
 Most responses have one top-level code. The others have one for each element of the request, which
-`_ERROR_CODE_PATHS` lists. Fetch, Metadata and OffsetFetch may return more elements than the request names:
-for them the handler refuses the elements, or the error codes are set in the response afterwards.
+`_ERROR_CODE_PATHS` lists. Fetch, Metadata and OffsetFetch may return more elements than the request
+names: for them the handler refuses the elements, or the error codes are set in the response
+afterwards.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ __all__ = [
 class TopicLookup(NamedTuple):
     """Data of the broker that a request does not contain.
 
-    `name_of` returns the name of a topic by its id, empty if there is none; `session_partitions` returns the
-    topics and partitions of a fetch session by its id.
+    `name_of` returns the name of a topic by its id, empty if there is none; `session_partitions`
+    returns the topics and partitions of a fetch session by its id.
     """
 
     name_of: Callable[[bytes], str]
@@ -64,8 +65,8 @@ class _Step(NamedTuple):
 class _ErrorCodePath(NamedTuple):
     """The path to the error codes of one API in these versions.
 
-    With `per_element`, a refusal of the whole request sets the top-level code, and one of elements their
-    codes. `says_why` allows an error message beside the code.
+    With `per_element`, a refusal of the whole request sets the top-level code, and one of elements
+    their codes. `has_message` allows an error message beside the code.
     """
 
     steps: tuple[_Step, ...]
@@ -77,7 +78,7 @@ class _ErrorCodePath(NamedTuple):
 def _path(
     *steps: str, versions: range = range(2**15), per_element: bool = False, has_message: bool = True
 ) -> _ErrorCodePath:
-    """Parses steps of the form `request_field > answered Struct field`."""
+    """Parses steps of the form `request_field > response_field Struct field`."""
     read = []
     for step in steps:
         request_field, _, response_field = step.partition(" > ")
@@ -209,7 +210,7 @@ def applies_to(request: ReceivedRequest, refuse: Refuse, lookup: TopicLookup) ->
         if not refuse.partitions:
             return True
         if isinstance(message, FetchRequest):
-            return any(refuse.includes(*path) for path in _fetched_partitions(message, lookup))
+            return any(refuse.includes(*tp) for tp in _fetched_partitions(message, lookup))
         if message.topics is None or (request.version == 0 and not message.topics):
             return True
         return any(refuse.includes(_name(topic, lookup)) for topic in message.topics)
@@ -223,26 +224,26 @@ def applies_to(request: ReceivedRequest, refuse: Refuse, lookup: TopicLookup) ->
 
 def _fetched_partitions(request: FetchRequest, lookup: TopicLookup) -> set[tuple[str, int]]:
     """Returns the topics and partitions that a Fetch reads, with those of its session."""
-    read: set[tuple[str, int]] = set()
+    partitions: set[tuple[str, int]] = set()
     if request.session_epoch > 0:
-        read.update(lookup.session_partitions(request.session_id))
+        partitions.update(lookup.session_partitions(request.session_id))
     for topic in request.topics:
         name = _name(topic, lookup)
-        read.update((name, wanted.partition) for wanted in topic.partitions)
+        partitions.update((name, fetched.partition) for fetched in topic.partitions)
     for forgotten in request.forgotten_topics_data:
         name = _name(forgotten, lookup)
-        read.difference_update((name, index) for index in forgotten.partitions)
-    return read
+        partitions.difference_update((name, index) for index in forgotten.partitions)
+    return partitions
 
 
 def _fetches_refused_partition(
     request: OffsetFetchRequest, version: int, refuse: Refuse, lookup: TopicLookup
 ) -> bool:
     """Returns whether an OffsetFetch contains a refused partition, also if it names no topics."""
-    wanted: list[Any] = [request]
+    groups: list[Any] = [request]
     if version >= _FIRST_VERSION_OF_MANY_GROUPS:
-        wanted = list(request.groups)
-        if any(refuse.includes(group.group_id) for group in wanted):
+        groups = list(request.groups)
+        if any(refuse.includes(group.group_id) for group in groups):
             return True
     return any(
         group.topics is None
@@ -251,7 +252,7 @@ def _fetches_refused_partition(
             for topic in group.topics
             for index in topic.partition_indexes
         )
-        for group in wanted
+        for group in groups
     )
 
 
@@ -343,8 +344,10 @@ def _mark_topics(answer: MetadataResponse, refuse: Refuse) -> None:
             topic.partitions = []
 
 
-def _error_code_path(request: Request[Any], version: int, *, per_element: bool) -> _ErrorCodePath | None:
-    """Returns the path to the codes of a whole request, or of some of its elements.
+def _error_code_path(
+    request: Request[Any], version: int, *, per_element: bool
+) -> _ErrorCodePath | None:
+    """Returns the path to the codes of a whole request, or of some elements.
 
     Returns None for a top-level code. Raises ConfigurationError.
     """
@@ -354,7 +357,7 @@ def _error_code_path(request: Request[Any], version: int, *, per_element: bool) 
     answer_class = response_of(type(request))
     if answer_class is None or "error_code" not in answer_class._names():
         raise ConfigurationError(
-            f"ErrorCode knows no place for a code in the answer to {type(request).__name__} "
+            f"ErrorCode cannot set an error code in the response to {type(request).__name__} "
             f"v{version}; let a control function return the response"
         )
     return None
@@ -372,7 +375,9 @@ def _are_refused(
                 yield refuse.includes(name, _index(inner))
 
 
-def _split(path: _ErrorCodePath, remaining: Any, answer: Any, refuse: Refuse, lookup: TopicLookup) -> None:
+def _split(
+    path: _ErrorCodePath, remaining: Any, answer: Any, refuse: Refuse, lookup: TopicLookup
+) -> None:
     """Moves the refused elements from `remaining` to `answer`."""
     steps, top = path.steps, type(answer)
     first = steps[0]
@@ -387,18 +392,24 @@ def _split(path: _ErrorCodePath, remaining: Any, answer: Any, refuse: Refuse, lo
             _set_error(response_struct, refuse, path.has_message)
         else:
             inner = steps[1]
-            meant = [it for it in getattr(member, inner.request_field) if refuse.includes(name, _index(it))]
-            rest = [
-                it for it in getattr(member, inner.request_field) if not refuse.includes(name, _index(it))
+            refused = [
+                it
+                for it in getattr(member, inner.request_field)
+                if refuse.includes(name, _index(it))
             ]
-            for it in meant:
-                deep = _response_element(inner, it, top)
-                _set_error(deep, refuse, path.has_message)
-                getattr(response_struct, inner.response_field).append(deep)
+            rest = [
+                it
+                for it in getattr(member, inner.request_field)
+                if not refuse.includes(name, _index(it))
+            ]
+            for it in refused:
+                inner_response = _response_element(inner, it, top)
+                _set_error(inner_response, refuse, path.has_message)
+                getattr(response_struct, inner.response_field).append(inner_response)
             if rest:
                 setattr(member, inner.request_field, rest)
                 kept_members.append(member)
-            if not meant:
+            if not refused:
                 continue
         getattr(answer, first.response_field).append(response_struct)
     setattr(remaining, first.request_field, kept_members)

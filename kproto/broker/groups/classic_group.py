@@ -149,14 +149,14 @@ class ClassicGroup(Watchable):
 
     def join(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
         """Handles a JoinGroup; `new_id` is the member id for a member without one."""
-        before = self._begin_request(now)
+        before = self._start_request(now)
         pending = self._join(request, new_id, now)
         self._finish_request(before, now)
         return pending
 
     def sync(self, request: SyncRequest, now: ClockReading) -> PendingSync:
         """Handles a SyncGroup: returns the member's assignment, or stores those from the leader."""
-        before = self._begin_request(now)
+        before = self._start_request(now)
         pending = self._sync(request, now)
         self._finish_request(before, now)
         return pending
@@ -168,7 +168,7 @@ class ClassicGroup(Watchable):
 
         Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
         """
-        before = self._begin_request(now)
+        before = self._start_request(now)
         member = self._members.check(member_id, instance_id)
         self._check_generation(generation)
         member.reset_session(now.ms)
@@ -180,7 +180,7 @@ class ClassicGroup(Watchable):
 
     def leave(self, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
         """Removes members; returns the name of an error code for each."""
-        before = self._begin_request(now)
+        before = self._start_request(now)
         errors = [self._leave(one) for one in leaving]
         if NO_ERROR in errors:
             self._apply(Event.MEMBERS_LEFT, "members left", now)
@@ -292,7 +292,7 @@ class ClassicGroup(Watchable):
 
     def reset_session(self, member_id: str, now: ClockReading) -> None:
         """Resets the session timeout of a member, as a commit does."""
-        before = self._begin_request(now)
+        before = self._start_request(now)
         self.members[member_id].reset_session(now.ms)
         self._finish_request(before, now)
 
@@ -303,7 +303,7 @@ class ClassicGroup(Watchable):
     # JoinGroup
 
     def _join(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
-        if not self._members.has_room(self.state, self._limits.max_size, request.member_id):
+        if not self._members.has_capacity(self.state, self._limits.max_size, request.member_id):
             self._members.remove(request.member_id)
             return _refused("GROUP_MAX_SIZE_REACHED", "")
         if not self._members.supports_protocols_of(request, self.state, self.protocol_type):
@@ -339,7 +339,7 @@ class ClassicGroup(Watchable):
         if not self.members:
             self.protocol_type = request.protocol_type
         self._members.add(member)
-        self._apply(Event.MEMBER_JOINED, request.because("a new member"), now)
+        self._apply(Event.MEMBER_JOINED, request.with_reason("a new member"), now)
         return pending
 
     def _join_again(
@@ -353,7 +353,7 @@ class ClassicGroup(Watchable):
         if action_for(event, self.state) is Action.RESPOND:
             return PendingResult(self._join_result(member))
         pending = member.await_join(request)
-        self._apply(event, request.because(event.value), now)
+        self._apply(event, request.with_reason(event.value), now)
         return pending
 
     def _replace(
@@ -370,7 +370,7 @@ class ClassicGroup(Watchable):
         if self.state is STABLE and self._members.select_protocol() != self.protocol:
             event = Event.STATIC_MEMBER_REPLACED_WITH_CHANGES
         if action_for(event, self.state) is not Action.RESPOND_TO_REPLACED_MEMBER:
-            self._apply(event, request.because(event.value), now)
+            self._apply(event, request.with_reason(event.value), now)
             return pending
         try:
             self._store(self, now)
@@ -405,16 +405,16 @@ class ClassicGroup(Watchable):
         if not request.matches_protocol(self.protocol_type, self.protocol):
             return PendingResult(SyncResult("INCONSISTENT_GROUP_PROTOCOL"))
         leads = member.member_id == self.leader
-        what = action_for(Event.LEADER_SYNCED if leads else Event.FOLLOWER_SYNCED, self.state)
-        if what is Action.REBALANCE_IN_PROGRESS:
+        action = action_for(Event.LEADER_SYNCED if leads else Event.FOLLOWER_SYNCED, self.state)
+        if action is Action.REBALANCE_IN_PROGRESS:
             return PendingResult(SyncResult("REBALANCE_IN_PROGRESS"))
         self._members.pending_sync.discard(member.member_id)
         if not self._members.pending_sync:
             self._sync_deadline = None
-        if what is Action.RESPOND:
+        if action is Action.RESPOND:
             return PendingResult(self._sync_result(member))
         pending = member.pending_sync = member.pending_sync or PendingResult()
-        if what is Action.STORE_ASSIGNMENT:
+        if action is Action.STORE_ASSIGNMENT:
             self._assign(request.assignments, now)
         return pending
 
@@ -447,16 +447,16 @@ class ClassicGroup(Watchable):
 
     def _apply(self, event: Event, reason: str, now: ClockReading) -> None:
         """Applies the action of the table for an event of the group as a whole."""
-        what = action_for(event, self.state)
-        if what is Action.PREPARE_REBALANCE:
+        action = action_for(event, self.state)
+        if action is Action.PREPARE_REBALANCE:
             self._prepare_rebalance(reason, now)
-        elif self._may_complete_join(what) and self._members.has_all_joined:
+        elif self._may_complete_join(action) and self._members.has_all_joined:
             self._complete_join(now)
 
-    def _may_complete_join(self, what: Action) -> bool:
+    def _may_complete_join(self, action: Action) -> bool:
         """Returns whether the join phase may end early; a first rebalance waits for its delay."""
-        return what is Action.MAYBE_COMPLETE_JOIN_WITHOUT_DELAY or (
-            what is Action.MAYBE_COMPLETE_JOIN and self._previous_state is not EMPTY
+        return action is Action.MAYBE_COMPLETE_JOIN_WITHOUT_DELAY or (
+            action is Action.MAYBE_COMPLETE_JOIN and self._previous_state is not EMPTY
         )
 
     def _prepare_rebalance(self, reason: str, now: ClockReading) -> None:
@@ -575,7 +575,7 @@ class ClassicGroup(Watchable):
 
     # Watchers
 
-    def _begin_request(self, now: ClockReading) -> int | None:
+    def _start_request(self, now: ClockReading) -> int | None:
         self.advance(now)
         return self.next_deadline_ms
 

@@ -82,7 +82,7 @@ class JoinRequest:
         """Returns the names of the protocols in the order of preference."""
         return tuple(protocol.name for protocol in self.protocols)
 
-    def because(self, event: str) -> str:
+    def with_reason(self, event: str) -> str:
         """Returns the event, with the member's reason in parentheses if it has one (KIP-800)."""
         return f"{event} ({self.reason})" if self.reason else event
 
@@ -373,7 +373,7 @@ class ClassicMembers:
             raise _unknown_instance(instance_id)
         return known
 
-    def has_room(self, state: ClassicGroupState, max_size: int, member_id: str) -> bool:
+    def has_capacity(self, state: ClassicGroupState, max_size: int, member_id: str) -> bool:
         """Returns whether a member may join a group of at most `max_size` members (KIP-389).
 
         During a rebalance the members that join last are rejected.

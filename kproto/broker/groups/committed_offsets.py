@@ -61,8 +61,8 @@ class CommittedOffsets:
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, CommittedOffset]]:
         """Yields all offsets, topic by topic in the order of their first commits."""
-        for topic, its in self._by_topic.items():
-            for partition, committed in its.items():
+        for topic, partitions in self._by_topic.items():
+            for partition, committed in partitions.items():
                 yield TopicPartition(topic, partition), committed
 
     @property
@@ -84,10 +84,10 @@ class CommittedOffsets:
 
     def remove(self, topic: str, partition: int) -> bool:
         """Removes the offset of a partition; returns whether there was one."""
-        its = self._by_topic.get(topic, {})
-        if its.pop(partition, None) is None:
+        offsets = self._by_topic.get(topic, {})
+        if offsets.pop(partition, None) is None:
             return False
-        if not its:
+        if not offsets:
             del self._by_topic[topic]
         return True
 
@@ -142,10 +142,9 @@ def expired_offsets(group: ExpirableGroup, now_ms: int, retention_ms: int) -> li
     else:
         return []
     return [
-        place
-        for place, committed in group.offsets
-        if not group.is_subscribed_to(place.topic)
-        and _end(committed, since, retention_ms) <= now_ms
+        tp
+        for tp, committed in group.offsets
+        if not group.is_subscribed_to(tp.topic) and _end(committed, since, retention_ms) <= now_ms
     ]
 
 

@@ -234,8 +234,8 @@ class GroupCoordinator:
 
     def delete(self, group: AnyGroup, now: ClockReading) -> None:
         """Deletes a group and its offsets. Raises what `append` raises."""
-        places = [place for place, _ in group.offsets]
-        records = [offset_tombstone(group.group_id, *place) for place in places]
+        partitions = [tp for tp, _ in group.offsets]
+        records = [offset_tombstone(group.group_id, *tp) for tp in partitions]
         if isinstance(group, ConsumerGroup):
             records += group_tombstones_of(group.persisted, group.group_id)
         else:
@@ -245,25 +245,29 @@ class GroupCoordinator:
 
     def _remove_expired(self, group: AnyGroup, now: ClockReading) -> bool:
         """Removes expired offsets; returns whether the group was deleted with them."""
-        places = expired_offsets(group, now.timestamp_ms, self._retention_ms)
-        if group.state == ClassicGroupState.EMPTY and len(places) == len(group.offsets):
+        partitions = expired_offsets(group, now.timestamp_ms, self._retention_ms)
+        if group.state == ClassicGroupState.EMPTY and len(partitions) == len(group.offsets):
             since = group.last_empty_at
-            if places or since is None or now.timestamp_ms - since >= self._check_interval_ms:
-                return self._delete_expired_group(group, places, now)
-        self._remove_offsets(group, places, now)
+            if partitions or since is None or now.timestamp_ms - since >= self._check_interval_ms:
+                return self._delete_expired_group(group, partitions, now)
+        self._remove_offsets(group, partitions, now)
         return False
 
     def _delete_expired_group(
-        self, group: AnyGroup, places: Sequence[TopicPartition], now: ClockReading
+        self, group: AnyGroup, partitions: Sequence[TopicPartition], now: ClockReading
     ) -> bool:
-        """Deletes a group whose last offsets, those of the partitions `places`, have expired.
+        """Deletes a group whose last offsets, those of the partitions `partitions`, have expired.
 
         Returns whether it was deleted.
         """
         try:
             self.delete(group, now)
         except BrokerResponseError as error:
-            if places and error.name == _TOO_LARGE and self._remove_offsets(group, places, now):
+            if (
+                partitions
+                and error.name == _TOO_LARGE
+                and self._remove_offsets(group, partitions, now)
+            ):
                 return self._delete_expired_group(group, (), now)
             said = log_safe(group.group_id)
             logger.warning("expired group %s stays: %s", said, error)
@@ -271,27 +275,27 @@ class GroupCoordinator:
         return True
 
     def _remove_offsets(
-        self, group: AnyGroup, places: Sequence[TopicPartition], now: ClockReading
+        self, group: AnyGroup, partitions: Sequence[TopicPartition], now: ClockReading
     ) -> bool:
         """Removes offsets, in several batches if necessary, as Kafka does.
 
         Returns whether all offsets were removed.
         """
         try:
-            records = [offset_tombstone(group.group_id, *place) for place in places]
+            records = [offset_tombstone(group.group_id, *tp) for tp in partitions]
             self.append(group.group_id, records, now)
         except BrokerResponseError as error:
-            if error.name == _TOO_LARGE and len(places) > 1:
-                half = len(places) // 2
-                first, second = places[:half], places[half:]
+            if error.name == _TOO_LARGE and len(partitions) > 1:
+                half = len(partitions) // 2
+                first, second = partitions[:half], partitions[half:]
                 return self._remove_offsets(group, first, now) and self._remove_offsets(
                     group, second, now
                 )
             said = log_safe(group.group_id)
             logger.warning("expired offsets of group %s stay: %s", said, error)
             return False
-        for place in places:
-            group.offsets.remove(*place)
+        for tp in partitions:
+            group.offsets.remove(*tp)
         return True
 
     def unload(self) -> None:
@@ -432,14 +436,14 @@ class GroupMetadataManager:
         if isinstance(group, ConsumerGroup):
             return group
         state: PersistedState | None = None
-        written: list[CoordinatorRecord] = []
+        pending_records: list[CoordinatorRecord] = []
         if group is not None and group.members:
-            state, written = convert_to_consumer_group(
+            state, pending_records = convert_to_consumer_group(
                 group, self._consumer_limits(group_id), self._topics
             )
         elif group is not None:
-            written = [group_tombstone(group_id)]
-        return self._new_consumer_group(group_id, now, StoredGroup(None, state), written)
+            pending_records = [group_tombstone(group_id)]
+        return self._new_consumer_group(group_id, now, StoredGroup(None, state), pending_records)
 
     def restore(self, group_id: str, stored: StoredGroup, now: ClockReading) -> None:
         """Adds a group from the log; without metadata it is a group of simple consumers."""
@@ -492,12 +496,12 @@ class GroupMetadataManager:
         group: ConsumerGroup,
         change: GroupChange,
         leaving: Collection[str],
-        why: str | None,
+        reason: str | None,
         now: ClockReading,
     ) -> None:
         """Replaces a group by a classic group of the remaining members.
 
-        With a reason `why`, its members must join again. Raises BrokerResponseError.
+        With a reason `reason`, its members must join again. Raises BrokerResponseError.
         """
         group_id, persisted = group.group_id, change.state
         metadata, protocols = convert_to_classic_group(persisted, leaving, self._topics, now)
@@ -506,7 +510,7 @@ class GroupMetadataManager:
         classic = self._new_classic_group(group_id, now)
         self._install(group, classic)
         classic.restore(metadata, now)
-        classic.restore_protocols(protocols, why, now)
+        classic.restore_protocols(protocols, reason, now)
 
     def _install(self, former: AnyGroup | None, group: AnyGroup) -> None:
         """Installs a group under its id, with the offsets of the former group."""
@@ -529,7 +533,7 @@ class GroupMetadataManager:
         group_id: str,
         now: ClockReading,
         stored: StoredGroup,
-        written: Sequence[CoordinatorRecord] = (),
+        pending_records: Sequence[CoordinatorRecord] = (),
     ) -> ConsumerGroup:
         return ConsumerGroup(
             group_id,
@@ -538,7 +542,7 @@ class GroupMetadataManager:
             self,
             now,
             state=stored.consumer,
-            written=written,
+            pending_records=pending_records,
         )
 
     def _store(self, group: ClassicGroup, now: ClockReading) -> None:

@@ -113,10 +113,10 @@ def _member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> Consu
     )
 
 
-def _cannot(group_id: str, why: str) -> BrokerResponseError:
+def _cannot(group_id: str, reason: str) -> BrokerResponseError:
     return api_error(
         "GROUP_ID_NOT_FOUND",
-        f"Cannot upgrade classic group {group_id} to consumer group because {why}.",
+        f"Cannot upgrade classic group {group_id} to consumer group because {reason}.",
     )
 
 

@@ -151,7 +151,7 @@ def _name_leaders(context: Context, response: ProduceResponse) -> None:
         for answered in topic.partition_responses:
             if answered.error_code != _NOT_LEADER:
                 continue
-            found = context.cluster.topics.asked(
+            found = context.cluster.topics.requested(
                 topic.name, topic.topic_id, by_id=topic.topic_id != ZERO_UUID
             )
             partition = found.partition(answered.index)

@@ -68,9 +68,9 @@ _FIRST_VERSION_BY_ID: Final = 13
 _FIRST_VERSION_OF_LEADERS: Final = 16
 
 _READ_COMMITTED: Final = 1
-_ABOUT_LEADERS: Final = ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH")
+_LEADER_ERRORS: Final = ("NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH")
 
-_NOTHING: Final = LogSlice([], 0)
+_EMPTY_SLICE: Final = LogSlice([], 0)
 
 
 @dataclass(slots=True, eq=False)
@@ -81,10 +81,10 @@ class PartitionRead:
     the point at which the client's log diverges.
     """
 
-    sought: CachedPartition
+    cached: CachedPartition
     topic: Topic | None = None
     partition: Partition | None = None
-    found: LogSlice = _NOTHING
+    log_slice: LogSlice = _EMPTY_SLICE
     error: BrokerResponseError | None = None
     preferred: int | None = None
     diverged: EpochEnd | None = None
@@ -102,28 +102,28 @@ class FetchOperation:
     """
 
     def __init__(
-        self, context: Context, request: FetchRequest, version: int, turn: FetchContext
+        self, context: Context, request: FetchRequest, version: int, fetch_context: FetchContext
     ) -> None:
         self.context = context
         self.request = request
         self.version = version
-        self.turn = turn
+        self.fetch_context = fetch_context
         self.topics: list[tuple[CachedPartition, Topic]] = []
         self.refused: list[PartitionRead] = []
-        for sought in turn.sought:
+        for cached in fetch_context.partitions:
             try:
-                self.topics.append((sought, self._find(sought)))
+                self.topics.append((cached, self._find(cached)))
             except BrokerResponseError as error:
-                self.refused.append(PartitionRead(sought, error=error))
+                self.refused.append(PartitionRead(cached, error=error))
 
-    def _find(self, sought: CachedPartition) -> Topic:
+    def _find(self, cached: CachedPartition) -> Topic:
         """Returns the topic if the client may read it, without revealing whether a name exists."""
         topics = self.context.cluster.topics
         found: Topic | None = None
-        name = sought.name or sought.topic
+        name = cached.name or cached.topic
         if not name:
-            found = topics.with_id(sought.topic_id)
-            name = sought.name = found.name
+            found = topics.with_id(cached.topic_id)
+            name = cached.name = found.name
         if not _is_from_follower(self.request):
             check(self.context, Operation.READ, ResourceType.TOPIC, name)
         elif not allows_cluster(self.context, Operation.CLUSTER_ACTION):
@@ -132,7 +132,7 @@ class FetchOperation:
             )
         if found is None:
             found = topics.named(name)
-        found.partition(sought.wanted.partition)
+        found.partition(cached.requested.partition)
         return found
 
     def read(self) -> list[PartitionRead]:
@@ -142,7 +142,7 @@ class FetchOperation:
             limit_fetch_bytes(self.context, most),
             at_least_one=self.version >= _FIRST_VERSION_OF_WHOLE_BATCHES,
         )
-        return [self._read(sought, topic, limit) for sought, topic in self.topics]
+        return [self._read(cached, topic, limit) for cached, topic in self.topics]
 
     def is_enough(self, read: list[PartitionRead]) -> bool:
         """Returns whether to answer at once: nothing to wait for, an error, or `min_bytes`."""
@@ -152,67 +152,67 @@ class FetchOperation:
         min_bytes = limit_fetch_bytes(self.context, self.request.min_bytes)
         if any(part.is_urgent for part in read):
             return True
-        return sum(part.found.size for part in read) >= min_bytes
+        return sum(part.log_slice.size for part in read) >= min_bytes
 
-    def _read(self, sought: CachedPartition, topic: Topic, limit: FetchLimit) -> PartitionRead:
-        wanted, part = sought.wanted, PartitionRead(sought, topic)
+    def _read(self, cached: CachedPartition, topic: Topic, limit: FetchLimit) -> PartitionRead:
+        requested, part = cached.requested, PartitionRead(cached, topic)
         try:
-            self._check_there(sought, topic)
-            partition = topic.after_retention(wanted.partition, self.context.clock.now_ms())
-            self._check_replica(sought, topic, partition)
+            self._check_topic_unchanged(cached, topic)
+            partition = topic.after_retention(requested.partition, self.context.clock.now_ms())
+            self._check_replica(cached, topic, partition)
             part.partition = partition
-            part.preferred = self._preferred(sought, partition)
-            if part.preferred is None and wanted.last_fetched_epoch != UNKNOWN_EPOCH:
+            part.preferred = self._preferred(cached, partition)
+            if part.preferred is None and requested.last_fetched_epoch != UNKNOWN_EPOCH:
                 part.diverged = diverging_epoch(
-                    partition.log, wanted.fetch_offset, wanted.last_fetched_epoch
+                    partition.log, requested.fetch_offset, requested.last_fetched_epoch
                 )
             if part.preferred is None and part.diverged is None:
-                part.found = limit.read(
-                    partition.log, wanted.fetch_offset, wanted.partition_max_bytes
+                part.log_slice = limit.read(
+                    partition.log, requested.fetch_offset, requested.partition_max_bytes
                 )
         except BrokerResponseError as error:
             part.error = error
         return part
 
-    def _check_there(self, sought: CachedPartition, topic: Topic) -> None:
+    def _check_topic_unchanged(self, cached: CachedPartition, topic: Topic) -> None:
         """Raises the injected error of a fault, and the error of a deleted topic.
 
         It may be deleted while the request waits, or after the session was created.
         """
         refuse = self.context.refuse
-        if refuse is not None and refuse.includes(topic.name, sought.wanted.partition):
+        if refuse is not None and refuse.includes(topic.name, cached.requested.partition):
             raise error_of_code(refuse.code, "a fault of the test")
         now = self.context.cluster.topics.named(topic.name)
-        if now is not topic or (not sought.topic and now.topic_id != sought.topic_id):
+        if now is not topic or (not cached.topic and now.topic_id != cached.topic_id):
             raise api_error(
-                "INCONSISTENT_TOPIC_ID" if not sought.topic else "UNKNOWN_TOPIC_OR_PARTITION",
+                "INCONSISTENT_TOPIC_ID" if not cached.topic else "UNKNOWN_TOPIC_OR_PARTITION",
                 f"topic {topic.name!r} was deleted, and is now another",
             )
 
-    def _check_replica(self, sought: CachedPartition, topic: Topic, partition: Partition) -> None:
+    def _check_replica(self, cached: CachedPartition, topic: Topic, partition: Partition) -> None:
         """Raises NOT_LEADER_OR_FOLLOWER, UNKNOWN_LEADER_EPOCH, FENCED_LEADER_EPOCH."""
         node_id = self.context.node_id
         if _is_from_follower(self.request):
-            topic.check_leader(partition.index, node_id, sought.wanted.current_leader_epoch)
+            topic.check_leader(partition.index, node_id, cached.requested.current_leader_epoch)
             raise api_error(
                 "NOT_LEADER_OR_FOLLOWER", "this cluster has no followers that replicate"
             )
-        epoch = sought.wanted.current_leader_epoch
+        epoch = cached.requested.current_leader_epoch
         holds = node_id in partition.leader_and_isr.replicas
         if holds and self.version >= _FIRST_VERSION_FROM_FOLLOWERS:
             topic.check_epoch(partition.index, epoch)
         else:
             topic.check_leader(partition.index, node_id, epoch)
 
-    def _preferred(self, sought: CachedPartition, partition: Partition) -> int | None:
+    def _preferred(self, cached: CachedPartition, partition: Partition) -> int | None:
         """Returns the preferred read replica; None for this one."""
         selector = self.context.settings.replica_selector
         if (
             selector is None
             or self.version < _FIRST_VERSION_FROM_FOLLOWERS
             or partition.leader_and_isr.leader != self.context.node_id
-            or not partition.log.start_offset <= sought.wanted.fetch_offset
-            or not sought.wanted.fetch_offset <= partition.log.end_offset
+            or not partition.log.start_offset <= cached.requested.fetch_offset
+            or not cached.requested.fetch_offset <= partition.log.end_offset
         ):
             return None
         return preferred_replica(
@@ -227,12 +227,12 @@ class FetchOperation:
 def fetch(context: Context, request: FetchRequest, version: int) -> Decision:
     """Answers at `min_bytes`, at an error, or after `max_wait_ms`."""
     try:
-        turn = context.fetch_sessions.new_context(
+        fetch_context = context.fetch_sessions.new_context(
             request, by_id=version >= _FIRST_VERSION_BY_ID, now_ms=_now_ms(context)
         )
     except BrokerResponseError as error:
         return FetchResponse(error_code=error.code)
-    operation = FetchOperation(context, request, version, turn)
+    operation = FetchOperation(context, request, version, fetch_context)
     read = operation.read()
     if request.max_wait_ms <= 0 or operation.is_enough(read):
         return _response(operation, read)
@@ -267,9 +267,9 @@ def _response(operation: FetchOperation, read: list[PartitionRead]) -> FetchResp
     for part in (*read, *operation.refused):
         data = _partition(part, committed, version)
         if version >= _FIRST_VERSION_OF_LEADERS:
-            _hint(context, part, data, response)
-        parts.append((part.sought, data))
-    answer = operation.turn.answer(parts, _now_ms(context))
+            _add_current_leader(context, part, data, response)
+        parts.append((part.cached, data))
+    answer = operation.fetch_context.answer(parts, _now_ms(context))
     if answer.error is not None:
         response.error_code = code_of(answer.error)
     response.session_id = answer.session_id
@@ -282,22 +282,22 @@ def _by_topic(
 ) -> list[FetchableTopicResponse]:
     """Groups adjacent partitions of one topic, as Kafka does."""
     topics: list[FetchableTopicResponse] = []
-    for sought, data in parts:
+    for cached, data in parts:
         last = topics[-1] if topics else None
-        if last is None or (last.topic, last.topic_id) != (sought.topic, sought.topic_id):
-            last = FetchableTopicResponse(topic=sought.topic, topic_id=sought.topic_id)
+        if last is None or (last.topic, last.topic_id) != (cached.topic, cached.topic_id):
+            last = FetchableTopicResponse(topic=cached.topic, topic_id=cached.topic_id)
             topics.append(last)
         last.partitions.append(data)
     return topics
 
 
-def _hint(
+def _add_current_leader(
     context: Context, part: PartitionRead, data: PartitionData, response: FetchResponse
 ) -> None:
     """Adds the current leader and its endpoint to a leader error (KIP-951)."""
-    if part.error is None or part.error.name not in _ABOUT_LEADERS or part.topic is None:
+    if part.error is None or part.error.name not in _LEADER_ERRORS or part.topic is None:
         return
-    partition = part.topic.partition(part.sought.wanted.partition)
+    partition = part.topic.partition(part.cached.requested.partition)
     leader = partition.leader_and_isr.leader
     data.current_leader = LeaderIdAndEpoch(
         leader_id=leader, leader_epoch=partition.log.epochs.current
@@ -316,7 +316,7 @@ def _partition(part: PartitionRead, committed: bool, version: int) -> PartitionD
     if part.error is not None or partition is None:
         return _failed(part, part.error)
     data = PartitionData(
-        partition_index=part.sought.wanted.partition,
+        partition_index=part.cached.requested.partition,
         high_watermark=partition.high_watermark,
         last_stable_offset=partition.last_stable_offset,
         log_start_offset=partition.log.start_offset,
@@ -341,13 +341,13 @@ def _partition(part: PartitionRead, committed: bool, version: int) -> PartitionD
 def _records(part: PartitionRead, version: int) -> bytes:
     magic = _MAGIC_OF_MESSAGE_SETS.get(version)
     if magic is None:
-        return part.found.join()
-    return part.found.join_as_message_set(magic, part.sought.wanted.fetch_offset)
+        return part.log_slice.join()
+    return part.log_slice.join_as_message_set(magic, part.cached.requested.fetch_offset)
 
 
 def _failed(part: PartitionRead, error: BrokerResponseError | None) -> PartitionData:
     return PartitionData(
-        partition_index=part.sought.wanted.partition,
+        partition_index=part.cached.requested.partition,
         error_code=error.code if error else 0,
         high_watermark=-1,
         aborted_transactions=[] if part.topic is None else None,

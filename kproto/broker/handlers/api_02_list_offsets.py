@@ -67,9 +67,9 @@ def list_offsets(
 ) -> ListOffsetsResponse:
     """Looks up the offset of each partition."""
     times = Counter(
-        (topic.name, wanted.partition_index)
+        (topic.name, requested.partition_index)
         for topic in request.topics
-        for wanted in topic.partitions
+        for requested in topic.partitions
     )
     return ListOffsetsResponse(
         topics=[
@@ -79,12 +79,12 @@ def list_offsets(
                     _partition(
                         context,
                         topic.name,
-                        wanted,
+                        requested,
                         version,
                         request.replica_id,
-                        times[topic.name, wanted.partition_index],
+                        times[topic.name, requested.partition_index],
                     )
-                    for wanted in topic.partitions
+                    for requested in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -95,12 +95,12 @@ def list_offsets(
 def _partition(
     context: Context,
     topic: str,
-    wanted: ListOffsetsPartition,
+    requested: ListOffsetsPartition,
     version: int,
     replica_id: int,
     times: int,
 ) -> ListOffsetsPartitionResponse:
-    index, timestamp = wanted.partition_index, wanted.timestamp
+    index, timestamp = requested.partition_index, requested.timestamp
     response = ListOffsetsPartitionResponse(partition_index=index)
     try:
         check(context, Operation.DESCRIBE, ResourceType.TOPIC, topic)
@@ -110,10 +110,10 @@ def _partition(
             _check_timestamp(timestamp, version)
         found_topic = context.cluster.topics.named(topic)
         log = found_topic.after_retention(index, context.clock.now_ms()).log
-        _check_replica(context, found_topic, wanted, replica_id)
+        _check_replica(context, found_topic, requested, replica_id)
         if version == 0:
             response.old_style_offsets = legacy_offsets_before(
-                log, timestamp, wanted.max_num_offsets, context.clock.now_ms()
+                log, timestamp, requested.max_num_offsets, context.clock.now_ms()
             )
         else:
             found = fetch_offset_by_timestamp(log, timestamp)
@@ -126,10 +126,10 @@ def _partition(
 
 
 def _check_replica(
-    context: Context, topic: Topic, wanted: ListOffsetsPartition, replica_id: int
+    context: Context, topic: Topic, requested: ListOffsetsPartition, replica_id: int
 ) -> None:
     """Checks that the node leads the partition; a debugging consumer (-2) may ask any replica."""
-    index, epoch = wanted.partition_index, wanted.current_leader_epoch
+    index, epoch = requested.partition_index, requested.current_leader_epoch
     node_id = context.node_id
     if replica_id == _DEBUGGING and node_id in topic.partition(index).leader_and_isr.replicas:
         topic.check_epoch(index, epoch)

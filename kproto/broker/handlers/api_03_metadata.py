@@ -45,9 +45,9 @@ from ..registry import handles
 from ..storage.partition import Partition
 from ..topics import Topic, check_topic_name
 
-_NOT_ASKED: Final = -0x8000_0000
+_OPERATIONS_OMITTED: Final = -0x8000_0000
 
-_FIRST_VERSION_ASKED_BY_ID: Final = 12
+_FIRST_VERSION_BY_ID: Final = 12
 
 
 @handles(MetadataRequest, versions=range(14))
@@ -79,60 +79,60 @@ def _topics(
             for topic in context.cluster.topics
             if allows(context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
-    return [_asked(context, request, wanted, version) for wanted in request.topics]
+    return [_requested_topic(context, request, requested, version) for requested in request.topics]
 
 
 def _operations(context: Context, request: MetadataRequest, name: str) -> int:
     if not request.include_topic_authorized_operations:
-        return _NOT_ASKED
+        return _OPERATIONS_OMITTED
     return authorized_operations(context, ResourceType.TOPIC, name)
 
 
-def _asked(
+def _requested_topic(
     context: Context,
     request: MetadataRequest,
-    wanted: MetadataRequestTopic,
+    requested: MetadataRequestTopic,
     version: int,
 ) -> MetadataResponseTopic:
     try:
-        topic = _find(context, request, wanted, version)
+        topic = _find(context, request, requested, version)
         return _described(context, topic, version, _operations(context, request, topic.name))
     except BrokerResponseError as error:
         return MetadataResponseTopic(
             error_code=error.code,
-            name=_name_of_unknown(wanted, version),
-            topic_id=wanted.topic_id,
-            topic_authorized_operations=_operations_of_failed(context, request, wanted, error),
+            name=_name_of_unknown(requested, version),
+            topic_id=requested.topic_id,
+            topic_authorized_operations=_operations_of_failed(context, request, requested, error),
         )
 
 
 def _operations_of_failed(
     context: Context,
     request: MetadataRequest,
-    wanted: MetadataRequestTopic,
+    requested: MetadataRequestTopic,
     error: BrokerResponseError,
 ) -> int:
     """Returns the authorized operations of a failed topic.
 
     Kafka sets them unless a right is missing.
     """
-    if error.name == AUTHORIZATION_ERRORS[ResourceType.TOPIC] or wanted.name is None:
-        return _NOT_ASKED
-    return _operations(context, request, wanted.name)
+    if error.name == AUTHORIZATION_ERRORS[ResourceType.TOPIC] or requested.name is None:
+        return _OPERATIONS_OMITTED
+    return _operations(context, request, requested.name)
 
 
 def _find(
-    context: Context, request: MetadataRequest, wanted: MetadataRequestTopic, version: int
+    context: Context, request: MetadataRequest, requested: MetadataRequestTopic, version: int
 ) -> Topic:
     topics = context.cluster.topics
-    by_id = wanted.topic_id != ZERO_UUID
-    if version < _FIRST_VERSION_ASKED_BY_ID and (by_id or wanted.name is None):
+    by_id = requested.topic_id != ZERO_UUID
+    if version < _FIRST_VERSION_BY_ID and (by_id or requested.name is None):
         raise api_error("INVALID_REQUEST", f"Metadata v{version} names topics by name alone")
     if by_id:
-        found = topics.with_id(wanted.topic_id)
+        found = topics.with_id(requested.topic_id)
         check(context, Operation.DESCRIBE, ResourceType.TOPIC, found.name)
         return found
-    name = wanted.name or ""
+    name = requested.name or ""
     check(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
     try:
         return topics.named(name)
@@ -148,37 +148,37 @@ def _find(
     return topic
 
 
-def _name_of_unknown(wanted: MetadataRequestTopic, version: int) -> str | None:
+def _name_of_unknown(requested: MetadataRequestTopic, version: int) -> str | None:
     """Returns the name of an unknown topic id: null, in versions that can express it."""
-    if version < _FIRST_VERSION_ASKED_BY_ID:
-        return wanted.name or ""
-    return wanted.name if wanted.topic_id == ZERO_UUID else None
+    if version < _FIRST_VERSION_BY_ID:
+        return requested.name or ""
+    return requested.name if requested.topic_id == ZERO_UUID else None
 
 
 def _described(
     context: Context, topic: Topic, version: int, operations: int
 ) -> MetadataResponseTopic:
-    here = {each.node_id for each in context.cluster.endpoints(context.endpoint.listener)}
+    reachable = {each.node_id for each in context.cluster.endpoints(context.endpoint.listener)}
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        partitions=[_partition(partition, here, version) for partition in topic.partitions],
+        partitions=[_partition(partition, reachable, version) for partition in topic.partitions],
         topic_authorized_operations=operations,
     )
 
 
 def _partition(
-    partition: Partition, here: Collection[int], version: int
+    partition: Partition, reachable: Collection[int], version: int
 ) -> MetadataResponsePartition:
-    """Describes a partition; `here` are the nodes that the client can reach."""
+    """Describes a partition; `reachable` are the nodes that the client can reach."""
     leader_and_isr = partition.leader_and_isr
     replicas, in_sync = leader_and_isr.replicas, leader_and_isr.in_sync
-    offline = [node for node in replicas if node not in here]
+    offline = [node for node in replicas if node not in reachable]
     if version == 0 and offline:
-        replicas = tuple(node for node in replicas if node in here)
-        in_sync = tuple(node for node in in_sync if node in here)
-    if leader_and_isr.leader not in here:
+        replicas = tuple(node for node in replicas if node in reachable)
+        in_sync = tuple(node for node in in_sync if node in reachable)
+    if leader_and_isr.leader not in reachable:
         error = "LEADER_NOT_AVAILABLE"
     elif (replicas, in_sync) != (leader_and_isr.replicas, leader_and_isr.in_sync):
         error = "REPLICA_NOT_AVAILABLE"
@@ -187,7 +187,7 @@ def _partition(
     return MetadataResponsePartition(
         error_code=code_of(error),
         partition_index=partition.index,
-        leader_id=leader_and_isr.leader if leader_and_isr.leader in here else NO_LEADER,
+        leader_id=leader_and_isr.leader if leader_and_isr.leader in reachable else NO_LEADER,
         leader_epoch=partition.log.epochs.current,
         replica_nodes=list(replicas),
         isr_nodes=list(in_sync),

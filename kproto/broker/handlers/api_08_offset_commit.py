@@ -51,13 +51,13 @@ _FIRST_VERSION_BY_ID: Final = 10
 _NONE: Final = code_of("NONE")
 _TOO_LARGE: Final = code_of("OFFSET_METADATA_TOO_LARGE")
 #: The value that leaves a time to the broker.
-_NOT_SAID: Final = -1
+_UNSET: Final = -1
 
 #: The latest time that a record can hold.
 _LAST_MS: Final = (1 << 63) - 1
 
 #: A partition of a request with its topic.
-_Wanted = tuple[OffsetCommitRequestTopic, Topic, OffsetCommitRequestPartition]
+_RequestedPartition = tuple[OffsetCommitRequestTopic, Topic, OffsetCommitRequestPartition]
 
 
 @handles(OffsetCommitRequest, versions=range(11))
@@ -65,14 +65,14 @@ def offset_commit(
     context: Context, request: OffsetCommitRequest, version: int
 ) -> OffsetCommitResponse:
     """Commits the valid offsets, and returns the errors of the others."""
-    answer = _Answer()
+    answer = _ResponseBuilder()
     try:
         check(context, Operation.READ, ResourceType.GROUP, request.group_id)
     except BrokerResponseError as error:
         for topic in request.topics:
             answer.add(topic, topic.partitions, error.code)
         return answer.response()
-    wanted: list[_Wanted] = []
+    requested: list[_RequestedPartition] = []
     for topic in request.topics:
         try:
             found = authorized_topic(
@@ -91,19 +91,22 @@ def offset_commit(
             except BrokerResponseError as error:
                 answer.add(topic, [partition], error.code)
             else:
-                wanted.append((topic, found, partition))
-    if wanted:
+                requested.append((topic, found, partition))
+    if requested:
         try:
-            codes = _commit(context, request, wanted, version)
+            codes = _commit(context, request, requested, version)
         except BrokerResponseError as error:
-            codes = [error.code] * len(wanted)
-        for (topic, _, partition), code in zip(wanted, codes, strict=True):
+            codes = [error.code] * len(requested)
+        for (topic, _, partition), code in zip(requested, codes, strict=True):
             answer.add(topic, [partition], code)
     return answer.response()
 
 
 def _commit(
-    context: Context, request: OffsetCommitRequest, wanted: list[_Wanted], version: int
+    context: Context,
+    request: OffsetCommitRequest,
+    requested: list[_RequestedPartition],
+    version: int,
 ) -> list[int]:
     """Returns the error code of each partition; the partitions without an error are committed.
 
@@ -115,19 +118,21 @@ def _commit(
     member_id, instance_id = request.member_id, request.group_instance_id
     group = context.group_coordinator.find(context.node_id, group_id, context.now)
     if isinstance(group, ConsumerGroup):
-        places = [(topic.topic_id, partition.partition_index) for _, topic, partition in wanted]
-        check_commit_of_epoch(group, member_id, generation, version, places)
+        partitions = [
+            (topic.topic_id, partition.partition_index) for _, topic, partition in requested
+        ]
+        check_commit_of_epoch(group, member_id, generation, version, partitions)
     else:
         validate_offset_commit(group, member_id, generation, instance_id, version)
         if group is not None and resets_session(group):
             group.reset_session(member_id, now)
     most = context.settings.offset_metadata_max_bytes
     expire_ms = None
-    if request.retention_time_ms != _NOT_SAID:
+    if request.retention_time_ms != _UNSET:
         expire_ms = min(now.timestamp_ms + request.retention_time_ms, _LAST_MS)
     codes: list[int] = []
     commits: list[tuple[str, int, CommittedOffset]] = []
-    for _, topic, partition in wanted:
+    for _, topic, partition in requested:
         if exceeds_max_length(partition.committed_metadata, most):
             codes.append(_TOO_LARGE)
             continue
@@ -137,7 +142,7 @@ def _commit(
             partition.committed_leader_epoch,
             partition.committed_metadata or "",
             now.timestamp_ms
-            if partition.commit_timestamp == _NOT_SAID
+            if partition.commit_timestamp == _UNSET
             else partition.commit_timestamp,
             expire_ms,
             topic.topic_id,
@@ -151,7 +156,7 @@ def _commit(
     return codes
 
 
-class _Answer:
+class _ResponseBuilder:
     """The partitions of each topic in the response, in the order of their decisions."""
 
     def __init__(self) -> None:

@@ -55,10 +55,10 @@ _FIRST_VERSION_BY_ID: Final = 10
 _NONE: Final = code_of("NONE")
 
 #: The values of a partition without a committed offset.
-_NOTHING: Final = CommittedOffset(-1)
+_NO_OFFSET: Final = CommittedOffset(-1)
 
 
-class _Topic(NamedTuple):
+class _RequestedTopic(NamedTuple):
     """A requested topic and its partitions."""
 
     name: str
@@ -66,7 +66,7 @@ class _Topic(NamedTuple):
     partitions: Sequence[int]
 
 
-class _Found(NamedTuple):
+class _TopicResult(NamedTuple):
     """The result of a topic: a code and a committed offset for each partition."""
 
     name: str
@@ -85,9 +85,11 @@ def offset_fetch(
         )
     topics = None
     if request.topics is not None:
-        topics = [_Topic(each.name, ZERO_UUID, each.partition_indexes) for each in request.topics]
-    wanted = OffsetFetchRequestGroup(group_id=request.group_id)
-    code, found = _answered(context, wanted, topics, version)
+        topics = [
+            _RequestedTopic(each.name, ZERO_UUID, each.partition_indexes) for each in request.topics
+        ]
+    requested = OffsetFetchRequestGroup(group_id=request.group_id)
+    code, found = _fetch_group(context, requested, topics, version)
     return OffsetFetchResponse(
         error_code=code,
         topics=[
@@ -100,16 +102,17 @@ def offset_fetch(
 
 
 def _group(
-    context: Context, wanted: OffsetFetchRequestGroup, version: int
+    context: Context, requested: OffsetFetchRequestGroup, version: int
 ) -> OffsetFetchResponseGroup:
     topics = None
-    if wanted.topics is not None:
+    if requested.topics is not None:
         topics = [
-            _Topic(each.name, each.topic_id, each.partition_indexes) for each in wanted.topics
+            _RequestedTopic(each.name, each.topic_id, each.partition_indexes)
+            for each in requested.topics
         ]
-    code, found = _answered(context, wanted, topics, version)
+    code, found = _fetch_group(context, requested, topics, version)
     return OffsetFetchResponseGroup(
-        group_id=wanted.group_id,
+        group_id=requested.group_id,
         error_code=code,
         topics=[
             OffsetFetchResponseTopics(
@@ -122,7 +125,7 @@ def _group(
     )
 
 
-def _partitions(kind: type[P], topic: _Found) -> list[P]:
+def _partitions(kind: type[P], topic: _TopicResult) -> list[P]:
     return [
         kind(
             partition_index=index,
@@ -135,31 +138,34 @@ def _partitions(kind: type[P], topic: _Found) -> list[P]:
     ]
 
 
-def _answered(
-    context: Context, wanted: OffsetFetchRequestGroup, topics: list[_Topic] | None, version: int
-) -> tuple[int, list[_Found]]:
+def _fetch_group(
+    context: Context,
+    requested: OffsetFetchRequestGroup,
+    topics: list[_RequestedTopic] | None,
+    version: int,
+) -> tuple[int, list[_TopicResult]]:
     """Returns the error code of a group and its topics; None stands for all topics."""
     try:
-        check(context, Operation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
-        group = context.group_coordinator.find(context.node_id, wanted.group_id, context.now)
+        check(context, Operation.DESCRIBE, ResourceType.GROUP, requested.group_id)
+        group = context.group_coordinator.find(context.node_id, requested.group_id, context.now)
         if isinstance(group, ConsumerGroup):
-            validate_offset_fetch(group, wanted.member_id, wanted.member_epoch)
+            validate_offset_fetch(group, requested.member_id, requested.member_epoch)
     except BrokerResponseError as error:
         if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
             return error.code, []
-        return _NONE, [_failed(topic, error.code) for topic in topics or ()]
+        return _NONE, [_error_result(topic, error.code) for topic in topics or ()]
     if topics is None:
-        return _NONE, [] if group is None else _all(context, group, version)
+        return _NONE, [] if group is None else _fetch_all_topics(context, group, version)
     found, refused = [], []
     for topic in topics:
         try:
-            found.append(_asked(context, group, topic, version))
+            found.append(_fetch_topic(context, group, topic, version))
         except BrokerResponseError as error:
-            refused.append(_failed(topic, error.code))
+            refused.append(_error_result(topic, error.code))
     return _NONE, found + refused
 
 
-def _all(context: Context, group: AnyGroup, version: int) -> list[_Found]:
+def _fetch_all_topics(context: Context, group: AnyGroup, version: int) -> list[_TopicResult]:
     found = []
     for name in group.offsets.topics:
         if not allows(context, Operation.DESCRIBE, ResourceType.TOPIC, name):
@@ -168,7 +174,7 @@ def _all(context: Context, group: AnyGroup, version: int) -> list[_Found]:
         if topic is None and version >= _FIRST_VERSION_BY_ID:
             continue
         found.append(
-            _Found(
+            _TopicResult(
                 name,
                 ZERO_UUID if topic is None else topic.topic_id,
                 [
@@ -180,7 +186,9 @@ def _all(context: Context, group: AnyGroup, version: int) -> list[_Found]:
     return found
 
 
-def _asked(context: Context, group: AnyGroup | None, topic: _Topic, version: int) -> _Found:
+def _fetch_topic(
+    context: Context, group: AnyGroup | None, topic: _RequestedTopic, version: int
+) -> _TopicResult:
     """Raises UNKNOWN_TOPIC_ID and TOPIC_AUTHORIZATION_FAILED."""
     name = topic.name
     if version >= _FIRST_VERSION_BY_ID:
@@ -193,12 +201,12 @@ def _asked(context: Context, group: AnyGroup | None, topic: _Topic, version: int
     for index in topic.partitions:
         committed = None if group is None else group.offsets.get(name, index)
         if committed is None or not committed.is_of(topic.topic_id):
-            committed = _NOTHING
+            committed = _NO_OFFSET
         partitions.append((index, _NONE, committed))
-    return _Found(name, topic.topic_id, partitions)
+    return _TopicResult(name, topic.topic_id, partitions)
 
 
-def _failed(topic: _Topic, code: int) -> _Found:
-    return _Found(
-        topic.name, topic.topic_id, [(index, code, _NOTHING) for index in topic.partitions]
+def _error_result(topic: _RequestedTopic, code: int) -> _TopicResult:
+    return _TopicResult(
+        topic.name, topic.topic_id, [(index, code, _NO_OFFSET) for index in topic.partitions]
     )

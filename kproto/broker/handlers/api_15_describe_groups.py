@@ -43,8 +43,8 @@ def describe_groups(
 ) -> DescribeGroupsResponse:
     """Describes each group, or returns its error."""
     # A stable sort: groups that the client may not describe come first.
-    wanted = sorted(request.groups, key=lambda it: _may_describe(context, it))
-    found = [_described(context, group_id, version) for group_id in wanted]
+    requested = sorted(request.groups, key=lambda it: _may_describe(context, it))
+    found = [_described(context, group_id, version) for group_id in requested]
     if request.include_authorized_operations:
         for group in found:
             if not group.error_code:

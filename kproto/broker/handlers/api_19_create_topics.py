@@ -54,14 +54,14 @@ def create_topics(
     may_create_all = allows_cluster(context, Operation.CREATE)
     times = Counter(topic.name for topic in request.topics)
     results = []
-    for name, wanted in {topic.name: topic for topic in request.topics}.items():
+    for name, requested in {topic.name: topic for topic in request.topics}.items():
         try:
             if times[name] > 1:
                 raise api_error("INVALID_REQUEST", f"topic {name!r} is named more than once")
             # No client may create the log of the controllers: `_plan` raises the error.
             if not may_create_all and name != METADATA_LOG:
                 check(context, Operation.CREATE, ResourceType.TOPIC, name)
-            topic = _plan(context, wanted)
+            topic = _plan(context, requested)
             record_mutations(quota, len(topic.partitions))
         except BrokerResponseError as error:
             results.append(_refused(name, error))
@@ -73,13 +73,13 @@ def create_topics(
     return CreateTopicsResponse(topics=results, throttle_time_ms=quota.throttle_ms)
 
 
-def _plan(context: Context, wanted: CreatableTopic) -> Topic:
+def _plan(context: Context, requested: CreatableTopic) -> Topic:
     return context.cluster.plan_topic(
-        wanted.name,
-        wanted.num_partitions,
-        wanted.replication_factor,
-        {entry.partition_index: entry.broker_ids for entry in wanted.assignments},
-        {config.name: config.value for config in wanted.configs},
+        requested.name,
+        requested.num_partitions,
+        requested.replication_factor,
+        {entry.partition_index: entry.broker_ids for entry in requested.assignments},
+        {config.name: config.value for config in requested.configs},
     )
 
 
@@ -110,7 +110,7 @@ def _created(topic: Topic) -> CreatableTopicResult:
             CreatableTopicConfigs(
                 name=name,
                 value=topic.config[name],
-                config_source=_TOPIC_CONFIG if name in topic.config.given else _DEFAULT_CONFIG,
+                config_source=_TOPIC_CONFIG if name in topic.config.overrides else _DEFAULT_CONFIG,
             )
             for name in DEFAULTS
         ],

@@ -35,16 +35,16 @@ def delete_topics(
 ) -> DeleteTopicsResponse:
     """Deletes each topic, or returns its error."""
     quota = mutation_quota(context, strict=version >= _FIRST_VERSION_OF_STRICT_QUOTA)
-    wanted = request.topics
+    requested = request.topics
     if version < _FIRST_VERSION_BY_ID:
-        wanted = [DeleteTopicState(name=name) for name in request.topic_names]
+        requested = [DeleteTopicState(name=name) for name in request.topic_names]
     found: dict[Topic, list[DeleteTopicState]] = {}
     refused: dict[tuple[str | None, Uuid], BrokerResponseError] = {}
-    for entry in wanted:
+    for entry in requested:
         try:
             found.setdefault(_find(context, entry), []).append(entry)
         except BrokerResponseError as error:
-            refused[_name_to_tell(context, entry, error), entry.topic_id] = error
+            refused[_visible_name(context, entry, error), entry.topic_id] = error
     return DeleteTopicsResponse(
         responses=[
             *(_refused(name, topic_id, error) for (name, topic_id), error in refused.items()),
@@ -74,27 +74,27 @@ def _refused(name: str | None, topic_id: Uuid, error: BrokerResponseError) -> De
     )
 
 
-def _name_to_tell(
-    context: Context, wanted: DeleteTopicState, error: BrokerResponseError
+def _visible_name(
+    context: Context, requested: DeleteTopicState, error: BrokerResponseError
 ) -> str | None:
     """Returns the name of a topic requested by id, if the client may describe it."""
-    if wanted.name is not None or error.name != AUTHORIZATION_ERRORS[ResourceType.TOPIC]:
-        return wanted.name
-    name = context.cluster.topics.with_id(wanted.topic_id).name
+    if requested.name is not None or error.name != AUTHORIZATION_ERRORS[ResourceType.TOPIC]:
+        return requested.name
+    name = context.cluster.topics.with_id(requested.topic_id).name
     return name if allows(context, Operation.DESCRIBE, ResourceType.TOPIC, name) else None
 
 
-def _find(context: Context, wanted: DeleteTopicState) -> Topic:
-    by_id = wanted.topic_id != ZERO_UUID
-    if by_id == (wanted.name is not None):
+def _find(context: Context, requested: DeleteTopicState) -> Topic:
+    by_id = requested.topic_id != ZERO_UUID
+    if by_id == (requested.name is not None):
         raise api_error("INVALID_REQUEST", "name a topic either by its name or by its id")
     if by_id:
-        found = context.cluster.topics.with_id(wanted.topic_id)
+        found = context.cluster.topics.with_id(requested.topic_id)
         if not allows_cluster(context, Operation.DELETE):
             check_topic_of_id(context, Operation.DELETE, found)
         return found
     # A client that may not describe the topic does not learn whether it exists.
-    name = wanted.name or ""
+    name = requested.name or ""
     _check(context, Operation.DESCRIBE, name)
     found = context.cluster.topics.named(name)
     _check(context, Operation.DELETE, name)

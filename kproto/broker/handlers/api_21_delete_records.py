@@ -36,25 +36,25 @@ def delete_records(
     context: Context, request: DeleteRecordsRequest, version: int
 ) -> DeleteRecordsResponse:
     """Moves the start of each log; for a partition named twice, the last entry counts."""
-    wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    requested: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         for partition in topic.partitions:
-            wanted.setdefault(topic.name, {})[partition.partition_index] = partition
+            requested.setdefault(topic.name, {})[partition.partition_index] = partition
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=name,
                 partitions=[_delete(context, name, partition) for partition in its.values()],
             )
-            for name, its in wanted.items()
+            for name, its in requested.items()
         ]
     )
 
 
 def _delete(
-    context: Context, name: str, wanted: DeleteRecordsPartition
+    context: Context, name: str, requested: DeleteRecordsPartition
 ) -> DeleteRecordsPartitionResult:
-    index = wanted.partition_index
+    index = requested.partition_index
     result = DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_OFFSET)
     try:
         check(context, Operation.DELETE, ResourceType.TOPIC, name)
@@ -67,7 +67,7 @@ def _delete(
             raise api_error(
                 "POLICY_VIOLATION", f"topic {name!r} is compacted, and not deleted from"
             )
-        before = wanted.offset
+        before = requested.offset
         if before == _HIGH_WATERMARK:
             before = partition.high_watermark
         if before < 0:

@@ -55,10 +55,10 @@ def _missing_right(context: Context, request: InitProducerIdRequest) -> Resource
             context, Operation.WRITE, ResourceType.TOPIC
         )
         return None if may else ResourceType.CLUSTER
-    wanted = [Operation.WRITE]
+    requested = [Operation.WRITE]
     if request.enable_2pc:
-        wanted.append(Operation.TWO_PHASE_COMMIT)
+        requested.append(Operation.TWO_PHASE_COMMIT)
     may = all(
-        allows(context, operation, ResourceType.TRANSACTIONAL_ID, name) for operation in wanted
+        allows(context, operation, ResourceType.TRANSACTIONAL_ID, name) for operation in requested
     )
     return None if may else ResourceType.TRANSACTIONAL_ID

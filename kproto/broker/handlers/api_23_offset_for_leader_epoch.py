@@ -46,18 +46,18 @@ def offset_for_leader_epoch(
     )
 
 
-def _partition(context: Context, name: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-    answer = EpochEndOffset(partition=wanted.partition)
+def _partition(context: Context, name: str, requested: OffsetForLeaderPartition) -> EpochEndOffset:
+    answer = EpochEndOffset(partition=requested.partition)
     try:
         if not allows_cluster(context, Operation.CLUSTER_ACTION):
             check(context, Operation.DESCRIBE, ResourceType.TOPIC, name)
         topic = context.cluster.topics.named(name)
-        log = topic.after_retention(wanted.partition, context.clock.now_ms()).log
-        topic.check_leader(wanted.partition, context.node_id, wanted.current_leader_epoch)
+        log = topic.after_retention(requested.partition, context.clock.now_ms()).log
+        topic.check_leader(requested.partition, context.node_id, requested.current_leader_epoch)
     except BrokerResponseError as error:
         answer.error_code = error.code
         return answer
-    found = log.epochs.end_of(wanted.leader_epoch, log.end_offset)
+    found = log.epochs.end_of(requested.leader_epoch, log.end_offset)
     if found is not None:
         answer.leader_epoch, answer.end_offset = found
     return answer

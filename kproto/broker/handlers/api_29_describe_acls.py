@@ -33,7 +33,7 @@ def describe_acls(
     context: Context, request: DescribeAclsRequest, version: int
 ) -> DescribeAclsResponse:
     """Lists the ACLs that the filter matches, grouped by resource."""
-    wanted = AclFilter(
+    requested = AclFilter(
         request.principal_filter,
         Operation(request.operation),
         ResourceType(request.resource_type_filter),
@@ -56,7 +56,7 @@ def describe_acls(
     except BrokerResponseError as error:
         return DescribeAclsResponse(error_code=error.code, error_message=error.detail)
     found: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
-    for acl in authorizer.matching(wanted):
+    for acl in authorizer.matching(requested):
         found.setdefault((acl.resource_type, acl.name, acl.pattern_type), []).append(acl)
     return DescribeAclsResponse(
         resources=[

@@ -33,19 +33,21 @@ def create_acls(context: Context, request: CreateAclsRequest, version: int) -> C
         required_authorizer(context)
     except BrokerResponseError as error:
         return CreateAclsResponse(results=[_refused(error) for _ in request.creations])
-    return CreateAclsResponse(results=[_create(context, wanted) for wanted in request.creations])
+    return CreateAclsResponse(
+        results=[_create(context, requested) for requested in request.creations]
+    )
 
 
-def _create(context: Context, wanted: AclCreation) -> AclCreationResult:
+def _create(context: Context, requested: AclCreation) -> AclCreationResult:
     try:
         acl = Acl(
-            wanted.principal,
-            Operation(wanted.operation),
-            ResourceType(wanted.resource_type),
-            wanted.resource_name,
-            PatternType(wanted.resource_pattern_type),
-            Permission(wanted.permission_type),
-            wanted.host,
+            requested.principal,
+            Operation(requested.operation),
+            ResourceType(requested.resource_type),
+            requested.resource_name,
+            PatternType(requested.resource_pattern_type),
+            Permission(requested.permission_type),
+            requested.host,
         )
     except ConfigurationError as error:
         return _refused(api_error("INVALID_REQUEST", str(error)))

@@ -38,34 +38,36 @@ def delete_acls(context: Context, request: DeleteAclsRequest, version: int) -> D
         return DeleteAclsResponse(filter_results=[_refused(error) for _ in request.filters])
     results = []
     deleted: set[Acl] = set()
-    for wanted in map(_filter, request.filters):
-        fault = wanted.fault()
+    for acl_filter in map(_filter, request.filters):
+        fault = acl_filter.fault()
         if fault is not None:
             results.append(_refused(api_error("INVALID_REQUEST", fault)))
             continue
-        found = authorizer.matching(wanted)
+        found = authorizer.matching(acl_filter)
         deleted.update(found)
         results.append(
-            DeleteAclsFilterResult(error_message=None, matching_acls=[_told(acl) for acl in found])
+            DeleteAclsFilterResult(
+                error_message=None, matching_acls=[_matching_acl(acl) for acl in found]
+            )
         )
     for acl in deleted:
         authorizer.remove(acl)
     return DeleteAclsResponse(filter_results=results)
 
 
-def _filter(wanted: DeleteAclsFilter) -> AclFilter:
+def _filter(requested: DeleteAclsFilter) -> AclFilter:
     return AclFilter(
-        wanted.principal_filter,
-        Operation(wanted.operation),
-        ResourceType(wanted.resource_type_filter),
-        wanted.resource_name_filter,
-        PatternType(wanted.pattern_type_filter),
-        Permission(wanted.permission_type),
-        wanted.host_filter,
+        requested.principal_filter,
+        Operation(requested.operation),
+        ResourceType(requested.resource_type_filter),
+        requested.resource_name_filter,
+        PatternType(requested.pattern_type_filter),
+        Permission(requested.permission_type),
+        requested.host_filter,
     )
 
 
-def _told(acl: Acl) -> DeleteAclsMatchingAcl:
+def _matching_acl(acl: Acl) -> DeleteAclsMatchingAcl:
     return DeleteAclsMatchingAcl(
         error_message=None,
         resource_type=acl.resource_type,

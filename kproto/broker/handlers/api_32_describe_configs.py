@@ -105,7 +105,7 @@ def _loggers(context: Context, name: str) -> list[ConfigEntry]:
 def _group(context: Context, name: str) -> list[ConfigEntry]:
     if not name:
         raise api_error("INVALID_REQUEST", "Group name must not be empty")
-    return group_entries(context.cluster.group_configs.given(name), context.settings)
+    return group_entries(context.cluster.group_configs.configs_of(name), context.settings)
 
 
 def _nothing(context: Context, name: str) -> list[ConfigEntry]:

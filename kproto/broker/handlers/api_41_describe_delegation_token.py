@@ -36,9 +36,9 @@ def describe_delegation_token(
     context: Context, request: DescribeDelegationTokenRequest, version: int
 ) -> DescribeDelegationTokenResponse:
     """Describes the tokens that the client may see."""
-    wanted = None
+    requested = None
     if request.owners is not None:
-        wanted = [Principal(each.principal_type, each.principal_name) for each in request.owners]
+        requested = [Principal(each.principal_type, each.principal_name) for each in request.owners]
     try:
         check_token_request(
             context.security_protocol,
@@ -52,7 +52,7 @@ def describe_delegation_token(
         tokens=[
             _described(token, version)
             for token in tokens
-            if (wanted is None or any(token.is_of(each) for each in wanted))
+            if (requested is None or any(token.is_of(each) for each in requested))
             and _may_see(context, token)
         ]
     )

@@ -28,8 +28,8 @@ def delete_groups(
 ) -> DeleteGroupsResponse:
     """Deletes each group, or returns its error."""
     # A stable sort: groups that may not be deleted come last.
-    wanted = sorted(dict.fromkeys(request.groups_names), key=lambda it: not _may(context, it))
-    return DeleteGroupsResponse(results=[_deleted(context, group_id) for group_id in wanted])
+    requested = sorted(dict.fromkeys(request.groups_names), key=lambda it: not _may(context, it))
+    return DeleteGroupsResponse(results=[_deleted(context, group_id) for group_id in requested])
 
 
 def _may(context: Context, group_id: str) -> bool:

@@ -85,7 +85,7 @@ def _alter(context: Context, resource: AlterConfigsResource, *, validate_only: b
         raise api_error("INVALID_REQUEST", "the settings of groups alone can be changed here")
     configs = context.cluster.group_configs
     changes = [(it.name, it.config_operation, it.value) for it in resource.configs]
-    given = configs.changed(group_id, changes)
+    altered = configs.altered(group_id, changes)
     if not validate_only:
-        configs.take(group_id, given)
+        configs.replace(group_id, altered)
         context.cluster.groups.on_config_changed(group_id)

@@ -42,7 +42,7 @@ def offset_delete(
     now = context.now
     coordinator = context.group_coordinator
     answer = OffsetDeleteResponse()
-    places: list[TopicPartition] = []
+    partitions: list[TopicPartition] = []
     try:
         check(context, Operation.DELETE, ResourceType.GROUP, group_id)
         if not group_id:
@@ -52,39 +52,37 @@ def offset_delete(
         assert group is not None
         for topic in request.topics:
             for partition in topic.partitions:
-                place = TopicPartition(topic.name, partition.partition_index)
+                tp = TopicPartition(topic.name, partition.partition_index)
                 try:
-                    _check_topic(context, place)
+                    _check_topic(context, tp)
                 except BrokerResponseError as error:
-                    _add(answer, place, error.code)
+                    _add(answer, tp, error.code)
                 else:
-                    places.append(place)
-        subscribed = {place for place in places if group.is_subscribed_to(place.topic)}
-        gone = [
-            place
-            for place in places
-            if place not in subscribed and group.offsets.get(*place) is not None
+                    partitions.append(tp)
+        subscribed = {tp for tp in partitions if group.is_subscribed_to(tp.topic)}
+        committed = [
+            tp for tp in partitions if tp not in subscribed and group.offsets.get(*tp) is not None
         ]
-        coordinator.append(group_id, [offset_tombstone(group_id, *place) for place in gone], now)
+        coordinator.append(group_id, [offset_tombstone(group_id, *tp) for tp in committed], now)
     except BrokerResponseError as error:
         return OffsetDeleteResponse(error_code=error.code)
-    for place in gone:
-        group.offsets.remove(*place)
-    for place in places:
-        _add(answer, place, _SUBSCRIBED if place in subscribed else 0)
+    for tp in committed:
+        group.offsets.remove(*tp)
+    for tp in partitions:
+        _add(answer, tp, _SUBSCRIBED if tp in subscribed else 0)
     return answer
 
 
-def _check_topic(context: Context, place: TopicPartition) -> None:
-    check(context, Operation.READ, ResourceType.TOPIC, place.topic)
-    context.cluster.topics.named(place.topic).partition(place.partition)
+def _check_topic(context: Context, tp: TopicPartition) -> None:
+    check(context, Operation.READ, ResourceType.TOPIC, tp.topic)
+    context.cluster.topics.named(tp.topic).partition(tp.partition)
 
 
-def _add(answer: OffsetDeleteResponse, place: TopicPartition, code: int) -> None:
-    topic = answer.topics.find(name=place.topic)
+def _add(answer: OffsetDeleteResponse, tp: TopicPartition, code: int) -> None:
+    topic = answer.topics.find(name=tp.topic)
     if topic is None:
-        topic = OffsetDeleteResponseTopic(name=place.topic)
+        topic = OffsetDeleteResponseTopic(name=tp.topic)
         answer.topics.append(topic)
     topic.partitions.append(
-        OffsetDeleteResponsePartition(partition_index=place.partition, error_code=code)
+        OffsetDeleteResponsePartition(partition_index=tp.partition, error_code=code)
     )

@@ -41,7 +41,7 @@ def describe_client_quotas(
     """Lists the quotas that the filter matches."""
     try:
         check_cluster(context, Operation.DESCRIBE_CONFIGS)
-        wanted = _filter(request.components, strict=request.strict)
+        requested = _filter(request.components, strict=request.strict)
     except BrokerResponseError as error:
         return DescribeClientQuotasResponse(
             error_code=error.code, error_message=error.detail, entries=None
@@ -52,7 +52,7 @@ def describe_client_quotas(
                 entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in entity],
                 values=[ValueData(key=key, value=value) for key, value in values.items()],
             )
-            for entity, values in context.cluster.quota_manager.table.matching(wanted)
+            for entity, values in context.cluster.quota_manager.table.matching(requested)
         ]
     )
 

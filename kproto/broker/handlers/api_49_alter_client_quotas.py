@@ -36,32 +36,32 @@ def alter_client_quotas(
     """Sets and removes quotas."""
     table = context.cluster.quota_manager.table
     planned: dict[Entity, dict[str, float | None]] = {}
-    answered: dict[Entity, BrokerResponseError | None] = {}
-    for wanted in request.entries:
+    results: dict[Entity, BrokerResponseError | None] = {}
+    for requested in request.entries:
         # Of two names of one type the last counts, as in Kafka, which puts them into a map.
-        entity = tuple(sorted({it.entity_type: it.entity_name for it in wanted.entity}.items()))
+        entity = tuple(sorted({it.entity_type: it.entity_name for it in requested.entity}.items()))
         try:
             check_cluster(context, Operation.ALTER_CONFIGS)
-            if entity in answered:
+            if entity in results:
                 raise api_error("INVALID_REQUEST", f"{entity} is named more than once")
-            planned[entity] = _values(entity, wanted)
-            answered[entity] = None
+            planned[entity] = _values(entity, requested)
+            results[entity] = None
         except BrokerResponseError as error:
-            answered[entity] = error
+            results[entity] = error
     if not request.validate_only:
         for entity, values in planned.items():
             for key, value in values.items():
                 table.set(entity, key, value)
     return AlterClientQuotasResponse(
-        entries=[_told(entity, refused) for entity, refused in answered.items()]
+        entries=[_response_entry(entity, refused) for entity, refused in results.items()]
     )
 
 
-def _values(entity: Entity, wanted: WantedEntry) -> dict[str, float | None]:
+def _values(entity: Entity, requested: WantedEntry) -> dict[str, float | None]:
     """Returns the quotas to set, and None for those to remove. Raises INVALID_REQUEST."""
     fault = entity_error(entity)
     values: dict[str, float | None] = {}
-    for change in wanted.ops:
+    for change in requested.ops:
         if fault is None and change.key in values:
             fault = f"{change.key} is named more than once"
         if fault is None and not change.remove:
@@ -72,8 +72,8 @@ def _values(entity: Entity, wanted: WantedEntry) -> dict[str, float | None]:
     return values
 
 
-def _told(entity: Entity, refused: BrokerResponseError | None) -> EntryData:
-    told = [EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+def _response_entry(entity: Entity, refused: BrokerResponseError | None) -> EntryData:
+    entity_data = [EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
     if refused is None:
-        return EntryData(error_message=None, entity=told)
-    return EntryData(error_code=refused.code, error_message=refused.detail, entity=told)
+        return EntryData(error_message=None, entity=entity_data)
+    return EntryData(error_code=refused.code, error_message=refused.detail, entity=entity_data)

@@ -38,10 +38,10 @@ def describe_user_scram_credentials(
             error_code=error.code, error_message=error.detail
         )
     users = context.cluster.users
-    asked = Counter(user.name for user in request.users or ()) or Counter(users.names)
+    requested = Counter(user.name for user in request.users or ()) or Counter(users.names)
     return DescribeUserScramCredentialsResponse(
         error_message=None,
-        results=[_described(users, name, times) for name, times in asked.items()],
+        results=[_described(users, name, times) for name, times in requested.items()],
     )
 
 

@@ -49,8 +49,8 @@ def alter_user_scram_credentials(
     planned: dict[str, _Alteration] = {}
     refused: dict[str, BrokerResponseError] = {}
     alterations: list[_Alteration] = [*request.deletions, *request.upsertions]
-    for wanted in alterations:
-        name = wanted.name
+    for requested in alterations:
+        name = requested.name
         if name in refused:
             continue
         try:
@@ -59,13 +59,13 @@ def alter_user_scram_credentials(
                     "DUPLICATE_RESOURCE",
                     "A user credential cannot be altered twice in the same request",
                 )
-            _check(users, wanted)
+            _check(users, requested)
         except BrokerResponseError as error:
             refused[name] = error
         else:
-            planned[name] = wanted
-    for wanted in planned.values():
-        _alter(users, wanted)
+            planned[name] = requested
+    for requested in planned.values():
+        _alter(users, requested)
     return AlterUserScramCredentialsResponse(
         results=[
             *(AlterUserScramCredentialsResult(user=name, error_message=None) for name in planned),
@@ -80,34 +80,34 @@ def _refused(name: str, error: BrokerResponseError) -> AlterUserScramCredentials
     )
 
 
-def _check(users: Users, wanted: _Alteration) -> None:
+def _check(users: Users, requested: _Alteration) -> None:
     """Raises BrokerResponseError with Kafka's messages."""
-    if not wanted.name:
+    if not requested.name:
         raise api_error("UNACCEPTABLE_CREDENTIAL", "Username must not be empty")
-    if wanted.mechanism not in SCRAM_MECHANISMS:
+    if requested.mechanism not in SCRAM_MECHANISMS:
         raise api_error("UNSUPPORTED_SASL_MECHANISM", "Unknown SCRAM mechanism")
-    if isinstance(wanted, ScramCredentialDeletion):
-        if users.for_scram(wanted.mechanism, wanted.name) is None:
+    if isinstance(requested, ScramCredentialDeletion):
+        if users.for_scram(requested.mechanism, requested.name) is None:
             raise api_error(
                 "RESOURCE_NOT_FOUND", "Attempt to delete a user credential that does not exist"
             )
         return
-    if wanted.iterations < MIN_ITERATIONS:
+    if requested.iterations < MIN_ITERATIONS:
         raise api_error("UNACCEPTABLE_CREDENTIAL", "Too few iterations")
-    if wanted.iterations > _MAX_ITERATIONS:
+    if requested.iterations > _MAX_ITERATIONS:
         raise api_error("UNACCEPTABLE_CREDENTIAL", "Too many iterations")
-    if not wanted.salt:
+    if not requested.salt:
         raise api_error("UNACCEPTABLE_CREDENTIAL", "Salt must not be empty")
 
 
-def _alter(users: Users, wanted: _Alteration) -> None:
-    if isinstance(wanted, ScramCredentialDeletion):
-        users.remove(wanted.mechanism, wanted.name)
+def _alter(users: Users, requested: _Alteration) -> None:
+    if isinstance(requested, ScramCredentialDeletion):
+        users.remove(requested.mechanism, requested.name)
         return
     credential = SaltedCredential.from_salted_password(
-        wanted.salted_password,
-        hash_name=SCRAM_MECHANISMS[wanted.mechanism].hash_name,
-        iterations=wanted.iterations,
-        salt=wanted.salt,
+        requested.salted_password,
+        hash_name=SCRAM_MECHANISMS[requested.mechanism].hash_name,
+        iterations=requested.iterations,
+        salt=requested.salt,
     )
-    users.set(wanted.mechanism, wanted.name, credential)
+    users.set(requested.mechanism, requested.name, credential)

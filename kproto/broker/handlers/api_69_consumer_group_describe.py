@@ -46,8 +46,8 @@ def consumer_group_describe(
     context: Context, request: ConsumerGroupDescribeRequest, version: int
 ) -> ConsumerGroupDescribeResponse:
     """Describes each group, or returns its error."""
-    wanted = sorted(request.group_ids, key=lambda it: _may_describe(context, it))
-    groups = [_described(context, group_id) for group_id in wanted]
+    requested = sorted(request.group_ids, key=lambda it: _may_describe(context, it))
+    groups = [_described(context, group_id) for group_id in requested]
     for group in groups:
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = authorized_operations(

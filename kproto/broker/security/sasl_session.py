@@ -206,7 +206,7 @@ class SaslSession:
         self._mechanism = ""
         self._exchange: ServerExchange | None = None
         self._ends_at: float | None = None
-        self._began_again: float | None = None
+        self._reauthenticated_at: float | None = None
 
     def check_request(self, api_key: int, now: float) -> str | None:
         """Returns why a request closes the connection; None if the state allows it.
@@ -215,8 +215,8 @@ class SaslSession:
         once a second; else the handler rejects it.
         """
         if self.phase is SaslState.OPEN and self._ends_at is not None:
-            if api_key == _HANDSHAKE and self._may_begin_again(now):
-                self._began_again = now
+            if api_key == _HANDSHAKE and self._may_reauthenticate(now):
+                self._reauthenticated_at = now
                 self.phase = SaslState.HANDSHAKE
             elif now > self._ends_at:
                 self.phase = SaslState.ENDED
@@ -230,16 +230,16 @@ class SaslSession:
             return "it sent a request while it authenticated again"
         return "it sent a request before it was authenticated"
 
-    def _may_begin_again(self, now: float) -> bool:
-        last = self._began_again
+    def _may_reauthenticate(self, now: float) -> bool:
+        last = self._reauthenticated_at
         return last is None or now - last >= REAUTHENTICATION_INTERVAL_S
 
-    def on_api_versions_answered(self) -> None:
+    def on_api_versions_response(self) -> None:
         """Notes that ApiVersions was answered: it is not allowed again before the handshake."""
         if self.phase is SaslState.FIRST:
             self.phase = SaslState.HANDSHAKE
 
-    def choose(self, mechanism: str, version: int, now_ms: int) -> bool:
+    def select_mechanism(self, mechanism: str, version: int, now_ms: int) -> bool:
         """Takes the mechanism of a SaslHandshake.
 
         False closes the connection after the response.
@@ -289,9 +289,9 @@ class SaslSession:
         self.identity = identity
         self.phase = SaslState.OPEN
         self._exchange = None
-        return SaslResult(answer, self._begin_session(identity, now(), now_ms()))
+        return SaslResult(answer, self._start_session(identity, now(), now_ms()))
 
-    def _begin_session(self, identity: Identity, now: float, now_ms: int) -> int:
+    def _start_session(self, identity: Identity, now: float, now_ms: int) -> int:
         """Returns the session lifetime in ms; 0 without a limit, or if it has expired already."""
         limits = [self._lifetime_ms] if self._lifetime_ms > 0 else []
         if identity.ends_at_ms is not None:

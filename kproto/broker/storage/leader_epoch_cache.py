@@ -36,7 +36,7 @@ class LeaderEpochCache:
         """Returns the epoch of the current leader."""
         return self._epochs[-1]
 
-    def begin(self, epoch: int, offset: int) -> None:
+    def assign(self, epoch: int, offset: int) -> None:
         """Adds an epoch, higher than all before, that starts at `offset`."""
         while self._starts and self._starts[-1] >= offset:
             del self._starts[-1], self._epochs[-1]

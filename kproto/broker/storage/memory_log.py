@@ -40,7 +40,7 @@ class MemoryLog(PartitionLog):
         self._ends: list[int] = []
         self._max_timestamps: list[int] = []
         self._appended_ms: list[int] = []
-        self._begin = 0  # start of the first batch in bytes
+        self._first_position = 0  # start of the first batch in bytes
         self._first = 0  # number of deleted batches that are still in the lists
 
     @property
@@ -128,20 +128,20 @@ class MemoryLog(PartitionLog):
         deleted = self._end_of(first) - self._end_of(self._first)
         self._storage_limit.release(deleted + (first - self._first) * BATCH_OVERHEAD_BYTES)
         self._first = first
-        if (self._end_of(first) - self._begin) * _DELETED_SHARE >= self.size_in_bytes:
+        if (self._end_of(first) - self._first_position) * _DELETED_SHARE >= self.size_in_bytes:
             self._forget_deleted()
 
     def truncate(self, offset: int) -> None:
         self._check_within(offset)
-        kept = max(self._first, bisect_left(self._last_offsets, offset))
-        if kept == len(self._batches):
+        retained = max(self._first, bisect_left(self._last_offsets, offset))
+        if retained == len(self._batches):
             return
-        lost = self._end_of(len(self._batches)) - self._end_of(kept)
-        self._storage_limit.release(lost + (len(self._batches) - kept) * BATCH_OVERHEAD_BYTES)
+        lost = self._end_of(len(self._batches)) - self._end_of(retained)
+        self._storage_limit.release(lost + (len(self._batches) - retained) * BATCH_OVERHEAD_BYTES)
         # The oldest batch may start before the log start offset.
-        self.end_offset = max(self.start_offset, self._batches[kept].base_offset)
+        self.end_offset = max(self.start_offset, self._batches[retained].base_offset)
         for of_each_batch in self._of_each_batch:
-            del of_each_batch[kept:]
+            del of_each_batch[retained:]
 
     def _check_within(self, offset: int) -> None:
         if not self.start_offset <= offset <= self.end_offset:
@@ -161,11 +161,11 @@ class MemoryLog(PartitionLog):
         )
 
     def _forget_deleted(self) -> None:
-        self._begin = self._end_of(self._first)
+        self._first_position = self._end_of(self._first)
         for of_each_batch in self._of_each_batch:
             del of_each_batch[: self._first]
         self._first = 0
 
     def _end_of(self, count: int) -> int:
         """Returns the end of the first `count` batches, in bytes since the start of the log."""
-        return self._ends[count - 1] if count else self._begin
+        return self._ends[count - 1] if count else self._first_position

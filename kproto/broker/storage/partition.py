@@ -54,7 +54,7 @@ class Partition:
         before, self.leader_and_isr = self.leader_and_isr, leader_and_isr
         if before.leader == leader_and_isr.leader:
             return False
-        self._begin_epoch()
+        self._assign_epoch()
         return True
 
     def truncate(self, offset: int) -> int:
@@ -65,11 +65,11 @@ class Partition:
         """
         self.log.truncate(offset)
         self.producer_states.truncate(self.log.end_offset, self.log)
-        self._begin_epoch()
+        self._assign_epoch()
         return self.log.end_offset
 
-    def _begin_epoch(self) -> None:
+    def _assign_epoch(self) -> None:
         epochs = self.log.epochs
-        epochs.begin(epochs.current + 1, self.log.end_offset)
+        epochs.assign(epochs.current + 1, self.log.end_offset)
         self.log.notify()
         self.moved.notify()

@@ -17,7 +17,7 @@ class StorageLimit:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
-        self._told = False
+        self._is_logged = False
 
     def has(self, size: int) -> bool:
         """Returns whether so many bytes are free."""
@@ -34,11 +34,11 @@ class StorageLimit:
                 f"the logs take {self.used} bytes; {size} more would pass max_stored_bytes, "
                 f"{self.limit}"
             )
-            if not self._told:
+            if not self._is_logged:
                 logger.warning("a batch is refused: %s", reason)
-                self._told = True
+                self._is_logged = True
             raise api_error("KAFKA_STORAGE_ERROR", reason)
-        self._told = False
+        self._is_logged = False
         self.used += size
 
     def release(self, size: int) -> None:

@@ -67,7 +67,7 @@ class Cluster:
 
     def lead(self, leader: int, epoch: int, in_sync: tuple[int, ...] = (1, 2, 3)) -> None:
         self.partition.leader_and_isr = LeaderAndIsr((1, 2, 3), leader, in_sync)
-        self.partition.log.epochs.begin(epoch, self.partition.log.end_offset)
+        self.partition.log.epochs.assign(epoch, self.partition.log.end_offset)
 
     def context(self, node_id: int) -> Context:
         clock = ManualClock(TIMESTAMP)

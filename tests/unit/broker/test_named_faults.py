@@ -19,7 +19,7 @@ from kproto.broker import (
     Throttled,
 )
 from kproto.broker.faults import Refuse
-from kproto.broker.faults.error_responses import _PLACES, split_refused
+from kproto.broker.faults.error_responses import _ERROR_CODE_PATHS, split_refused
 from kproto.messages import API_KEYS
 from kproto.messages.api_versions_request import ApiVersionsRequest
 from kproto.messages.base import Request
@@ -339,14 +339,14 @@ def test_error_code_is_set_where_the_api_has_it(
 def test_every_row_names_existing_fields() -> None:
     import kproto.messages
 
-    for key, places in _PLACES.items():
+    for key, paths in _ERROR_CODE_PATHS.items():
         request = getattr(kproto.messages, API_KEYS[key][0])
         response: Any = response_of(request)
-        for place in places:
+        for path in paths:
             asked, answered = request._names(), response._names()
-            assert place.steps[0].asked in asked
-            for step in place.steps:
-                assert step.answered in answered
+            assert path.steps[0].request_field in asked
+            for step in path.steps:
+                assert step.response_field in answered
                 struct = getattr(sys.modules[response.__module__], step.struct)
                 answered = struct._names()
                 assert not step.field or step.field in answered
@@ -359,7 +359,9 @@ def test_api_without_error_code_raises(broker: ThreadedBroker) -> None:
     control = broker.call(lambda it: it.control(ErrorCode(NOT_LEADER)))
     with RawConnection(broker.bootstrap) as connection, pytest.raises(ClosedByBrokerError):
         connection.exchange(AlterClientQuotasRequest(), 0)
-    assert "no place for a code in the answer to AlterClientQuotasRequest v0" in str(control.fault)
+    assert "cannot set an error code in the response to AlterClientQuotasRequest v0" in str(
+        control.fault
+    )
 
 
 @pytest.mark.parametrize("meant", [["t"], {"t": [1]}, None])

@@ -114,7 +114,7 @@ def test_other_settings_are_kept_and_shown() -> None:
     config = TopicConfig({"cleanup.policy": "compact", "retention.bytes": "-1"}, 1000)
     assert config["cleanup.policy"] == "compact"
     assert config["segment.bytes"] == "1073741824"
-    assert config.given == {"cleanup.policy": "compact", "retention.bytes": "-1"}
+    assert config.overrides == {"cleanup.policy": "compact", "retention.bytes": "-1"}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_other_settings_are_kept_and_shown() -> None:
 )
 def test_leader_and_epoch_are_checked(node: int, epoch: int, code: str | None) -> None:
     topic = Topic("t", [(1, 2)], TopicConfig({}, 1_000))
-    topic.partition(0).log.epochs.begin(3, 0)
+    topic.partition(0).log.epochs.assign(3, 0)
     if code is None:
         topic.check_leader(0, node, epoch)
     else:

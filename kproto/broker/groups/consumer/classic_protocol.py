@@ -54,7 +54,7 @@ def _join(group: ConsumerGroup, request: JoinRequest, new_id: str, now: ClockRea
     _check_protocols(group, request)
     if not request.member_id and request.instance_id is None and request.requires_known_member_id:
         return JoinResult(member_id, "MEMBER_ID_REQUIRED")
-    change = group.begin(now)
+    change = group.start_change(now)
     existing = group.persisted.static_member(request.instance_id)
     former = _member(group, change, request, member_id)
     is_last = existing is not None and existing.classic is None and group.may_downgrade(existing)
@@ -66,7 +66,7 @@ def _join(group: ConsumerGroup, request: JoinRequest, new_id: str, now: ClockRea
         ) from None
     member = _update_member(former, request, subscription)
     has_changed, _ = change.subscribe(member)
-    change.bump_group_epoch(raises=has_changed)
+    change.bump_group_epoch(bumps_epoch=has_changed)
     if is_last:
         is_behind = change.state.target_epoch < change.state.epoch
         if not has_changed:
@@ -76,7 +76,7 @@ def _join(group: ConsumerGroup, request: JoinRequest, new_id: str, now: ClockRea
         return _join_result(member)
     change.update_target_assignment()
     member = change.reconcile(member, subscription.owned, has_changed=has_changed)
-    group.finish(change, now)
+    group.apply_change(change, now)
     group.stop_timer(Timer.JOIN, member_id)
     group.reset_session(member, now)
     group.start_timer(Timer.SYNC, member, request.rebalance_timeout_ms, now)
@@ -180,7 +180,7 @@ def heartbeat(
     group.advance(now)
     member, _ = _classic(group, member_id, instance_id, generation)
     group.reset_session(member, now)
-    has_rest = member.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(
+    has_rest = member.state is MemberState.UNRELEASED_PARTITIONS and not _awaits_release(
         group, member
     )
     if (
@@ -235,7 +235,7 @@ def _require_rejoin(group: ConsumerGroup, member: ConsumerGroupMember, now: Cloc
         group.start_timer(Timer.JOIN, member, member.rebalance_timeout_ms, now)
 
 
-def _waits_for_others(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
+def _awaits_release(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
     """Returns whether another member still owns a partition of the member's target assignment."""
     owned = group.persisted.owned
     return any(

@@ -38,7 +38,7 @@ __all__ = ["ConsumerGroup", "GroupStore", "Timer"]
 logger = logging.getLogger("kproto.broker")
 
 #: The delay in ms before an expired timeout is handled again if its records could not be stored.
-_AGAIN_MS: Final = 1_000
+_STORE_RETRY_MS: Final = 1_000
 
 
 class GroupStore(Protocol):
@@ -54,12 +54,12 @@ class GroupStore(Protocol):
         group: ConsumerGroup,
         change: GroupChange,
         leaving: Collection[str],
-        why: str | None,
+        reason: str | None,
         now: ClockReading,
     ) -> None:
         """Replaces a group, in the state of a change, by a classic group of the remaining members.
 
-        With a reason `why`, its members must join again. Raises BrokerResponseError.
+        With a reason `reason`, its members must join again. Raises BrokerResponseError.
         """
 
 
@@ -72,7 +72,7 @@ class Timer(Enum):
     SYNC = "it did not ask for its assignment in time"
 
 
-class _Due(NamedTuple):
+class _Deadline(NamedTuple):
     """A deadline in ms; `epoch` is the member epoch when the timeout started."""
 
     ms: int
@@ -82,8 +82,8 @@ class _Due(NamedTuple):
 class ConsumerGroup:
     """A group of the consumer protocol; a new group is empty.
 
-    `written` are records that are stored before the first change: the tombstones of a replaced
-    group.
+    `pending_records` are records that are stored before the first change: the tombstones of a
+    replaced group.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class ConsumerGroup:
         now: ClockReading,
         *,
         state: PersistedState | None = None,
-        written: Sequence[CoordinatorRecord] = (),
+        pending_records: Sequence[CoordinatorRecord] = (),
     ) -> None:
         self.group_id = group_id
         self.offsets = CommittedOffsets()
@@ -103,17 +103,17 @@ class ConsumerGroup:
         self.limits = limits
         self.topics = topics
         self._group_store = group_store
-        self._written = tuple(written)
-        self._due: dict[tuple[Timer, str], _Due] = {}
+        self._pending_records = tuple(pending_records)
+        self._deadlines: dict[tuple[Timer, str], _Deadline] = {}
         self._dead = False
-        self._seen = NO_TOPIC_CHANGES_SEEN
+        self._seen_topic_changes = NO_TOPIC_CHANGES_SEEN
         #: When the group became empty, in ms since 1970. Not stored: after a load, the time of
         #: loading.
         self.last_empty_at: int | None = now.timestamp_ms
         for member in self.persisted.members.values():
             self.reset_session(member, now)
             self._update_rebalance_timer(member, now)
-        self._note_members(now)
+        self._update_last_empty_at(now)
 
     # State of the group
 
@@ -146,7 +146,7 @@ class ConsumerGroup:
     @property
     def next_deadline_ms(self) -> int | None:
         """Returns when the group next changes by itself, as `ClockReading.ms`; None for never."""
-        return min((due.ms for due in self._due.values()), default=None)
+        return min((deadline.ms for deadline in self._deadlines.values()), default=None)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Returns whether a member subscribes to the topic."""
@@ -176,25 +176,27 @@ class ConsumerGroup:
         """
         self.advance(now)
         self.check_size(request.member_id, request.instance_id)
-        change = self.begin(now)
-        former = self._member(request, request.member_id or new_id, change)
-        said = _update_member(former, request)
-        has_changed, raises = change.subscribe(said)
-        change.bump_group_epoch(raises=raises)
+        change = self.start_change(now)
+        previous = self._member(request, request.member_id or new_id, change)
+        updated = _update_member(previous, request)
+        has_changed, bumps_epoch = change.subscribe(updated)
+        change.bump_group_epoch(bumps_epoch=bumps_epoch)
         change.update_target_assignment()
-        member = change.reconcile(said, request.owned, has_changed=has_changed)
-        self.finish(change, now)
+        member = change.reconcile(updated, request.owned, has_changed=has_changed)
+        self.apply_change(change, now)
         self.reset_session(member, now)
-        if member != said:
+        if member != updated:
             self._update_rebalance_timer(member, now)
         if change.needs_regex_refresh:
             self._resolve_regexes(may_describe, now)
-        tells = request.epoch == JOIN_EPOCH or request.is_full or member.assigned != former.assigned
+        includes_assignment = (
+            request.epoch == JOIN_EPOCH or request.is_full or member.assigned != previous.assigned
+        )
         return ConsumerHeartbeatResult(
             member.member_id,
             member.epoch,
             self.limits.heartbeat_interval_ms,
-            member.assigned if tells else None,
+            member.assigned if includes_assignment else None,
         )
 
     def leave(self, request: ConsumerHeartbeat, now: ClockReading) -> ConsumerHeartbeatResult:
@@ -205,9 +207,9 @@ class ConsumerGroup:
         self.advance(now)
         member = self.check_member(request.member_id, request.instance_id)
         if request.instance_id is not None and request.epoch == LEAVE_STATIC_EPOCH:
-            change = self.begin(now)
+            change = self.start_change(now)
             change.leave_static(member)
-            self.finish(change, now)
+            self.apply_change(change, now)
         else:
             self.fence([member], "it left", now)
         return ConsumerHeartbeatResult(request.member_id, request.epoch)
@@ -280,43 +282,47 @@ class ConsumerGroup:
 
     def _resolve_regexes(self, may_describe: Callable[[str], bool], now: ClockReading) -> None:
         """Resolves regular expressions after the members got their responses, as Kafka does."""
-        change = self.begin(now)
+        change = self.start_change(now)
         change.resolve_regexes(may_describe)
         try:
-            self.finish(change, now)
+            self.apply_change(change, now)
         except BrokerResponseError as error:
-            said = log_safe(self.group_id)
-            logger.warning("group %s: regular expressions are not resolved: %s", said, error)
+            updated = log_safe(self.group_id)
+            logger.warning("group %s: regular expressions are not resolved: %s", updated, error)
 
     # Timeouts
 
     def advance(self, now: ClockReading) -> None:
         """Fences the members whose timeouts have expired, each at its own deadline."""
-        while (due := self.next_deadline_ms) is not None and due <= now.ms and not self._dead:
-            timer, member_id = min(self._due, key=lambda it: self._due[it].ms)
-            epoch = self._due.pop((timer, member_id)).epoch
+        while (
+            (deadline := self.next_deadline_ms) is not None
+            and deadline <= now.ms
+            and not self._dead
+        ):
+            timer, member_id = min(self._deadlines, key=lambda it: self._deadlines[it].ms)
+            epoch = self._deadlines.pop((timer, member_id)).epoch
             member = self.persisted.members.get(member_id)
             if member is None or (timer is Timer.REBALANCE and member.epoch != epoch):
                 continue
             try:
-                self.fence([member], timer.value, now.at(due))
+                self.fence([member], timer.value, now.at(deadline))
             except BrokerResponseError as error:
                 logger.warning("group %s is not stored: %s", log_safe(self.group_id), error)
-                self._due[timer, member_id] = _Due(now.ms + _AGAIN_MS, epoch)
+                self._deadlines[timer, member_id] = _Deadline(now.ms + _STORE_RETRY_MS, epoch)
 
     def start_timer(
         self, timer: Timer, member: ConsumerGroupMember, timeout_ms: int, now: ClockReading
     ) -> None:
         """Starts a timeout; the member is fenced when it expires."""
-        self._due[timer, member.member_id] = _Due(now.ms + timeout_ms, member.epoch)
+        self._deadlines[timer, member.member_id] = _Deadline(now.ms + timeout_ms, member.epoch)
 
     def is_timer_running(self, timer: Timer, member_id: str) -> bool:
         """Returns whether a timeout of a member is running."""
-        return (timer, member_id) in self._due
+        return (timer, member_id) in self._deadlines
 
     def stop_timer(self, timer: Timer, member_id: str) -> None:
         """Stops a timeout."""
-        self._due.pop((timer, member_id), None)
+        self._deadlines.pop((timer, member_id), None)
 
     def reset_session(self, member: ConsumerGroupMember, now: ClockReading) -> None:
         """Resets the session timeout of a member."""
@@ -334,24 +340,30 @@ class ConsumerGroup:
 
     # Changes
 
-    def begin(self, now: ClockReading) -> GroupChange:
+    def start_change(self, now: ClockReading) -> GroupChange:
         """Returns a change that works on a copy of the state."""
         return GroupChange(
-            self.group_id, self.persisted, self.topics, self.limits, now, self._written, self._seen
+            self.group_id,
+            self.persisted,
+            self.topics,
+            self.limits,
+            now,
+            self._pending_records,
+            self._seen_topic_changes,
         )
 
-    def finish(self, change: GroupChange, now: ClockReading) -> None:
+    def apply_change(self, change: GroupChange, now: ClockReading) -> None:
         """Stores a change and applies it. If it raises BrokerResponseError, nothing has changed.
 
         A new group is added with its first change.
         """
         self._group_store.store(self, change.records, now)
-        self._written, self._seen = (), change.seen
+        self._pending_records, self._seen_topic_changes = (), change.seen_topic_changes
         before, self.persisted = self.persisted, change.state
-        for timer, member_id in tuple(self._due):
+        for timer, member_id in tuple(self._deadlines):
             if member_id not in self.persisted.members:
-                del self._due[timer, member_id]
-        self._note_members(now)
+                del self._deadlines[timer, member_id]
+        self._update_last_empty_at(now)
         if (
             before.group_state is not self.persisted.group_state
             or before.epoch != self.persisted.epoch
@@ -364,28 +376,28 @@ class ConsumerGroup:
                 len(self.persisted.members),
             )
 
-    def _note_members(self, now: ClockReading) -> None:
+    def _update_last_empty_at(self, now: ClockReading) -> None:
         if self.persisted.members:
             self.last_empty_at = None
         elif self.last_empty_at is None:
             self.last_empty_at = now.timestamp_ms
 
-    def fence(self, members: Iterable[ConsumerGroupMember], why: str, now: ClockReading) -> None:
+    def fence(self, members: Iterable[ConsumerGroupMember], reason: str, now: ClockReading) -> None:
         """Removes members; if only classic members remain, the group may become a classic group.
 
         Raises BrokerResponseError.
         """
-        gone = {it.member_id: it for it in members}
-        if not gone:
+        removed = {it.member_id: it for it in members}
+        if not removed:
             return
-        for member_id in gone:
-            logger.info("group %s: %s: %s", log_safe(self.group_id), log_safe(member_id), why)
-        if self._may_downgrade(gone):
-            self.downgrade(self.begin(now), gone, why, now)
+        for member_id in removed:
+            logger.info("group %s: %s: %s", log_safe(self.group_id), log_safe(member_id), reason)
+        if self._may_downgrade(removed):
+            self.downgrade(self.start_change(now), removed, reason, now)
             return
-        change = self.begin(now)
-        change.remove(gone.values())
-        self.finish(change, now)
+        change = self.start_change(now)
+        change.remove(removed.values())
+        self.apply_change(change, now)
 
     def _may_downgrade(self, leaving: Collection[str]) -> bool:
         """Returns whether only classic members remain and the policy allows the downgrade."""
@@ -405,21 +417,21 @@ class ConsumerGroup:
         )
 
     def downgrade(
-        self, change: GroupChange, leaving: Collection[str], why: str | None, now: ClockReading
+        self, change: GroupChange, leaving: Collection[str], reason: str | None, now: ClockReading
     ) -> None:
         """Converts the group to a classic group. Raises BrokerResponseError."""
-        self._group_store.downgrade(self, change, leaving, why, now)
+        self._group_store.downgrade(self, change, leaving, reason, now)
 
     # Unloading
 
     def unload(self) -> None:
         """Stops all timeouts, because the node is no longer the coordinator."""
-        self._due.clear()
+        self._deadlines.clear()
 
     def mark_dead(self) -> None:
         """Marks the group as deleted or replaced."""
         self._dead = True
-        self._due.clear()
+        self._deadlines.clear()
 
 
 def _update_member(member: ConsumerGroupMember, request: ConsumerHeartbeat) -> ConsumerGroupMember:

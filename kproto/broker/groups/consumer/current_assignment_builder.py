@@ -14,7 +14,7 @@ from dataclasses import replace
 from ....wire.uuid import Uuid
 from .consumer_group_member import Assigned, ConsumerGroupMember, MemberState, Partitions
 
-__all__ = ["holds_any", "is_within", "reconcile"]
+__all__ = ["is_within", "owns_any", "reconcile"]
 
 _STABLE, _UNREVOKED, _UNRELEASED = MemberState
 
@@ -25,24 +25,24 @@ def reconcile(
     target_epoch: int,
     *,
     subscribed: Container[Uuid],
-    taken: Container[tuple[Uuid, int]],
+    unreleased: Container[tuple[Uuid, int]],
     owned: Partitions | None,
     has_changed: bool,
 ) -> ConsumerGroupMember:
     """Returns the member after one step of reconciliation; the same member if nothing changes.
 
-    `subscribed` are the topics that the member subscribes to, `taken` the partitions that some
+    `subscribed` are the topics that the member subscribes to, `unreleased` the partitions that some
     member may still read, `owned` those that the member reports as owned, None if it does not
     report. `has_changed` says whether its subscription has changed.
     """
     if member.state is _STABLE and member.epoch == target_epoch:
-        return _only_subscribed(member, subscribed, owned) if has_changed else member
-    if member.state is _UNREVOKED and holds_any(owned, member.revoking):
-        return _only_subscribed(member, subscribed, owned) if has_changed else member
-    return _next(member, target, target_epoch, subscribed, taken, owned)
+        return _revoke_unsubscribed(member, subscribed, owned) if has_changed else member
+    if member.state is _UNREVOKED and owns_any(owned, member.revoking):
+        return _revoke_unsubscribed(member, subscribed, owned) if has_changed else member
+    return _reconcile_to_target(member, target, target_epoch, subscribed, unreleased, owned)
 
 
-def holds_any(owned: Partitions | None, revoking: Assigned) -> bool:
+def owns_any(owned: Partitions | None, revoking: Assigned) -> bool:
     """Returns whether a member still owns partitions to revoke; yes if it does not report."""
     if owned is None:
         return True
@@ -57,69 +57,77 @@ def is_within(owned: Partitions | None, assigned: Assigned) -> bool:
     )
 
 
-def _only_subscribed(
+def _revoke_unsubscribed(
     member: ConsumerGroupMember, subscribed: Container[Uuid], owned: Partitions | None
 ) -> ConsumerGroupMember:
     """Revokes partitions of unsubscribed topics before the next target assignment."""
-    dropped = {it: its for it, its in member.assigned.items() if it not in subscribed}
-    if not dropped:
+    unsubscribed = {it: its for it, its in member.assigned.items() if it not in subscribed}
+    if not unsubscribed:
         return member
-    kept = {it: its for it, its in member.assigned.items() if it not in dropped}
-    revoking = _joined(member.revoking, dropped)
-    if holds_any(owned, revoking):
+    retained = {it: its for it, its in member.assigned.items() if it not in unsubscribed}
+    revoking = _merged(member.revoking, unsubscribed)
+    if owns_any(owned, revoking):
         return replace(
-            member, state=_UNREVOKED, previous_epoch=member.epoch, assigned=kept, revoking=revoking
+            member,
+            state=_UNREVOKED,
+            previous_epoch=member.epoch,
+            assigned=retained,
+            revoking=revoking,
         )
-    return replace(member, previous_epoch=member.epoch, assigned=kept)
+    return replace(member, previous_epoch=member.epoch, assigned=retained)
 
 
-def _joined(one: Assigned, other: Assigned) -> Assigned:
+def _merged(one: Assigned, other: Assigned) -> Assigned:
     return {it: {**one.get(it, {}), **other.get(it, {})} for it in {**one, **other}}
 
 
-def _next(
+def _reconcile_to_target(
     member: ConsumerGroupMember,
     target: Partitions,
     target_epoch: int,
     subscribed: Container[Uuid],
-    taken: Container[tuple[Uuid, int]],
+    unreleased: Container[tuple[Uuid, int]],
     owned: Partitions | None,
 ) -> ConsumerGroupMember:
-    kept: dict[Uuid, Mapping[int, int]] = {}
+    retained: dict[Uuid, Mapping[int, int]] = {}
     revoking: dict[Uuid, Mapping[int, int]] = {}
     new: dict[Uuid, set[int]] = {}
-    waits = False
+    awaits_release = False
     for topic_id in {**target, **member.assigned}:
-        wanted = target.get(topic_id, frozenset()) if topic_id in subscribed else frozenset()
-        has = member.assigned.get(topic_id, {})
-        stays = {index: epoch for index, epoch in has.items() if index in wanted}
-        goes = {index: epoch for index, epoch in has.items() if index not in wanted}
-        comes = {
+        targeted = target.get(topic_id, frozenset()) if topic_id in subscribed else frozenset()
+        current = member.assigned.get(topic_id, {})
+        kept = {index: epoch for index, epoch in current.items() if index in targeted}
+        removed = {index: epoch for index, epoch in current.items() if index not in targeted}
+        added = {
             index
-            for index in wanted - stays.keys()
+            for index in targeted - kept.keys()
             # Partitions that the member itself revokes are free for it.
-            if (topic_id, index) not in taken or index in member.revoking.get(topic_id, ())
+            if (topic_id, index) not in unreleased or index in member.revoking.get(topic_id, ())
         }
-        waits = waits or len(comes) < len(wanted) - len(stays)
-        if stays:
-            kept[topic_id] = stays
-        if goes:
-            revoking[topic_id] = goes
-        if comes:
-            new[topic_id] = comes
-    if revoking and holds_any(owned, revoking):
+        awaits_release = awaits_release or len(added) < len(targeted) - len(kept)
+        if kept:
+            retained[topic_id] = kept
+        if removed:
+            revoking[topic_id] = removed
+        if added:
+            new[topic_id] = added
+    if revoking and owns_any(owned, revoking):
         return replace(
-            member, state=_UNREVOKED, previous_epoch=member.epoch, assigned=kept, revoking=revoking
+            member,
+            state=_UNREVOKED,
+            previous_epoch=member.epoch,
+            assigned=retained,
+            revoking=revoking,
         )
     # Java's computeIfAbsent inserts a key before those in the same bucket.
-    kept = {**{it: {} for it in reversed(new) if it not in kept}, **kept}
-    for topic_id, comes in new.items():
-        kept[topic_id] = {**kept.get(topic_id, {}), **dict.fromkeys(comes, target_epoch)}
+    retained = {**{it: {} for it in reversed(new) if it not in retained}, **retained}
+    for topic_id, added in new.items():
+        retained[topic_id] = {**retained.get(topic_id, {}), **dict.fromkeys(added, target_epoch)}
     return replace(
         member,
-        state=_UNRELEASED if waits else _STABLE,
+        state=_UNRELEASED if awaits_release else _STABLE,
         epoch=target_epoch,
         previous_epoch=member.epoch,
-        assigned=kept,
+        assigned=retained,
         revoking={},
     )

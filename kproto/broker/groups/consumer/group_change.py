@@ -42,14 +42,14 @@ class GroupChange:
         topics: Topics,
         limits: ConsumerGroupConfig,
         now: ClockReading,
-        written: Sequence[CoordinatorRecord] = (),
-        seen: int = NO_TOPIC_CHANGES_SEEN,
+        pending_records: Sequence[CoordinatorRecord] = (),
+        seen_topic_changes: int = NO_TOPIC_CHANGES_SEEN,
     ) -> None:
         self.before = before
         #: The count of topic changes that the group has seen.
-        self.seen = seen
+        self.seen_topic_changes = seen_topic_changes
         self.state = before.copy()
-        self.records: list[CoordinatorRecord] = list(written)
+        self.records: list[CoordinatorRecord] = list(pending_records)
         #: Whether regular expressions must be resolved after the change.
         self.needs_regex_refresh = False
         #: The assignor that the member preferred before, and the one that it prefers now.
@@ -61,9 +61,9 @@ class GroupChange:
         self._limits = limits
         self._now = now
 
-    def write(self, *written: CoordinatorRecord) -> None:
+    def write(self, *records: CoordinatorRecord) -> None:
         """Adds records to the change and replays them."""
-        for record in written:
+        for record in records:
             self.records.append(record)
             self.state.replay(record)
 
@@ -83,14 +83,14 @@ class GroupChange:
             self.write(record_helpers.member_metadata(self._group_id, updated))
         has_changed = updated.topics != member.topics
         before = self.before.assignor or self._limits.assignors[0]
-        raises = has_changed or before != self._assignor
+        bumps_epoch = has_changed or before != self._assignor
         is_new = False
         if updated.regex != member.regex:
             has_changed = True
             if member.regex and counts[member.regex] == 1:
                 self.write(record_helpers.regex_tombstone(self._group_id, member.regex))
             if not updated.regex or updated.regex in self.state.regexes:
-                raises = True
+                bumps_epoch = True
             elif not counts[updated.regex]:
                 check_expression(updated.regex)
                 is_new = True
@@ -102,7 +102,7 @@ class GroupChange:
             timestamp_ms=self._now.timestamp_ms,
             interval_ms=self._limits.regex_refresh_interval_ms,
         )
-        return has_changed, raises
+        return has_changed, bumps_epoch
 
     def replace_static(self, former: ConsumerGroupMember, member_id: str) -> ConsumerGroupMember:
         """Returns a static member under a new member id, with its former assignment."""
@@ -141,22 +141,22 @@ class GroupChange:
 
     # Target assignment
 
-    def bump_group_epoch(self, *, raises: bool) -> None:
-        """Bumps the group epoch if `raises` is set, or if the subscribed topics have changed.
+    def bump_group_epoch(self, *, bumps_epoch: bool) -> None:
+        """Bumps the group epoch if `bumps_epoch` is set, or if the subscribed topics have changed.
 
         As in Kafka, the topics are compared only after topics were created or deleted. Whether all
         subscriptions are equal is determined at that time, too: a later member without a
         subscription does not change that for the assignor.
         """
         changes = self._topics.created_count + self._topics.deleted_count
-        if raises or self.seen != changes:
-            self.seen = changes
+        if bumps_epoch or self.seen_topic_changes != changes:
+            self.seen_topic_changes = changes
             self._is_homogeneous = self.state.is_homogeneous
-            self._raise_epoch(raises=raises)
+            self._bump_epoch(bumps_epoch=bumps_epoch)
 
-    def _raise_epoch(self, *, raises: bool) -> None:
+    def _bump_epoch(self, *, bumps_epoch: bool) -> None:
         found = self._hash()
-        if raises or found != self.state.metadata_hash:
+        if bumps_epoch or found != self.state.metadata_hash:
             self.write(record_helpers.group_epoch(self._group_id, self.state.epoch + 1, found))
 
     def _hash(self) -> int:
@@ -234,7 +234,7 @@ class GroupChange:
             self.state.target_assignment_of(member.member_id),
             self.state.target_epoch,
             subscribed=self.subscribed(member),
-            taken=self.state.owned,
+            unreleased=self.state.owned,
             owned=owned,
             has_changed=has_changed,
         )
@@ -254,8 +254,8 @@ class GroupChange:
             self._now.timestamp_ms,
         )
         none = ResolvedRegex(frozenset(), 0, 0)
-        raises = False
+        bumps_epoch = False
         for text, its in found.items():
-            raises = raises or self.state.regexes.get(text, none).topics != its.topics
+            bumps_epoch = bumps_epoch or self.state.regexes.get(text, none).topics != its.topics
             self.write(record_helpers.regex(self._group_id, text, its))
-        self._raise_epoch(raises=raises)
+        self._bump_epoch(bumps_epoch=bumps_epoch)

@@ -14,10 +14,10 @@ from .consumer_group_member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, 
 __all__ = ["ConsumerHeartbeat", "ConsumerHeartbeatResult", "validate_heartbeat"]
 
 #: From this version of ConsumerGroupHeartbeat on, members generate their ids (KIP-1082).
-_FIRST_VERSION_OF_OWN_IDS: Final = 1
+_FIRST_VERSION_OF_CLIENT_IDS: Final = 1
 
 #: The rebalance timeout of a request that leaves it unchanged.
-_NOT_SAID: Final = -1
+_UNSET: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ConsumerHeartbeat:
     epoch: int
     instance_id: str | None = None
     rack: str | None = None
-    rebalance_timeout_ms: int = _NOT_SAID
+    rebalance_timeout_ms: int = _UNSET
     topics: frozenset[str] | None = None
     regex: str | None = None
     assignor: str | None = None
@@ -43,7 +43,7 @@ class ConsumerHeartbeat:
     def is_full(self) -> bool:
         """Returns whether the request has all fields, as after an error."""
         subscribes = self.topics is not None or self.regex is not None
-        return self.rebalance_timeout_ms != _NOT_SAID and subscribes and self.owned is not None
+        return self.rebalance_timeout_ms != _UNSET and subscribes and self.owned is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,15 @@ def validate_heartbeat(
 ) -> None:
     """Raises INVALID_REQUEST and UNSUPPORTED_ASSIGNOR for a request that is always invalid."""
     has_id = (
-        version >= _FIRST_VERSION_OF_OWN_IDS
+        version >= _FIRST_VERSION_OF_CLIENT_IDS
         or request.epoch > JOIN_EPOCH
         or request.epoch == LEAVE_EPOCH
     )
     if has_id:
-        _check_said("MemberId", request.member_id)
-    _check_said("GroupId", group_id)
-    _check_said("InstanceId", request.instance_id)
-    _check_said("RackId", request.rack)
+        _check_not_empty("MemberId", request.member_id)
+    _check_not_empty("GroupId", group_id)
+    _check_not_empty("InstanceId", request.instance_id)
+    _check_not_empty("RackId", request.rack)
     if request.epoch == JOIN_EPOCH:
         _check_first(request)
     elif request.epoch == LEAVE_STATIC_EPOCH:
@@ -86,7 +86,7 @@ def validate_heartbeat(
 
 
 def _check_first(request: ConsumerHeartbeat) -> None:
-    if request.rebalance_timeout_ms == _NOT_SAID:
+    if request.rebalance_timeout_ms == _UNSET:
         raise api_error("INVALID_REQUEST", "RebalanceTimeoutMs must be provided in first request.")
     if request.owned is None or request.owned:
         raise api_error("INVALID_REQUEST", "TopicPartitions must be empty when (re-)joining.")
@@ -98,7 +98,7 @@ def _check_first(request: ConsumerHeartbeat) -> None:
         )
 
 
-def _check_said(what: str, value: str | None) -> None:
+def _check_not_empty(field: str, value: str | None) -> None:
     """Raises INVALID_REQUEST for a text that is empty or blank."""
     if value is not None and not value.strip():
-        raise api_error("INVALID_REQUEST", f"{what} can't be empty.")
+        raise api_error("INVALID_REQUEST", f"{field} can't be empty.")

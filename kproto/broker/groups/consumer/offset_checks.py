@@ -25,7 +25,7 @@ def validate_offset_commit(
     member_id: str,
     epoch: int,
     version: int,
-    places: Iterable[tuple[Uuid, int]],
+    partitions: Iterable[tuple[Uuid, int]],
 ) -> None:
     """Checks whether a commit of these partitions is allowed.
 
@@ -46,7 +46,7 @@ def validate_offset_commit(
         return
     if epoch > member.epoch:
         raise api_error(_error(member), f"epoch {epoch} is newer than that of the member")
-    for topic_id, index in places:
+    for topic_id, index in partitions:
         since = member.assigned.get(topic_id, {}).get(index)
         if since is None:
             since = member.revoking.get(topic_id, {}).get(index)

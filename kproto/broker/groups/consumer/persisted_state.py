@@ -199,7 +199,7 @@ class PersistedState:
             if isinstance(value, ConsumerGroupMetadataValue):
                 self.epoch, self.metadata_hash = value.epoch, value.metadata_hash
         elif isinstance(key, ConsumerGroupMemberMetadataKey):
-            self._take_member(key.member_id, value)
+            self._replay_member(key.member_id, value)
         elif isinstance(key, ConsumerGroupTargetAssignmentMetadataKey):
             if isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
                 self.target_epoch = value.assignment_epoch
@@ -214,7 +214,7 @@ class PersistedState:
             else:
                 self.targets.pop(key.member_id, None)
         elif isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
-            self._take_assignment(key.member_id, value)
+            self._replay_assignment(key.member_id, value)
         elif isinstance(key, ConsumerGroupRegularExpressionKey):
             if isinstance(value, ConsumerGroupRegularExpressionValue):
                 self.regexes[key.regular_expression] = ResolvedRegex(
@@ -223,7 +223,7 @@ class PersistedState:
             else:
                 self.regexes.pop(key.regular_expression, None)
 
-    def _take_member(self, member_id: str, value: Message | None) -> None:
+    def _replay_member(self, member_id: str, value: Message | None) -> None:
         if not isinstance(value, ConsumerGroupMemberMetadataValue):
             gone = self.members.pop(member_id, None)
             instance_id = None if gone is None else gone.instance_id
@@ -251,7 +251,7 @@ class PersistedState:
         if value.instance_id is not None:
             self.static_ids[value.instance_id] = member_id
 
-    def _take_assignment(self, member_id: str, value: Message | None) -> None:
+    def _replay_assignment(self, member_id: str, value: Message | None) -> None:
         member = self.members.get(member_id)
         if not isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
             if member is not None:

@@ -110,20 +110,20 @@ class _Matching:
         if isinstance(node, _Choice):
             return frozenset().union(*(self.ends(part, start) for part in node.parts))
         if isinstance(node, _Sequence):
-            places = frozenset({start})
+            positions = frozenset({start})
             for part in node.parts:
-                places = self._after(part, places)
-            return places
+                positions = self._after(part, positions)
+            return positions
         return self._repeated(node, start)
 
-    def _after(self, node: _Node, places: frozenset[int]) -> frozenset[int]:
-        return frozenset().union(*(self.ends(node, place) for place in places))
+    def _after(self, node: _Node, positions: frozenset[int]) -> frozenset[int]:
+        return frozenset().union(*(self.ends(node, position) for position in positions))
 
     def _repeated(self, node: _Repeat, start: int) -> frozenset[int]:
-        places = frozenset({start})
+        positions = frozenset({start})
         for _ in range(node.least):
-            places = self._after(node.part, places)
-        found = new = places
+            positions = self._after(node.part, positions)
+        found = new = positions
         more = node.most - node.least
         while new and (node.most == _NO_END or more > 0):
             new = self._after(node.part, new) - found
@@ -132,12 +132,12 @@ class _Matching:
         return found
 
 
-def _is_word(text: str, place: int) -> bool:
-    return 0 <= place < len(text) and text[place] in _WORD
+def _is_word(text: str, position: int) -> bool:
+    return 0 <= position < len(text) and text[position] in _WORD
 
 
-def _at_boundary(text: str, place: int) -> bool:
-    return _is_word(text, place - 1) != _is_word(text, place)
+def _at_boundary(text: str, position: int) -> bool:
+    return _is_word(text, position - 1) != _is_word(text, position)
 
 
 _DIGITS: Final = frozenset(string.digits)
@@ -162,10 +162,10 @@ _POSIX: Final = {
 }
 _ESCAPES: Final = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _ASSERTIONS: Final[dict[str, Callable[[str, int], bool]]] = {
-    "A": lambda text, place: place == 0,
-    "z": lambda text, place: place == len(text),
+    "A": lambda text, position: position == 0,
+    "z": lambda text, position: position == len(text),
     "b": _at_boundary,
-    "B": lambda text, place: not _at_boundary(text, place),
+    "B": lambda text, position: not _at_boundary(text, position),
 }
 #: The general categories of Unicode; of scripts, topic names have Latin and Common alone.
 _CATEGORY: Final = re.compile("C[cfos]?|L[lmotu]?|M[cen]?|N[dlo]?|P[cdefios]?|S[ckmo]?|Z[lps]?")

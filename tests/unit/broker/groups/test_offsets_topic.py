@@ -186,7 +186,7 @@ def test_topic_is_created_by_coordinator_lookup() -> None:
     assert nodes == {1, 2, 3}
     assert (topic.is_internal, len(topic.partitions)) == (True, 50)
     assert {len(partition.leader_and_isr.replicas) for partition in topic.partitions} == {3}
-    assert topic.config.given == OFFSETS_TOPIC_CONFIGS
+    assert topic.config.overrides == OFFSETS_TOPIC_CONFIGS
     assert play.find() == topic.partitions[partition_of("g", 50)].leader_and_isr.leader
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)])
     (topic,) = play.send(wanted, 9).topics
@@ -229,7 +229,7 @@ def test_metadata_requests_create_the_offsets_topic_as_in_kafka(version: int) ->
     wanted = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)])
     (topic,) = play.send(wanted, version, 1).topics
     assert (topic.error_code, len(topic.partitions)) == (0, 50)
-    assert play.state.topics.named(OFFSETS_TOPIC).config.given == OFFSETS_TOPIC_CONFIGS
+    assert play.state.topics.named(OFFSETS_TOPIC).config.overrides == OFFSETS_TOPIC_CONFIGS
 
 
 def test_a_client_may_create_and_delete_the_offsets_topic() -> None:

@@ -58,9 +58,9 @@ class Side:
     def admits(self, api_key: int) -> bool:
         return self.it.check_request(api_key, self.now()) is None
 
-    def choose(self, mechanism: str, version: int = 1) -> bool:
+    def select_mechanism(self, mechanism: str, version: int = 1) -> bool:
         assert self.admits(HANDSHAKE)
-        return self.it.choose(mechanism, version, self.now_ms())
+        return self.it.select_mechanism(mechanism, version, self.now_ms())
 
     def authenticate(self, exchange: ClientExchange) -> int | str:
         """Returns the session lifetime in ms, or the error message for the client."""
@@ -78,7 +78,7 @@ class Side:
             token = exchange.next(answer.token)
 
     def sign_in(self, exchange: ClientExchange) -> int | str:
-        assert self.choose(exchange.mechanism)
+        assert self.select_mechanism(exchange.mechanism)
         return self.authenticate(exchange)
 
 
@@ -100,19 +100,19 @@ def first(side: Side) -> None:
 
 
 def after_versions(side: Side) -> None:
-    side.it.on_api_versions_answered()
+    side.it.on_api_versions_response()
 
 
 def awaiting_tokens(side: Side) -> None:
-    side.choose("PLAIN", 1)
+    side.select_mechanism("PLAIN", 1)
 
 
 def awaiting_bare_tokens(side: Side) -> None:
-    side.choose("PLAIN", 0)
+    side.select_mechanism("PLAIN", 0)
 
 
 def refused(side: Side) -> None:
-    side.choose("GSSAPI")
+    side.select_mechanism("GSSAPI")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_api_versions_is_allowed_again_only_after_an_error() -> None:
     side = Side()
     assert side.admits(VERSIONS)
     assert side.admits(VERSIONS)
-    side.it.on_api_versions_answered()
+    side.it.on_api_versions_response()
     assert not side.admits(VERSIONS)
 
 
@@ -171,7 +171,7 @@ def test_each_mechanism_yields_the_principal(mechanism: str) -> None:
 def test_listener_accepts_its_mechanisms_only(mechanism: str) -> None:
     others = tuple(each for each in ALL_MECHANISMS if each != mechanism)
     side = Side(mechanisms=others)
-    assert not side.choose(mechanism)
+    assert not side.select_mechanism(mechanism)
     assert side.it.phase is SaslState.ENDED
 
 
@@ -203,7 +203,7 @@ def test_wrong_password_and_unknown_user_get_kafkas_message(
 def test_rejected_bearer_token_gets_error_token_first() -> None:
     side = Side()
     side.passed = 3600
-    assert side.choose("OAUTHBEARER")
+    assert side.select_mechanism("OAUTHBEARER")
     answer = side.it.take(bearer(NOW_MS).first(), side.now, side.now_ms)
     assert (answer.token, answer.error_message) == (b'{"status":"invalid_token"}', None)
     assert side.admits(AUTHENTICATE)
@@ -225,7 +225,7 @@ def test_rejected_bearer_token_gets_error_token_first() -> None:
 )
 def test_malformed_plain_token_gets_kafkas_message(token: bytes, message: str) -> None:
     side = Side()
-    side.choose("PLAIN")
+    side.select_mechanism("PLAIN")
     assert side.it.take(token, side.now, side.now_ms).error_message == message
 
 
@@ -233,7 +233,7 @@ def test_malformed_plain_token_gets_kafkas_message(token: bytes, message: str) -
 @pytest.mark.parametrize("token", [b"", b"\xff", b"\0", b"n,,", b"x" * 1000])
 def test_broken_token_is_rejected_without_showing_it(mechanism: str, token: bytes) -> None:
     side = Side()
-    side.choose(mechanism)
+    side.select_mechanism(mechanism)
     answer = side.it.take(token, side.now, side.now_ms)
     assert answer.error_message is not None
     assert answer.fault is not None
@@ -331,14 +331,14 @@ def test_expired_session_can_be_reauthenticated() -> None:
 
 def test_other_requests_during_reauthentication_close() -> None:
     side = open_side(lifetime_ms=5000)
-    side.choose("PLAIN")
+    side.select_mechanism("PLAIN")
     assert not side.admits(METADATA)
     assert not side.admits(PRODUCE)
 
 
 def test_reauthentication_by_other_mechanism_closes() -> None:
     side = open_side(lifetime_ms=5000)
-    assert side.choose("SCRAM-SHA-256"), "Kafka answers the handshake"
+    assert side.select_mechanism("SCRAM-SHA-256"), "Kafka answers the handshake"
     assert side.it.phase is SaslState.OTHER_MECHANISM
     reason = side.it.check_request(AUTHENTICATE, side.now())
     assert reason == "it must authenticate again by the mechanism that it had, PLAIN"

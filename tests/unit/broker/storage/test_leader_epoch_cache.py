@@ -18,8 +18,8 @@ def test_a_new_log_is_in_its_first_epoch() -> None:
 
 def test_an_epoch_ends_where_the_next_begins() -> None:
     history = LeaderEpochCache()
-    history.begin(3, 10)
-    history.begin(5, 20)
+    history.assign(3, 10)
+    history.assign(5, 20)
     assert [history.at(offset) for offset in (9, 10, 19, 20, 21)] == [0, 3, 3, 5, 5]
     assert history.end_of(0, 30) == EpochEnd(0, 10)
     assert history.end_of(4, 30) == EpochEnd(3, 20), "the largest known epoch"
@@ -29,16 +29,16 @@ def test_an_epoch_ends_where_the_next_begins() -> None:
 
 def test_epoch_without_records_is_replaced() -> None:
     history = LeaderEpochCache()
-    history.begin(1, 10)
-    history.begin(2, 10)
+    history.assign(1, 10)
+    history.assign(2, 10)
     assert history.end_of(1, 30) == EpochEnd(0, 10)
     assert history.current == 2
 
 
 def test_after_a_truncation_the_new_epoch_begins_at_the_new_end() -> None:
     history = LeaderEpochCache()
-    history.begin(1, 10)
-    history.begin(2, 4)
+    history.assign(1, 10)
+    history.assign(2, 4)
     assert history.at(4) == 2
     assert history.end_of(1, 5) == EpochEnd(0, 4)
     assert history.end_of(0, 5) == EpochEnd(0, 4)
@@ -46,7 +46,7 @@ def test_after_a_truncation_the_new_epoch_begins_at_the_new_end() -> None:
 
 def test_epoch_before_the_first_ends_at_its_start() -> None:
     history = LeaderEpochCache()
-    history.begin(4, 0)
+    history.assign(4, 0)
     assert history.end_of(3, 9) == EpochEnd(3, 0)
     assert history.end_of(-1, 9) is None, "no epoch at all"
 
@@ -57,7 +57,7 @@ def test_offset_belongs_to_epoch_that_ends_after_it(
 ) -> None:
     history, written, end = LeaderEpochCache(), [], 0
     for rise, count in steps:
-        history.begin(history.current + rise, end)
+        history.assign(history.current + rise, end)
         written += [history.current] * count
         end += count
     for offset, epoch in enumerate(written):

@@ -282,7 +282,7 @@ def test_read_equals_linear_search(
 
 def test_batches_are_stamped_with_the_epoch_of_the_leader() -> None:
     log = filled(1)
-    log.epochs.begin(4, log.end_offset)
+    log.epochs.assign(4, log.end_offset)
     log.append(view(1), TIMESTAMP)
     assert [stored.partition_leader_epoch for stored in log] == [0, 4]
 

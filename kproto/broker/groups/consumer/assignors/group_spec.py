@@ -69,10 +69,10 @@ def partitions_in_order(partitions: frozenset[int]) -> list[int]:
     return in_java_order(sorted(partitions), int, copied_size(len(partitions)))
 
 
-def reversed_topics(places: dict[Uuid, set[int]]) -> dict[Uuid, set[int]]:
+def reversed_topics(assignment: dict[Uuid, set[int]]) -> dict[Uuid, set[int]]:
     """Returns the topics in reverse order.
 
     `computeIfAbsent` of a hash map inserts a new key before those in the same bucket. Keys inserted
     that way are collected in reverse, and reversed at the end.
     """
-    return dict(reversed(places.items()))
+    return dict(reversed(assignment.items()))

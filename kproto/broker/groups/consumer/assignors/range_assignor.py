@@ -18,15 +18,15 @@ __all__ = ["assign_range"]
 def assign_range(group: GroupSpec) -> Assignment:
     """Returns the target assignment of each member."""
     ids = sorted(group.members, key=lambda it: _rank(group.members[it].instance_id, it))
-    wanted = {it: group.members[ids[0] if group.is_homogeneous else it].topics for it in ids}
-    readers = Counter(topic_id for topics in wanted.values() for topic_id in topics)
+    subscribed = {it: group.members[ids[0] if group.is_homogeneous else it].topics for it in ids}
+    subscribers = Counter(topic_id for topics in subscribed.values() for topic_id in topics)
     numbers = Counter[Uuid]()  # of the subscribers of each topic so far
     found: Assignment = {member_id: {} for member_id in ids}
-    for member_id, topics in wanted.items():
+    for member_id, topics in subscribed.items():
         for topic_id in topics:
             number = numbers[topic_id]
             numbers[topic_id] += 1
-            least, extra = divmod(group.partitions[topic_id], readers[topic_id])
+            least, extra = divmod(group.partitions[topic_id], subscribers[topic_id])
             start = number * least + min(number, extra)
             its = range(start, start + least + (number < extra))
             if its:

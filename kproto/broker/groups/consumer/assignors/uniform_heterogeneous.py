@@ -31,56 +31,56 @@ class _HeterogeneousAssignmentBuilder:
     def __init__(self, group: GroupSpec) -> None:
         self.group = group
         self.ids = group.member_ids
-        self.readers: dict[Uuid, list[int]] = {}
+        self.subscribers: dict[Uuid, list[int]] = {}
         for number, member_id in enumerate(self.ids):
             for topic_id in group.members[member_id].topics:
-                self.readers.setdefault(topic_id, []).append(number)
+                self.subscribers.setdefault(topic_id, []).append(number)
         #: The member of each partition, by topic.
-        self.owners = {it: [_NOBODY] * group.partitions[it] for it in self.readers}
+        self.owners = {it: [_NOBODY] * group.partitions[it] for it in self.subscribers}
         self.sizes = [0] * len(self.ids)
-        self.found: Assignment = {}
+        self.assignment: Assignment = {}
 
     def assign(self) -> Assignment:
-        if not self.readers:
+        if not self.subscribers:
             return {}
-        self._keep_previous()
-        self._assign_free()
+        self._retain_previous()
+        self._assign_unassigned()
         self._balance()
-        return {member_id: reversed_topics(its) for member_id, its in self.found.items()}
+        return {member_id: reversed_topics(its) for member_id, its in self.assignment.items()}
 
-    def _keep_previous(self) -> None:
+    def _retain_previous(self) -> None:
         for number, member_id in enumerate(self.ids):
             member = self.group.members[member_id]
-            kept = {it: set(its) for it, its in member.assigned.items() if it in member.topics}
-            self.found[member_id] = reversed_topics(kept)
-            for topic_id, its in kept.items():
+            retained = {it: set(its) for it, its in member.assigned.items() if it in member.topics}
+            self.assignment[member_id] = reversed_topics(retained)
+            for topic_id, its in retained.items():
                 self.sizes[number] += len(its)
                 for index in its:
                     self.owners[topic_id][index] = number
 
-    def _assign_free(self) -> None:
-        free = {
+    def _assign_unassigned(self) -> None:
+        unassigned = {
             topic_id: [index for index, owner in enumerate(owners) if owner == _NOBODY]
             for topic_id, owners in self.owners.items()
         }
-        for topic_id in self._in_order([it for it, its in free.items() if its]):
-            balancer = _Balancer(self.sizes, self.readers[topic_id])
-            for index in free[topic_id]:
+        for topic_id in self._in_order([it for it, its in unassigned.items() if its]):
+            balancer = _Balancer(self.sizes, self.subscribers[topic_id])
+            for index in unassigned[topic_id]:
                 self._assign(topic_id, index, balancer.next_least())
 
     def _in_order(self, topics: list[Uuid]) -> list[Uuid]:
         """Returns topics by most partitions per subscriber, then by fewest subscribers."""
 
         def rank(topic_id: Uuid) -> tuple[float, int, int, int]:
-            readers = len(self.readers[topic_id])
+            subscribers = len(self.subscribers[topic_id])
             high = int.from_bytes(topic_id[:8], "big", signed=True)
             low = int.from_bytes(topic_id[8:], "big", signed=True)
-            return -(self.group.partitions[topic_id] / readers), readers, high, low
+            return -(self.group.partitions[topic_id] / subscribers), subscribers, high, low
 
         return sorted(topics, key=rank)
 
     def _balance(self) -> None:
-        topics = self._in_order([it for it, its in self.readers.items() if len(its) > 1])
+        topics = self._in_order([it for it, its in self.subscribers.items() if len(its) > 1])
         last_changed: Uuid | None = None
         for _ in range(_MOST_ROUNDS):
             for topic_id in topics:
@@ -91,11 +91,11 @@ class _HeterogeneousAssignmentBuilder:
 
     def _balance_topic(self, topic_id: Uuid) -> bool:
         """Returns whether a partition was moved."""
-        readers = self.readers[topic_id]
-        sizes = [self.sizes[it] for it in readers]
+        subscribers = self.subscribers[topic_id]
+        sizes = [self.sizes[it] for it in subscribers]
         if max(sizes) - min(sizes) <= 1:
             return False
-        balancer = _Balancer(self.sizes, readers)
+        balancer = _Balancer(self.sizes, subscribers)
         owners = self.owners[topic_id]
         stacks: dict[int, list[int]] = {}
         for index, owner in enumerate(owners):
@@ -118,12 +118,12 @@ class _HeterogeneousAssignmentBuilder:
     def _assign(self, topic_id: Uuid, index: int, number: int) -> None:
         former = self.owners[topic_id][index]
         if former != _NOBODY:
-            its = self.found[self.ids[former]][topic_id]
+            its = self.assignment[self.ids[former]][topic_id]
             its.remove(index)
             if not its:
-                del self.found[self.ids[former]][topic_id]
+                del self.assignment[self.ids[former]][topic_id]
             self.sizes[former] -= 1
-        self.found[self.ids[number]].setdefault(topic_id, set()).add(index)
+        self.assignment[self.ids[number]].setdefault(topic_id, set()).add(index)
         self.owners[topic_id][index] = number
         self.sizes[number] += 1
 

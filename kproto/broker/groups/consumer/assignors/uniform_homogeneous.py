@@ -34,31 +34,31 @@ def assign_uniform_homogeneous(group: GroupSpec) -> Assignment:
         if (topic_id, index) not in meant
     ]
     least, extra = divmod(sum(group.partitions[it] for it in topics), len(ids))
-    found: Assignment = {}
+    assignment: Assignment = {}
     quotas: dict[str, int] = {}
     for number, member_id in enumerate(ids):
         takes_extra = extra > 0
         quota = least + takes_extra
-        kept: dict[Uuid, set[int]] = {}
+        retained: dict[Uuid, set[int]] = {}
         assigned = group.members[member_id].assigned
         for topic_id in topics_in_order(assigned):
             if topic_id not in topics:
                 continue
             its = partitions_in_order(assigned[topic_id])
             if its[:quota]:
-                kept[topic_id] = set(its[:quota])
+                retained[topic_id] = set(its[:quota])
             free += [(topic_id, index) for index in its[quota:]]
             quota -= min(quota, len(its))
         if quota and takes_extra and len(ids) - number > extra:
             takes_extra = False  # a later member may have it already
             quota -= 1
         extra -= takes_extra
-        found[member_id], quotas[member_id] = reversed_topics(kept), quota
-    _fill(found, quotas, iter(free))
-    return {member_id: reversed_topics(its) for member_id, its in found.items()}
+        assignment[member_id], quotas[member_id] = reversed_topics(retained), quota
+    _fill(assignment, quotas, iter(free))
+    return {member_id: reversed_topics(its) for member_id, its in assignment.items()}
 
 
-def _fill(found: Assignment, quotas: dict[str, int], free: Iterator[tuple[Uuid, int]]) -> None:
+def _fill(assignment: Assignment, quotas: dict[str, int], free: Iterator[tuple[Uuid, int]]) -> None:
     for member_id, quota in quotas.items():
         for _, (topic_id, index) in zip(range(quota), free, strict=False):
-            found[member_id].setdefault(topic_id, set()).add(index)
+            assignment[member_id].setdefault(topic_id, set()).add(index)

@@ -18,5 +18,7 @@ def test_new_topic_precedes_the_one_in_its_hash_bucket() -> None:
         "a", epoch=2, state=MemberState.UNRELEASED_PARTITIONS, assigned={FORMER: {0: 2}}
     )
     target = {FORMER: frozenset([0]), LATER: frozenset([5])}
-    found = reconcile(member, target, 3, subscribed=target, taken=(), owned=None, has_changed=False)
+    found = reconcile(
+        member, target, 3, subscribed=target, unreleased=(), owned=None, has_changed=False
+    )
     assert list(found.assigned.items()) == [(LATER, {5: 3}), (FORMER, {0: 2})]
