@@ -1,4 +1,4 @@
-"""Defines `Client`, the entry point: makes producers and consumers, and sends any request.
+"""`Client`, the entry point: creates producers and consumers, and sends any request.
 
 Producers and consumers share the metadata and the connections of their client.
 """
@@ -17,6 +17,7 @@ from ..messages.delete_topics_request import DeleteTopicsRequest
 from ..security.mechanisms import Sasl
 from ..security.tls import AnyTls
 from ..wire.errors import ConfigurationError
+from ..wire.uuid import Uuid
 from .admin.topics import (
     NewTopic,
     create_topics_request,
@@ -24,6 +25,7 @@ from .admin.topics import (
     raise_for_created,
     raise_for_deleted,
 )
+from .commits.group_offsets import commit_group_offsets
 from .consumer.consumer import Consumer, Start
 from .consumer.group_consumer import GroupConsumer
 from .consumer.rebalance_listener import Callback, Callbacks
@@ -60,10 +62,10 @@ __all__ = ["Client"]
 R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
-#: An argument that is not given, where None is a value of its own.
+#: The default of arguments for which None is a value.
 _NOT_GIVEN: Final[Any] = object()
 
-#: What consumers begin with, unless an argument or a property says otherwise.
+#: The defaults of consumers; arguments and properties override them.
 _CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
     "start": "earliest",
     "max_partition_fetch_bytes": FETCH_BYTES,
@@ -75,10 +77,10 @@ _CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
 class Client:
     """A client of one Kafka cluster, to be used with `async with`.
 
-    `bootstrap` is `host:port`, several joined by commas, or a list of such; any broker of the
-    cluster will do. `tls`, `sasl`, `rack` and `broker_version` override those of `settings`: see
-    `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and `OAuthBearer`. `clock` is for tests that
-    control the time. Raises ConfigurationError if `bootstrap` is no address.
+    `bootstrap` is `host:port`, several of these joined by commas, or a list of them; one reachable
+    broker of the cluster suffices. `tls`, `sasl`, `rack` and `broker_version` override those of
+    `settings`: see `ClientSettings`, `Tls`, `Plain`, `ScramSha512` and `OAuthBearer`. `clock` is
+    for tests that control the time. Raises ConfigurationError if `bootstrap` is no address.
     """
 
     def __init__(
@@ -101,7 +103,7 @@ class Client:
         given = {name: value for name, value in named.items() if value is not None}
         self.settings = replace(settings or ClientSettings(), **given)
         self._view = ClusterView(parse_bootstrap(bootstrap), self.settings, clock)
-        # What properties say of producers and consumers; an argument of a call counts first.
+        # Defaults from properties; arguments of a call override them.
         self._producer_defaults: Mapping[str, Any] = {}
         self._consumer_defaults: Mapping[str, Any] = {}
         self._group_defaults: Mapping[str, Any] = {}
@@ -110,17 +112,16 @@ class Client:
     def from_properties(
         cls, source: PropertySource, *, clock: Clock = SYSTEM_CLOCK, **overrides: Any
     ) -> Self:
-        """Returns a client configured by a client.properties file, or by a mapping with the same
-        names.
+        """Returns a client configured by a client.properties file, or by a mapping with its names.
 
         The names are those of Kafka's Java clients and of librdkafka; the documentation lists them.
-        `overrides` are fields of ClientSettings, `tls` and `sasl` among them, and `bootstrap`: they
-        replace all properties about the same setting. Producers and consumers of this client take
-        their defaults from the properties; with `group.id` its consumers are members of that group,
+        `overrides` are fields of ClientSettings, including `tls` and `sasl`, and `bootstrap`: they
+        replace all properties of the same setting. Producers and consumers of this client take
+        their defaults from the properties. With `group.id` its consumers are members of that group,
         unless they name another `group`, or None. Raises ConfigurationError, which names the
         property and no secret.
         """
-        # With its table, which few clients need.
+        # Imported here, because it loads a table that few clients need.
         from .properties import client_arguments
 
         arguments = client_arguments(source, overrides)
@@ -149,8 +150,9 @@ class Client:
     async def close(self) -> None:
         """Closes every connection.
 
-        Waiting requests raise BrokerConnectionError; later ones, and retries, ConfigurationError.
-        Closing in another event loop raises ConfigurationError while the client's own loop runs.
+        Requests in flight raise BrokerConnectionError; later requests, and retries, raise
+        ConfigurationError. Closing in another event loop raises ConfigurationError while the
+        client's own event loop runs.
         """
         await self._view.close()
 
@@ -158,13 +160,13 @@ class Client:
 
     @property
     def cluster(self) -> Cluster:
-        """Returns the brokers and topics of the latest metadata."""
+        """The brokers and topics of the latest metadata."""
         return self._view.cluster
 
     def metrics(self) -> dict[str, Any]:
-        """Returns what this client has done and holds, as data that JSON can express.
+        """Returns the metrics of this client, as data that JSON can express.
 
-        Counts start when the client is made; the documentation lists each metric with its unit.
+        Counts start when the client is created; the documentation lists all metrics with units.
         """
         nodes = {str(address): node for node, address in self.cluster.brokers.items()}
         return self._view.observer.metrics(nodes)
@@ -177,17 +179,17 @@ class Client:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> R:
-        """Sends any request of the definitions; returns its response, error codes included.
+        """Sends any request of the definitions; returns its response, including error codes.
 
-        The request goes to the broker of node id `broker`, or to the brokers that answer it:
+        The request is sent to the broker of node id `broker`, or to the brokers that answer it:
         leaders, coordinators, the controller, any broker, or every broker. A request for several
-        brokers is split, they are asked concurrently, and their responses are merged in the order
+        brokers is split, its parts are sent concurrently, and the responses are merged in the order
         of the request. The version is negotiated with each broker unless `version` names one.
 
         Raises ConfigurationError if the broker must be named, EncodeError if the version cannot
-        express the request, UnsupportedVersionError, BrokerConnectionError and RequestTimeoutError;
-        of several brokers the first error, after all have answered, with a note that names its
-        broker.
+        express the request, UnsupportedVersionError, BrokerConnectionError and RequestTimeoutError.
+        With several brokers it raises the first error, after all have answered, with a note that
+        names the broker.
         """
         return await self._view.request(
             request, broker=broker, version=version, timeout_ms=timeout_ms
@@ -200,7 +202,7 @@ class Client:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> list[BrokerAnswer[R]]:
-        """Does the same, and returns the answer of each broker: its response, or its error.
+        """Sends a request as `request` does; returns the response or the error of each broker.
 
         Raises only if the brokers cannot be determined.
         """
@@ -214,27 +216,27 @@ class Client:
         return await self._view.connection(broker)
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
-        """Requests metadata of `topics`, or of all; returns them with their error codes.
+        """Requests metadata of `topics`, or of all topics; returns it, including error codes.
 
-        The request creates no topics. It refreshes the brokers too.
+        The request creates no topics. It refreshes the brokers, too.
         """
         return await self._view.refresh(topics)
 
     async def topic(self, name: str) -> TopicInfo:
         """Returns a topic and its partitions; requests metadata unless it is known and fresh.
 
-        Raises BrokerResponseError if the cluster does not have the topic: one that may just have
-        been created is requested for `metadata_wait_ms`. Lost connections are retried for
+        Raises BrokerResponseError if the topic does not exist. Because it may just have been
+        created, it is requested for `metadata_wait_ms`. Lost connections are retried for
         `api_timeout_ms`.
         """
         return await self._view.retrying(lambda: self._view.topic(name), responses=False)
 
     async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """Retries `operation` after errors that a retry may solve, for `api_timeout_ms`.
+        """Retries `operation` after retriable errors, for `api_timeout_ms`.
 
-        Those are lost connections, timeouts and the error codes that Kafka calls retriable; any
-        other error is raised at once. The last attempt starts at the deadline. The operation may
-        run twice: after a lost response the broker has processed it.
+        These are lost connections, timeouts and the error codes that Kafka calls retriable; any
+        other error is raised at once. The last attempt starts at the deadline. A broker may process
+        the operation twice, if its first response was lost.
         """
         return await self._view.retrying(operation)
 
@@ -243,10 +245,10 @@ class Client:
     async def create_topics(
         self, *topics: str | NewTopic, timeout_ms: int = 30_000, validate_only: bool = False
     ) -> None:
-        """Creates topics; a bare name takes the defaults of the broker.
+        """Creates topics; a name alone takes the defaults of the broker.
 
-        Raises BrokerResponseError, which names the topic, for the first that was refused; the
-        others may have been created.
+        Raises BrokerResponseError, which names the topic, for the first topic that was refused;
+        the others may have been created.
         """
         request = create_topics_request(topics, timeout_ms, validate_only=validate_only)
         raise_for_created(await self._view.request(request))
@@ -268,10 +270,26 @@ class Client:
     ) -> dict[TopicPartition, int]:
         """Returns the offsets at the start, at the end, or of the first record since a time in ms.
 
-        -1 if no record is that late. `latest` is the offset of the next record to be written; with
+        The offset is -1 if no record is that late. "latest" is the high watermark; with
         `read_committed` it is the last stable offset. Raises BrokerResponseError.
         """
         return await list_offsets(self._view, partitions, read_committed=read_committed)
+
+    async def commit_offsets(
+        self,
+        group: str,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        topic_ids: Mapping[TopicPartition, Uuid] | None = None,
+    ) -> None:
+        """Commits offsets for a group without members, as Kafka's admin client does (KIP-396).
+
+        `offsets` are those of the next records to be read. `topic_ids` are the topic ids at the
+        time when the offsets were read; the default is the present ones. Retries for
+        `api_timeout_ms`. Raises BrokerResponseError for the first error, such as
+        UNKNOWN_MEMBER_ID for a group that has members.
+        """
+        await commit_group_offsets(self._view, group, offsets, topic_ids)
 
     async def fetch(
         self,
@@ -286,9 +304,9 @@ class Client:
     ) -> FetchedPartition:
         """Fetches the batches of one partition from `offset` on, as the broker stores them.
 
-        Waits up to `max_wait_ms` for `min_bytes`. The first batch may start before `offset`, and is
-        complete whatever its size; the last one may be cut. Sends one request: `retrying` retries
-        it. Raises BrokerResponseError.
+        The broker waits up to `max_wait_ms` for `min_bytes`. The first batch may start before
+        `offset`, and is complete even if it is larger than `max_bytes`; the last batch may be cut.
+        It sends one request, without retries: use `retrying`. Raises BrokerResponseError.
         """
         return await fetch_partition(
             self._view,
@@ -314,11 +332,11 @@ class Client:
         idempotent: bool | None = None,
         **kafka_names: Unpack[ProducerNames],
     ) -> Producer:
-        """Makes a producer, to be used with `async with`; see `Producer`.
+        """Creates a producer, to be used with `async with`; see `Producer`.
 
         The arguments are those of `kproto.client.producer.settings.ProducerSettings`, which has
-        their defaults; those left out are as the properties of `from_properties` say. Kafka's names
-        are taken too: `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
+        their defaults; properties of `from_properties` override these. Kafka's names are accepted,
+        too: `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
         `max_in_flight_requests_per_connection`. Raises ConfigurationError.
         """
         given = {
@@ -399,21 +417,21 @@ class Client:
         on_lost: Callback | None = None,
         **kafka_names: Any,
     ) -> Consumer | GroupConsumer:
-        """Makes a consumer of whole topics, or of single partitions; to be used with `async for`.
+        """Creates a consumer of whole topics, or of single partitions; to be used with `async for`.
 
         `start` is an offset for each partition, or the start or the end of all.
-        `max_partition_fetch_bytes` bounds the bytes that a fetch returns per partition, and
-        `max_wait_ms` how long a broker may hold it.
+        `max_partition_fetch_bytes` bounds the bytes of a partition in a fetch response, and
+        `max_wait_ms` the time for which a broker may delay it.
 
         With `group` the consumer shares topics with the other members of that group, or reads
-        partitions that are assigned by hand, and commits offsets. Then `start` is for partitions
-        without a committed offset, and may be a time or "none" as well. `on_assigned`, `on_revoked`
-        and `on_lost`, functions or coroutine functions, get partitions as (topic, number): after
-        they are assigned, before they are revoked and while they can still be committed, and after
-        they are lost. The other arguments are those of
-        `kproto.client.groups.settings.GroupSettings`, times in ms. Kafka's names are taken too,
-        such as `auto_offset_reset`, `isolation_level`, `group_instance_id`. See `Consumer` and
-        `GroupConsumer`. Raises ConfigurationError.
+        manually assigned partitions, and commits offsets. Then `start` is for partitions without a
+        committed offset, and may also be a time or "none". `on_assigned`, `on_revoked` and
+        `on_lost`, functions or coroutine functions, get partitions as (topic, number): after they
+        are assigned, before they are revoked and while they can still be committed, and after they
+        are lost. The other arguments are those of `kproto.client.groups.settings.GroupSettings`,
+        with times in ms. Kafka's names are accepted, too, such as `auto_offset_reset`,
+        `isolation_level`, `group_instance_id`. See `Consumer` and `GroupConsumer`. Raises
+        ConfigurationError.
         """
         callbacks = Callbacks(on_assigned, on_revoked, on_lost)
         reading = {
@@ -438,7 +456,7 @@ class Client:
         given: dict[str, Any] = with_short_names(
             "Client.consumer", {**reading, **membership}, kafka_names, GROUP_CONSUMER_NAMES
         )
-        if start is None:  # not a default: it is refused, as every wrong start
+        if start is None:  # it is passed on, and refused as any other wrong start
             given["start"] = None
         if group is _NOT_GIVEN:
             group = self._group_defaults.get("group")
@@ -450,7 +468,7 @@ class Client:
         given = {name: value for name, value in given.items() if name in membership}
         if group is None:
             for name in [*given, *(name for name in callbacks._fields if getattr(callbacks, name))]:
-                raise ConfigurationError(f"{name} is for a consumer of a group: give its name, too")
+                raise ConfigurationError(f"{name} is for a consumer of a group: set group, too")
             return Consumer(
                 self._view,
                 topics,  # type: ignore[arg-type]  # it refuses a pattern

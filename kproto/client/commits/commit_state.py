@@ -21,9 +21,9 @@ __all__ = ["RENEW_S", "CommitResult", "CommitState", "Meaning", "judged", "meani
 
 _NEVER: Final = float("inf")
 
-#: An unchanged offset is committed again after so many seconds. Without it, the offsets of a group
-#: without members expire (offsets.retention.minutes, a week by default) while a consumer with
-#: manually assigned partitions still reads them.
+#: An unchanged offset is committed again after this many seconds. Otherwise the offsets of a group
+#: without members would expire (offsets.retention.minutes, a week by default) while a consumer
+#: with manually assigned partitions still reads them.
 RENEW_S: Final = 3_600.0
 
 

@@ -11,12 +11,10 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
-from ...messages.offset_commit_response import OffsetCommitResponse
 from ...wire.errors import (
     BrokerResponseError,
     KprotoError,
     RequestTimeoutError,
-    UnsupportedVersionError,
 )
 from ...wire.uuid import ZERO_UUID
 from ..core.retry import Attempts, Remedy, remedy_of
@@ -26,9 +24,10 @@ from ..metadata.cluster_view import ClusterView
 from .commit_requests import CommitRequest, CommittableOffsets
 from .commit_state import judged
 from .errors import CommitFailedError
+from .group_offsets import send_commit
 from .incomplete_offsets import is_told
 from .membership import GroupMembership, MemberError, member_error
-from .requests import Identity, ToCommit, commit_answers, commit_requests
+from .requests import Identity, ToCommit, commit_answers
 from .topic_labels import labelled
 
 __all__ = ["Committer"]
@@ -169,7 +168,9 @@ class Committer:
                 identity = self._identity(left)
                 ends_at = attempts.ends_at(view.clock.monotonic())
                 response = await view.with_deadline(
-                    ends_at, self._request(identity, left), limit_ms
+                    ends_at,
+                    send_commit(view, self._group_id, identity, left, self._label),
+                    limit_ms,
                 )
                 answers = judged(commit_answers(response, left))
             except KprotoError as lost:
@@ -206,18 +207,6 @@ class Committer:
             await view.until(attempts.not_before)
         if fault is not None:
             raise fault
-
-    async def _request(
-        self, identity: Identity | None, left: Mapping[TopicPartition, ToCommit]
-    ) -> OffsetCommitResponse:
-        refused: UnsupportedVersionError | None = None
-        for request in commit_requests(self._group_id, identity, left, self._label):
-            try:
-                return await self._view.request(request)
-            except UnsupportedVersionError as error:
-                refused = error  # nothing was sent; the last request has the lowest version
-        assert refused is not None, "all were refused"
-        raise refused
 
     def _label(self, its: ToCommit) -> str:
         if not self._labels:

@@ -35,7 +35,7 @@ MOST_BYTES: Final = 4_096
 #: The prefix of such metadata, with the version of the format.
 _PREFIX: Final = "kproto.done/1 "
 
-#: Compression does not shorten a bitmap of at most so many bytes.
+#: Compression does not shorten a bitmap of at most this many bytes.
 _SHORT: Final = 32
 
 #: The largest decompressed bitmap, in bytes: metadata of other clients must not exhaust memory.

@@ -25,7 +25,6 @@ from ..options.timestamp_spec import TimestampSpec
 from ..planning.offset_ranges import DataLossError, coalesce_ranges, split_ranges
 from ..planning.offset_reader import check_selection_exists, list_log_offsets, starting_offsets
 from ..reading.partition_reader import KprotoInputPartition, PartitionReader
-from .group_commit import commit_offsets
 from .micro_batch_offsets import (
     available_now_ends,
     batch_ranges,
@@ -302,7 +301,9 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
 
         async def commit(client: Client) -> None:
             async with asyncio.timeout(_COMMIT_TIMEOUT_S):
-                await commit_offsets(client, group, offsets, ids)
+                # A deleted partition has no topic id any more.
+                existing = {tp: offset for tp, offset in offsets.items() if tp in ids}
+                await client.commit_offsets(group, existing, topic_ids=ids)
 
         try:
             with_client(self._options.client, commit)

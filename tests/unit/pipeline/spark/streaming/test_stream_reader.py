@@ -253,17 +253,18 @@ def test_failed_group_commit_is_a_warning_and_retried(
     asked: list[dict[Any, int]] = []
     is_away = True
 
-    async def commit(client: Any, group: str, offsets: dict[Any, int], ids: Any) -> None:
+    async def commit(group: str, offsets: dict[Any, int], *, topic_ids: Any) -> None:
         asked.append(offsets)
         if is_away and fault == "silent":
             await asyncio.sleep(3600)
         if is_away:
             raise KprotoError("the group has members")
 
-    monkeypatch.setattr(stream_reader, "commit_offsets", commit)
+    monkeypatch.setattr(logs, "commit_offsets", commit, raising=False)
     monkeypatch.setattr(stream_reader, "_COMMIT_TIMEOUT_S", 0.05)
     logs.are({A: 100})
     following = reader(**{"commitOffsets": "true", "kafka.group.id": "g"})
+    following.latestOffset(following.initialOffset(), following.getDefaultReadLimit())
     following.commit(json({A: 100}))
     why = {"refused": "the group has members", "silent": "no response within 0.05 s"}[fault]
     assert f"offsets of the query were not committed for group 'g': {why}" in caplog.text
