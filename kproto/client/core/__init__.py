@@ -1,1 +1,1 @@
-"""Bases of the client: retries, the loop guard, tasks, producer records."""
+"""Foundations of the client: retries, the loop guard, tasks, yielding to the event loop."""

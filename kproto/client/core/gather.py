@@ -1,4 +1,4 @@
-"""Runs calls concurrently, and leaves none of them running."""
+"""Runs calls concurrently; none of them is left running."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ T = TypeVar("T")
 
 
 async def gather_all(calls: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Returns the results of all calls, which run concurrently; cancels the others after
-    an error.
-    """
+    """Runs calls concurrently, and returns their results; an error cancels the other calls."""
     calls = list(calls)
     if len(calls) == 1:
         return [await calls[0]]

@@ -10,7 +10,7 @@ __all__ = ["LoopGuard"]
 
 
 class LoopGuard:
-    """Holds the event loop of a client's connections and tasks; None until the first use."""
+    """Stores the event loop of a client's connections and tasks; None until the first use."""
 
     __slots__ = ("loop",)
 
@@ -23,10 +23,10 @@ class LoopGuard:
         return self.loop is not None and self.loop.is_closed()
 
     def check(self) -> None:
-        """Raises ConfigurationError in any other loop than that of the first call.
+        """Raises ConfigurationError in any other event loop than that of the first call.
 
-        A future of another loop would never wake its waiter, and two threads would change one
-        state.
+        A future of another event loop would never wake its waiter, and two threads would change
+        the same state.
         """
         try:
             loop = asyncio.get_running_loop()
@@ -38,5 +38,5 @@ class LoopGuard:
             which = "was closed since" if self.is_gone else "is another one"
             raise ConfigurationError(
                 f"a client belongs to the event loop in which it was first used, and that {which}; "
-                "make a client for each loop"
+                "create a client for each loop"
             )

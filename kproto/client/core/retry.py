@@ -1,7 +1,7 @@
-"""Decides what an error means for a request, and when to retry: the one retry engine of the client.
+"""The retry engine of the client: the remedy of each error, attempts, deadlines and backoff.
 
-Owns the table of remedies and the arithmetic of attempts, deadlines and backoff. Knows no
-connection, no cluster and no task: `Attempts` says before when not to retry, and its owner waits.
+It uses no connection, no cluster and no task: `Attempts` has the earliest time of the next attempt,
+and its owner waits until then.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ __all__ = [
     "remedy_of_code",
 ]
 
-#: The jitter of a backoff as a share of it, so that clients do not retry in step.
+#: The jitter of a backoff, as a share of it: so clients do not retry at the same time.
 JITTER: Final = 0.2
 
-#: The time of the last attempt, which starts at the deadline, in seconds: a broker that is back
-#: answers within that.
+#: The time limit of the last attempt, which starts at the deadline, in seconds: a broker that is
+#: available again responds within it.
 LAST_ATTEMPT_S: Final = 0.1
 
 #: A rest shorter than this, in seconds, counts as none: timers are not more exact.
@@ -46,12 +46,12 @@ _NEVER: Final = float("inf")
 
 
 class Remedy(Enum):
-    """The remedy of an error. Each but the last retries after a backoff."""
+    """The remedy of an error. All except FAIL include a retry after a backoff."""
 
-    RETRY = "the same again"
-    REFRESH = "ask for metadata, then the same again"
-    FIND_COORDINATOR = "find the coordinator again, then the same again"
-    FAIL = "tell the caller"
+    RETRY = "retry the request"
+    REFRESH = "refresh metadata, then retry"
+    FIND_COORDINATOR = "find the coordinator again, then retry"
+    FAIL = "raise the error"
 
 
 #: Retriable error codes that need more than a backoff. Kafka's own table says which are retriable.
@@ -74,7 +74,7 @@ _REMEDIES: Final[dict[str, Remedy]] = {
 
 
 def by_code(table: Mapping[str, Remedy]) -> dict[int, Remedy]:
-    """Returns a table of error codes for one of error names."""
+    """Converts a table by error names to a table by error codes."""
     return {code_of(name): remedy for name, remedy in table.items()}
 
 
@@ -89,7 +89,9 @@ def remedy_of_code(code: int) -> Remedy:
 
 
 def remedy_of(error: KprotoError) -> Remedy:
-    """Returns the remedy of an error; a broker that is silent or gone may have lost its
+    """Returns the remedy of an error.
+
+    After a lost connection or a timeout metadata is refreshed, because the broker may have lost its
     partitions.
     """
     if isinstance(error, BrokerResponseError):
@@ -102,8 +104,8 @@ def remedy_of(error: KprotoError) -> Remedy:
 def backoff_ms(settings: ClientSettings, attempt: int, chance: float) -> float:
     """Returns the backoff in ms before retry number `attempt`, counted from 1 (KIP-580).
 
-    Doubles from `retry_backoff_ms` up to `retry_backoff_max_ms`; `chance` is a random number, 0 <=
-    chance < 1.
+    It doubles from `retry_backoff_ms` up to `retry_backoff_max_ms`; `chance` is a random number,
+    0 <= chance < 1.
     """
     return doubled_ms(settings.retry_backoff_ms, settings.retry_backoff_max_ms, attempt, chance)
 
@@ -114,11 +116,11 @@ def doubled_ms(least: int, most: int, attempt: int, chance: float) -> float:
 
 
 class Attempts:
-    """Counts the consecutive failures of one operation. All times are in seconds of the client's
-    clock.
+    """Counts the consecutive failures of one operation.
 
-    `limit_ms` bounds the operation, from `begun` or `begin`, else from the first failure.
-    `not_before` is the time of the next attempt, `deadline` that of the last.
+    All times are in seconds of the client's clock. `limit_ms` bounds the operation, from `begun` or
+    `begin`; without these, from the first failure. `not_before` is the time of the next attempt,
+    `deadline` the time of the last attempt.
     """
 
     __slots__ = ("_limit_s", "_settings", "count", "deadline", "error", "not_before")
@@ -140,17 +142,17 @@ class Attempts:
             self.deadline = now + self._limit_s
 
     def asked(self, now: float) -> None:
-        """Starts another attempt at `now`: time without an attempt does not count."""
+        """Starts another attempt at `now`; a pause before it moves the deadline."""
         if self.count:
             self.deadline += max(0.0, now - self.not_before)
             self.not_before = now
 
     def go_on(self, now: float) -> None:
-        """Notes that the first part of an attempt is done, and the rest is due."""
+        """Makes the second part of an attempt due, because its first part has succeeded."""
         self.not_before = max(self.not_before, now)
 
     def at_once(self, now: float) -> None:
-        """Skips the backoff after a failure: the next attempt goes to another broker."""
+        """Skips the backoff after a failure, because the next attempt uses another broker."""
         self.not_before = now
 
     def ends_at(self, now: float) -> float:
@@ -158,9 +160,9 @@ class Attempts:
         return max(self.deadline, now + LAST_ATTEMPT_S) if self.count else self.deadline
 
     def failed(self, error: KprotoError, now: float) -> bool:
-        """Notes a failure; returns True if there is time for another attempt.
+        """Counts a failure; returns True if there is time for another attempt.
 
-        The last backoff ends at the deadline, so that the whole time is used.
+        The last backoff ends at the deadline, so that the last attempt starts there.
         """
         self.begin(now)
         self.count += 1

@@ -1,4 +1,4 @@
-"""Merges requests: callers that ask while a request is in flight share the next one."""
+"""Merges requests: callers that arrive while a request is in flight share the next request."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ class SingleFlight(Generic[K, A]):
         self._next: asyncio.Task[A] | None = None
 
     async def answer(self, wanted: frozenset[K]) -> A:
-        """Returns the answer to a request for `wanted`, and for the keys of other callers.
+        """Returns the response to a request for `wanted` and for the keys of other callers.
 
-        The request is sent after this call, because the answer to one in flight may be older than
-        what the caller knows. Cancelling one caller cancels no other. Raises what `ask` raises.
+        The request is sent after this call, because the response to a request in flight may be
+        older than the knowledge of the caller. Cancelling one caller cancels no other. Raises the
+        errors of `ask`.
         """
         self._wanted |= wanted
         task = self._next

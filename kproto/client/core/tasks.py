@@ -1,4 +1,4 @@
-"""Waits for tasks to end, and retrieves their exceptions. Knows no record."""
+"""Waits for tasks to end, and retrieves their exceptions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["is_in_task", "retrieve_exception", "until_ended"]
 
 
 def is_in_task() -> bool:
-    """True if a task runs now: False while a coroutine is destroyed with its closed loop."""
+    """Returns True if a task runs now; False while a coroutine of a closed loop is destroyed."""
     try:
         return asyncio.current_task() is not None
     except RuntimeError:  # no loop runs
@@ -17,9 +17,7 @@ def is_in_task() -> bool:
 
 
 async def until_ended(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Waits until all of these cancelled tasks have ended, even if the waiting task is
-    cancelled.
-    """
+    """Waits until these cancelled tasks have ended, even if the caller is cancelled meanwhile."""
     cancelled: asyncio.CancelledError | None = None
     left = {task for task in tasks if not task.done()}
     while left:

@@ -1,7 +1,8 @@
-"""When code that never waits yields to the event loop: the one place that decides it.
+"""`LoopYielder`: makes code that never waits yield to the event loop.
 
-While a consumer or a handler goes on without waiting, sockets are not read and no heartbeat is
-sent. So it yields once a millisecond, and longer after handlers that blocked the event loop.
+While a consumer or a handler runs without waiting, the event loop reads no socket and sends no
+heartbeat. So the consumer yields once a millisecond, and longer after handlers that have blocked
+the event loop.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ __all__ = ["LoopYielder"]
 
 _LONG_AGO: Final = float("-inf")
 
-#: How often the event loop turns at least, in seconds: what arrives meanwhile is read from the
-#: socket, and the broker sends on.
+#: The longest time between two iterations of the event loop, in seconds. Each iteration reads the
+#: sockets, so that brokers can continue to send.
 _INTERVAL_S: Final = 0.001
 
-#: Handlers that may have blocked the event loop for so long, in seconds, are followed by several
-#: turns of it: a heartbeat and its response take that many.
+#: If handlers may have blocked the event loop for this many seconds, several iterations follow, in
+#: which a heartbeat can be sent and its response received.
 _LONG_S: Final = 0.02
 _HEARTBEAT_TURNS: Final = 10
 
 
 class LoopYielder:
-    """Yields for one task; from `next_at` on, in seconds of the clock, it has to be asked again."""
+    """Yields for one task; call `at_intervals` from `next_at` on, in seconds of the clock."""
 
     __slots__ = ("_blocked_s", "_has_turned", "next_at")
 
@@ -34,10 +35,10 @@ class LoopYielder:
         self._blocked_s = 0.0
 
     async def at_intervals(self, now: float, took_s: float = 0.0, *, unless: bool = False) -> bool:
-        """Yields if the loop has not turned for an interval; returns True if it did.
+        """Yields if the event loop had no iteration for an interval; returns True if it did.
 
-        `took_s` is how long the last handlers took: if that is long, the loop turns several times.
-        It does not yield with `unless`, and counts the interval from `now` all the same.
+        `took_s` is the time of the last handlers, in seconds: if it is long, the event loop gets
+        several iterations. With `unless` it does not yield, but starts a new interval at `now`.
         """
         if now < self.next_at:
             return False
@@ -53,7 +54,7 @@ class LoopYielder:
         self._has_turned = True
 
     async def after_blocking(self, took_s: float) -> None:
-        """Yields for several turns once handlers have taken long, in sum of `took_s`."""
+        """Yields for several iterations once the sum of all `took_s` is long."""
         self._blocked_s += took_s
         if self._blocked_s > _LONG_S:
             self._blocked_s = 0.0

@@ -21,12 +21,12 @@ __all__ = ["reach", "reach_any"]
 async def reach_any(
     pool: ConnectionPool, choosing: BrokerSelection, known: Iterable[Address]
 ) -> BrokerConnection:
-    """Returns a shared connection to any broker: an open one, else a known one, else bootstrap.
+    """Returns a shared connection to any broker, in the order of `broker_selection`.
 
-    If no broker can be reached, raises an error that says what happened at each address:
-    AuthenticationError if each refused, or if one did while no broker is known, else
-    BrokerConnectionError. Raises ConfigurationError for TLS files that cannot be used, and once the
-    pool is closed.
+    If no broker can be reached, it raises an error with the failure of each address:
+    AuthenticationError if all refused the client, or if one did and no broker is known yet;
+    otherwise BrokerConnectionError. Raises ConfigurationError for TLS files that cannot be used,
+    and once the pool is closed.
     """
     brokers = list(known)
 
@@ -50,21 +50,19 @@ async def reach_any(
         else:
             choosing.asked(address)
             return connection
-    told = "; ".join(dict.fromkeys(map(str, failures)))
+    reasons = "; ".join(dict.fromkeys(map(str, failures)))
     refused = [isinstance(each, AuthenticationError) for each in failures]
-    # A client that never connected has a wrong setting, and retries may lock an account. Later the
-    # client waits for the broker that worked, even if another address refuses.
+    # If the client has never connected, its settings are wrong, and retries may lock an account.
+    # Later it waits for the broker that worked, even if another address refuses it.
     if refused and (all(refused) or (any(refused) and not brokers)):
-        raise AuthenticationError(told)
-    raise BrokerConnectionError(f"no broker can be reached: {told}")
+        raise AuthenticationError(reasons)
+    raise BrokerConnectionError(f"no broker can be reached: {reasons}")
 
 
 async def reach(
     pool: ConnectionPool, choosing: BrokerSelection, address: Address, owner: object = None
 ) -> BrokerConnection:
-    """Returns the connection to one address; notes the outcome for the selection of the next
-    broker.
-    """
+    """Returns the connection to one address; reports success or failure to `choosing`."""
     try:
         connection = await pool.to(address, owner)
     except ConfigurationError:

@@ -13,8 +13,8 @@ from ..settings import Address
 
 __all__ = ["BrokerSelection", "Recovery"]
 
-#: So many brokers without a connection are tried before the bootstrap list: if a whole cluster is
-#: silent, each attempt takes `connect_timeout_ms`.
+#: The number of brokers without a connection that are tried before the bootstrap list. If a whole
+#: cluster is silent, each attempt takes `connect_timeout_ms`.
 _BEFORE_BOOTSTRAP: Final = 3
 
 
@@ -30,16 +30,16 @@ class BrokerSelection:
         self._failed: dict[Address, int] = {}
 
     def asked(self, address: Address) -> None:
-        """Notes a request to a broker: it becomes the last of equally good ones."""
+        """Counts a request to a broker: it comes after brokers with an equal load."""
         self._turn += 1
         self._asked[address] = self._turn
 
     def answered(self, address: Address) -> None:
-        """Notes that a broker can be reached."""
+        """Resets the failures of a broker that can be reached."""
         self._failed.pop(address, None)
 
     def failed(self, address: Address) -> None:
-        """Notes that a broker cannot be reached, or was lost."""
+        """Marks a broker that cannot be reached, or was lost."""
         self._turn += 1
         self._failed[address] = self._turn
 
@@ -53,12 +53,12 @@ class BrokerSelection:
     ) -> list[Address]:
         """Returns the brokers to try, best first.
 
-        `load` returns how many requests a broker has in flight, None without an open connection.
-        Brokers with an open connection come first: the least loaded, and of these the least
-        recently asked. Some of the other known brokers follow, failed ones last, then the bootstrap
-        list, then the rest; the bootstrap list comes before them once each of them has failed
-        (KIP-899). If the client does not rebootstrap, the list is only used before the first
-        metadata.
+        `load` returns the number of requests in flight to a broker, None without an open
+        connection. Brokers with an open connection come first: the least loaded ones, and of these
+        the least recently asked. Then follow a few of the other known brokers, failed ones last,
+        the bootstrap list, and the rest. Once all brokers without a connection have failed, the
+        bootstrap list comes before them (KIP-899). If the client does not rebootstrap, the
+        bootstrap list is only used before the first metadata.
         """
         known = list(dict.fromkeys(brokers))
         self._forget_all_but({*known, *self._bootstrap})
@@ -69,7 +69,7 @@ class BrokerSelection:
             return loads[address] is not None
 
         def busy(address: Address) -> tuple[bool, int, int]:
-            # A bootstrap address may be a load balancer's: the brokers themselves come first.
+            # A bootstrap address may be a load balancer: the brokers themselves come first.
             return address in others, loads[address] or 0, self._asked.get(address, 0)
 
         at_hand = sorted(filter(is_open, loads), key=busy)
@@ -85,9 +85,9 @@ class BrokerSelection:
 
     def _forget_all_but(self, addresses: set[Address]) -> None:
         """Forgets the outcomes of addresses that no broker has any more."""
-        for noted in (self._asked, self._failed):
-            for gone in noted.keys() - addresses:
-                del noted[gone]
+        for outcomes in (self._asked, self._failed):
+            for gone in outcomes.keys() - addresses:
+                del outcomes[gone]
 
     def _by_failure(self, addresses: Iterable[Address]) -> list[Address]:
         """Sorts addresses: the most recent failure is last."""
@@ -95,7 +95,7 @@ class BrokerSelection:
 
 
 class Recovery:
-    """Decides when the cluster is dropped for lack of metadata (KIP-1102).
+    """Decides when to rebootstrap for lack of metadata (KIP-1102).
 
     All times are in seconds of the client's clock. Time without a request does not count. With a
     trigger of 0 the first failure suffices.
@@ -109,9 +109,7 @@ class Recovery:
         self._has_failed = False
 
     def asked(self, now: float) -> bool:
-        """Notes a Metadata request; returns True if the lack of metadata has lasted for the
-        trigger.
-        """
+        """Starts a Metadata request; returns True if metadata is missing for the trigger time."""
         if self._since is None or now - self._last > self._trigger_s:
             self._since = now
         self._last = now
@@ -124,10 +122,10 @@ class Recovery:
         return True
 
     def failed(self) -> None:
-        """Notes that a Metadata request failed."""
+        """Takes note of a failed Metadata request."""
         self._has_failed = True
 
     def answered(self) -> None:
-        """Notes that metadata arrived."""
+        """Resets the recovery, because metadata has arrived."""
         self._since = None
         self._has_failed = False

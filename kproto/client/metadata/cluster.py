@@ -1,4 +1,4 @@
-"""Holds the metadata of the cluster: plain data, from Metadata and the hints of other responses."""
+"""`Cluster`: metadata of brokers and topics, from Metadata and hints in other responses. No I/O."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SHOWN: Final = 10
 
 
 class Broker(NamedTuple):
-    """A broker as a response names it."""
+    """A broker with its address, from a response."""
 
     node: int
     host: str
@@ -55,9 +55,7 @@ class Broker(NamedTuple):
 
 
 class LeaderHint(NamedTuple):
-    """The leader of a partition and its epoch, as named by a broker that is not the leader
-    (KIP-951).
-    """
+    """The leader of a partition and its epoch, named by another broker (KIP-951)."""
 
     topic: str
     partition: int
@@ -88,10 +86,9 @@ class TopicInfo:
     error_code: int = 0
 
     def is_another_than(self, before: TopicInfo | None) -> bool:
-        """True if the topic was deleted and recreated since `before` (KIP-516).
+        """Returns True if the topic was deleted and recreated since `before` (KIP-516).
 
-        Unknown, and False, if one of both has no id: a cluster that is upgraded gives ids to its
-        topics.
+        It is False if one of both has no id: a cluster that is upgraded assigns ids to its topics.
         """
         if before is None or ZERO_UUID in (self.topic_id, before.topic_id):
             return False
@@ -100,8 +97,9 @@ class TopicInfo:
 
 @dataclass(slots=True)
 class Cluster:
-    """Brokers and topics of the latest metadata; `ever` holds every node id seen, as a node may
-    return.
+    """The brokers and topics of the latest metadata.
+
+    `ever` has all node ids so far, because a broker that has left may rejoin.
     """
 
     cluster_id: str | None = None
@@ -114,21 +112,21 @@ class Cluster:
     def update(
         self, response: MetadataResponse, *, whole: bool = False, version: int = RELIABLE_EPOCHS
     ) -> list[TopicInfo]:
-        """Applies a response; returns its topics in order, those with errors too.
+        """Applies a response; returns its topics in order, including those with errors.
 
         A topic with an error is dropped, so that it is requested again; so is every topic that is
         missing from a response about the `whole` cluster. Leader epochs are taken only from
         versions of Metadata that send reliable ones.
         """
         if version < RELIABLE_EPOCHS:
-            for told in response.topics:
-                for its in told.partitions:
+            for old in response.topics:
+                for its in old.partitions:
                     its.leader_epoch = -1
         if self.cluster_id != response.cluster_id and None not in (
             self.cluster_id,
             response.cluster_id,
         ):
-            self.topics.clear()  # another cluster has leader epochs of its own
+            self.topics.clear()  # another cluster has other leader epochs
             self.ever.clear()
         self.cluster_id = response.cluster_id
         self.controller = response.controller_id
@@ -162,9 +160,7 @@ class Cluster:
     def _newer(
         self, topic: MetadataResponseTopic, part: MetadataResponsePartition
     ) -> PartitionInfo:
-        """Returns the newer of the known partition and the one of a response: a broker may lag
-        (KIP-320).
-        """
+        """Returns the metadata with the newer leader epoch, because a broker may lag (KIP-320)."""
         known = self.topics.get(topic.name or "")
         if known is not None and known.topic_id == topic.topic_id:
             before = known.partitions.get(part.partition_index)
@@ -187,9 +183,9 @@ class Cluster:
                 self.racks[each.node] = each.rack
 
     def hear_leader(self, hint: LeaderHint) -> bool:
-        """Applies a leader; returns False if it is not new, or its broker is unknown.
+        """Applies a leader; returns False if its broker is unknown, or if it is not new.
 
-        A leader epoch that is not above the known one is not new (KIP-320).
+        It is new if its leader epoch is above the known one (KIP-320).
         """
         info = self.topics.get(hint.topic)
         known = None if info is None else info.partitions.get(hint.partition)
@@ -203,7 +199,7 @@ class Cluster:
         return True
 
     def begin_anew(self) -> None:
-        """Drops brokers and topics; the cluster id stays, to be compared."""
+        """Drops brokers and topics; the cluster id stays for comparison."""
         self.controller = -1
         self.brokers.clear()
         self.racks.clear()
@@ -215,19 +211,19 @@ class Cluster:
             self.topics.pop(name, None)
 
     def leader(self, topic: str, partition: int) -> int:
-        """Returns the node that leads a partition; -1 if it is unknown."""
+        """Returns the node id of the leader of a partition; -1 if it is unknown."""
         info = self.topics.get(topic)
         known = info.partitions.get(partition) if info is not None else None
         return -1 if known is None else known.leader
 
     def leader_epoch(self, topic: str, partition: int) -> int:
-        """Returns the leader epoch of that node; -1 if it is unknown."""
+        """Returns the leader epoch of a partition; -1 if it is unknown."""
         info = self.topics.get(topic)
         known = info.partitions.get(partition) if info is not None else None
         return -1 if known is None else known.leader_epoch
 
     def topic_name(self, topic_id: Uuid) -> str | None:
-        """Returns the name of the topic with that id, if it is known."""
+        """Returns the name of the topic with that id; None if it is unknown."""
         if topic_id == ZERO_UUID:
             return None
         for info in self.topics.values():
@@ -247,7 +243,7 @@ def why_unled(topics: Iterable[TopicInfo], topic: str, partition: int) -> Broker
 
 
 def named(places: Iterable[TopicPartition]) -> str:
-    """Formats partitions for a message: `orders[0], orders[1]`; of many the first ones."""
+    """Formats partitions for a message: `orders[0], orders[1]`, and the first ones of many."""
     names = [f"{topic}[{partition}]" for topic, partition in sorted(places)]
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""Describes how the cluster changed between two views, as log lines. Plain data."""
+"""Formats changes of the cluster as log lines. Plain data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .cluster import Cluster, TopicInfo
 
 __all__ = ["Changes"]
 
-#: So many topics are remembered after they are dropped, in case they return.
+#: The most dropped topics in memory: they may be requested again.
 MOST_FORGOTTEN: Final = 1_000
 
 #: The most partitions of a topic that a line names.
@@ -18,18 +18,18 @@ _NAMED: Final = 5
 
 
 class Changes:
-    """The last known brokers and topics, including the last topics that were dropped."""
+    """The last known brokers and topics, and recently dropped topics."""
 
     def __init__(self) -> None:
         self._brokers: dict[int, Address] = {}
         self._topics: dict[str, TopicInfo] = {}
 
     def heard(self, cluster: Cluster) -> list[str]:
-        """Returns a line for each broker that came, left or moved, and each topic that changed.
+        """Returns a line for each broker that joined, left or moved, and each topic that changed.
 
-        A topic changes if its leaders move or if it is recreated. New brokers and topics of the
-        first metadata get no line, nor does the controller: KRaft brokers name any broker in its
-        place (KIP-590).
+        A topic changes if its leaders move, if it gets partitions, or if it is recreated. The
+        brokers and topics of the first metadata get no line. A new controller gets none, because
+        KRaft brokers return any broker as the controller (KIP-590).
         """
         lines = [*self._of_cluster(cluster)]
         for name, info in cluster.topics.items():
@@ -59,7 +59,7 @@ class Changes:
 
 def _of_topic(before: TopicInfo, now: TopicInfo) -> Iterator[str]:
     if now.is_another_than(before):
-        yield f"topic {now.name} was made anew: its id is {now.topic_id}, not {before.topic_id}"
+        yield f"topic {now.name} was recreated: its id is {now.topic_id}, not {before.topic_id}"
         return
     moved = [
         f"[{number}] from {before.partitions[number].leader} to {part.leader}"

@@ -1,7 +1,7 @@
-"""Provides the cluster to producers, consumers and the client's own calls.
+"""`ClusterView`: the cluster for producers, consumers and the client's own calls.
 
-Sends any request to the broker that answers it, knows topics and leaders, and refreshes old
-metadata. Callers interpret responses; `retry` decides what follows an error.
+It sends requests to the brokers that answer them, has the metadata of topics and leaders, and
+refreshes old metadata. Callers interpret responses; `retry` has the remedies of errors.
 """
 
 from __future__ import annotations
@@ -51,15 +51,16 @@ _NO_LEADER: Final = code_of("LEADER_NOT_AVAILABLE")
 
 _REBOOTSTRAP: Final = code_of("REBOOTSTRAP_REQUIRED")
 
-#: Metadata is asked for by topic id from this version on (KIP-516).
+#: The first version of Metadata with requests by topic id (KIP-516).
 _BY_ID: Final = 12
 
-#: Metadata calls a broker up to this version when it wants no topic created (KIP-204).
+#: Up to this version brokers may create the topics of a Metadata request; later versions have a
+#: flag for that (KIP-204).
 _ALWAYS_CREATES: Final = 3
 
 
 class ClusterView:
-    """One cluster: its connections and its metadata, shared by all of a client."""
+    """One cluster: its connections and its metadata, shared by all parts of a client."""
 
     def __init__(
         self, bootstrap: Sequence[Address], settings: ClientSettings, clock: Clock
@@ -72,8 +73,8 @@ class ClusterView:
         self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
         self.home = self._pool.home
         self._requests = RequestRouter(self)
-        self._heard_of: dict[str, float] = {}  # when metadata of a topic arrived
-        self._hinted: dict[TopicPartition, float] = {}  # when another response named the leader
+        self._heard_of: dict[str, float] = {}  # the arrival time of a topic's metadata
+        self._hinted: dict[TopicPartition, float] = {}  # the time of a hint that named the leader
         self._goes_back = settings.metadata_recovery_strategy == "rebootstrap"
         self._choosing = BrokerSelection(bootstrap, goes_back=self._goes_back)
         trigger_ms = settings.metadata_recovery_rebootstrap_trigger_ms
@@ -94,7 +95,7 @@ class ClusterView:
         self.home.check()
         self.observer.over()
         await self._pool.close()
-        # Without connections they end at once; cancelling them would cancel their callers.
+        # Without connections these requests end at once; cancelling them would cancel callers.
         await self._all_topics.ended()
         await self._by_name.ended()
         await self._by_id.ended()
@@ -126,14 +127,12 @@ class ClusterView:
         version: int | None = None,
         timeout_ms: int | None = None,
     ) -> list[BrokerAnswer[R]]:
-        """Returns the answer of each broker to its part of a request; see
-        `Client.request_by_broker`.
-        """
+        """Returns the response or the error of each broker; see `Client.request_by_broker`."""
         _check(request, timeout_ms)
         return await self._requests.by_broker(request, None, version, timeout_ms)
 
     def invalidate_brokers(self) -> None:
-        """Notes that a broker was lost, or is not the controller any more."""
+        """Marks the brokers as outdated: a broker was lost, or is not the controller any more."""
         self._brokers_are_invalid = True
 
     async def refresh_invalid_brokers(self) -> None:
@@ -146,14 +145,13 @@ class ClusterView:
         try:
             await self.refresh([])
         except KprotoError:
-            return  # the next request asks again
+            return  # the next request refreshes them
         self._brokers_are_invalid = False
 
     async def connection_for(self, request: Request[R]) -> BrokerConnection:
-        """Returns a connection to the broker that answers `request`, to build it by the negotiated
-        version.
+        """Returns a connection to the broker for `request`: the controller, or any broker.
 
-        For requests to the controller, or to any broker.
+        The caller builds the request for the negotiated version.
         """
         await self.refresh_invalid_brokers()
         is_for_controller = route_of(request) is Route.CONTROLLER
@@ -166,8 +164,7 @@ class ClusterView:
     ) -> BrokerConnection:
         """Returns the connection to the broker of that node id, or to any; see `Client.connection`.
 
-        With `owner` it is a connection that no other caller uses, for requests that make a broker
-        wait.
+        With `owner` no other caller uses the connection: its requests may wait at the broker.
         """
         if broker is None:
             return await reach_any(self._pool, self._choosing, self.cluster.brokers.values())
@@ -183,8 +180,8 @@ class ClusterView:
     async def connection_to(self, node: int, *, owner: object = None) -> BrokerConnection:
         """Returns the connection to a node of the metadata.
 
-        Raises BrokerConnectionError, also when the node has left the cluster: another node leads
-        its partitions then.
+        Raises BrokerConnectionError, also if the node has left the cluster: another node leads its
+        partitions then.
         """
         address = self.cluster.brokers.get(node)
         if address is None:
@@ -198,7 +195,7 @@ class ClusterView:
 
     @property
     def message_magic(self) -> int:
-        """Returns the newest record format that the brokers take, as far as they are known."""
+        """The newest record format that all connected brokers take."""
         return self._pool.message_magic
 
     async def release(self, owner: object) -> None:
@@ -206,20 +203,20 @@ class ClusterView:
         await self._pool.release(owner)
 
     def abort(self, owner: object) -> None:
-        """Does the same without waiting."""
+        """Closes the connections of `owner`, without waiting."""
         self._pool.abort(owner)
 
     # Coordinators of groups
 
     async def group_coordinator(self, group_id: str) -> int:
-        """Returns the node that coordinates a group; sends FindCoordinator unless it is known.
+        """Returns the node id of a group's coordinator; sends FindCoordinator if it is unknown.
 
         Retriable errors are retried for `api_timeout_ms`. Raises BrokerResponseError.
         """
         return (await self._requests.find(CoordinatorType.GROUP, [group_id]))[group_id]
 
     def forget_group_coordinator(self, group_id: str) -> None:
-        """Drops the coordinator of a group, which is gone or has moved."""
+        """Forgets the coordinator of a group, which is unavailable or has moved."""
         self._requests.coordinators.forget(CoordinatorType.GROUP, [group_id])
 
     # Metadata
@@ -235,13 +232,13 @@ class ClusterView:
     async def refresh_ids(self, ids: Iterable[Uuid]) -> list[TopicInfo]:
         """Requests metadata of topics by their ids; returns them with their error codes.
 
-        Brokers before Metadata v12 are asked for all topics.
+        Before Metadata v12 the request is for all topics.
         """
         wanted = frozenset(ids)
         return [each for each in await self._by_id.answer(wanted) if each.topic_id in wanted]
 
     async def _ask_for_all(self, _: frozenset[str]) -> list[TopicInfo]:
-        # In v0 an empty list means every topic, later null does.
+        # In v0 an empty list means all topics; in later versions null does.
         return await self._metadata(lambda version: None if version else [])
 
     async def _ask_by_name(self, names: frozenset[str]) -> list[TopicInfo]:
@@ -262,13 +259,13 @@ class ClusterView:
         try:
             response, version, is_whole = await self._asked_for_metadata(topics_in)
             if response.error_code == _REBOOTSTRAP and self._goes_back:
-                self._rebootstrap("a broker says that this client must begin anew")
+                self._rebootstrap("a broker says that this client must rebootstrap")
                 response, version, is_whole = await self._asked_for_metadata(topics_in)
         except KprotoError:
             self._recovery.failed()
             raise
         if response.error_code == _REBOOTSTRAP:  # retriable, like a lost broker
-            raise BrokerConnectionError("a broker says that this client must bootstrap anew")
+            raise BrokerConnectionError("a broker says that this client must rebootstrap")
         raise_for_code(response.error_code, "asking for metadata")
         self._recovery.answered()
         before = self.cluster.cluster_id
@@ -281,15 +278,15 @@ class ClusterView:
         return topics
 
     def _heard(self, topics: Sequence[TopicInfo], is_whole: bool) -> None:
-        """Notes when metadata of these topics arrived; drops the time of topics that are gone."""
+        """Stores the arrival time of topics; drops the times of topics that no longer exist."""
         now = self.clock.monotonic()
-        told = {topic.name for topic in topics}
-        left = self.cluster.topics if is_whole else self._heard_of.keys() - told
+        names = {topic.name for topic in topics}
+        left = self.cluster.topics if is_whole else self._heard_of.keys() - names
         self._heard_of = {name: at for name, at in self._heard_of.items() if name in left}
         self._heard_of.update({topic.name: now for topic in topics if not topic.error_code})
         # Metadata is newer than earlier hints.
         self._hinted = {
-            place: at for place, at in self._hinted.items() if not is_whole and place[0] not in told
+            tp: at for tp, at in self._hinted.items() if not is_whole and tp[0] not in names
         }
 
     def _tell_changes(self) -> None:
@@ -299,7 +296,7 @@ class ClusterView:
     async def _asked_for_metadata(
         self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
     ) -> tuple[MetadataResponse, int, bool]:
-        """Returns the response, its version, and whether it lists every topic."""
+        """Returns the response, its version, and True if it has all topics."""
         connection = await self.connection()
         version = connection.version_of(MetadataRequest)
         topics = topics_in(version)
@@ -321,12 +318,12 @@ class ClusterView:
         self._hinted.clear()
 
     def is_fresh(self, name: str) -> bool:
-        """True if metadata of a topic is known and younger than `metadata_max_age_ms`."""
+        """Returns True if metadata of a topic is known and younger than `metadata_max_age_ms`."""
         age = self.clock.monotonic() - self._heard_of.get(name, float("-inf"))
         return name in self.cluster.topics and age * 1000 < self.settings.metadata_max_age_ms
 
     def led_by(self, topic: str, partition: int, since: float) -> int | None:
-        """Returns the leader of a partition, if metadata or a hint after `since` names it."""
+        """Returns the leader of a partition, from metadata or a hint after `since`, or None."""
         heard = self._heard_of.get(topic, float("-inf"))
         if max(heard, self._hinted.get((topic, partition), float("-inf"))) <= since:
             return None
@@ -339,18 +336,18 @@ class ClusterView:
         `led_by` returns them from now on, without a Metadata request.
         """
         self.cluster.hear_brokers(brokers)
-        news = [hint for hint in hints if self.cluster.hear_leader(hint)]
+        new = [hint for hint in hints if self.cluster.hear_leader(hint)]
         self._tell_changes()
         now = self.clock.monotonic()
-        self._hinted.update({(hint.topic, hint.partition): now for hint in news})
-        return bool(news)
+        self._hinted.update({(hint.topic, hint.partition): now for hint in new})
+        return bool(new)
 
     def heard_since(self, name: str, moment: float) -> bool:
-        """True if metadata of a topic arrived after `moment`, in seconds of the clock."""
+        """Returns True if metadata of a topic arrived after `moment`, in seconds of the clock."""
         return self._heard_of.get(name, float("-inf")) >= moment
 
     async def ensure_metadata(self, names: Iterable[str]) -> None:
-        """Requests unknown topics in one request, if there are several."""
+        """Requests metadata of unknown topics in one request, if there are several."""
         unknown = {name for name in names if not self.is_fresh(name)}
         if len(unknown) > 1:
             await self.refresh(unknown)
@@ -362,10 +359,10 @@ class ClusterView:
         return await self._asking_for(name, lambda found: 0 if found.partitions else _NO_LEADER)
 
     async def leader(self, topic: str, partition: int) -> int:
-        """Returns the node that leads a partition.
+        """Returns the node id of the leader of a partition.
 
-        Raises BrokerResponseError if the topic does not have the partition, or if it has no leader
-        within `metadata_wait_ms`.
+        Raises BrokerResponseError if the partition does not exist, or if it has no leader within
+        `metadata_wait_ms`.
         """
         info = await self.topic(topic)
         if partition not in info.partitions:
@@ -394,8 +391,9 @@ class ClusterView:
         raise ProtocolError(f"the response to a Metadata request for topic {name!r} lacks it")
 
     async def _asking_for(self, name: str, fault: Callable[[TopicInfo], int]) -> TopicInfo:
-        """Requests a topic until its error code and that of `fault` are 0, for
-        `metadata_wait_ms`.
+        """Requests metadata of a topic until its error code and that of `fault` are 0.
+
+        The requests end after `metadata_wait_ms`.
         """
         limit = self.settings.metadata_wait_ms
         attempts = Attempts(self.settings, limit, self.clock.monotonic())
@@ -408,9 +406,9 @@ class ClusterView:
             if remedy_of(error) is Remedy.FAIL:
                 raise error
             if not attempts.failed(error, self.clock.monotonic()):
-                waited = f"topic {name!r}; it was asked for over {limit} ms (metadata_wait_ms)"
+                waited = f"topic {name!r}; it was requested for {limit} ms (metadata_wait_ms)"
                 if code == _NO_SUCH_TOPIC:
-                    waited += "; topics are not created by asking: see Client.create_topics"
+                    waited += "; metadata requests create no topics: see Client.create_topics"
                 raise error_of_code(code, waited)
             self.observer.retried("metadata", error, attempts, name)
             await self.until(attempts.not_before)
@@ -428,7 +426,7 @@ class ClusterView:
         limit_ms: int | None = None,
         limited_by: TimeoutSetting = "api_timeout_ms",
     ) -> T:
-        """Returns the result of `operation`. Raises RequestTimeoutError if it takes until `moment`.
+        """Returns the result of `operation`; raises RequestTimeoutError at `moment`.
 
         The error names the limit: `limit_ms`, or the setting `limited_by` if that is the limit.
         """
@@ -451,14 +449,12 @@ class ClusterView:
         begun: float | None = None,
         limited_by: TimeoutSetting = "api_timeout_ms",
     ) -> T:
-        """Retries `operation` after errors that a retry may solve, for as long as the setting
-        `limited_by` says.
+        """Retries `operation` after retriable errors, for the time of the setting `limited_by`.
 
         The time runs from `begun` on, in seconds of the clock; without it from now. Lost
         connections, timeouts and, with `responses`, retriable error codes are retried; any other
-        error is raised at once. The last attempt starts at the deadline. An attempt that takes
-        longer than the rest of the time is cancelled: raises the last error, or
-        RequestTimeoutError.
+        error is raised at once. The last attempt starts at the deadline. An attempt that is still
+        running at the deadline is cancelled: it raises the last error, or RequestTimeoutError.
         """
         begun = self.clock.monotonic() if begun is None else begun
         limit_ms: int = getattr(self.settings, limited_by)
@@ -484,8 +480,8 @@ class ClusterView:
         operation: Awaitable[T],
         limited_by: TimeoutSetting = "api_timeout_ms",
     ) -> T:
-        """Returns the result of an attempt; raises the last error, or RequestTimeoutError, at its
-        deadline.
+        """Returns the result of an attempt; at its deadline it raises the last error of `attempts`,
+        or RequestTimeoutError.
         """
         ends_at = attempts.ends_at(self.clock.monotonic())
         try:
@@ -500,11 +496,10 @@ class ClusterView:
         partitions: Iterable[TopicPartition],
         ask: Callable[[int, list[TopicPartition]], Coroutine[Any, Any, T]],
     ) -> list[T]:
-        """Returns the results of `ask(node, its partitions)` for each leader, asked concurrently.
+        """Calls `ask(node, its partitions)` for all leaders concurrently; returns the results.
 
-        After a retriable error leaders are refreshed and all are asked again, within
-        `api_timeout_ms`.
-        Raises what `leader` raises, and the first error of `ask`.
+        After a retriable error it refreshes the leaders and asks all of them again, within
+        `api_timeout_ms`. Raises the errors of `leader`, and the first error of `ask`.
         """
         partitions = list(partitions)
         attempts = Attempts(self.settings, begun=self.clock.monotonic())
@@ -533,13 +528,13 @@ class ClusterView:
     ) -> dict[int, list[TopicPartition]]:
         await self.ensure_metadata(topic for topic, _ in partitions)
         found: dict[int, list[TopicPartition]] = {}
-        for place in partitions:
-            found.setdefault(await self.leader(*place), []).append(place)
+        for tp in partitions:
+            found.setdefault(await self.leader(*tp), []).append(tp)
         return found
 
 
 def _check(request: object, timeout_ms: int | None) -> None:
-    """Raises ConfigurationError for what is no request, or no timeout."""
+    """Raises ConfigurationError for an object that is no request, or for an invalid timeout."""
     if not isinstance(request, Request):
         raise ConfigurationError(f"{request!r:.80} is no request of kproto.messages")
     if timeout_ms is not None:

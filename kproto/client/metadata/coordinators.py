@@ -21,7 +21,7 @@ _BATCHED: Final = 4
 
 
 class Coordinators:
-    """The node of each known coordinator."""
+    """The node ids of known coordinators."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[CoordinatorType, str], int] = {}
@@ -35,21 +35,19 @@ class Coordinators:
         self._nodes[kind, key] = node
 
     def forget(self, kind: CoordinatorType, keys: Iterable[str]) -> None:
-        """Drops coordinators that are gone or have moved."""
+        """Drops coordinators that are unavailable or have moved."""
         for key in keys:
             self._nodes.pop((kind, key), None)
 
     def forget_all(self) -> None:
-        """Drops all coordinators: the cluster may be another."""
+        """Drops all coordinators: after a rebootstrap the cluster may be another one."""
         self._nodes.clear()
 
 
 def find_coordinator_requests(
     kind: CoordinatorType, keys: Sequence[str], version: int
 ) -> list[FindCoordinatorRequest]:
-    """Returns the requests for these coordinators in the shape of `version`: one, or one
-    per key.
-    """
+    """Returns the requests for these coordinators: one, or before v4 one per key."""
     if version >= _BATCHED:
         return [FindCoordinatorRequest(key_type=kind.value, coordinator_keys=list(keys))]
     return [FindCoordinatorRequest(key=key, key_type=kind.value) for key in keys]
@@ -60,20 +58,20 @@ def coordinators_in(
     request: FindCoordinatorRequest,
     answer: FindCoordinatorResponse,
 ) -> dict[str, int | BrokerResponseError]:
-    """Returns for each key of a request the node, or the error, of its response.
+    """Returns the node id, or the error, of each key of a request.
 
-    Raises ProtocolError if a key is missing.
+    Raises ProtocolError if the response lacks a key.
     """
     batched = {each.key: each for each in answer.coordinators}
     found: dict[str, int | BrokerResponseError] = {}
     for key in request.coordinator_keys or [request.key]:
-        place = f"the coordinator of {kind.name.lower()} {key!r}"
+        what = f"the coordinator of {kind.name.lower()} {key!r}"
         each = batched.get(key) if request.coordinator_keys else answer
         if each is None:
-            raise ProtocolError(f"the response to FindCoordinator does not name {place}")
+            raise ProtocolError(f"the response to FindCoordinator does not name {what}")
         detail = f": {each.error_message}" if each.error_message else ""
         found[key] = (
-            error_of_code(each.error_code, f"finding {place}{detail}")
+            error_of_code(each.error_code, f"finding {what}{detail}")
             if each.error_code
             else each.node_id
         )

@@ -1,8 +1,8 @@
 """Splits requests for several brokers, and merges their responses.
 
-One table, a row per request: where its elements are, each of which one broker answers, and where
-they are in the response. Plain functions on plain data: `routing` says which broker answers an
-element, and `request_router` sends the pieces.
+A table has a row per request: the paths of its elements in the request and in the response. Each
+element is answered by one broker, which `routing` determines; `request_router` sends the pieces.
+Plain functions on plain data.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ __all__ = [
 Q = TypeVar("Q", bound=Request[Any])
 R = TypeVar("R", bound=Response)
 
-#: An element after the structs that contain it, outermost first: a topic and a partition of it.
+#: An element, preceded by the structs that contain it, e.g. a topic and one of its partitions.
 Element: TypeAlias = tuple[Any, ...]
 
-#: The identity of an element. An element may have several.
+#: The identity of an element. An element may have several identities.
 _Identity: TypeAlias = tuple[Any, ...]
 
 
 class Level(NamedTuple):
     """A list of structs or of plain values: its field, and the fields that identify an element.
 
-    `keys` holds alternative identities, each a tuple of fields; empty for plain values, which
+    `keys` has alternative identities, each a tuple of fields; it is empty for plain values, which
     identify themselves.
     """
 
@@ -49,7 +49,7 @@ class Level(NamedTuple):
     keys: tuple[tuple[str, ...], ...]
 
     def identities(self, element: Any) -> list[_Identity]:
-        """Returns those of the alternatives that are set, each with its number."""
+        """Returns the identities of an element that are set, each with the number of its key."""
         if not self.keys:
             return [(0, element)]
         found = [
@@ -73,9 +73,10 @@ def _levels(path: str) -> tuple[Level, ...]:
 
 
 class Split(NamedTuple):
-    """Where the elements of a request and of its response are.
+    """The paths of the elements of a request and of its response.
 
-    `alone` names the element that one broker alone can answer, in requests that `is_alone` selects.
+    Requests for which `is_alone` returns True cannot be split, because only one broker can answer
+    them; `alone` is the reason in the error.
     """
 
     asked: str
@@ -85,12 +86,12 @@ class Split(NamedTuple):
 
     @property
     def request_levels(self) -> tuple[Level, ...]:
-        """Returns where the elements of the request are."""
+        """The path of the elements of the request."""
         return _levels(self.asked)
 
     @property
     def response_levels(self) -> tuple[Level, ...]:
-        """Returns where the elements of the response are."""
+        """The path of the elements of the response."""
         return _levels(self.answered)
 
 
@@ -106,8 +107,8 @@ _SHARE_SESSION: Final = "a share session alone, and no topics"
 _NAMED_GROUPS: Final = "groups[group_id]"
 _RESOURCES: Final = "resources[resource_type+resource_name]"
 
-#: Every request that may be split. A path names lists, and in brackets the fields that identify
-#: their elements: `|` if either does, `+` if both together do.
+#: All requests that may be split. A path has the names of lists, with the fields that identify
+#: their elements in brackets: `a|b` if one of the fields does, `a+b` if both together do.
 SPLITS: Final[dict[str, Split]] = {
     # Answered by the leaders of partitions.
     "ProduceRequest": Split(
@@ -187,8 +188,8 @@ def _every_node(lists: Sequence[Any]) -> list[Any]:
     return list({each.node_id: each for nodes in lists for each in nodes}.values())
 
 
-#: How to merge a field that each response has once, with a word for it. All other fields outside
-#: the elements are lists, which are concatenated.
+#: The functions that merge fields that each response has once, with their descriptions. All other
+#: fields outside the elements are lists, which are concatenated.
 SCALARS: Final[dict[str, tuple[str, Callable[[Sequence[Any]], Any]]]] = {
     "throttle_time_ms": ("the longest", max),
     "error_code": ("the first that is not 0", _first_set),
@@ -222,7 +223,7 @@ def _walk(struct: Any, levels: Sequence[Level]) -> Iterator[Element]:
 def split(request: Q, row: Split, owners: Sequence[Sequence[int]]) -> dict[int, Q]:
     """Returns the piece of a request for each broker, in the order of the elements.
 
-    `owners` holds the brokers of each element. A request for one broker is returned as it is; other
+    `owners` has the brokers of each element. A request for one broker is returned as it is; other
     pieces are new objects that share their elements with the request. Structs without elements,
     such as a topic without partitions, stay in the first piece. Raises ConfigurationError if the
     request cannot be split.
@@ -232,7 +233,7 @@ def split(request: Q, row: Split, owners: Sequence[Sequence[int]]) -> dict[int, 
         return {nodes[0]: request}
     if row.is_alone(request):
         raise ConfigurationError(
-            f"{type(request).__name__} is of {row.alone}, which one broker alone knows; name it "
+            f"{type(request).__name__} is for {row.alone}, which only one broker knows; name it "
             "with broker="
         )
     levels = row.request_levels
@@ -243,9 +244,7 @@ def split(request: Q, row: Split, owners: Sequence[Sequence[int]]) -> dict[int, 
 
 
 def _part(struct: Any, levels: Sequence[Level], wanted: Iterator[bool], keep_empty: bool) -> Any:
-    """Returns a copy of a struct with the wanted elements; `wanted` has a flag for each
-    in order.
-    """
+    """Returns a copy of a struct with the wanted elements; `wanted` has a flag per element."""
     first, *others = levels
     elements = getattr(struct, first.field)
     found = []
@@ -266,8 +265,8 @@ def _part(struct: Any, levels: Sequence[Level], wanted: Iterator[bool], keep_emp
 def merged(request: Message, row: Split | None, responses: Sequence[R]) -> R:
     """Merges the responses to the pieces of a request into the first.
 
-    Its elements are in the order of the request, unrequested ones last. `SCALARS` rules the other
-    fields; lists of strings keep each string once.
+    The elements are in the order of the request, unrequested ones last. `SCALARS` merges the other
+    fields; lists of strings have each string once.
     """
     first = responses[0]
     if len(responses) == 1:
@@ -295,10 +294,10 @@ def _joined(lists: Sequence[Any]) -> Any:
 
 
 def _merge(request: Message, row: Split, responses: Sequence[Any]) -> None:
-    """Adds the elements of all responses to the first."""
+    """Merges the elements of all responses into the first response."""
     levels, answered = row.request_levels, row.response_levels
     outermost: list[Any] = [request]
-    for level in levels[: len(levels) - len(answered)]:  # not in the response
+    for level in levels[: len(levels) - len(answered)]:  # levels that the response lacks
         outermost = [each for outer in outermost for each in getattr(outer, level.field) or ()]
     _merge_level(outermost, levels[len(levels) - len(answered) :], responses, answered)
 
@@ -312,7 +311,7 @@ def _merge_level(
     """Merges the structs `answers` into the first, in the order of `asked`."""
     (own, *own_below), (level, *below) = asked_levels, answer_levels
     order: dict[_Identity, int] = {}
-    groups: dict[int, list[Any]] = {}  # requested under one name
+    groups: dict[int, list[Any]] = {}  # requested elements with one identity
     for outer in asked:
         for element in getattr(outer, own.field) or ():
             at = _position(order, own.identities(element))
@@ -329,15 +328,14 @@ def _merge_level(
             every.append(found[at][0])
         else:
             every += found[at]
-    kept = getattr(answers[0], level.field)
-    setattr(answers[0], level.field, every if kept is None else type(kept)(every))
+    present = getattr(answers[0], level.field)
+    setattr(answers[0], level.field, every if present is None else type(present)(every))
 
 
 def _position(order: dict[_Identity, int], identities: Sequence[_Identity]) -> int:
-    """Returns the position of the element with one of these identities; the next free one if it is
-    new.
+    """Returns the position of the element with one of these identities; a new one gets the next.
 
-    All its identities map to that position afterwards.
+    Afterwards all of its identities map to that position.
     """
     at = next((order[each] for each in identities if each in order), len(order))
     for each in identities:

@@ -1,9 +1,8 @@
-"""Sends any request to the brokers that answer it; requests for several are split and run
-concurrently.
+"""`RequestRouter`: sends a request to the brokers that answer it.
 
-`routing` says which brokers those are, `fan_out` which part of a request each gets. If a broker
-turns out not to be leader, coordinator or controller, the router drops what was known, so that the
-next call finds the right one. Nothing is retried here.
+`routing` determines the brokers, and `fan_out` splits a request for several brokers; the parts are
+sent concurrently. If a broker is not the leader, coordinator or controller any more, the router
+drops that knowledge, so that the next call finds the right broker. The router retries no request.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
 
-#: Errors that mean that the caller named a broker that does not exist.
+#: Routes with brokers that the caller names: if such a broker does not exist, the caller is wrong.
 _NAMED_BY_CALLER: Final = (Route.NAMED, Route.RESOURCES)
 
 #: Routes that need metadata of topics.
@@ -55,9 +54,9 @@ _BY_PARTITION: Final = (Route.LEADER, Route.REPLICAS)
 
 
 class BrokerAnswer(NamedTuple, Generic[R]):
-    """The answer of one broker: its `response`, or the `error` in its place.
+    """The answer of one broker: its `response`, or an `error`.
 
-    `broker` is its node id, None if any broker was asked; `request` is the piece that it got.
+    `broker` is its node id, None if any broker could answer; `request` is its part of the request.
     """
 
     broker: int | None
@@ -72,7 +71,7 @@ class View(Protocol):
     cluster: Cluster
 
     async def connection(self, broker: int | None = None) -> BrokerConnection:
-        """Returns the connection to a node, or to any."""
+        """Returns the connection to a node, or to any broker."""
         ...
 
     async def connection_to(self, node: int) -> BrokerConnection:
@@ -92,7 +91,7 @@ class View(Protocol):
         ...
 
     def is_fresh(self, name: str) -> bool:
-        """True if metadata of a topic need not be requested."""
+        """Returns True if metadata of a topic is known and not too old."""
         ...
 
     def hear_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
@@ -100,7 +99,7 @@ class View(Protocol):
         ...
 
     def invalidate_brokers(self) -> None:
-        """Notes that brokers or the controller may have changed."""
+        """Marks the brokers and the controller as outdated."""
         ...
 
     async def refresh_invalid_brokers(self) -> None:
@@ -122,9 +121,7 @@ class RequestRouter:
         version: int | None,
         timeout_ms: int | None,
     ) -> R:
-        """Returns the merged response of all brokers. Raises the first error, once all have
-        answered.
-        """
+        """Returns the merged response of all brokers; raises the first error after all answers."""
         answers = await self.by_broker(request, broker, version, timeout_ms)
         responses = []
         for answer in answers:
@@ -170,7 +167,7 @@ class RequestRouter:
         version: int | None,
         timeout_ms: int | None,
     ) -> R:
-        """Asks one broker, and drops what its response or its silence disproves."""
+        """Sends a request to one broker; drops leaders and coordinators that are outdated."""
         try:
             if route in _NAMED_BY_CALLER or node is None:
                 connection = await self._view.connection(node)
@@ -190,7 +187,7 @@ class RequestRouter:
         return response
 
     def _forget(self, route: Route, request: Request[R]) -> None:
-        """Drops the broker of a request: it is gone, or does not answer such requests any more."""
+        """Drops the coordinators or leaders of a request, because the broker is not one of them."""
         if route in COORDINATORS:
             self.coordinators.forget(COORDINATORS[route].type, coordinator_keys(request))
         elif route in _BY_PARTITION:
@@ -199,7 +196,7 @@ class RequestRouter:
             self._view.cluster.forget(name for name, _ in topics if name)
 
     def _heed(self, response: Response, row: Split) -> None:
-        """Applies the leaders that a response about partitions names."""
+        """Applies the leaders in a response about partitions."""
         cluster = self._view.cluster
         hints, brokers = hints_of(response, row, cluster)
         if hints:
@@ -240,7 +237,7 @@ class RequestRouter:
             if row is not None and len(cluster.brokers) > 1:
                 split(request, row, owners)  # raises if one broker alone can answer
             return {next((its[0] for its in owners if its), None): request}
-        # Any broker reports what is wrong with an element that no known broker answers.
+        # If no broker is known for an element, any broker returns the right error.
         others = next((its for its in owners if its), ())[:1]
         if not others:
             return {None: request}
@@ -258,7 +255,7 @@ class RequestRouter:
                 f"{type(request).__name__} names no {kind.name.lower()} to route it by"
             )
         if len(self._view.cluster.brokers) == 1:
-            keys = keys[:1]  # that broker, or none yet
+            keys = keys[:1]  # that broker coordinates all of them
         found = await self.find(kind, keys)
         if row is None or not elements:
             return [(found[keys[0]],)]
@@ -269,7 +266,7 @@ class RequestRouter:
     async def _leaders_or_replicas(
         self, route: Route, row: Split, elements: Sequence[Element]
     ) -> list[tuple[int, ...]]:
-        """Returns the leader or the replicas of each partition; none if they cannot be known."""
+        """Returns the leader or the replicas of each partition; an empty tuple if unknown."""
         view, cluster = self._view, self._view.cluster
         partition = row.request_levels[-1]
 
@@ -299,7 +296,7 @@ class RequestRouter:
         return owners() if topics else known
 
     def _topic(self, row: Split, element: Element) -> tuple[str | None, Uuid | None]:
-        """Returns the topic of a partition: its name, as far as it is known, and its id."""
+        """Returns the name and the id of a partition's topic, each None if it is unknown."""
         name: str | None = None
         topic_id: Uuid | None = None
         for _, each in row.request_levels[-2].identities(element[-2]):
@@ -314,10 +311,10 @@ class RequestRouter:
     # Coordinators
 
     async def find(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
-        """Returns the nodes that coordinate these groups or transactional ids.
+        """Returns the node ids of the coordinators of these groups or transactional ids.
 
-        Unknown ones are requested together, and retried while they do not exist yet. Raises
-        BrokerResponseError for the first that cannot be found.
+        Unknown coordinators are requested together, with retries while they are not available.
+        Raises BrokerResponseError for the first that cannot be found.
         """
         nodes = self._known_of(kind, keys)
         if len(nodes) == len(set(keys)):
@@ -333,9 +330,9 @@ class RequestRouter:
         return node if node in self._view.cluster.brokers else None
 
     async def _find(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
-        """Requests the unknown coordinators; stores those that are found, even if others fail.
+        """Requests unknown coordinators; stores those that are found, even if others fail.
 
-        A concurrent call may drop some of them before this one returns.
+        A concurrent call may drop some of them before this call returns.
         """
         nodes = self._known_of(kind, keys)
         missing = [key for key in dict.fromkeys(keys) if key not in nodes]
@@ -360,14 +357,14 @@ class RequestRouter:
         if errors:
             raise errors[0]
         if any(self._known(kind, key) is None for key in missing):
-            await self._view.refresh([])  # a broker that has just joined
+            await self._view.refresh([])  # the coordinator has just joined the cluster
         return nodes
 
 
 def _who_failed(failed: BrokerAnswer[Any], answers: Sequence[BrokerAnswer[Any]]) -> str:
     others = [str(each.broker) for each in answers if each.error is None]
-    told = f"; those that answered: {', '.join(others)}" if others else ""
+    answered = f"; those that answered: {', '.join(others)}" if others else ""
     return (
-        f"that was broker {failed.broker} of {len(answers)}{told}. "
-        "`request_by_broker` gives the answer of each."
+        f"that was broker {failed.broker} of {len(answers)}{answered}. "
+        "`request_by_broker` returns the answer of each."
     )

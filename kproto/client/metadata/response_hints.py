@@ -1,4 +1,4 @@
-"""Reads from any response whether the broker leads, coordinates or controls.
+"""Reads from responses whether the broker is the leader, the coordinator or the controller.
 
 Plain functions on messages; `request_router` acts on the result.
 """
@@ -27,19 +27,19 @@ _NOT_CONTROLLER: Final = code_of("NOT_CONTROLLER")
 
 
 def says_it_is_no_coordinator(response: Message) -> bool:
-    """True if another broker is the coordinator, or none."""
+    """Returns True if the broker is not the coordinator, or the coordinator is unavailable."""
     return any(remedy_of_code(c) is Remedy.FIND_COORDINATOR for c in error_codes_in(response))
 
 
 def says_it_is_no_controller(response: Message) -> bool:
-    """True if another broker is the controller."""
+    """Returns True if the broker is not the controller."""
     return _NOT_CONTROLLER in error_codes_in(response)
 
 
 def unled_topics(response: Message, row: Split, cluster: Cluster) -> set[str]:
     """Returns the topics with a partition that the broker does not have or lead.
 
-    A topic is left out if its leader is known to be another by now, as from a hint.
+    Partitions whose new leader is known already, from a hint, do not count.
     """
     found = set()
     for name, partition, answer in _partitions(response, row, cluster):
@@ -53,15 +53,13 @@ def unled_topics(response: Message, row: Split, cluster: Cluster) -> set[str]:
 def hints_of(
     response: Message, row: Split, cluster: Cluster
 ) -> tuple[list[LeaderHint], list[Broker]]:
-    """Returns the leaders, and their addresses, of partitions that the broker does not lead
-    (KIP-951).
-    """
+    """Returns the leaders of partitions that the broker does not lead, and brokers (KIP-951)."""
     every = (_hint(*found) for found in _partitions(response, row, cluster))
     return [hint for hint in every if hint is not None], brokers_in(response)
 
 
 def brokers_in(response: Message) -> list[Broker]:
-    """Returns the brokers that a response names with its hints."""
+    """Returns the brokers in a response, which belong to its hints."""
     nodes: Iterable[Any] = getattr(response, "node_endpoints", ())
     return [Broker(each.node_id, each.host, each.port, each.rack) for each in nodes]
 
@@ -74,7 +72,7 @@ def _hint(name: str, partition: int, answer: Any) -> LeaderHint | None:
 
 
 def _partitions(response: Message, row: Split, cluster: Cluster) -> Iterator[tuple[str, int, Any]]:
-    """Returns the partitions of a response: topic name, number, and their struct."""
+    """Yields the partitions of a response: topic name, number and struct."""
     topic, partition = row.response_levels[-2:]
     for element in answered_elements(response, row):
         for _, each in topic.identities(element[-2]):

@@ -1,7 +1,7 @@
-"""Routes requests: a table of every request, and what special rows need.
+"""Routes requests: a table of all requests, with the brokers that answer them.
 
-Plain functions on plain data: `fan_out` says which broker gets which part; `request_router` finds
-the brokers and asks them.
+Plain functions on plain data: `fan_out` splits requests; `request_router` finds the brokers and
+sends the requests.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Route(Enum):
     GROUP_COORDINATOR = "the coordinators of the groups it names"
     TRANSACTION_COORDINATOR = "the coordinators of the transactional ids it names"
     LEADER = "the leaders of the partitions it names"
-    RESOURCES = "the brokers whose own settings it names; for all else any broker"
+    RESOURCES = "the brokers whose own settings it names; any broker for other resources"
     REPLICAS = "every broker that has a replica of the partitions it names"
-    EVERY_BROKER = "every broker, each for itself; the answers are merged"
+    EVERY_BROKER = "every broker; the responses are merged"
     NAMED = "one certain broker, which the caller names"
 
 
@@ -44,7 +44,7 @@ class CoordinatorType(Enum):
     TRANSACTION = 1
 
 
-#: Every request of the definitions, by api key.
+#: All requests of the definitions, in the order of their API keys.
 ROUTES: Final[dict[str, Route]] = {
     "ProduceRequest": Route.LEADER,
     "FetchRequest": Route.LEADER,
@@ -129,7 +129,7 @@ ROUTES: Final[dict[str, Route]] = {
     "AddRaftVoterRequest": Route.CONTROLLER,
     "RemoveRaftVoterRequest": Route.CONTROLLER,
     "UpdateRaftVoterRequest": Route.NAMED,
-    # A share coordinator answers the next five; its key is not one of their fields.
+    # A share coordinator answers the next five requests; they have no field with its key.
     "InitializeShareGroupStateRequest": Route.NAMED,
     "ReadShareGroupStateRequest": Route.NAMED,
     "WriteShareGroupStateRequest": Route.NAMED,
@@ -146,9 +146,9 @@ ROUTES: Final[dict[str, Route]] = {
 
 
 class CoordinatorRow(NamedTuple):
-    """The type of a coordinator, and the fields that hold the keys of what it coordinates.
+    """The type of a coordinator, and the request fields with the group or transactional ids.
 
-    A key is a field, an element of a list, or the first of the fields of a struct in a list.
+    A field is an id, a list of ids, or a list of structs that have an id in the first field.
     """
 
     type: CoordinatorType
@@ -170,14 +170,12 @@ COORDINATORS: Final[dict[Route, CoordinatorRow]] = {
     ),
 }
 
-#: Types of config resources that are brokers: the configs of a broker, and its loggers.
+#: Types of config resources that belong to a broker: its configs and its loggers.
 _BROKER_RESOURCES: Final = frozenset({4, 8})
 
 
 def route_of(request: Message) -> Route:
-    """Returns the route of `request`; ANY for requests that the table does not have, such as a
-    user's own.
-    """
+    """Returns the route of `request`; ANY for requests that the table lacks, e.g. a user's own."""
     if isinstance(request, InitProducerIdRequest) and not request.transactional_id:
         return Route.ANY  # an idempotent producer without transactions
     return ROUTES.get(type(request).__name__, Route.ANY)
@@ -200,7 +198,7 @@ def coordinator_keys(request: Message) -> list[str]:
 
 
 def named_broker(resource: Any) -> int | None:
-    """Returns the broker whose configs or loggers a resource is; None if any broker answers."""
+    """Returns the broker that has a config resource; None if any broker answers."""
     name = resource.resource_name
     if resource.resource_type not in _BROKER_RESOURCES or not name.isdecimal():
         return None

@@ -1,8 +1,8 @@
 """Resolves the addresses of a broker's host name, and connects to the first that answers.
 
 A name may have several addresses, of IPv4 and IPv6 (KIP-302). They are tried with alternating
-families; the next attempt starts as soon as one has failed, or has taken `NEXT_ADDRESS_S`, so that
-an address that swallows all packets costs a moment and no more. `connection` does what follows TCP.
+families. The next attempt starts when one has failed or has taken `NEXT_ADDRESS_S`, so an address
+that drops all packets costs no more than that. `connection` continues after the TCP handshake.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
     @property
     def ip(self) -> str:
-        """Returns the address as text, without the port."""
+        """The address as text, without the port."""
         return str(self.where[0])
 
 
@@ -48,12 +48,12 @@ def in_turns(found: Sequence[Target], failed: str | None = None) -> list[Target]
         by_family.setdefault(target.family, []).append(target)
     most = max(map(len, by_family.values()), default=0)
     turns = [its[at] for at in range(most) for its in by_family.values() if at < len(its)]
-    behind = next((at + 1 for at, target in enumerate(turns) if target.ip == failed), 0)
-    return turns[behind:] + turns[:behind]
+    first = next((at + 1 for at, target in enumerate(turns) if target.ip == failed), 0)
+    return turns[first:] + turns[:first]
 
 
 async def look_up(address: Address) -> list[Target]:
-    """Resolves a host name. Raises OSError, and ValueError for what is no host name."""
+    """Resolves a host name. Raises OSError, and ValueError if it is no valid host name."""
     try:  # an address needs no thread
         found = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
@@ -97,7 +97,7 @@ class Targets:
                     except OSError as error:
                         self._refused(target, error)
         finally:
-            # Pending attempts are tried first again if the address that answered does not work.
+            # If the connected address does not work, the pending ones are tried again first.
             self.left[:0] = attempts.values()
             for task in attempts:
                 task.cancel()
@@ -106,17 +106,17 @@ class Targets:
                     ended.close()
 
     def _refused(self, target: Target, error: OSError) -> None:
-        # The text of asyncio repeats the address.
+        # The text of asyncio's error would repeat the address.
         why = os.strerror(error.errno) if error.errno else str(error)
         reason = f"cannot connect: {why}"
         self.failed(target, BrokerConnectionError(reason, address=str(self.address)))
 
     def failed(self, target: Target, error: KprotoError) -> None:
-        """Notes the failure of an address."""
+        """Adds the failure of an address."""
         self.failures.append((target, error))
 
     def gave(self, target: Target | None, error: KprotoError) -> None:
-        """Notes how an attempt ended: at `target`, or at all addresses that are left."""
+        """Adds the error of an attempt at `target`; without it, of all addresses left."""
         if target is not None:
             self.failed(target, error)
         elif isinstance(error, RequestTimeoutError):
@@ -126,21 +126,19 @@ class Targets:
 
     @property
     def last_failed(self) -> str | None:
-        """Returns the address that failed last."""
+        """The address that failed last; None without a failure."""
         return self.failures[-1][0].ip if self.failures else None
 
     def failure(self) -> KprotoError:
-        """Returns the error to raise once no address is left; it names each address and its
-        failure.
-        """
+        """Returns the error after the last address; it names each address with its failure."""
         errors = [error for _, error in self.failures]
         if len(errors) == 1:
             return errors[0]
         prefix = f"{self.address}: "
-        told = "; ".join(
+        each = "; ".join(
             f"{target.ip}: {str(error).removeprefix(prefix)}" for target, error in self.failures
         )
-        reason = f"cannot connect: its {len(errors)} addresses failed: {told}"
+        reason = f"cannot connect: its {len(errors)} addresses failed: {each}"
         for kind in (RequestTimeoutError, ProtocolError):
             if errors and all(isinstance(error, kind) for error in errors):
                 return kind(prefix + reason)
@@ -162,7 +160,7 @@ async def _connected(target: Target) -> socket.socket:
 async def _first(
     attempts: dict[asyncio.Task[socket.socket], Target], seconds: float | None, clock: Clock
 ) -> set[asyncio.Task[socket.socket]]:
-    """Returns the attempts that have ended; none of them after `seconds`."""
+    """Waits for an attempt to end, up to `seconds`; returns the attempts that have ended."""
     if seconds is None:
         done, _ = await asyncio.wait(attempts, return_when=asyncio.FIRST_COMPLETED)
         return done

@@ -1,7 +1,7 @@
 """Authenticates a connection by SASL, and again before its session ends (KIP-368).
 
-`kproto.security.authentication` decides what is sent, the connection sends it. Keys are derived in
-a thread.
+`kproto.security.authentication` creates the requests, the connection sends them. Keys are derived
+in a thread.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from ..settings import Address, ClientSettings
 
 __all__ = ["Authenticator", "Carrier"]
 
-#: So long before the end of a session, in seconds, no token is requested any more.
+#: No token is requested any more in the last seconds of a session, in seconds.
 _TOO_LATE_S: Final = 1.0
 
 _NEVER: Final = float("inf")
 
 
 class Carrier(Protocol):
-    """The connection, as an authentication needs it."""
+    """The connection that an authentication uses."""
 
     ranges: Mapping[int, ApiRange]
 
     def carry(self, step: Step, ends_at: float) -> Awaitable[Answer]:
-        """Sends a step, and returns the answer. Raises the error of a lost connection."""
+        """Sends a step, and returns the response. Raises the error of a lost connection."""
         ...
 
     def alone(self) -> AbstractAsyncContextManager[float]:
-        """Holds back all other requests; yields the deadline of the answers, in seconds."""
+        """Delays all other requests; yields the deadline of the responses, in seconds."""
         ...
 
     def fail(self, error: KprotoError) -> None:
@@ -86,7 +86,7 @@ class Authenticator:
             # A CancelledError of the provider would end the caller's task silently.
             raise AuthenticationError(
                 f"{self._address}: getting a token for {self._sasl.mechanism} was cancelled from"
-                " within: by the token function, or by what it waits for"
+                " within: by the token function, or by a future that it awaits"
             ) from None
         except TimeoutError:
             raise RequestTimeoutError(
@@ -126,8 +126,9 @@ class Authenticator:
             self._timer = self._clock.call_later(after_s, self._begin_again)
 
     def cut_off(self) -> AuthenticationError | None:
-        """Returns what it means that the broker closes the connection now; None if that
-        is unknown.
+        """Returns the error if the broker closes the connection during authentication.
+
+        None if no authentication is in progress.
         """
         return None if self._current is None else self._current.cut_off()
 
@@ -136,7 +137,7 @@ class Authenticator:
         self._task = asyncio.create_task(self._authenticate_again())
 
     async def _authenticate_again(self) -> None:
-        """Starts a new session; requests are sent until there is a token, and wait afterwards."""
+        """Starts a new session; requests wait from the arrival of the token to its end."""
         try:
             exchange = await self._exchange_in_time()
             async with self._carrier.alone() as ends_at:
@@ -145,8 +146,7 @@ class Authenticator:
             self._carrier.fail(error)
 
     async def _exchange_in_time(self) -> ClientExchange:
-        """Retries `exchange` until the session is about to end, because the token issuer may be
-        away.
+        """Retries `exchange` until the session is about to end: the token issuer may be down.
 
         Raises the error of the last attempt.
         """
@@ -160,7 +160,7 @@ class Authenticator:
             await self._clock.sleep(left / 2)
 
     def stop(self) -> None:
-        """Starts no further session: the connection is lost."""
+        """Stops authentication, because the connection is lost."""
         self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,10 +1,11 @@
-"""Moves the bytes of one TCP connection to a broker, and keeps the time of its requests.
+"""`BrokerConnection`: one TCP connection to a broker, with the timeouts of its requests.
 
-`kproto.protocol` knows what the bytes mean; `write_queue` decides when they are written. A response
-is passed on in the turn of the loop in which it arrives. The connection fails as a whole: after a
-lost peer, a broken frame or a request that times out, every request in flight gets an error. One
-timer watches all of them. With SASL a second timer has the client authenticate again before its
-session ends: after the requests in flight, and before later ones (KIP-368).
+`kproto.protocol` encodes and decodes; `write_queue` decides when bytes are written. A response is
+passed to its caller in the iteration of the event loop in which it arrives. The connection fails as
+a whole: after a lost peer, a broken frame or a request that times out, every request in flight gets
+an error. One timer has the deadlines of all requests. With SASL a second timer starts
+reauthentication before the session ends (KIP-368): it follows the requests in flight, and later
+requests wait for it.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ R = TypeVar("R", bound=Response)
 
 Reopen: TypeAlias = Callable[[], Awaitable["BrokerConnection"]]
 
-#: After so long an idle time, in seconds, the broker may be closing the connection.
+#: After this many idle seconds the broker may be closing the connection.
 QUIET_S: Final = 1.0
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
-    """A connection on which both sides have agreed on versions; `open` makes it."""
+    """A connection with negotiated versions; `open` creates it."""
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if settings.sasl is not None:
             self._sasl = Authenticator(self, settings.sasl, address, settings, clock)
         self._stage = Stage.VERSIONS
-        self._opened_with = -1  # the correlation id of the last request that opened it
+        self._opened_with = -1  # the correlation id of the last request of the handshake
         self._bare_token: asyncio.Future[bytes] | None = (
             None  # the broker's token, without a header
         )
@@ -111,14 +112,14 @@ class BrokerConnection(asyncio.BufferedProtocol):
         node_state: NodeState | None = None,
         watch: ConnectionWatch = NO_WATCH,
     ) -> BrokerConnection:
-        """Connects to `address`, agrees on versions, and authenticates; `tls` is made of
-        `settings`.
+        """Connects to `address`, negotiates versions, and authenticates.
 
-        Each IP address of the host name is tried until one works; `node_state` says which is first,
-        and how long connecting may take. Raises BrokerConnectionError when no address answers or
-        the peer closes, ProtocolError when the peer is no Kafka broker, AuthenticationError when
-        one side refuses the other, ConfigurationError for TLS files that cannot be used, and
-        RequestTimeoutError when connecting takes longer than `connect_timeout_ms`.
+        By default `tls` and `node_state` are created from `settings`. Each IP address of the host
+        name is tried until one works; `node_state` has the first address and the timeout. Raises
+        BrokerConnectionError if no address answers or the peer closes the connection, ProtocolError
+        if the peer is no Kafka broker, AuthenticationError if one side refuses the other,
+        ConfigurationError for TLS files that cannot be used, and RequestTimeoutError after
+        `connect_timeout_ms`.
         """
         node_state = node_state or NodeState(settings)
         limit_ms = node_state.connect_timeout_ms
@@ -151,7 +152,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             async with clock.timeout(max(ends_at - clock.monotonic(), 0.0)):
                 context = await context_of(self._tls)
                 connected, self.target = await targets.connect(clock)
-            # An address that does not answer leaves time for the others.
+            # An address that does not answer must leave time for the others.
             seconds = max(ends_at - clock.monotonic(), 0.0) / (1 + len(targets.left))
             async with clock.timeout(seconds):
                 await attach(self, connected, address, self._tls, context)
@@ -168,11 +169,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
                     await self._sasl.authenticate(exchange)
             self._stage = Stage.FIRST_REQUEST
             self._opened_with = self._protocol.last_correlation_id
-            self._raise_if_failed()  # by bytes after the last response
+            self._raise_if_failed()  # bytes after the last response may have failed it
         except DecodeError as error:
             await self.close()
             raise ProtocolError(
-                f"{address}: what answered does not speak Kafka's protocol as it should ({error})"
+                f"{address}: the peer does not speak Kafka's protocol correctly ({error})"
             ) from None
         except KprotoError:
             await self.close()
@@ -190,9 +191,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
     # SASL
 
     async def carry(self, step: Step, ends_at: float) -> Answer:
-        """Sends a step of an authentication ahead of all queued requests; returns the broker's
-        answer.
-        """
+        """Sends a step of an authentication before all queued requests; returns the response."""
         if step.request is None:
             return await self._exchange_tokens(step.token)
         request: Request[Any] = step.request
@@ -200,9 +199,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return cast(Answer, await self._exchange(request, step.version, ends_at, limit_ms))
 
     async def _exchange_tokens(self, token: bytes) -> bytes:
-        """Sends a token as a frame of its own (SaslHandshake v0), and waits for the
-        broker's token.
-        """
+        """Sends a token as a bare frame (SaslHandshake v0); returns the broker's token."""
         self._raise_if_failed()
         self._bare_token = self._loop.create_future()
         self._write_queue.write(frame(token), self.clock.monotonic())
@@ -213,10 +210,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[float]:
-        """Holds back all requests that are not written yet.
+        """Delays all requests that are not written yet.
 
-        Yields the deadline for the answer to what is sent now, in seconds of the clock: the broker
-        answers the requests in flight first.
+        Yields the deadline of a response to a request that is sent now, in seconds of the clock:
+        the broker responds to the requests in flight first.
         """
         async with self._write_queue.alone():
             yield self._in_flight.latest_deadline + self.settings.request_timeout_ms / 1000
@@ -228,12 +225,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     @property
     def used_at(self) -> float:
-        """Returns when bytes were written last, in seconds of the clock."""
+        """The time of the last write, in seconds of the clock."""
         return self._write_queue.used_at
 
     @property
     def in_flight(self) -> int:
-        """Returns how many requests wait for their response."""
+        """The number of requests in flight."""
         return len(self._pending)
 
     @property
@@ -251,7 +248,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return known
 
     def version_for(self, request: Request[R]) -> int:
-        """Returns the highest version that both sides speak and that has every field that is set.
+        """Returns the highest version that both sides support and that has every field that is set.
 
         Ignorable fields of later versions are dropped, except the id that names the subject of the
         request. Raises UnsupportedVersionError, which names the field that no common version has,
@@ -264,13 +261,14 @@ class BrokerConnection(asyncio.BufferedProtocol):
     ) -> R:
         """Sends `request` in the version of `version_for`, and waits for its response.
 
-        Raises EncodeError when that version cannot express the request, BrokerConnectionError when
-        the connection is lost, DecodeError when the response cannot be read. Raises
+        Raises EncodeError if that version cannot express the request, BrokerConnectionError if the
+        connection is lost, and DecodeError if the response cannot be decoded. Raises
         RequestTimeoutError `timeout_ms` after the request could be written, and closes the
-        connection: a broker that does not answer counts as lost.
+        connection: a broker that does not respond counts as lost.
 
-        If the connection closed before the request was written, the request is sent once more, on a
-        new connection; so is a request that only reads, if the broker closed an idle connection.
+        If the connection was closed before the request was written, the request is sent once more,
+        on a new connection. So is a request that only reads, if the broker closed an idle
+        connection.
         """
         try:
             return await self._request(request, version, timeout_ms)
@@ -294,9 +292,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
     ) -> bool:
         """Writes `request` now, and calls `tell` later with the response or an error.
 
-        Returns False and does nothing if the request would have to wait: for queued requests, for a
-        broker that does not read, or for one that may be closing an idle connection, unless
-        `may_be_lost`. Use `request` then. Raises what `request` raises before it writes.
+        Returns False and does nothing if the request would have to wait for queued requests, for a
+        broker that does not read, or for one that may be closing an idle connection; with
+        `may_be_lost` the last is ignored. Use `request` then. Raises the errors of `request` before
+        a write.
         """
         self._refuse_unanswered(request, version)
         now = self.clock.monotonic()
@@ -314,9 +313,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
     def post_encoded(
         self, request: type[Request[R]], body: Sequence[bytes], *, version: int, tell: Tell
     ) -> bool:
-        """Does the same as `post` for a request that is encoded already: the pieces of `body`,
-        joined.
-        """
+        """Does the same as `post` for an encoded request: the joined pieces of `body`."""
         now = self.clock.monotonic()
         if not self._can_post(now):
             return False
@@ -330,18 +327,18 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return True
 
     def _can_post(self, now: float, *, may_be_lost: bool = False) -> bool:
-        """Takes a slot if nothing must be waited for. Raises the connection's error."""
+        """Takes a slot if a write need not wait. Raises the connection's error."""
         if not self._write_queue.can_write_now:
             return False
         self._raise_if_failed()
         return (may_be_lost or not self._is_quiet(now)) and self._slots.try_acquire()
 
     def _is_quiet(self, now: float) -> bool:
-        """True if the connection has been idle for a while: the broker may be closing it."""
+        """Returns True if the connection is idle for `QUIET_S`: the broker may be closing it."""
         return now - self._write_queue.used_at > QUIET_S and not self._pending
 
     def is_idle_since(self, moment: float) -> bool:
-        """True if nothing is in flight, queued, or was written after `moment`, in seconds."""
+        """Returns True if nothing is in flight or queued, or was written after `moment`, in s."""
         return self.used_at <= moment and not self._pending and self._write_queue.is_empty
 
     def _new_post(
@@ -352,7 +349,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return InFlightRequest(request, version, tell, ends_at, limit_ms, holds_slot=True)
 
     def _write_posted(self, posted: InFlightRequest, data: bytes, now: float) -> None:
-        """Writes a frame, then watches its request: that costs the frame no time."""
+        """Writes a frame, then watches its request, so that the frame does not wait for that."""
         self._write_queue.write_now(data, now)
         self._in_flight.watch(posted)
         self._watch.written(posted.request, posted.version, len(data), now)
@@ -366,7 +363,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Sends a request that brokers do not answer (Produce with acks=0).
 
         Waits while the broker does not read; after `request_timeout_ms` the broker counts as lost.
-        Raises what `request` raises.
+        Raises the errors of `request`.
         """
         used = self.version_for(request) if version is None else version
         limit_ms = self.settings.request_timeout_ms
@@ -380,10 +377,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
     async def _until_writable(
         self, request: type[Message], version: int, limit_ms: int, what: str
     ) -> None:
-        """Waits while the broker does not read, behind the requests that wait already.
+        """Waits while the broker does not read, after the requests that wait already.
 
         Raises RequestTimeoutError after `limit_ms`. No other request is written between the return
-        of this call and a write in the same turn.
+        of this call and a write in the same iteration of the event loop.
         """
         is_quiet = self._error is None and self._is_quiet(self.clock.monotonic())
         if self._write_queue.is_writable and not is_quiet:
@@ -409,7 +406,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         ends_at: float = NEVER,
         limit_ms: int = 0,
     ) -> Response:
-        """Writes a request in this turn of the loop, and waits for its response."""
+        """Writes a request in this iteration of the event loop, and waits for its response."""
         self._raise_if_failed()
         future: asyncio.Future[Response] = self._loop.create_future()
 
@@ -427,7 +424,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         try:
             return await future
         except asyncio.CancelledError:
-            exchange.ends_at = NEVER  # the caller was cancelled
+            exchange.ends_at = NEVER  # no caller waits for it any more
             raise
 
     def _begin(self, request: Request[R], exchange: InFlightRequest, now: float) -> bytes:
@@ -444,11 +441,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if not expects_response(request, version):
             raise ConfigurationError(
                 f"no broker answers this {type(request).__name__} v{version}: it has "
-                "acks=0, or asks for nothing; `BrokerConnection.send_only` does not wait"
+                "acks=0, or needs no response; `BrokerConnection.send_only` does not wait"
             )
 
     def _on_timeout(self, late: InFlightRequest) -> None:
-        """Fails the connection: a broker that answered nothing for so long counts as lost."""
+        """Fails the connection after a request timeout: the broker counts as lost."""
         what = "was not answered"
         error = timed_out_error(self.address, late.request, late.version, what, late.limit_ms)
         self._tell(late, error)
@@ -537,12 +534,12 @@ class BrokerConnection(asyncio.BufferedProtocol):
             return
         except (
             BaseException
-        ):  # such as MemoryError: the request fails when the loop closes the connection
+        ):  # e.g. MemoryError: the event loop closes the connection, which fails the request
             if pending is not None:
                 self._pending.restore(pending)
             raise
         else:
-            assert message is not None, "what could be asked can be read"
+            assert message is not None, "each request has a response class"
             outcome = message
             if getattr(message, "throttle_time_ms", 0) and pending is not None:
                 self._throttle(throttle_time_ms_of(message, pending.version))
@@ -579,7 +576,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._lost.set_result(None)
 
     def _reached(self) -> Stage:
-        """Returns how far the connection came: it is OPEN after the first answered request."""
+        """Returns the stage of the connection: OPEN after the first response to a request."""
         oldest = self._protocol.pending.oldest
         if self._stage is Stage.FIRST_REQUEST and (
             oldest is None or oldest.correlation_id != self._opened_with + 1

@@ -1,4 +1,4 @@
-"""Makes the errors for a connection that was lost. Plain functions on errors."""
+"""Creates the errors of a lost connection. Plain functions on errors."""
 
 from __future__ import annotations
 
@@ -20,16 +20,14 @@ __all__ = ["disconnect_error", "error_for_request", "throttled_error", "timed_ou
 
 
 def error_for_request(error: KprotoError, address: Address) -> KprotoError:
-    """Returns a copy of the error for each request, because a raised exception keeps its own
-    traceback.
-    """
+    """Returns a copy of the error for one request, because each raised error has its traceback."""
     if isinstance(error, BrokerConnectionError):
         return BrokerConnectionError(error.reason, address=error.address)
     if isinstance(error, AuthenticationError | ConfigurationError):
         return type(error)(str(error))
     if isinstance(error, RequestTimeoutError):
         return BrokerConnectionError(
-            f"the connection was given up because another request timed out ({error})",
+            f"the connection was closed because another request timed out ({error})",
             address=str(address),
         )
     return ProtocolError(f"{address}: {error}" if str(address) not in str(error) else str(error))
@@ -38,20 +36,20 @@ def error_for_request(error: KprotoError, address: Address) -> KprotoError:
 def timed_out_error(
     address: Address, request: type[Message], version: int, what: str, limit_ms: int
 ) -> RequestTimeoutError:
-    """Returns the error for a request that timed out before `what`: the broker counts as lost."""
+    """Returns the error of a request that timed out; `what` says how far it came."""
     return RequestTimeoutError(f"{address}: {request.__name__} v{version} {what} in {limit_ms} ms")
 
 
 def throttled_error(
     address: Address, request: type[Message], version: int, limit_ms: int, left_s: float
 ) -> RequestTimeoutError:
-    """Returns the error for a request that timed out while the broker throttled the client.
+    """Returns the error of a request that timed out while the broker throttled the client.
 
     `left_s` is the rest of the throttle time, in seconds.
     """
     return RequestTimeoutError(
-        f"{address}: {request.__name__} v{version} could not be sent in {limit_ms} ms: by its "
-        f"quota the broker has this client wait {round(left_s * 1000)} ms more"
+        f"{address}: {request.__name__} v{version} could not be sent in {limit_ms} ms: the broker "
+        f"throttles this client by its quota for {round(left_s * 1000)} ms more"
     )
 
 
@@ -66,11 +64,10 @@ def disconnect_error(
     cut_off: AuthenticationError | None,
     is_asked: bool,
 ) -> KprotoError:
-    """Returns the error for a connection that the peer or the network ended, by the stage it had
-    reached.
+    """Returns the error of a connection that the peer or the network has ended at `stage`.
 
-    `left` bytes of a response had arrived; `cut_off` is the error if that happened during SASL;
-    `is_asked` if a request was in flight.
+    `left` bytes of a response had arrived; `cut_off` is the error of a SASL authentication in
+    progress; `is_asked` is True if a request was in flight.
     """
     shows = tls.shows_certificate
     name = tls.name_of(address.host)

@@ -1,4 +1,4 @@
-"""Opens a connection: TCP to one of the addresses, TLS, and ApiVersions."""
+"""The handshake of a connection: host name, TCP, TLS and ApiVersions."""
 
 from __future__ import annotations
 
@@ -54,8 +54,9 @@ async def targets_of(address: Address, failed_ip: str | None) -> Targets:
 
 
 async def context_of(tls: TlsContexts) -> ssl.SSLContext | None:
-    """Returns the TLS context of a connection; reads files in a thread. Raises
-    ConfigurationError.
+    """Returns the TLS context of a connection; None without TLS.
+
+    It reads files in a thread. Raises ConfigurationError.
     """
     if not tls.enabled:
         return None
@@ -96,19 +97,20 @@ def _unconnected(address: Address, error: OSError) -> BrokerConnectionError:
 
 
 async def agreed_ranges(ask: _Ask, address: Address, release: str | None) -> Mapping[int, ApiRange]:
-    """What a broker says it takes, within what its `release` does, where that is known.
+    """Returns the versions that a broker supports, by ApiVersions, limited to its `release`.
 
-    One of a release before 0.10 is not asked. Raises ProtocolError where it refuses to say so.
+    Brokers of releases before 0.10 have no ApiVersions: for these the table of releases is used.
+    Raises ProtocolError if the broker refuses ApiVersions.
     """
     if release is None:
-        return await _told_ranges(ask, address)
+        return await _broker_ranges(ask, address)
     ranges = release_ranges(release)
     if not says_versions(release):
         return ranges
-    return common_ranges(ranges, await _told_ranges(ask, address))
+    return common_ranges(ranges, await _broker_ranges(ask, address))
 
 
-async def _told_ranges(ask: _Ask, address: Address) -> Mapping[int, ApiRange]:
+async def _broker_ranges(ask: _Ask, address: Address) -> Mapping[int, ApiRange]:
     request = ApiVersionsRequest(
         client_software_name=_SOFTWARE_NAME, client_software_version=__version__
     )

@@ -1,6 +1,6 @@
 """Watches the deadlines of the requests in flight on one connection, with one timer for all.
 
-`kproto.protocol` has the requests in their order. No socket is used here.
+`kproto.protocol` has the requests, in order. This module uses no socket.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ NEVER: Final = float("inf")
 
 
 class InFlightRequest:
-    """A request that waits for its response until `ends_at`, in seconds; it had `limit_ms`.
+    """A request that waits for its response until `ends_at`, in seconds: its timeout is `limit_ms`.
 
-    `holds_slot` if the slot of the request is given back when `tell` is called. `is_written` once
-    the socket has its bytes; `woke` if the connection was idle before, so that the broker may have
-    been closing it.
+    `holds_slot` is True if its slot is released when `tell` is called. `is_written` is True once
+    the socket has its bytes; `woke` is True if the connection was idle before, so that the broker
+    may have been closing it.
     """
 
     __slots__ = (
@@ -63,8 +63,8 @@ class InFlightRequest:
 class InFlightRequests:
     """Watches the deadlines of the requests in flight on one connection.
 
-    `pending` has the requests, each with its `InFlightRequest` as context. `on_timeout` is called
-    with a request whose deadline has passed, after its removal.
+    `pending` has the requests, each with its `InFlightRequest` as context. After its deadline a
+    request is removed, and `on_timeout` is called with it.
     """
 
     def __init__(
@@ -81,18 +81,18 @@ class InFlightRequests:
         self._loop = asyncio.get_running_loop()
 
     def watch(self, request: InFlightRequest) -> None:
-        """Watches the deadline of a request that is pending."""
+        """Watches the deadline of a pending request."""
         if request.ends_at < self._timer_at:
             self._set_timer(request.ends_at)
 
     @property
     def has_requests(self) -> bool:
-        """True if any request is more than the first after an idle time."""
+        """True if a request is in flight that was not the first after an idle time."""
         return any(not each.context.woke for each in self._pending)
 
     @property
     def latest_deadline(self) -> float:
-        """Returns the latest deadline, in seconds; now if no request has a deadline."""
+        """The latest deadline, in seconds; the present time if no request has a deadline."""
         ends = [each.context.ends_at for each in self._pending if each.context.ends_at != NEVER]
         return max(ends, default=self._clock.monotonic())
 
@@ -119,11 +119,11 @@ class InFlightRequests:
         if first.context.ends_at > self._clock.monotonic():
             self._set_timer(first.context.ends_at)
             return
-        # The loop may have been blocked: bytes that have arrived are read before the request fails.
+        # The event loop may have been blocked: bytes that have arrived are read first.
         self._loop.call_soon(self._end, first)
 
     def _end(self, late: PendingRequest) -> None:
-        """Ends a request unless its response arrived meanwhile."""
+        """Ends a request, unless its response has arrived meanwhile."""
         request: InFlightRequest = late.context
         if request.ends_at == NEVER or all(each is not late for each in self._pending):
             self._on_timer()

@@ -1,6 +1,6 @@
-"""Tracks how connecting to a broker went, and when to try again (KIP-144, KIP-580, KIP-601).
+"""Tracks connection failures of a broker, and its reconnect backoff (KIP-144, KIP-580, KIP-601).
 
-Plain data: knows no connection and no loop. All times are in seconds of the client's clock.
+Plain data, without connections and event loop. All times are in seconds of the client's clock.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ _LONG_AGO: Final = float("-inf")
 
 
 class NodeState:
-    """Failures in a row of opening connections to one broker.
+    """The consecutive failures to connect to one broker.
 
-    Nobody tries before `not_before`. `failed_ip` is the address that failed last: the next attempt
-    begins with the one behind it. `error` is what the last attempt ended with. `throttled_ms` is
-    how long the broker has had this client wait by its quotas, on all connections together.
+    The next attempt starts at `not_before` or later. `failed_ip` is the address that failed last:
+    the next attempt starts with the address after it. `error` is that of the last attempt.
+    `throttled_ms` is the sum of all throttle times of the broker, on all connections.
     """
 
     __slots__ = (
@@ -45,15 +45,13 @@ class NodeState:
 
     @property
     def connect_timeout_ms(self) -> int:
-        """Returns the limit of the next attempt in ms: doubles after each attempt that timed out
-        (KIP-601).
-        """
+        """The timeout of the next attempt in ms, doubled by each that timed out (KIP-601)."""
         least = self._settings.connect_timeout_ms
         most = max(least, self._settings.connect_timeout_max_ms)
         return round(min(least * 2.0 ** min(self.timeouts, 30), most))
 
     def failed(self, error: KprotoError, now: float, chance: float, ip: str | None = None) -> None:
-        """Notes an attempt that failed at `now`; `chance` is a random number, 0 <= chance < 1."""
+        """Counts an attempt that failed at `now`; `chance` is a random number, 0 <= chance < 1."""
         self.failures += 1
         self.timeouts = self.timeouts + 1 if isinstance(error, RequestTimeoutError) else 0
         self.error = error
@@ -68,7 +66,7 @@ class NodeState:
         self.not_before = now + wait_ms / 1000
 
     def succeeded(self) -> None:
-        """Forgets the failures before a success."""
+        """Resets the failures after a success."""
         self.failures = self.timeouts = 0
         self.error = None
         self.failed_ip = None

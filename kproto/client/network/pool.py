@@ -1,8 +1,8 @@
-"""The connections of a client, opened when first needed, closed together.
+"""The connections of a client, opened when they are needed, and closed together.
 
-One a broker for everything that is answered at once; and one for each owner that makes a broker
-wait, as a consumer does: brokers work on one request of a connection at a time, so that all
-others would wait with it.
+Requests that a broker answers at once share one connection per broker. An owner whose requests wait
+at the broker, such as a consumer, has its own connections: brokers process one request of a
+connection at a time, so other requests would have to wait, too.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = ["ConnectionPool"]
 
 _log: Final = logging.getLogger("kproto.client")
 
-#: The most node states that are kept, because brokers may get ever new addresses. The state of an
-#: address with a connection, or a pending one, is never dropped.
+#: The most node states in memory: brokers may get new addresses all the time. The state of an
+#: address with an open or pending connection is never dropped.
 MOST_ADDRESSES: Final = 1_000
 
-#: An address, and the owner of a connection of its own; None for the shared connection.
+#: An address, and the owner of a connection; None for the shared connection.
 _Key: TypeAlias = tuple[Address, object]
 
 
@@ -64,7 +64,7 @@ class ConnectionPool:
         self._tls = TlsContexts(settings.tls)
         if settings.sasl is not None and settings.sasl.readable and not self._tls.enabled:
             _log.warning(
-                "%s without TLS: who sees the bytes on their way can use what it sends; set tls",
+                "%s without TLS: its credentials can be read on the network; set tls",
                 settings.sasl.mechanism,
             )
 
@@ -74,7 +74,7 @@ class ConnectionPool:
         return connection if connection is not None and connection.usable else None
 
     def has_lost(self, address: Address) -> bool:
-        """True if the shared connection to `address` has failed, and no other is open."""
+        """Returns True if the shared connection to `address` has failed, and none is open."""
         connection = self._open.get((address, None))
         return connection is not None and not connection.usable
 
@@ -88,10 +88,9 @@ class ConnectionPool:
     async def to(self, address: Address, owner: object = None) -> BrokerConnection:
         """Returns a usable connection to `address`, shared or that of `owner`.
 
-        Concurrent callers share one attempt, and its error. After a failure the next attempt starts
-        when the backoff of the broker is over, and callers wait for it. Raises what
-        `BrokerConnection.open` raises, and ConfigurationError once the pool is closed, or in
-        another event loop.
+        Concurrent callers share one attempt, and its error. After a failure callers wait until the
+        backoff of the broker is over. Raises the errors of `BrokerConnection.open`, and
+        ConfigurationError once the pool is closed, or in another event loop.
         """
         self.home.check()
         key = (address, owner)
@@ -118,18 +117,18 @@ class ConnectionPool:
         except KprotoError as error:
             if not opening.is_shared:
                 raise
-            raise copy(error) from None  # a raised exception keeps its own traceback
+            raise copy(error) from None  # each raised error has its own traceback
         finally:
             opening.waiting -= 1
-            # It may have been aborted already, and another one started.
+            # It may have been aborted already, and another attempt started.
             if not opening.waiting and self._opening.get(key) is opening:
-                self._give_up(key)
+                self._cancel_opening(key)
 
     def _usable(self, key: _Key) -> BrokerConnection | None:
         connection = self._open.get(key)
         if connection is None or connection.usable:
             return connection
-        # Only once: the node state holds the outcome from now on.
+        # The failure is counted once, because the connection is removed.
         del self._open[key]
         if connection.was_dropped:
             error = BrokerConnectionError("the connection was lost", address=str(key[0]))
@@ -146,9 +145,7 @@ class ConnectionPool:
         return known
 
     def _drop_node_state(self) -> None:
-        """Drops the oldest node state of an address that has no connection and waits for no
-        backoff.
-        """
+        """Drops the oldest node state of an address without a connection and without a backoff."""
         in_use = {address for address, _ in (*self._open, *self._opening)}
         now = self.clock.monotonic()
         for address, node_state in self._node_states.items():
@@ -192,7 +189,7 @@ class ConnectionPool:
         if not task.cancelled():
             task.exception()  # its waiter has raised it
 
-    def _give_up(self, key: _Key) -> None:
+    def _cancel_opening(self, key: _Key) -> None:
         """Cancels a connection attempt that no caller waits for."""
         task = self._opening.pop(key).task
         if not task.done():
@@ -207,9 +204,7 @@ class ConnectionPool:
             self._idle_timer = self.clock.call_later(seconds, self._close_idle)
 
     def _close_idle(self) -> None:
-        """Closes connections that were idle for `connections_max_idle_ms`; they are reopened on
-        demand.
-        """
+        """Closes connections that were idle for `connections_max_idle_ms`."""
         self._idle_timer = None
         limit_s = self.settings.connections_max_idle_ms / 1000
         now = self.clock.monotonic()
@@ -233,22 +228,22 @@ class ConnectionPool:
         await self._close_connections(self._taken_from(owner))
 
     def abort(self, owner: object) -> None:
-        """Does the same without waiting."""
+        """Closes the connections that belong to `owner`, without waiting."""
         for connection in self._taken_from(owner):
             connection.abort()
 
     def _taken_from(self, owner: object) -> list[BrokerConnection]:
         for key in [key for key in self._opening if key[1] is owner]:
-            self._give_up(key)
+            self._cancel_opening(key)
         return [self._open.pop(key) for key in list(self._open) if key[1] is owner]
 
     def abort_all(self) -> None:
-        """Closes every connection at once; new ones are opened on demand."""
+        """Closes all connections at once; new connections are opened on demand."""
         for connection in list(self._open.values()):
             connection.abort()
 
     async def close(self) -> None:
-        """Closes every connection, pending ones too, and waits until they are closed."""
+        """Closes all connections, including pending ones, and waits until they are closed."""
         self._refuse_new()
         connections = list(self._open.values())
         self._open.clear()
@@ -257,7 +252,7 @@ class ConnectionPool:
     def dropped(self) -> None:
         """Warns about a client that was not closed, and closes its connections.
 
-        May be called in any thread.
+        It may be called in any thread.
         """
         loop = self.home.loop
         if self._closed or loop is None or not any(each.usable for each in self._open.values()):
@@ -278,7 +273,7 @@ class ConnectionPool:
             self._idle_timer.cancel()
             self._idle_timer = None
         for key in list(self._opening):
-            self._give_up(key)
+            self._cancel_opening(key)
 
     def forget(self) -> None:
         """Drops all connections, because their event loop is closed."""
@@ -290,7 +285,7 @@ class ConnectionPool:
     async def _close_connections(self, connections: Sequence[BrokerConnection]) -> None:
         """Closes connections, and waits for them and for cancelled attempts.
 
-        Leaves no connection open when it is cancelled.
+        If it is cancelled, no connection stays open.
         """
         for connection in connections:
             connection.abort()
@@ -299,7 +294,7 @@ class ConnectionPool:
 
 
 class _Opening:
-    """A pending connection, and how many callers wait for it."""
+    """A pending connection, and the number of callers that wait for it."""
 
     __slots__ = ("is_shared", "task", "waiting")
 

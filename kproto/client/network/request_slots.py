@@ -10,16 +10,14 @@ __all__ = ["RequestSlots"]
 
 
 class RequestSlots:
-    """A semaphore that serves waiters in their order, and whose slots can be taken
-    without waiting.
-    """
+    """A semaphore that serves waiters in order; a free slot can be taken without waiting."""
 
     def __init__(self, count: int) -> None:
         self._free = count
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def try_acquire(self) -> bool:
-        """Takes a slot if there is one; there is none while any caller waits."""
+        """Takes a free slot; returns False if there is none. While callers wait, none is free."""
         if not self._free:
             return False
         self._free -= 1
@@ -39,7 +37,7 @@ class RequestSlots:
             raise
 
     def release(self) -> None:
-        """Passes the slot to the caller that has waited longest, else frees it."""
+        """Passes the slot to the caller that has waited longest; without one it frees the slot."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

@@ -9,8 +9,8 @@ from ...wire.errors import BrokerConnectionError
 
 __all__ = ["REPEATABLE", "may_resend"]
 
-#: Requests that only read, by the names of their classes: a broker may process them twice. Not
-#: Fetch, because a fetch session counts its requests (KIP-227).
+#: Requests that only read, by the names of their classes: a broker may process them twice. Fetch is
+#: not among them, because a fetch session numbers its requests (KIP-227).
 REPEATABLE: Final = frozenset(
     (
         "ApiVersionsRequest",
@@ -44,8 +44,9 @@ REPEATABLE: Final = frozenset(
 
 
 def may_resend(request: type[Message], error: BrokerConnectionError) -> bool:
-    """True if the broker cannot have processed a request, or the request only reads.
+    """Returns True if a request may be sent again after its connection was lost.
 
-    A read is sent again only if the broker closed an idle connection, and may not have seen it.
+    The broker must not have received it, or the request only reads and the broker has closed an
+    idle connection, so that it may not have received it.
     """
     return error.never_written or (error.woke and request._generated().__name__ in REPEATABLE)

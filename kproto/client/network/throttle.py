@@ -1,8 +1,8 @@
-"""Keeps a connection silent for as long as its broker throttles it (KIP-219).
+"""Blocks writes on a connection while its broker throttles the client (KIP-219).
 
-Since Kafka 2.0 a broker that throttles a client answers at once, with the time for which it stops
-reading the connection, and the client waits. Requests that wait here are not written, so that their
-timeouts do not run.
+Since Kafka 2.0 a broker that throttles a client responds at once, with the throttle time, for which
+it does not read from the connection, and the client waits. Requests that wait are not written, and
+their timeouts do not run.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ...messages.base import Response
 __all__ = ["Throttle", "throttle_time_ms_of"]
 
 #: The first version whose response is sent before the throttle time, by request name. In earlier
-#: versions the broker has waited already. Requests that are missing here are newer, and respond at
-#: once in every version. Source: the comments of the definitions.
+#: versions the broker waits before it responds. Requests that are missing here are newer: brokers
+#: respond at once in every version. Source: the comments of the definitions.
 WAITS_BEHIND_FROM: Final = {
     "AddOffsetsToTxn": 1,
     "AddPartitionsToTxn": 1,
@@ -58,7 +58,7 @@ WAITS_BEHIND_FROM: Final = {
 
 
 def throttle_time_ms_of(response: Response, version: int) -> int:
-    """Returns for how long a response of that version asks the client to send nothing, in ms."""
+    """Returns the time for which the client must not send after a response, in ms."""
     asked: int = getattr(response, "throttle_time_ms", 0)
     if asked > 0:
         name = type(response)._generated().__name__.removesuffix("Response")
@@ -100,7 +100,7 @@ class Throttle:
 
     @property
     def left_s(self) -> float:
-        """Returns the remaining time, in seconds."""
+        """The remaining time, in seconds."""
         return max(0.0, self.not_before - self._clock.monotonic()) if self.is_on else 0.0
 
     async def over(self) -> None:

@@ -23,11 +23,10 @@ R = TypeVar("R", bound=Response)
 def version_for(
     request: Request[R], version_of: Callable[[type[Request[R]], int | None], int]
 ) -> int:
-    """Does what `BrokerConnection.version_for` says; `version_of` negotiates, up to a version if
-    given.
+    """Returns the version for a request; see `BrokerConnection.version_for`.
 
-    Raises UnsupportedVersionError, which names the field that no common version has, or the two
-    fields that no version has together.
+    `version_of` negotiates the version, up to a limit. Raises UnsupportedVersionError, which names
+    the field that no common version has, or the two fields that no version has together.
     """
     shape = _shape_of(type(request))  # type: ignore[arg-type]  # its objects have no hash
     ending = highest_version_limit(shape, request)
@@ -57,6 +56,6 @@ def version_for(
     return version
 
 
-@lru_cache(maxsize=256)  # more than there are requests
+@lru_cache(maxsize=256)  # more than the number of request classes
 def _shape_of(request: type[Request[Any]]) -> VersionedFields:
     return versioned_fields(request._definition())

@@ -1,8 +1,8 @@
 """Queues the bytes that one connection writes.
 
-All frames of one turn of the event loop are written together. Nothing is written while the broker
-does not read or throttles this client: callers wait in one queue. Knows nothing of the meaning of
-the bytes, and of a request only whether the socket has its bytes.
+All frames of one iteration of the event loop are written together. While the broker does not read,
+or throttles this client, callers wait in one queue. The queue does not know the meaning of the
+bytes; it only marks requests whose bytes the socket has.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from .throttle import Throttle
 
 __all__ = ["WriteQueue"]
 
-#: Turns of the loop in which it notices that the broker closed: one polls the socket, one calls
-#: `connection_lost`, one runs what that scheduled.
+#: The iterations in which the event loop notices that the broker has closed: the first polls the
+#: socket, the second calls `connection_lost`, the third runs the callbacks of that.
 TURNS: Final = 3
 
-#: A frame of at least so many bytes is written alone: a copy costs more than a call.
+#: A frame of at least this many bytes is written alone: a copy costs more than a call.
 _LARGE_BYTES: Final = 65_536
 
 
 class WriteQueue:
     """The outgoing bytes of a connection, from `attach` to `end`.
 
-    `used_at` is when bytes were written last, in seconds of the clock. `throttle` is the throttle
-    that the broker asked for.
+    `used_at` is the time of the last write, in seconds of the clock. `throttle` is the throttle
+    that the broker has requested.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -47,8 +47,8 @@ class WriteQueue:
         self._is_paused = False
         self._writable = asyncio.Event()
         self._writable.set()
-        self._queued_calls = 0  # calls that wait until it is writable
-        self._call_queue = RequestSlots(1)  # in their order
+        self._queued_calls = 0  # the number of calls that wait until it is writable
+        self._call_queue = RequestSlots(1)  # serves them in order
 
     # The socket
 
@@ -59,7 +59,7 @@ class WriteQueue:
             transport.abort()
 
     def detach(self) -> None:
-        """Notes that the socket is closed."""
+        """Drops the transport, because the socket is closed."""
         self._transport = None
 
     def pause(self) -> None:
@@ -87,12 +87,12 @@ class WriteQueue:
 
     @property
     def is_writable(self) -> bool:
-        """True if a write needs to wait for nothing."""
+        """True if a write need not wait."""
         return not (self._queued_calls or self._is_paused or self.throttle.is_on)
 
     @property
     def can_write_now(self) -> bool:
-        """True if a write needs to wait for nothing, and reaches a socket at once."""
+        """True if a write need not wait, and a socket is attached."""
         return not (
             self._queued_calls or self._is_paused or self.throttle.is_on or self._transport is None
         )
@@ -103,11 +103,12 @@ class WriteQueue:
         return not (self._queued_calls or self._outgoing)
 
     async def turn(self, limit_s: float, is_quiet: Callable[[], bool]) -> None:
-        """Waits until the broker reads, behind the callers that wait already.
+        """Waits until the broker reads, after the callers that wait already.
 
-        If the connection `is_quiet`, the loop first gets the turns in which it notices that the
-        broker closed. Raises TimeoutError after `limit_s` plus the throttle time. No other caller
-        writes between the return of this call and a write in the same turn.
+        If the connection `is_quiet`, it first waits `TURNS` iterations of the event loop, which may
+        notice that the broker has closed. Raises TimeoutError after `limit_s` plus the throttle
+        time. No other caller writes between the return of this call and a write in the same
+        iteration.
         """
         self._queued_calls += 1
         try:
@@ -121,7 +122,7 @@ class WriteQueue:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Holds back all writes that are queued."""
+        """Delays all queued writes until the end of the block."""
         self._queued_calls += 1
         try:
             async with self._call_queue:
@@ -133,8 +134,9 @@ class WriteQueue:
     # Bytes
 
     def write(self, data: bytes, now: float) -> None:
-        """Writes `data` in this turn, together with other frames. `now` is in seconds of
-        the clock.
+        """Writes `data` in this iteration of the event loop, together with other frames.
+
+        `now` is in seconds of the clock.
         """
         self._outgoing.append(data)
         self.used_at = now
@@ -143,7 +145,7 @@ class WriteQueue:
             self._loop.call_soon(self._flush)
 
     def write_now(self, data: bytes, now: float) -> None:
-        """Writes `data` at once, after what is queued. Only while it `can_write_now`."""
+        """Writes queued frames and `data` at once. Call it only while it `can_write_now`."""
         self.used_at = now
         if self._flush_is_due or self._transport is None:
             self._outgoing.append(data)
@@ -152,7 +154,7 @@ class WriteQueue:
             self._transport.write(data)
 
     def note(self, exchange: InFlightRequest) -> None:
-        """Marks `exchange` as not written until the socket has the next bytes."""
+        """Marks `exchange` as not written until the next flush."""
         exchange.is_written = False
         self._unwritten.append(exchange)
 
@@ -169,9 +171,7 @@ class WriteQueue:
 
 
 def _joined(frames: list[bytes]) -> list[bytes]:
-    """Joins small frames, because each write costs a call; keeps large ones, because a copy costs
-    more.
-    """
+    """Joins small frames, because each write costs a call; copying large frames would cost more."""
     if len(frames) == 1:
         return frames[:]
     joined: list[bytes] = []

@@ -1,1 +1,1 @@
-"""Metrics, hooks and log lines of a client. Knows no connection and no loop."""
+"""Metrics, hooks and log lines of a client, without connections and event loop."""

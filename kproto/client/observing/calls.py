@@ -1,4 +1,4 @@
-"""Calls the hooks of a user, and lets none of their exceptions through."""
+"""Calls the hooks of a user, and logs all of their exceptions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["HookCalls", "SettledBatch"]
 
 _log: Final = logging.getLogger("kproto.client")
 
-#: What is held of what a hook raises. A hook waits for nothing, so that a CancelledError in it is
-#: none of the task around it: it asked a future that was cancelled.
+#: The exceptions of hooks that are caught. A hook does not await, so a CancelledError comes from a
+#: cancelled future whose result it read, not from a cancellation of the present task.
 FAULTS: Final = (Exception, asyncio.CancelledError)
 
 
@@ -29,7 +29,7 @@ class SettledBatch(Protocol):
 
     @property
     def count(self) -> int:
-        """Returns how many records it holds."""
+        """The number of its records."""
         ...
 
     def record_at(self, position: int) -> ProducerRecord:
@@ -37,7 +37,7 @@ class SettledBatch(Protocol):
         ...
 
     def failure(self, position: int) -> KprotoError | None:
-        """Returns why a record was not acked; None if it was."""
+        """Returns the error of a record; None if it was acked."""
         ...
 
     def ack(self, position: int) -> tuple[str, int, int, int]:
@@ -46,16 +46,15 @@ class SettledBatch(Protocol):
 
 
 class HookCalls:
-    """The overridden hooks; None for each of the others. `failures` counts exceptions of hooks.
+    """The overridden hooks; hooks that are not overridden are None.
 
-    `on_send` and `on_records` may be called if they are not None. The first exception of each kind
-    is logged with its traceback, the others at DEBUG, because a hook may be called for each
-    request.
+    `failures` counts the exceptions of hooks. The first exception of each kind is logged with its
+    traceback, later ones at DEBUG, because a hook may be called for each request.
     """
 
     def __init__(self, hooks: Hooks | None) -> None:
         self.failures = 0
-        self._told: set[tuple[str, type[BaseException]]] = set()
+        self._logged: set[tuple[str, type[BaseException]]] = set()
         self._send = overridden(hooks, "on_send")
         self._records = overridden(hooks, "on_records")
         self._ack = overridden(hooks, "on_ack")
@@ -80,16 +79,16 @@ class HookCalls:
     def _raised(self, name: str, fault: BaseException) -> None:
         self.failures += 1
         kind = (name, type(fault))
-        if kind in self._told:
+        if kind in self._logged:
             _log.debug("the hook %s raised again: %r", name, fault)
             return
-        self._told.add(kind)
-        _log.error("the hook %s raised; the client goes on without it", name, exc_info=fault)
+        self._logged.add(kind)
+        _log.error("the hook %s raised; the client continues without it", name, exc_info=fault)
 
-    # Records on their way
+    # Records
 
     def sent(self, topic: str, record: ProducerRecord) -> ProducerRecord:
-        """Returns the record to send in place of `record`."""
+        """Returns the record to send instead of `record`."""
         if self._send is None:
             return record
         try:
@@ -106,13 +105,13 @@ class HookCalls:
         topic: str,
         values: Iterator[bytes | ProducerRecord | None],
     ) -> Iterator[ProducerRecord]:
-        """Yields the records to send in place of many, each as it is taken."""
+        """Yields the records to send instead of `values`; calls the hook as each one is taken."""
         for value in values:
             given = value if isinstance(value, ProducerRecord) else ProducerRecord(value)
             yield self.sent(topic, given)
 
     def not_taken(self, topic: str, record: ProducerRecord, error: BaseException) -> None:
-        """Reports a record that entered no batch."""
+        """Reports a record that was not appended to a batch."""
         partition = record.partition if isinstance(record.partition, int) else -1
         self._acked(AckEvent(topic, partition, -1, -1, record, error))
 
@@ -141,7 +140,7 @@ class HookCalls:
             changed: Sequence[Record] = self._records(topic, partition, list(records))
             found = list(changed)
             if not all(isinstance(each, Record) for each in found):
-                raise TypeError("on_records returned what are no records")
+                raise TypeError("on_records returned elements that are no records")
         except FAULTS as fault:
             self._raised("on_records", fault)
             return records

@@ -1,7 +1,7 @@
-"""Watches one connection: its requests in flight, and how it ends.
+"""Observes one connection: its requests in flight, and its end.
 
-Brokers answer the requests of a connection in order, so the watch keeps the requests in a queue of
-its own, and the connection passes none back.
+Brokers respond to the requests of a connection in order. So the watch has its own queue of
+requests, and the connection reports a response without its request.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ __all__ = ["NO_WATCH", "ConnectionWatch", "NullWatch"]
 
 T = TypeVar("T")
 
-#: Each frame begins with its length.
+#: The size of the length before each frame.
 _LENGTH_BYTES: Final = 4
 
-#: Where the partitions of a topic stand in the responses that come often.
+#: The field with the partitions of a topic, for frequent responses.
 _PARTS: Final[dict[type[Response], str]] = {
     ProduceResponse: "partition_responses",
     FetchResponse: "partitions",
 }
 
-#: A request as its class says it, its version, the bytes of its frame, and when it was written.
+#: The class of a request, its version, the size of its frame in bytes, and the time of its write.
 _Written = tuple[type[Message], int, int, float]
 
 
 class ConnectionWatch:
-    """Called by one connection for what it writes and reads. Times are in seconds of the client's
-    clock.
+    """Counts and reports the requests of one connection, which calls it.
+
+    Times are in seconds of the client's clock.
     """
 
     __slots__ = (
@@ -91,7 +92,7 @@ class ConnectionWatch:
         broker.opened += 1
         if broker.failures_in_a_row:
             failures = broker.failures_in_a_row
-            say(logging.INFO, "connected to %s, after %d attempts in vain", address, failures)
+            say(logging.INFO, "connected to %s, after %d failed attempts", address, failures)
             broker.failures_in_a_row = 0
         else:
             took_ms = 1000 * (self._opened_at - begun)
@@ -100,13 +101,12 @@ class ConnectionWatch:
         return connection
 
     def lost(self, error: KprotoError, *, had_work: bool, was_closed_here: bool) -> None:
-        """Reports the end of the connection: requests in flight get no response. May be called
-        again.
+        """Reports the end of the connection: requests in flight get no response.
 
-        `had_work` is False if the requests in flight are sent again; `was_closed_here` if the
-        client closed the connection itself.
+        It may be called again. `had_work` is False if the requests in flight are sent again;
+        `was_closed_here` is True if the client closed the connection itself.
         """
-        under_way = len(self._written)
+        in_flight = len(self._written)
         while self._written:
             self._over(self._written.popleft(), 0, (type(error).__name__,))
         if self._opened_at < 0:
@@ -120,10 +120,10 @@ class ConnectionWatch:
             self._broker.lost += 1
             say(
                 logging.WARNING if had_work else logging.INFO,
-                "lost the connection to %s after %.1f s, %d requests were under way: %s",
+                "lost the connection to %s after %.1f s, %d requests were in flight: %s",
                 self.address,
                 seconds,
-                under_way,
+                in_flight,
                 reason_of(error),
             )
         self._tell("closed", begun, None if was_closed_here else error)
@@ -136,19 +136,17 @@ class ConnectionWatch:
     # Requests
 
     def written(self, request: type[Message], version: int, size: int, now: float) -> None:
-        """Reports a request that will be answered, in a frame of `size` bytes."""
+        """Reports a request that gets a response; its frame has `size` bytes."""
         self._written.append((request, version, size, now))
         self._broker.in_flight += 1
 
     def sent_only(self, request: type[Message], version: int, size: int, now: float) -> None:
-        """Reports a request that brokers do not answer."""
+        """Reports a request that gets no response."""
         self._broker.in_flight += 1
         self._over((request, version, size, now), 0, ())
 
     def answered(self, size: int, outcome: Response | KprotoError) -> None:
-        """Reports the response of `size` bytes, without the length in front, to the
-        oldest request.
-        """
+        """Reports the response to the oldest request; `size` is in bytes, without its length."""
         if not self._written:
             return
         written = self._written.popleft()
@@ -176,10 +174,10 @@ class ConnectionWatch:
             api.latency.add(latency_ms)
         if errors:
             api.errors.update(errors)
-        told = self._calls.on_request
-        if told is not None:
+        on_request = self._calls.on_request
+        if on_request is not None:
             first = errors[0] if errors else None
-            told(
+            on_request(
                 RequestEvent(
                     api.name, version, self.address, bytes_out, bytes_in, latency_ms, first
                 )
@@ -257,6 +255,9 @@ def _errors_of(response: Response) -> Sequence[str]:
 
 
 def _error_name(code: int) -> str:
-    """Returns one name for all unknown codes, because a broker may send many."""
+    """Returns the name of an error code.
+
+    All unknown codes share one name, because a broker may send many of them.
+    """
     known = ERRORS.get(code)
     return "UNKNOWN_CODE" if known is None else known.name

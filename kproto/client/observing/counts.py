@@ -93,7 +93,7 @@ class BatchCounts:
 
 
 class GroupCounts:
-    """Counts what the members of one group in this client did."""
+    """Counts the events of the members of one group in this client."""
 
     __slots__ = ("heartbeats", "joins", "late", "lost_partitions", "rebalances")
 
@@ -114,17 +114,17 @@ class Running(Protocol):
 
     @property
     def records_in_flight(self) -> int:
-        """Returns how many records handlers process now."""
+        """The number of records in flight."""
         ...
 
     @property
     def counts(self) -> dict[str, int]:
-        """Returns what it has done so far."""
+        """The results so far, by name."""
         ...
 
 
 class RunCounts:
-    """Counts what the runs of one group in this client did."""
+    """Counts the results of the runs of one group in this client."""
 
     __slots__ = ("_ended", "_live")
 
@@ -134,7 +134,7 @@ class RunCounts:
 
     @contextmanager
     def during(self, run: Running) -> Iterator[None]:
-        """Counts a run while it lasts, and its results afterwards."""
+        """Includes the results of a run, during and after the block."""
         self._live.append(run)
         try:
             yield

@@ -8,20 +8,20 @@ from typing import Any, Final
 
 __all__ = ["BATCH_BYTES", "BATCH_RECORDS", "LATENCY_MS", "Histogram"]
 
-#: Upper bounds of latencies in ms: a broker near by answers in less than one, a fetch that waits
-#: for records in 500, and 40,000 is the longest that is waited for by default.
+#: Upper bounds of latencies in ms. A nearby broker responds in less than 1 ms, a fetch that waits
+#: for records takes 500 ms, and 40,000 ms is the default request timeout.
 LATENCY_MS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 40_000)
 
 #: Upper bounds of records in a batch.
 BATCH_RECORDS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 50_000)
 
-#: Upper bounds of the bytes of a batch; brokers refuse one over 1,048,588 by default.
+#: Upper bounds of the bytes of a batch; by default brokers refuse batches over 1,048,588 bytes.
 BATCH_BYTES: Final = (100, 500, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000)
 
 
 class Histogram:
-    """`counts[i]` values were at most `bounds[i]` and above the bound before; the last count is
-    above all.
+    """Counts values by upper bound: `counts[i]` values are at most `bounds[i]`, and above the bound
+    before it. The last count has the values above all bounds.
     """
 
     __slots__ = ("bounds", "counts", "total")

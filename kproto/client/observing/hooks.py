@@ -1,7 +1,7 @@
-"""Defines `Hooks`: methods that a user overrides to observe a client and to change its records.
+"""`Hooks`: methods that a user overrides to observe a client and to change its records.
 
-Each method is called in the client's event loop: it must return soon, and must not block. Its
-exceptions are logged by `kproto.client`, and change nothing.
+Each method is called in the client's event loop: it must return soon, and must not block. The
+logger `kproto.client` logs its exceptions; they have no other effect.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class RetryEvent(NamedTuple):
 class ConnectionEvent(NamedTuple):
     """A connection to `broker`, host:port, that was opened or closed, or failed to open.
 
-    `error` is why it was lost or failed to open; None if the client opened or closed it. `took_ms`
-    is how long opening took, or how long it was open.
+    `error` is the reason if it was lost or failed to open; None if the client opened or closed it.
+    `took_ms` is the time that opening took, or the time for which it was open.
     """
 
     kind: Literal["opened", "closed", "failed"]
@@ -72,10 +72,10 @@ class ConnectionEvent(NamedTuple):
 
 
 class AckEvent(NamedTuple):
-    """The outcome of a record: it was acked, or `error` says why not.
+    """The outcome of a record; `error` is None if it was acked.
 
-    `record` is the one that `on_send` returned. `partition` is -1 if none was chosen; `offset` and
-    `timestamp` are -1 if the record was not acked, or the broker did not send them.
+    `record` is the record that `on_send` returned. `partition` is -1 if none was chosen; `offset`
+    and `timestamp` are -1 if the record was not acked, or the broker did not send them.
     """
 
     topic: str
@@ -99,11 +99,11 @@ class Hooks:
         """Called when a connection was opened or closed, or failed to open."""
 
     def on_send(self, topic: str, record: ProducerRecord) -> ProducerRecord:
-        """Called with a record before it is sent; returns the record to send in its place.
+        """Called with a record before it is sent; returns the record to send instead.
 
-        Called once per record, before the record is validated and its partition is chosen, in the
-        order of the calls. If it raises, or returns no ProducerRecord, the record is sent
-        unchanged.
+        It is called once per record, in the order of the calls of the producer, before the record
+        is validated and its partition is chosen. If it raises, or returns no ProducerRecord, the
+        record is sent unchanged.
         """
         return record
 
@@ -111,11 +111,12 @@ class Hooks:
         """Called when a record was acked or has failed, once per call of `on_send`."""
 
     def on_records(self, topic: str, partition: int, records: list[Record]) -> Sequence[Record]:
-        """Called with records before the consumer returns them; returns the records in their place.
+        """Called with records before the consumer returns them; returns the records to return.
 
-        Called in order with the records of one or more batches. Records may be left out, and values
-        and headers changed; offsets must stay. If it raises, or returns no records, they are
-        returned unchanged. `raw_batches` does not call it, because it opens no batch.
+        It is called in order, with the records of one or more batches. It may leave out records,
+        and change values and headers, but not offsets. If it raises, or returns other objects than
+        records, they are returned unchanged. `raw_batches` does not call it, because it decodes no
+        batch.
         """
         return records
 
@@ -136,12 +137,12 @@ def check_hooks(hooks: object) -> None:
         if inspect.iscoroutinefunction(getattr(hooks, name, None)):
             raise ConfigurationError(
                 f"{name} of {type(hooks).__name__} is an async function; hooks are called, and not "
-                "awaited: make it a plain one, which may begin a task"
+                "awaited: make it a plain function, which may start a task"
             )
 
 
 def overridden(hooks: Hooks | None, name: str) -> Callable[..., Any] | None:
-    """Returns a method of hooks if a class or the instance overrides it."""
+    """Returns a method of hooks if a class or the instance overrides it; None otherwise."""
     found = getattr(hooks, name, None)
     if found is None or getattr(found, "__func__", None) is vars(Hooks)[name]:
         return None

@@ -1,7 +1,7 @@
 """Writes log lines: one line per change of state, without control characters of peers.
 
-All lines go to the logger `kproto.client`: WARNING for what may need a person, INFO for what
-explains the rest, DEBUG for each request and retry.
+All lines go to the logger `kproto.client`: WARNING for events that an operator may have to act on,
+INFO for other changes of state, DEBUG for each request and retry.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ __all__ = ["Troubles", "at", "reason_of", "say", "tells_changes", "wants"]
 
 _log: Final = logging.getLogger("kproto.client")
 
-#: Whether lines of a level are wanted. Asked for each request, and so without a call of our own.
+#: Returns True if a level is enabled. It is called for each request, so it has no wrapper.
 wants: Final = _log.isEnabledFor
 
-#: What is done, as lines name it.
+#: The names of operations in log lines.
 _DOING: Final = {"produce": "producing to", "fetch": "fetching"}
 
 
 def tells_changes() -> bool:
-    """True if INFO is enabled."""
+    """Returns True if INFO is enabled."""
     return wants(logging.INFO)
 
 
 def say(level: int, text: str, *values: object) -> None:
-    """Logs a line. Values become text of bounded length without control characters."""
+    """Logs a line; converts values to text of bounded length, without control characters."""
     if wants(level):
         shown = [each if isinstance(each, int | float) else printable(str(each)) for each in values]
         _log.log(level, text, *shown, stacklevel=2)
@@ -42,20 +42,20 @@ def at(topic: str | None, partition: int | None) -> str:
     return topic if partition is None else f"{topic}[{partition}]"
 
 
-#: After so many seconds without an error, those who waited have been given up by their users:
-#: attempts are `retry_backoff_max_ms` apart.
+#: After this many seconds without an error no operation is retried any more, because retries are at
+#: most `retry_backoff_max_ms` apart: the caller has abandoned it.
 _FORGOTTEN_S: Final = 60.0
 
 
 def reason_of(error: Exception) -> str:
-    """Returns the reason of a connection error, without the address, which the line has."""
+    """Returns the reason of a connection error, without the address, which the line has already."""
     return error.reason if isinstance(error, BrokerConnectionError) else str(error)
 
 
 class Troubles:
-    """Logs the first and the last partition that waits after an error.
+    """Logs the first partition that waits for a retry, and the last that recovers.
 
-    Between the two lines a broker and a thousand partitions may be unavailable.
+    So two lines report an outage, even if a broker with a thousand partitions is unavailable.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Troubles:
         self._most: dict[str, int] = {}
 
     def begin(self, what: str, topic: str, partition: int, error: Exception, now: float) -> None:
-        """Notes a partition that waits for a retry since `now`, in seconds of the clock."""
+        """Adds a partition that waits for a retry since `now`, in seconds of the clock."""
         waiting = self._waiting.setdefault(what, {})
         if now - self._heard.get(what, now) > _FORGOTTEN_S:
             waiting.clear()
@@ -75,7 +75,7 @@ class Troubles:
             self._most[what] = 0
             say(
                 logging.WARNING,
-                "%s %s is tried again: %s",
+                "%s %s is retried: %s",
                 _DOING.get(what, what),
                 at(topic, partition),
                 error,
@@ -86,7 +86,7 @@ class Troubles:
     def end(
         self, what: str, topic: str, partition: int, now: float, *, is_given_up: bool = False
     ) -> None:
-        """Notes that a partition works again, or that its operation failed for good."""
+        """Removes a partition that has recovered, or whose operation has failed for good."""
         waiting = self._waiting.get(what)
         if not waiting or waiting.pop((topic, partition), self) is self or waiting:
             return
@@ -95,7 +95,7 @@ class Troubles:
             "%s %s %s, the last of %d partitions, after %.1f s",
             _DOING.get(what, what),
             at(topic, partition),
-            "is given up" if is_given_up else "has an end of its errors",
+            "failed for good" if is_given_up else "has recovered",
             self._most[what],
             now - self._since[what],
         )

@@ -1,4 +1,4 @@
-"""Observes one client: counts, calls hooks and logs. Decides nothing.
+"""Observes one client: counts, calls hooks and logs; it does not influence the client.
 
 The packages of the client call it once per request, batch or change of state, never once per
 record. Counts are plain numbers; `metrics` collects them.
@@ -22,12 +22,12 @@ from .lines import Troubles, at, say, tells_changes, wants
 
 __all__ = ["NullObserver", "Observer"]
 
-#: Error codes by which a broker says that another producer has taken over.
+#: Error codes by which a broker fences a producer.
 _FENCED = frozenset({"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
 
-#: Counts are kept of so many addresses: brokers that move, as those in containers do at each start,
-#: or one that makes up addresses, must not fill the memory of a client that runs for months.
+#: The most addresses with counts. Brokers in containers may get a new address at each start, and a
+#: broker may invent addresses: neither must fill the memory of a client that runs for months.
 MOST_ADDRESSES: Final = 1_000
 
 
@@ -38,7 +38,7 @@ class HoldsRecords(Protocol):
 
     @property
     def incomplete_records(self) -> int:
-        """Returns how many records are neither acked nor failed."""
+        """The number of records that are neither acked nor failed."""
         ...
 
 
@@ -47,7 +47,7 @@ class HasPositions(Protocol):
 
     @property
     def positions(self) -> dict[tuple[str, int], int]:
-        """Returns the offset of the next record of each partition."""
+        """The offset of the next record of each partition."""
         ...
 
 
@@ -59,9 +59,7 @@ class RetriedAttempts(Protocol):
 
 
 class Observer:
-    """The metrics, hooks and log of one client. `monotonic` returns the client's clock,
-    in seconds.
-    """
+    """The metrics, hooks and log of one client; `monotonic` returns the time of its clock in s."""
 
     def __init__(self, hooks: Hooks | None, monotonic: Callable[[], float]) -> None:
         self.calls = HookCalls(hooks)
@@ -82,15 +80,13 @@ class Observer:
         self._is_over = False
 
     def over(self) -> None:
-        """Notes that the client closes: errors from now on are not retries."""
+        """Stops to report retries, because the client is closing."""
         self._is_over = True
 
     # Connections and the cluster
 
     def connection(self, address: str) -> ConnectionWatch:
-        """Returns the watch for a connection to `address`, host:port, that is about to be
-        opened.
-        """
+        """Returns the watch for a new connection to `address`, host:port."""
         broker = self._brokers.get(address)
         if broker is None:
             self._forget_addresses()
@@ -118,7 +114,7 @@ class Observer:
         self._refreshed_at = self._monotonic()
 
     def changed(self, lines: Iterable[str]) -> None:
-        """Logs how the cluster changed."""
+        """Logs changes of the cluster."""
         for line in lines:
             say(logging.INFO, "%s", line)
 
@@ -127,7 +123,7 @@ class Observer:
         say(logging.WARNING, "the cluster has id %s, and had %s", now, before)
 
     def rebootstrapped(self, why: str, servers: str) -> None:
-        """Logs that the metadata was dropped and the bootstrap servers are asked."""
+        """Logs and counts a rebootstrap: the metadata was dropped."""
         self._rebootstraps += 1
         say(logging.WARNING, "%s: going back to the bootstrap servers %s", why, servers)
 
@@ -151,23 +147,23 @@ class Observer:
         if topic is not None and partition is not None:
             self._troubles.begin(what, topic, partition, error, now)
         if wants(logging.DEBUG):
-            place = at(topic, partition)
-            doing = f"{what} {place}" if place else what
+            target = at(topic, partition)
+            doing = f"{what} {target}" if target else what
             line = "%s: attempt %d failed, the next is in %.0f ms: %s"
             say(logging.DEBUG, line, doing, attempts.count, wait_ms, error)
 
     def recovered(self, what: str, topic: str, partition: int) -> None:
-        """Notes that an operation succeeded after failures."""
+        """Reports that an operation succeeded after failures."""
         self._troubles.end(what, topic, partition, self._monotonic())
 
     def gave_up(self, what: str, topic: str, partition: int) -> None:
-        """Notes that an operation is not retried any more."""
+        """Reports that an operation is not retried any more."""
         self._troubles.end(what, topic, partition, self._monotonic(), is_given_up=True)
 
     # Producers
 
     def producer(self, held: HoldsRecords) -> None:
-        """Registers a producer, by a weak reference."""
+        """Registers a producer by a weak reference."""
         self._producers.add(held)
 
     def identified(self, producer_id: int, epoch: int) -> None:
@@ -178,15 +174,13 @@ class Observer:
         """Logs that the brokers are too old for producer ids, and idempotence was not requested."""
         say(
             logging.WARNING,
-            "%s gives no producer ids, as it is older than Kafka 0.11: retries may store a record"
-            " twice",
+            "%s has no producer ids, because it is older than Kafka 0.11: retries may store a"
+            " record twice",
             address,
         )
 
     def batch_sent(self, records: int, size: int) -> None:
-        """Counts a batch that is sent, for the first time or again; `size` is in bytes after
-        compression.
-        """
+        """Counts one attempt to send a batch; `size` is in bytes after compression."""
         self._batches.records.add(records)
         self._batches.bytes.add(size)
 
@@ -203,10 +197,10 @@ class Observer:
         self._batches.failed += sum(failed)
         self._batches.acknowledged += len(failed) - sum(failed)
         self.gave_up("produce", batch.topic, batch.partition)
-        place = at(batch.topic, batch.partition)
+        target = at(batch.topic, batch.partition)
         if isinstance(error, BrokerResponseError) and error.name in _FENCED:
-            say(logging.WARNING, "the producer was fenced at %s: %s", place, error)
-        say(logging.INFO, "%d records for %s were not stored: %s", sum(failed), place, error)
+            say(logging.WARNING, "the producer was fenced at %s: %s", target, error)
+        say(logging.INFO, "%d records for %s were not stored: %s", sum(failed), target, error)
 
     # Consumers
 
@@ -224,12 +218,10 @@ class Observer:
         """Returns the counts of a group's runs."""
         return self._runs.setdefault(group_id, RunCounts())
 
-    # What is told of it all
+    # Metrics
 
     def metrics(self, nodes: Mapping[str, int]) -> dict[str, Any]:
-        """Returns the metrics of the client; see `Client.metrics`. `nodes` maps host:port to node
-        ids.
-        """
+        """Returns the metrics of the client; `nodes` maps host:port to node ids."""
         age = None
         if self._refreshed_at is not None:
             age = round(1000 * (self._monotonic() - self._refreshed_at), 3)
@@ -263,7 +255,7 @@ class Observer:
         }
 
     def _lag(self) -> dict[str, dict[str, int]]:
-        """Returns the lag by topic and partition; the largest if several consumers read one."""
+        """Returns the lag by topic and partition; of several consumers the largest."""
         found: dict[str, dict[str, int]] = {}
         for consumer, ends in list(self._consumers.items()):
             positions = consumer.positions
@@ -277,7 +269,7 @@ class Observer:
 
 
 class NullObserver(Observer):
-    """Counts nothing; for measurements of the cost of counting."""
+    """Counts nothing; used to measure the cost of counting."""
 
     def connection(self, address: str) -> ConnectionWatch:
         return NO_WATCH

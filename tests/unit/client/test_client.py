@@ -258,7 +258,7 @@ async def test_topic_created_during_the_call_is_found() -> None:
 
 async def test_missing_topic_is_an_error_after_its_timeout() -> None:
     async with ScriptedBroker() as broker, Client(broker.bootstrap, QUICK) as client:
-        words = r"UNKNOWN_TOPIC_OR_PARTITION \(3\): topic 'nope'; it was asked for over 50 ms"
+        words = r"UNKNOWN_TOPIC_OR_PARTITION \(3\): topic 'nope'; it was requested for 50 ms"
         with pytest.raises(BrokerResponseError, match=words):
             await client.topic("nope")
         assert broker.count(MetadataRequest) > 2

@@ -100,7 +100,7 @@ async def test_missing_producer_ids_of_an_old_broker_are_logged_once(
             async with client.producer() as producer:
                 for _ in range(3):
                     await producer.send("t", b"v")
-        assert sum("gives no producer ids" in text for text in caplog.messages) == 1
+        assert sum("has no producer ids" in text for text in caplog.messages) == 1
 
 
 async def test_explicit_idempotence_fails_at_an_old_broker() -> None:

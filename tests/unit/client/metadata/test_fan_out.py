@@ -221,7 +221,7 @@ def test_request_of_a_session_is_not_split() -> None:
     request = FetchRequest(session_epoch=0, topics=[FetchTopic(topic="a", partitions=parts)])
     row = SPLITS["FetchRequest"]
     assert split(request, row, [(1,), (1,)]) == {1: request}
-    with pytest.raises(ConfigurationError, match="of a fetch session"):
+    with pytest.raises(ConfigurationError, match="for a fetch session"):
         split(request, row, [(1,), (2,)])
     request.session_epoch = -1
     assert len(split(request, row, [(1,), (2,)])) == 2

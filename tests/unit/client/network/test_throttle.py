@@ -135,7 +135,7 @@ async def test_extended_throttle_times_out_the_request_and_keeps_the_connection(
         may_answer.set()
         await both
         await clock.advance(2_500)
-        with pytest.raises(RequestTimeoutError, match="by its quota the broker has this client"):
+        with pytest.raises(RequestTimeoutError, match="the broker throttles this client by its quota"):
             await call
         assert connection.usable
         await connection.close()

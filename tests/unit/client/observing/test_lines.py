@@ -69,12 +69,12 @@ async def test_lost_connection_is_logged_until_its_recovery(
     warnings = lines(caplog, logging.WARNING)
     assert warnings[:2] == [
         warnings[0],
-        f"producing to t[0] is tried again: {address}: the broker closed the connection",
+        f"producing to t[0] is retried: {address}: the broker closed the connection",
     ]
     assert warnings[0].startswith(f"lost the connection to {address} after ")
-    assert ", 1 requests were under way: the broker closed the connection" in warnings[0]
-    assert sum("is tried again" in line for line in warnings) == 1
-    assert any("has an end of its errors" in line for line in lines(caplog, logging.INFO))
+    assert ", 1 requests were in flight: the broker closed the connection" in warnings[0]
+    assert sum("is retried" in line for line in warnings) == 1
+    assert any("has recovered" in line for line in lines(caplog, logging.INFO))
 
 
 async def test_refused_connection_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -170,7 +170,7 @@ def test_cluster_changes_are_reported() -> None:
         "topic t has 2 partitions, before it had 1",
     ]
     assert changes.heard(cluster(topic_id=SECOND)) == [
-        f"topic t was made anew: its id is {SECOND}, not {FIRST}"
+        f"topic t was recreated: its id is {SECOND}, not {FIRST}"
     ]
     assert changes.heard(cluster(topic_id=SECOND, nodes=(2, 3))) == [
         "broker 1, at b:9001, has left",
@@ -215,9 +215,9 @@ def test_errors_are_logged_once_and_at_their_end(caplog: pytest.LogCaptureFixtur
             troubles.end("fetch", "t", partition, 3.5)
             troubles.end("fetch", "t", partition, 3.5)
     assert [each.getMessage() for each in caplog.records] == [
-        "fetching t[0] is tried again: refused",
-        "producing to t[0] is tried again: refused",
-        "fetching t[2] has an end of its errors, the last of 3 partitions, after 2.5 s",
+        "fetching t[0] is retried: refused",
+        "producing to t[0] is retried: refused",
+        "fetching t[2] has recovered, the last of 3 partitions, after 2.5 s",
     ]
 
 
@@ -233,8 +233,8 @@ async def test_abandoned_produce_is_not_logged_as_recovered(
                 with pytest.raises(kproto.DeliveryError):
                     await producer.send("t", b"v")
     infos = lines(caplog, logging.INFO)
-    assert any("producing to t[0] is given up, the last of 1 " in line for line in infos)
-    assert not any("has an end of its errors" in line for line in infos)
+    assert any("producing to t[0] failed for good, the last of 1 " in line for line in infos)
+    assert not any("has recovered" in line for line in infos)
 
 
 async def test_closing_client_logs_no_retry(caplog: pytest.LogCaptureFixture) -> None:
