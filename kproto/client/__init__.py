@@ -1,4 +1,4 @@
-"""The asyncio client. `Client` is the way in; producers and consumers are made by it."""
+"""The asyncio client. `Client` is the entry point; it creates producers and consumers."""
 
 from .admin.topics import NewTopic
 from .client import Client

@@ -1,6 +1,6 @@
-"""Takes Kafka's names of settings beside the short ones: `auto_offset_reset` is `start`.
+"""Kafka's names of settings as aliases of the short ones: `auto_offset_reset` is `start`.
 
-A table per call. Dots of Kafka's names are underscores, as in keyword arguments.
+There is a table per call. Dots of Kafka's names are underscores, as in keyword arguments.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def with_short_names(
 ) -> dict[str, Any]:
     """Returns the arguments of a call under their short names.
 
-    `given` are arguments by their short names, None for those that the caller left out;
-    `kafka_names` are those by Kafka's names, which `names` maps to the short ones.
+    `given` has arguments by short names, None for those that the caller left out. `kafka_names` has
+    arguments by Kafka's names, which `names` maps to the short names.
 
     Raises:
         ConfigurationError: a setting has both names, or an isolation level does not exist.

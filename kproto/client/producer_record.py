@@ -1,4 +1,4 @@
-"""Defines `ProducerRecord`, as users and hooks see it."""
+"""`ProducerRecord`, for users and hooks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
 
 class ProducerRecord(NamedTuple):
-    """A record to send. `timestamp` is in ms, None for now; `partition` None to choose by
-    the key.
+    """A record to send.
+
+    `timestamp` is in ms; None is the present time. With `partition` None the key decides.
     """
 
     value: bytes | None

@@ -1,4 +1,4 @@
-"""Turns a client.properties file into the arguments of a `Client`. Opens no connection."""
+"""Converts a client.properties file to the arguments of a `Client`. It opens no connection."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ class ClientArguments(NamedTuple):
     settings: ClientSettings
     producer: Mapping[str, Any]
     consumer: Mapping[str, Any]
-    #: What consumers of a group begin with besides; `group` is the one of those that name none.
+    #: Further defaults of group consumers; `group` is the default group of consumers.
     group: Mapping[str, Any]
 
 
 def client_arguments(source: PropertySource, overrides: Mapping[str, Any]) -> ClientArguments:
-    """Returns what properties say; `overrides`, fields of ClientSettings and `bootstrap`, count
-    first.
+    """Returns the arguments from properties and `overrides`: fields of ClientSettings, `bootstrap`.
 
-    Properties about an overridden setting are not read. Raises ConfigurationError.
+    Properties of an overridden setting are not read. Raises ConfigurationError.
     """
     known = [each.name for each in fields(ClientSettings)]
     for name in overrides:

@@ -1,4 +1,4 @@
-"""Knows what a release of Kafka speaks, for a client whose brokers cannot say it.
+"""The versions that a release of Kafka supports, for brokers that cannot report them.
 
 Brokers before 0.10 have no ApiVersions (KIP-35): they close a connection that sends it, so their
 release must be configured. Plain functions on the table of releases.
@@ -28,15 +28,15 @@ __all__ = [
 #: The format of record batches.
 MAGIC_OF_BATCHES: Final = 2
 
-#: The formats of records by the first version of Produce that takes them; a broker below the last
-#: takes message sets alone (KIP-32, KIP-98).
+#: The record formats by the first version of Produce that takes them (KIP-32, KIP-98). A broker
+#: that does not support the first row takes message sets only.
 _MAGICS: Final = ((3, MAGIC_OF_BATCHES), (2, 1), (0, 0))
 
 
 @cache
 def release_called(name: str) -> str:
     """Returns the newest release of that name: "0.9" is 0.9.0.1. Raises ConfigurationError."""
-    from ..schema import release_table  # a table that few clients need
+    from ..schema import release_table  # few clients need this table
     from ..schema.unknown_names import nearest
 
     known = release_table.releases()
@@ -61,7 +61,7 @@ def release_ranges(name: str) -> Mapping[int, ApiRange]:
 
 
 def says_versions(name: str | None) -> bool:
-    """True if brokers of a release answer ApiVersions; None is an unknown release."""
+    """Returns True if brokers of a release answer ApiVersions; None is an unknown release."""
     return name is None or ApiVersionsRequest.API_KEY in release_ranges(name)
 
 

@@ -1,4 +1,4 @@
-"""Defines the settings of a client: each with its default and the reason for it."""
+"""The settings of a client, with their defaults and the reasons for these."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .release import release_called
 
 __all__ = ["Address", "ClientSettings", "RecoveryStrategy", "parse_bootstrap"]
 
-#: What the client does when no known broker can be reached.
+#: The recovery if no known broker can be reached (KIP-899).
 RecoveryStrategy: TypeAlias = Literal["rebootstrap", "none"]
 
 _DEFAULT_PORT: Final = 9092
@@ -78,7 +78,7 @@ class ClientSettings:
     reconnect_backoff_ms: int = 50
     #: The longest backoff between two attempts to connect.
     reconnect_backoff_max_ms: int = 1_000
-    #: A connection that was idle for so long is closed, and reopened when it is needed. Brokers
+    #: A connection that was idle for this long is closed, and reopened when it is needed. Brokers
     #: close one after 10 minutes (connections.max.idle.ms): the client closes a minute earlier, so
     #: that no request meets a connection that the broker is closing. 0: never.
     connections_max_idle_ms: int = 540_000
@@ -106,8 +106,8 @@ class ClientSettings:
     #: configured servers and resolve their names again (`rebootstrap`), or not (`none`). The names
     #: may belong to other brokers by then (KIP-899).
     metadata_recovery_strategy: RecoveryStrategy = "rebootstrap"
-    #: After so long without metadata, though it was requested, every connection is closed and the
-    #: client bootstraps again (KIP-1102).
+    #: After this long without requested metadata, every connection is closed, and the client
+    #: bootstraps again (KIP-1102).
     metadata_recovery_rebootstrap_trigger_ms: int = 300_000
     #: How long an unknown topic or leader is requested: not every broker knows a new topic at once.
     metadata_wait_ms: int = 5_000

@@ -1,1 +1,1 @@
-"""What is done to the cluster rather than read from it or written to it."""
+"""Administration of the cluster: creating and deleting topics."""

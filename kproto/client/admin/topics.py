@@ -24,7 +24,7 @@ __all__ = [
     "raise_for_deleted",
 ]
 
-#: DeleteTopics asks by name or id in a list of structs from this version on (KIP-516).
+#: The first version of DeleteTopics with a list of structs, by name or topic id (KIP-516).
 _DELETE_BY_STRUCT: Final = 6
 
 
@@ -76,7 +76,7 @@ def raise_for_created(response: CreateTopicsResponse) -> None:
 def delete_topics_request(
     names: Sequence[str], timeout_ms: int, version: int
 ) -> DeleteTopicsRequest:
-    """Returns the request that deletes topics by name, in the shape of `version`."""
+    """Returns the request that deletes topics by name, with the fields of `version`."""
     if version >= _DELETE_BY_STRUCT:
         topics = [DeleteTopicState(name=name) for name in names]
         return DeleteTopicsRequest(topics=topics, timeout_ms=timeout_ms)

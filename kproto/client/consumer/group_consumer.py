@@ -32,7 +32,7 @@ from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..fetch.start_options import LAST_OFFSET, GroupStart, checked_group_start, reset_policy_of
 from ..fetch.start_positions import find_partitions
 from ..fetch.subscription_state import SubscriptionOptions, SubscriptionState
-from ..groups.ignored_settings import BY_HAND, unused
+from ..groups.ignored_settings import FOR_MANUAL_ASSIGNMENT, ignored_settings_in
 from ..groups.settings import GroupSettings
 from ..groups.subscription import Subscription, TopicPattern
 from ..metadata.cluster import TopicPartition
@@ -192,7 +192,9 @@ class GroupConsumer(RecordStream):
         self._loop = asyncio.get_running_loop()
         if self._by_hand:
             by_hand = self._by_hand
-            for sentence in unused(self._settings.given, BY_HAND, "here"):
+            for sentence in ignored_settings_in(
+                self._settings.given, FOR_MANUAL_ASSIGNMENT, "here"
+            ):
                 logger.warning("group %s: %s", self._group_id, sentence)
             await view.retrying(lambda: find_partitions(view, by_hand, _LONG_AGO), responses=False)
             await self._listener.assign(by_hand)

@@ -24,7 +24,7 @@ __all__ = ["GroupShell"]
 _WAKE: Final = "a wake-up"
 _LOOK_UP: Final = "start positions"
 
-#: `until_in_session` sleeps for so many seconds between two checks, so that the member can run.
+#: `until_in_session` sleeps for this many seconds between two checks, so that the member can run.
 _STEP_S: Final = 0.001
 
 
@@ -113,8 +113,8 @@ class GroupShell:
         if self.member is None or self._status.is_closed or self._status.failure is not None:
             return False
         now = self._view.clock.monotonic()
-        is_over = now >= self.member.assignment_valid_until
-        return bool(self._subscriptions.partitions) and is_over
+        has_ended = now >= self.member.assignment_valid_until
+        return bool(self._subscriptions.partitions) and has_ended
 
     async def until_in_session(self) -> None:
         """Waits until the member has heartbeated in its session, or has lost its partitions."""

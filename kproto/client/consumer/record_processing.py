@@ -215,7 +215,7 @@ class _Subscription(Protocol):
     @property
     def pattern(self) -> object: ...
     def wants(self, topic: str) -> bool: ...
-    def surely_wants(self, topic: str) -> bool: ...
+    def matches_locally(self, topic: str) -> bool: ...
 
 
 def check_topics(
@@ -229,7 +229,7 @@ def check_topics(
     dead = settings.dead_letter_topic
     is_read = dead in [topic for topic, _ in by_hand]
     if dead is not None and (
-        is_read or (subscription is not None and subscription.surely_wants(dead))
+        is_read or (subscription is not None and subscription.matches_locally(dead))
     ):
         raise ConfigurationError(f"dead letters in {dead!r} would be handled: it is read here")
     for each in settings.retry_topics:

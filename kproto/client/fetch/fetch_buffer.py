@@ -39,7 +39,7 @@ class FetchBuffer:
 
     `take_records`, `take_values` and `take_batch` return the next ones, None if the buffer is
     empty. The first two raise the errors of `CompletedFetch`; `ready[0]` is then the broken fetch.
-    With a `batch_size` the iteration by record stops after so many records, and `take_record`
+    With a `batch_size` the iteration by record stops after this many records, and `take_record`
     continues it.
     """
 

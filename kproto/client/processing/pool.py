@@ -41,11 +41,11 @@ logger = logging.getLogger("kproto.client")
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
 
-#: A worker ends its batch of records after so many seconds of processing.
+#: A worker ends its batch of records after this many seconds of processing.
 _LONG_TURN_S: Final = 0.02
 
 
-#: The worker checks the duration of a batch after so many records: fast handlers may become slow,
+#: The worker checks the duration of a batch after this many records: fast handlers may become slow,
 #: and block the event loop.
 _CHECK_EVERY: Final = 16
 

@@ -149,7 +149,7 @@ class RunSettings:
     retry_topics: tuple[RetryTopic, ...]
     dead_letter_topic: str | None
     max_offset_gap: int
-    #: The longest time from processing to the commit: so many ms of work are redelivered after a
+    #: The longest time from processing to the commit: this many ms of work are redelivered after a
     #: kill.
     commit_interval_ms: int
     drain_timeout_ms: int

@@ -25,15 +25,15 @@ _NEVER: Final = float("inf")
 
 _offset_of: Final = attrgetter("offset")
 
-#: An unordered shard makes so many records ready at a time.
+#: An unordered shard makes this many records ready at a time.
 _CHUNK: Final = 256
 
-#: Backpressure applies to a partition with so many queued records, and ends below half of that. It
-#: is twice the largest list of a poll: one list is processed while the next one is decoded.
+#: Backpressure applies to a partition with this many queued records, and ends below half of that.
+#: It is twice the largest list of a poll: one list is processed while the next one is decoded.
 _ENOUGH: Final = 1_000
 
-#: Backpressure also applies at so many bytes of queued values: a fetch returns one or a few large
-#: records, 1 MiB by default. Their size is estimated from so many records of a list.
+#: Backpressure also applies at this many bytes of queued values: a fetch returns one or a few large
+#: records, 1 MiB by default. Their size is estimated from this many records of a list.
 _ENOUGH_BYTES: Final = 8 << 20
 _LOOKED_AT: Final = 16
 

@@ -40,7 +40,7 @@ T = TypeVar("T")
 #: The time after which `append_many` yields to the event loop, in seconds.
 YIELD_AFTER_S: Final = 0.01
 
-#: `append_many` reads the clock once for so many records of a list, whose iteration costs no time.
+#: `append_many` reads the clock once for this many records of a list: its iteration takes no time.
 CLOCK_EVERY: Final = 32
 
 

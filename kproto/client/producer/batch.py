@@ -275,7 +275,7 @@ class Delivery:
         return DeliveryError(batch.topic, batch.partition, [self.record], cause)
 
     def __repr__(self) -> str:
-        state = "done" if self.done else "under way"
+        state = "done" if self.done else "in flight"
         return f"<delivery to {self._batch.topic}[{self._batch.partition}], {state}>"
 
 

@@ -180,7 +180,7 @@ async def test_enqueue_returns_a_delivery_at_once() -> None:
             deliveries = [await producer.enqueue("t", b"%d" % at) for at in range(10)]
             assert all(isinstance(delivery, Delivery) for delivery in deliveries)
             assert not any(delivery.done for delivery in deliveries)
-            assert repr(deliveries[0]) == "<delivery to t[0], under way>"
+            assert repr(deliveries[0]) == "<delivery to t[0], in flight>"
             acks = await asyncio.gather(*deliveries)
             assert [ack.offset for ack in acks] == list(range(10))
             assert (await deliveries[3]).offset == 3, "a delivery can be awaited repeatedly"
