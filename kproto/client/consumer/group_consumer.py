@@ -192,9 +192,8 @@ class GroupConsumer(RecordStream):
         self._loop = asyncio.get_running_loop()
         if self._by_hand:
             by_hand = self._by_hand
-            for sentence in ignored_settings_in(
-                self._settings.given, FOR_MANUAL_ASSIGNMENT, "here"
-            ):
+            given = self._settings.given
+            for sentence in ignored_settings_in(given, FOR_MANUAL_ASSIGNMENT, "here"):
                 logger.warning("group %s: %s", self._group_id, sentence)
             await view.retrying(lambda: find_partitions(view, by_hand, _LONG_AGO), responses=False)
             await self._listener.assign(by_hand)
@@ -524,10 +523,7 @@ class GroupConsumer(RecordStream):
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int | None]:
-        """Returns the offset of the first record since each time in ms; None if there is none.
-
-        Raises BrokerResponseError.
-        """
+        """Returns the first offset since each time in ms, or None. Raises BrokerResponseError."""
         return await self._positions.offsets_for_times(times)
 
     # Commits
