@@ -46,7 +46,7 @@ __all__ = ["ClusterState"]
 logger = logging.getLogger("kproto.broker")
 
 #: Default replication factor, if the cluster has as many brokers.
-_COPIES: Final = 3
+_INTERNAL_REPLICATION_FACTOR: Final = 3
 
 
 class ClusterState:
@@ -83,7 +83,9 @@ class ClusterState:
                 settings.group_new_member_join_timeout_ms,
                 settings.group_max_size,
             ),
-            lambda group_id: _limited(consumer_limits, self.group_configs.configs_of(group_id)),
+            lambda group_id: _with_overrides(
+                consumer_limits, self.group_configs.configs_of(group_id)
+            ),
             self.topics,
         )
         self.group_coordinator = GroupCoordinator(
@@ -92,7 +94,7 @@ class ClusterState:
             retention_ms=settings.offsets_retention_minutes * 60_000,
             check_interval_ms=settings.offsets_retention_check_interval_ms,
         )
-        self._coordinators = InternalTopicCoordinators(self._place_internal_partitions)
+        self._coordinators = InternalTopicCoordinators(self._internal_leaders_and_isrs)
         self._next_producer_id = 0
 
     # Nodes
@@ -143,7 +145,7 @@ class ClusterState:
         if controls:
             self._controller = None
             if alive:
-                self._take_controller(alive[0])
+                self._set_controller(alive[0])
 
     def start(self, node: int) -> None:
         """Starts a node again: it joins the ISRs, and leads partitions that have no leader.
@@ -204,9 +206,9 @@ class ClusterState:
         self._check_node(node)
         if node in self._stopped:
             raise ConfigurationError(f"broker {node} is stopped; start it first")
-        self._take_controller(node)
+        self._set_controller(node)
 
-    def _take_controller(self, node: int) -> None:
+    def _set_controller(self, node: int) -> None:
         self._controller = node
         logger.info("the controller is broker %d", node)
 
@@ -223,13 +225,15 @@ class ClusterState:
             self.topics.add(self.plan_automatic_topic(OFFSETS_TOPIC))
         return self.group_coordinator.coordinator(key)
 
-    def _place_internal_partitions(self, partitions: int) -> list[LeaderAndIsr]:
+    def _internal_leaders_and_isrs(self, partitions: int) -> list[LeaderAndIsr]:
         return [
             initial_leader_and_isr(its, self.alive) for its in self._internal_replicas(partitions)
         ]
 
     def _internal_replicas(self, partitions: int) -> list[Replicas]:
-        return self._placed(partitions, min(_COPIES, len(self.nodes)), {}, partitions)
+        return self._assign_replicas(
+            partitions, min(_INTERNAL_REPLICATION_FACTOR, len(self.nodes)), {}, partitions
+        )
 
     # Partitions
 
@@ -257,9 +261,9 @@ class ClusterState:
 
     def new_producer_id(self) -> int:
         """Returns a new producer id."""
-        given = self._next_producer_id
+        producer_id = self._next_producer_id
         self._next_producer_id += 1
-        return given
+        return producer_id
 
     def plan_topic(
         self,
@@ -275,8 +279,10 @@ class ClusterState:
         """
         self.topics.check_new_name(name)
         most = self._settings.max_partitions
-        placed = self._placed(num_partitions, replication_factor, assignments or {}, most)
-        return self._planned(name, placed, configs or {})
+        replicas = self._assign_replicas(
+            num_partitions, replication_factor, assignments or {}, most
+        )
+        return self._new_topic(name, replicas, configs or {})
 
     def plan_automatic_topic(self, name: str) -> Topic:
         """Returns a topic for auto-creation; `__consumer_offsets` gets Kafka's own configs.
@@ -286,11 +292,11 @@ class ClusterState:
         if name != OFFSETS_TOPIC:
             return self.plan_topic(name)
         self.topics.check_new_name(name)
-        placed = self._internal_replicas(self._settings.offsets_topic_num_partitions)
-        return self._planned(name, placed, OFFSETS_TOPIC_CONFIGS)
+        replicas = self._internal_replicas(self._settings.offsets_topic_num_partitions)
+        return self._new_topic(name, replicas, OFFSETS_TOPIC_CONFIGS)
 
-    def _planned(
-        self, name: str, placed: list[Replicas], configs: Mapping[str, str | None]
+    def _new_topic(
+        self, name: str, replicas: list[Replicas], configs: Mapping[str, str | None]
     ) -> Topic:
         config = TopicConfig(
             configs,
@@ -299,21 +305,21 @@ class ClusterState:
             self._settings.producer_id_expiration_ms,
         )
         elect = partial(initial_leader_and_isr, alive=self.alive)
-        return Topic(name, placed, config, self.storage_limit, elect=elect)
+        return Topic(name, replicas, config, self.storage_limit, elect=elect)
 
     def delete_topic(self, topic: Topic, now: ClockReading) -> None:
         """Deletes a topic, its records, and its committed offsets."""
         self.topics.remove(topic)
         self.group_coordinator.on_topic_deleted(topic, now)
 
-    def _placed(
+    def _assign_replicas(
         self,
         num_partitions: int,
         replication_factor: int,
         assignments: Mapping[int, Iterable[int]],
         most: int,
     ) -> list[Replicas]:
-        copies = self._settings.default_replication_factor
+        configured = self._settings.default_replication_factor
         return place_replicas(
             num_partitions,
             replication_factor,
@@ -321,7 +327,9 @@ class ClusterState:
             nodes=self._alternate_racks(self.alive),
             stopped=self._alternate_racks(sorted(self._stopped)),
             default=self._settings.num_partitions,
-            default_replication_factor=min(_COPIES, len(self.nodes)) if copies is None else copies,
+            default_replication_factor=min(_INTERNAL_REPLICATION_FACTOR, len(self.nodes))
+            if configured is None
+            else configured,
             most=most,
         )
 
@@ -344,10 +352,12 @@ def _consumer_limits(settings: BrokerSettings) -> ConsumerGroupConfig:
     )
 
 
-def _limited(limits: ConsumerGroupConfig, given: Mapping[str, str]) -> ConsumerGroupConfig:
+def _with_overrides(limits: ConsumerGroupConfig, configs: Mapping[str, str]) -> ConsumerGroupConfig:
     """Returns the config of a group with its own dynamic configs."""
-    own: dict[str, Any] = {GROUP_SETTINGS[name].field: int(text) for name, text in given.items()}
-    return limits._replace(**own)
+    overrides: dict[str, Any] = {
+        GROUP_SETTINGS[name].field: int(text) for name, text in configs.items()
+    }
+    return limits._replace(**overrides)
 
 
 def _authorizer(settings: BrokerSettings) -> Authorizer | None:

@@ -309,12 +309,14 @@ def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigE
     return entries
 
 
-def group_entries(given: Mapping[str, str], settings: BrokerSettings) -> list[ConfigEntry]:
-    """Returns the configs of a group with those that were set for it (`given`)."""
+def group_entries(configs: Mapping[str, str], settings: BrokerSettings) -> list[ConfigEntry]:
+    """Returns the configs of a group with those that were set for it (`configs`)."""
     entries = []
     for name, row in GROUP_SETTINGS.items():
         value = row.value(settings)
-        synonyms = [ConfigSynonym(name, given[name], ConfigSource.GROUP)] if name in given else []
+        synonyms = (
+            [ConfigSynonym(name, configs[name], ConfigSource.GROUP)] if name in configs else []
+        )
         if value != row.default:
             synonyms.append(ConfigSynonym(row.broker_config, str(value), ConfigSource.BROKER))
         synonyms.append(ConfigSynonym(row.broker_config, str(row.default), ConfigSource.DEFAULT))

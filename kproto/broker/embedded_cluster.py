@@ -234,7 +234,7 @@ class EmbeddedCluster:
             if control is None:
                 control = self._controls[node].add(function, request, times)
             else:
-                self._controls[node].take(control)
+                self._controls[node].add_shared(control)
         assert control is not None
         return control
 

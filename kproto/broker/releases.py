@@ -21,8 +21,8 @@ _PRODUCE: Final = 0
 #: Clusters of this release and later run in KRaft mode; for older releases, the table's versions of
 #: brokers with ZooKeeper count.
 _FIRST_WITHOUT_ZOOKEEPER: Final = "3.3.0"
-_BESIDE_ZOOKEEPER: Final = frozenset({"broker", "zkBroker"})
-_ALONE: Final = frozenset({"broker"})
+_LISTENERS_WITH_ZOOKEEPER: Final = frozenset({"broker", "zkBroker"})
+_LISTENERS_WITH_KRAFT: Final = frozenset({"broker"})
 
 
 def check_release(release: Release | None) -> None:
@@ -46,24 +46,26 @@ def supported_versions(release: Release, *, unstable: bool = False) -> Mapping[i
     """Returns the versions that brokers of a release support, by API key."""
     if not isinstance(release, str):
         return release
-    named = newest_release(release)
-    old = release_number(named) < release_number(_FIRST_WITHOUT_ZOOKEEPER)
-    listeners = _BESIDE_ZOOKEEPER if old else _ALONE
+    newest = newest_release(release)
+    uses_zookeeper = release_number(newest) < release_number(_FIRST_WITHOUT_ZOOKEEPER)
+    listeners = _LISTENERS_WITH_ZOOKEEPER if uses_zookeeper else _LISTENERS_WITH_KRAFT
     found = {}
-    for key, its in ranges(named).items():
-        versions = its.versions if unstable else its.stable
-        if versions and (not its.listeners or listeners & set(its.listeners)):
+    for key, api in ranges(newest).items():
+        versions = api.versions if unstable else api.stable
+        if versions and (not api.listeners or listeners & set(api.listeners)):
             found[key] = range(versions.lowest, versions.highest + 1)
     return found
 
 
-def advertised_versions(release: Release | None, taken: Mapping[int, range]) -> dict[int, range]:
+def advertised_versions(
+    release: Release | None, implemented: Mapping[int, range]
+) -> dict[int, range]:
     """Returns the versions that ApiVersions lists, given the supported versions.
 
     Since 4.0 Kafka lists Produce from v0 on although it does not support the oldest versions, for
     clients that would not send snappy otherwise (KAFKA-18659).
     """
-    listed = dict(taken)
+    listed = dict(implemented)
     if isinstance(release, str) and _PRODUCE in listed:
         listed[_PRODUCE] = range(listed[_PRODUCE].stop)
     return listed

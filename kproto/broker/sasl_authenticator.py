@@ -135,16 +135,18 @@ class SaslAuthenticator:
     async def _evaluate_token(self, token: bytes | memoryview) -> SaslResult:
         authentication, clock = self._authentication, self._clock
         if authentication.uses_validator:
-            take = partial(authentication.take, bytes(token), clock.monotonic, clock.now_ms)
+            evaluate = partial(
+                authentication.evaluate_token, bytes(token), clock.monotonic, clock.now_ms
+            )
             answer = await asyncio.get_running_loop().run_in_executor(
-                self._validators, partial(contextvars.copy_context().run, take)
+                self._validators, partial(contextvars.copy_context().run, evaluate)
             )
         elif authentication.is_slow:
             answer = await asyncio.to_thread(
-                authentication.take, bytes(token), clock.monotonic, clock.now_ms
+                authentication.evaluate_token, bytes(token), clock.monotonic, clock.now_ms
             )
         else:
-            answer = authentication.take(bytes(token), clock.monotonic, clock.now_ms)
+            answer = authentication.evaluate_token(bytes(token), clock.monotonic, clock.now_ms)
         if answer.fault is not None:
             self.closing = f"authentication failed: {answer.fault}"
         return answer

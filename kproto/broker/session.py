@@ -273,7 +273,7 @@ class Session(asyncio.BufferedProtocol):
                 self._flush()
                 await self._clock.sleep(decided.ms / 1000)
                 self._last_active = self._clock.monotonic()
-            if outcome.take(decided):
+            if outcome.apply(decided):
                 break
         return outcome
 
@@ -420,12 +420,12 @@ class Session(asyncio.BufferedProtocol):
     def _read_or_pause(self) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        wanted = self._queued_bytes < self._settings.max_queued_bytes
-        if wanted and not self._reading:
+        should_read = self._queued_bytes < self._settings.max_queued_bytes
+        if should_read and not self._reading:
             self._transport.resume_reading()
-        elif not wanted and self._reading:
+        elif not should_read and self._reading:
             self._transport.pause_reading()
-        self._reading = wanted
+        self._reading = should_read
 
     def _close(self, reason: str) -> None:
         """Closes the connection once the gathered responses are written.

@@ -85,7 +85,7 @@ def mutation_quota(context: Context, *, strict: bool) -> ControllerMutationQuota
 
 def record_mutations(quota: ControllerMutationQuota, partitions: int) -> None:
     """Counts created or deleted partitions. Raises THROTTLING_QUOTA_EXCEEDED."""
-    if not quota.take(partitions):
+    if not quota.record(partitions):
         raise api_error(
             "THROTTLING_QUOTA_EXCEEDED",
             f"controller_mutation_rate is exceeded; try again in {quota.throttle_ms} ms",

@@ -85,24 +85,24 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-class _Kind(NamedTuple):
+class _ConfigKind(NamedTuple):
     name: str
     pattern: re.Pattern[str]
 
 
 #: The formats of values, recognized by the format of the default; the first match counts.
-_KINDS: Final = (
-    _Kind("a whole number", re.compile(r"-?[0-9]{1,19}")),
-    _Kind("a number", re.compile(r"-?[0-9]+\.[0-9]+")),
-    _Kind("true or false", re.compile("true|false")),
-    _Kind("text", re.compile(".*")),
+_CONFIG_KINDS: Final = (
+    _ConfigKind("a whole number", re.compile(r"-?[0-9]{1,19}")),
+    _ConfigKind("a number", re.compile(r"-?[0-9]+\.[0-9]+")),
+    _ConfigKind("true or false", re.compile("true|false")),
+    _ConfigKind("text", re.compile(".*")),
 )
 
 
 class TopicConfig:
     """The configs of one topic. Raises INVALID_CONFIG for an unknown one.
 
-    `given` holds the configs that were set, `max_message_bytes` the maximum batch size in bytes,
+    `configs` holds the configs that were set, `max_message_bytes` the maximum batch size in bytes,
     `log_append_time` whether the broker sets timestamps, `timestamp_after_max_ms` how far in the
     future a timestamp may be, `requires_keys` whether records must have keys because the topic is
     compacted, and `compression` the codec of stored batches at `compression_level`, None for the
@@ -114,14 +114,14 @@ class TopicConfig:
 
     def __init__(
         self,
-        given: Mapping[str, str | None],
+        configs: Mapping[str, str | None],
         message_max_bytes: int,
         retention_check_interval_ms: int = _CHECK_INTERVAL_MS,
         producer_id_expiration_ms: int = _PRODUCER_EXPIRATION_MS,
     ) -> None:
         self._defaults = {**DEFAULTS, "max.message.bytes": str(message_max_bytes)}
         self.overrides: dict[str, str] = {}
-        for name, value in given.items():
+        for name, value in configs.items():
             if name not in DEFAULTS:
                 raise api_error("INVALID_CONFIG", f"no topic has a setting {name!r}")
             if value is None:
@@ -183,6 +183,6 @@ class TopicConfig:
 
 def _check_kind(name: str, value: str) -> None:
     """Raises INVALID_CONFIG if the value does not have the format of the default."""
-    kind = next(kind for kind in _KINDS if kind.pattern.fullmatch(DEFAULTS[name]))
+    kind = next(kind for kind in _CONFIG_KINDS if kind.pattern.fullmatch(DEFAULTS[name]))
     if not kind.pattern.fullmatch(value):
         raise api_error("INVALID_CONFIG", f"{name} is {value!r}; it must be {kind.name}")

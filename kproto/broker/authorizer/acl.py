@@ -132,7 +132,7 @@ class AclFilter:
                 return f"unknown {type(word).__name__} in the filter"
         return None
 
-    def finds(self, acl: Acl) -> bool:
+    def matches(self, acl: Acl) -> bool:
         """Returns whether the filter matches `acl`."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
@@ -140,10 +140,10 @@ class AclFilter:
             and self.permission in (Permission.ANY, acl.permission)
             and self.principal in (None, acl.principal)
             and self.host in (None, acl.host)
-            and self._finds_name(acl)
+            and self._matches_name(acl)
         )
 
-    def _finds_name(self, acl: Acl) -> bool:
+    def _matches_name(self, acl: Acl) -> bool:
         if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, acl.pattern_type):
             return False
         if self.name is None or self.name == acl.name:

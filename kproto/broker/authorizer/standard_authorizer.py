@@ -72,9 +72,9 @@ class Authorizer:
         if not acls:
             by_name.pop(acl.name, None)
 
-    def matching(self, wanted: AclFilter) -> list[Acl]:
+    def matching(self, acl_filter: AclFilter) -> list[Acl]:
         """Returns the ACLs that a filter matches."""
-        return [acl for acl in self if wanted.finds(acl)]
+        return [acl for acl in self if acl_filter.matches(acl)]
 
     def allows(
         self,
@@ -87,11 +87,11 @@ class Authorizer:
         """Returns whether `principal` at `host` may perform `operation` on the resource."""
         if principal in self._super_users:
             return True
-        about = allowed = False
-        for acls in self._about(resource_type, name):
-            about = True
+        has_acls = allowed = False
+        for acls in self._applicable_acls(resource_type, name):
+            has_acls = True
             for acl in acls:
-                if not _is_for(acl, principal, host):
+                if not _applies_to(acl, principal, host):
                     continue
                 if acl.permission is Permission.DENY:
                     if acl.operation in (Operation.ALL, operation):
@@ -100,7 +100,7 @@ class Authorizer:
                     allowed = acl.operation is Operation.ALL or acl.operation in _IMPLIED_BY.get(
                         operation, (operation,)
                     )
-        return allowed or (not about and self._allow_if_no_acl)
+        return allowed or (not has_acls and self._allow_if_no_acl)
 
     def allows_any(
         self, principal: str, host: str, operation: Operation, resource_type: ResourceType
@@ -113,10 +113,10 @@ class Authorizer:
         # As in Kafka: for super users, and for resources without ACLs.
         if self.allows(principal, host, operation, resource_type, "hardcode"):
             return True
-        literal, denied_literal = self._names(
+        literal, denied_literal = self._pattern_names(
             principal, host, operation, resource_type, PatternType.LITERAL
         )
-        prefixed, denied_prefixed = self._names(
+        prefixed, denied_prefixed = self._pattern_names(
             principal, host, operation, resource_type, PatternType.PREFIXED
         )
         if WILDCARD in denied_literal:
@@ -128,17 +128,17 @@ class Authorizer:
             for name in (literal - denied_literal) | prefixed
         )
 
-    def _about(self, resource_type: ResourceType, name: str) -> Iterator[Collection[Acl]]:
+    def _applicable_acls(self, resource_type: ResourceType, name: str) -> Iterator[Collection[Acl]]:
         """Yields the ACLs whose patterns match `name`, pattern by pattern."""
         literal = self._by_pattern.get((resource_type, PatternType.LITERAL), {})
-        for wanted in {name, WILDCARD}:
-            if wanted in literal:
-                yield literal[wanted]
+        for pattern_name in {name, WILDCARD}:
+            if pattern_name in literal:
+                yield literal[pattern_name]
         for prefix, acls in self._by_pattern.get((resource_type, PatternType.PREFIXED), {}).items():
             if name.startswith(prefix):
                 yield acls
 
-    def _names(
+    def _pattern_names(
         self,
         principal: str,
         host: str,
@@ -153,10 +153,10 @@ class Authorizer:
             for acl in acls:
                 if acl.operation not in (Operation.ALL, operation):
                     continue
-                if _is_for(acl, principal, host):
+                if _applies_to(acl, principal, host):
                     (denied if acl.permission is Permission.DENY else allowed).add(name)
         return allowed, denied
 
 
-def _is_for(acl: Acl, principal: str, host: str) -> bool:
+def _applies_to(acl: Acl, principal: str, host: str) -> bool:
     return acl.principal in (principal, _EVERYBODY) and acl.host in (host, WILDCARD)

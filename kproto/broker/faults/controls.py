@@ -90,10 +90,10 @@ class Controls:
         if times is not None and times < 1:
             raise ConfigurationError(f"times is {times}; a control must decide at least once")
         control = Control(function, request, times)
-        self.take(control)
+        self.add_shared(control)
         return control
 
-    def take(self, control: Control) -> None:
+    def add_shared(self, control: Control) -> None:
         """Adds a control that another node has, too; `times` counts for both."""
         self._controls.append(control)
 

@@ -110,33 +110,35 @@ class ErrorCode:
                 "an ErrorCode is NONE (0), which is no error: the client would take the request "
                 "for successful, although it was not handled"
             )
-        self._refuse = Refuse(self.code, {} if topics is None else _meant(topics))
+        self._refuse = Refuse(self.code, {} if topics is None else _partitions_by_topic(topics))
 
     def __call__(self, request: ReceivedRequest) -> Outcome:
         return self._refuse
 
 
-def _meant(topics: Mapping[str, Iterable[int]] | Iterable[str]) -> dict[str, tuple[int, ...]]:
+def _partitions_by_topic(
+    topics: Mapping[str, Iterable[int]] | Iterable[str],
+) -> dict[str, tuple[int, ...]]:
     """Returns the partitions by topic; () means all of them. Raises ConfigurationError."""
     if isinstance(topics, str) or not isinstance(topics, Iterable):
         raise ConfigurationError(f"topics is {topics!r}; give a list of names")
     if isinstance(topics, Mapping):
-        meant = {name: _indexes(name, its) for name, its in topics.items()}
+        partitions = {name: _indexes(name, indexes) for name, indexes in topics.items()}
     else:
-        meant = dict.fromkeys(topics, ())
-    if not meant or not all(isinstance(name, str) for name in meant):
+        partitions = dict.fromkeys(topics, ())
+    if not partitions or not all(isinstance(name, str) for name in partitions):
         raise ConfigurationError(
             f"topics is {topics!r:.80}; give names of topics, or leave it out to mean all"
         )
-    return meant
+    return partitions
 
 
-def _indexes(name: str, given: Iterable[int]) -> tuple[int, ...]:
-    indexes = tuple(given) if isinstance(given, Iterable) else ()
+def _indexes(name: str, selected: Iterable[int]) -> tuple[int, ...]:
+    indexes = tuple(selected) if isinstance(selected, Iterable) else ()
     if not indexes:
         raise ConfigurationError(
-            f"topics[{name!r}] is {given!r:.80}; give the indexes of partitions, such as [0], or "
-            f"topics=[{name!r}] to mean all"
+            f"topics[{name!r}] is {selected!r:.80}; give the indexes of partitions, such as [0], "
+            f"or topics=[{name!r}] to mean all"
         )
     for index in indexes:
         check_whole_number(f"a partition of topics[{name!r}]", index, 0)

@@ -130,7 +130,7 @@ class RequestOutcome:
     close: bool = False
     silent: bool = False
 
-    def take(self, outcome: Decided) -> bool:
+    def apply(self, outcome: Decided) -> bool:
         """Adds an outcome; returns whether it is final, so that no later control is called."""
         match outcome:
             case Throttle():

@@ -318,7 +318,7 @@ class ClassicGroup(Watchable):
             member = self._members.check(request.member_id, request.instance_id)
         except BrokerResponseError as error:
             return PendingResult(JoinResult(request.member_id, error.name))
-        return self._join_again(member, request, now)
+        return self._rejoin(member, request, now)
 
     def _join_without_id(self, request: JoinRequest, new_id: str, now: ClockReading) -> PendingJoin:
         if request.instance_id is not None:
@@ -342,7 +342,7 @@ class ClassicGroup(Watchable):
         self._apply(Event.MEMBER_JOINED, request.with_reason("a new member"), now)
         return pending
 
-    def _join_again(
+    def _rejoin(
         self, member: ClassicMember, request: JoinRequest, now: ClockReading
     ) -> PendingJoin:
         event = Event.FOLLOWER_REJOINED_UNCHANGED

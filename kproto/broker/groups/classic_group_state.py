@@ -212,14 +212,14 @@ def action_for(event: Event, state: ClassicGroupState) -> Action:
 class JoinDeadline(NamedTuple):
     """The time at which a rebalance stops waiting for JoinGroup, as `ClockReading.ms`.
 
-    The first rebalance of a group is delayed, and delayed again while members join, until `left_ms`
-    of the rebalance timeout have passed (KIP-134): Kafka's InitialDelayedJoin.
+    The first rebalance of a group is delayed, and delayed again while members join, until
+    `remaining_ms` of the rebalance timeout have passed (KIP-134): Kafka's InitialDelayedJoin.
     """
 
     ends_ms: int
     is_first: bool = False
     delay_ms: int = 0
-    left_ms: int = 0
+    remaining_ms: int = 0
 
     @classmethod
     def first(cls, now_ms: int, delay_ms: int, timeout_ms: int) -> JoinDeadline:
@@ -228,11 +228,11 @@ class JoinDeadline(NamedTuple):
 
     def extended(self, delay_ms: int) -> JoinDeadline | None:
         """Returns the deadline after one more delay; None if it may not be extended."""
-        if not (self.is_first and self.left_ms):
+        if not (self.is_first and self.remaining_ms):
             return None
-        delay_ms = min(delay_ms, self.left_ms)
-        left_ms = max(self.left_ms - self.delay_ms, 0)
-        return JoinDeadline(self.ends_ms + delay_ms, True, delay_ms, left_ms)
+        delay_ms = min(delay_ms, self.remaining_ms)
+        remaining_ms = max(self.remaining_ms - self.delay_ms, 0)
+        return JoinDeadline(self.ends_ms + delay_ms, True, delay_ms, remaining_ms)
 
 
 class SyncDeadline(NamedTuple):

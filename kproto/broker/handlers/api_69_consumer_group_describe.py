@@ -85,9 +85,9 @@ def _described(context: Context, group_id: str) -> DescribedGroup:
 
 def _member(context: Context, group: ConsumerGroup, member: ConsumerGroupMember) -> Member:
     target = group.persisted.target_assignment_of(member.member_id)
-    held: dict[Uuid, set[int]] = {}  # partitions to revoke included
+    assigned: dict[Uuid, set[int]] = {}  # partitions to revoke included
     for topic_id, index in partitions_of(member):
-        held.setdefault(topic_id, set()).add(index)
+        assigned.setdefault(topic_id, set()).add(index)
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -97,7 +97,7 @@ def _member(context: Context, group: ConsumerGroup, member: ConsumerGroupMember)
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topics),
         subscribed_topic_regex=member.regex,
-        assignment=Assignment(topic_partitions=_partitions(context, held.items())),
+        assignment=Assignment(topic_partitions=_partitions(context, assigned.items())),
         target_assignment=Assignment(topic_partitions=_partitions(context, target.items())),
         member_type=_CONSUMER if member.classic is None else _CLASSIC,
     )

@@ -123,7 +123,7 @@ class ControllerMutationQuota:
         #: The throttle time of the client.
         self.throttle_ms = 0
 
-    def take(self, count: int) -> bool:
+    def record(self, count: int) -> bool:
         """Records mutations; returns False if the client must retry later."""
         if self._bucket is None:
             return True

@@ -57,26 +57,24 @@ class Limit(NamedTuple):
 
 
 class EntityFilter(NamedTuple):
-    """A filter of entities: `named` match a name (None: the default), `typed` match any name.
+    """A filter of entities: `exact` match a name (None: the default), `any_name` match any name.
 
     With `strict`, entities may have no other types.
     """
 
-    named: Mapping[str, str | None]
-    typed: frozenset[str]
+    exact: Mapping[str, str | None]
+    any_name: frozenset[str]
     strict: bool
 
-    def finds(self, entity: Entity) -> bool:
+    def matches(self, entity: Entity) -> bool:
         """Returns whether the filter matches the entity."""
         parts = dict(entity)
-        wanted = {*self.named, *self.typed}
-        if self.strict and len(parts) != len(wanted):
+        types = {*self.exact, *self.any_name}
+        if self.strict and len(parts) != len(types):
             return False
-        if not wanted:
+        if not types:
             return not self.strict
-        return wanted <= set(parts) and all(
-            parts[kind] == name for kind, name in self.named.items()
-        )
+        return types <= set(parts) and all(parts[kind] == name for kind, name in self.exact.items())
 
 
 class QuotaTable:
@@ -98,10 +96,10 @@ class QuotaTable:
         if not values:
             del self._values[entity]
 
-    def matching(self, wanted: EntityFilter) -> Iterator[tuple[Entity, Mapping[str, float]]]:
+    def matching(self, entity_filter: EntityFilter) -> Iterator[tuple[Entity, Mapping[str, float]]]:
         """Yields the matching entities with their quotas by key."""
         for entity, values in self._values.items():
-            if wanted.finds(entity):
+            if entity_filter.matches(entity):
                 yield entity, values
 
     def limit(self, key: str, user: str, client_id: str) -> Limit | None:

@@ -261,15 +261,17 @@ class SaslSession:
 
     @property
     def is_slow(self) -> bool:
-        """Returns whether `take` should be called in a thread."""
+        """Returns whether `evaluate_token` should be called in a thread."""
         return MECHANISMS[self._mechanism].is_slow(self._known)
 
     @property
     def uses_validator(self) -> bool:
-        """Returns whether `take` calls a user's validator, which may block."""
+        """Returns whether `evaluate_token` calls a user's validator, which may block."""
         return self._mechanism == "OAUTHBEARER" and self.is_slow
 
-    def take(self, token: bytes, now: Callable[[], float], now_ms: Callable[[], int]) -> SaslResult:
+    def evaluate_token(
+        self, token: bytes, now: Callable[[], float], now_ms: Callable[[], int]
+    ) -> SaslResult:
         """Takes a token of the client; reads the clocks after it was checked."""
         assert self._exchange is not None
         try:

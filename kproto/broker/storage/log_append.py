@@ -84,7 +84,7 @@ def append_records(
     log_append_time = now_ms if config.log_append_time else NO_TIMESTAMP
     if idempotent:
         largest = now_ms if config.log_append_time else batch.max_timestamp
-        partition.producer_states.remember(batch, base_offset, largest, now_ms)
+        partition.producer_states.update(batch, base_offset, largest, now_ms)
     return LogAppendInfo(base_offset, log_append_time, log.start_offset)
 
 

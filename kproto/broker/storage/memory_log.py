@@ -129,7 +129,7 @@ class MemoryLog(PartitionLog):
         self._storage_limit.release(deleted + (first - self._first) * BATCH_OVERHEAD_BYTES)
         self._first = first
         if (self._end_of(first) - self._first_position) * _DELETED_SHARE >= self.size_in_bytes:
-            self._forget_deleted()
+            self._drop_deleted()
 
     def truncate(self, offset: int) -> None:
         self._check_within(offset)
@@ -140,8 +140,8 @@ class MemoryLog(PartitionLog):
         self._storage_limit.release(lost + (len(self._batches) - retained) * BATCH_OVERHEAD_BYTES)
         # The oldest batch may start before the log start offset.
         self.end_offset = max(self.start_offset, self._batches[retained].base_offset)
-        for of_each_batch in self._of_each_batch:
-            del of_each_batch[retained:]
+        for values in self._parallel_lists:
+            del values[retained:]
 
     def _check_within(self, offset: int) -> None:
         if not self.start_offset <= offset <= self.end_offset:
@@ -151,7 +151,7 @@ class MemoryLog(PartitionLog):
             )
 
     @property
-    def _of_each_batch(self) -> tuple[list[RecordBatch] | list[int], ...]:
+    def _parallel_lists(self) -> tuple[list[RecordBatch] | list[int], ...]:
         return (
             self._batches,
             self._last_offsets,
@@ -160,10 +160,10 @@ class MemoryLog(PartitionLog):
             self._appended_ms,
         )
 
-    def _forget_deleted(self) -> None:
+    def _drop_deleted(self) -> None:
         self._first_position = self._end_of(self._first)
-        for of_each_batch in self._of_each_batch:
-            del of_each_batch[: self._first]
+        for values in self._parallel_lists:
+            del values[: self._first]
         self._first = 0
 
     def _end_of(self, count: int) -> int:

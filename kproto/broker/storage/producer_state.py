@@ -49,8 +49,8 @@ class ProducerStateManager:
     def expire(self, before_ms: int) -> None:
         """Removes the producers whose last append was not after `before_ms`."""
         while self._producers:
-            longest_silent = next(iter(self._producers.values()))
-            if longest_silent.last_append_ms > before_ms:
+            least_recent = next(iter(self._producers.values()))
+            if least_recent.last_append_ms > before_ms:
                 return
             self._producers.popitem(last=False)
 
@@ -59,9 +59,9 @@ class ProducerStateManager:
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:
             return None
-        wanted = (batch.base_sequence, _last_sequence(batch))
+        sequences = (batch.base_sequence, _last_sequence(batch))
         for known in producer.batches:
-            if (known.first_sequence, known.last_sequence) == wanted:
+            if (known.first_sequence, known.last_sequence) == sequences:
                 return known
         return None
 
@@ -86,8 +86,8 @@ class ProducerStateManager:
                 f"and {expected} comes next",
             )
 
-    def truncate(self, end_offset: int, left: Iterable[RecordBatch]) -> None:
-        """Rebuilds the state after the log was truncated to the batches `left`.
+    def truncate(self, end_offset: int, remaining: Iterable[RecordBatch]) -> None:
+        """Rebuilds the state after the log was truncated to the batches `remaining`.
 
         A producer whose batches were lost has the state of its remaining batches, or none without
         any; then any sequence number is accepted. Other producers stay as they are.
@@ -101,14 +101,14 @@ class ProducerStateManager:
             return
         for producer_id in lost:
             del self._producers[producer_id]
-        for batch in left:
+        for batch in remaining:
             if batch.producer_id in lost:
                 last_append_ms = lost[batch.producer_id].last_append_ms
-                self.remember(batch, batch.base_offset, batch.max_timestamp, last_append_ms)
+                self.update(batch, batch.base_offset, batch.max_timestamp, last_append_ms)
         by_age = sorted(self._producers.items(), key=lambda item: item[1].last_append_ms)
         self._producers = OrderedDict(by_age)
 
-    def remember(self, batch: RecordBatch, base_offset: int, timestamp: int, now_ms: int) -> None:
+    def update(self, batch: RecordBatch, base_offset: int, timestamp: int, now_ms: int) -> None:
         """Caches a batch that was appended at `now_ms`; `timestamp` (ms) is its largest."""
         producer = self._producers.get(batch.producer_id)
         if producer is None or producer.epoch != batch.producer_epoch:

@@ -20,7 +20,7 @@ def apply_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None
     size = log.size_in_bytes
     for batch in log.stored():
         too_many = 0 <= config.retention_bytes <= size - batch.size_in_bytes
-        if not too_many and not _is_too_old(batch, config, now_ms):
+        if not too_many and not _is_expired(batch, config, now_ms):
             break
         size -= batch.size_in_bytes
         start = batch.next_offset
@@ -28,7 +28,7 @@ def apply_retention(log: PartitionLog, config: TopicConfig, now_ms: int) -> None
         log.delete_before(start)
 
 
-def _is_too_old(batch: StoredBatch, config: TopicConfig, now_ms: int) -> bool:
+def _is_expired(batch: StoredBatch, config: TopicConfig, now_ms: int) -> bool:
     """Returns whether a batch is too old by its largest timestamp.
 
     A batch that was too old when it was appended stays until Kafka's next check.

@@ -190,15 +190,15 @@ class GroupChange:
         has both assignors in one bucket, and inserts a new key first.
         """
         votes = self.before.votes
-        former, wanted = self._votes
+        former, preferred = self._votes
         if former is not None and former in votes:
             votes[former] -= 1
             if not votes[former]:
                 del votes[former]
-        if wanted is not None and wanted in votes:
-            votes[wanted] += 1
-        elif wanted is not None:
-            votes = {wanted: 1, **votes}
+        if preferred is not None and preferred in votes:
+            votes[preferred] += 1
+        elif preferred is not None:
+            votes = {preferred: 1, **votes}
         return max(votes, key=votes.__getitem__, default=self._limits.assignors[0])
 
     def _members(self) -> list[ConsumerGroupMember]:

@@ -68,7 +68,7 @@ def resolve_regexes(
 
 
 def needs_regex_refresh(
-    wanted: Iterable[str],
+    expressions: Iterable[str],
     known: Mapping[str, ResolvedRegex],
     *,
     is_new: bool,
@@ -78,11 +78,11 @@ def needs_regex_refresh(
 ) -> bool:
     """Returns whether the expressions must be resolved now.
 
-    `wanted` are the expressions of all members, `is_new` says that a heartbeat has a new one,
+    `expressions` are the expressions of all members, `is_new` says that a heartbeat has a new one,
     `version` counts the topics created so far.
     """
-    wanted = set(wanted)
-    if not wanted and not is_new:
+    expressions = set(expressions)
+    if not expressions and not is_new:
         return False
     last_ms = max((it.timestamp_ms for it in known.values()), default=None)
     if last_ms is not None and timestamp_ms <= last_ms + _LEAST_INTERVAL_MS:
@@ -90,7 +90,7 @@ def needs_regex_refresh(
     seen = min((it.version for it in known.values()), default=0)
     return (
         is_new
-        or len(wanted) != len(known)
+        or len(expressions) != len(known)
         or seen < version
         or (last_ms is not None and timestamp_ms > last_ms + interval_ms)
     )

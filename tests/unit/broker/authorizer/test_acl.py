@@ -120,8 +120,8 @@ ALL_ACLS = (READ_T, LITERAL_STAR, PREFIX, LONGER, OF_BOB, GROUP)
     ],
 )
 def test_filters(wanted: dict[str, Any], expected: tuple[Acl, ...]) -> None:
-    asked = AclFilter(**wanted)
-    assert tuple(acl for acl in ALL_ACLS if asked.finds(acl)) == expected
+    acl_filter = AclFilter(**wanted)
+    assert tuple(acl for acl in ALL_ACLS if acl_filter.matches(acl)) == expected
 
 
 def test_filters_with_unknown_codes_are_rejected() -> None:

@@ -97,7 +97,7 @@ def test_no_throttle_without_quota() -> None:
     assert nothing.record_request_time("u", "c", 100.0, T) == 0
     assert nothing.max_fetch_bytes("u", "c") is None
     quota = nothing.mutation_quota("u", "c", T, strict=True)
-    assert quota.take(1_000_000)
+    assert quota.record(1_000_000)
     assert quota.throttle_ms == 0
 
 
@@ -130,13 +130,13 @@ def test_max_fetch_bytes_of_a_quota() -> None:
 def test_partition_mutations_beyond_the_quota(strict: bool) -> None:
     meters = quota_manager(controller_mutation_rate=1)
     first = meters.mutation_quota("u", "c", T, strict=strict)
-    assert first.take(15), "what goes below zero is done once"
+    assert first.record(15), "what goes below zero is done once"
     assert first.throttle_ms == (0 if strict else 4000)
     second = meters.mutation_quota("u", "c", T, strict=strict)
-    assert second.take(1) is not strict
+    assert second.record(1) is not strict
     assert second.throttle_ms == (4000 if strict else 5000)
     later = meters.mutation_quota("u", "c", T + 5000, strict=strict)
-    assert later.take(1)
+    assert later.record(1)
 
 
 def test_idle_meters_are_dropped() -> None:
@@ -153,7 +153,7 @@ def test_used_buckets_are_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     table.set((("user", "large"),), "controller_mutation_rate", 1000)
     table.set((("user", "small"),), "controller_mutation_rate", 1)
     quota_manager = ClientQuotaManager(table, 11, 1000, 30_000)
-    assert quota_manager.mutation_quota("large", "", T, strict=True).take(10_900)
-    assert quota_manager.mutation_quota("small", "", T, strict=True).take(1)
-    assert quota_manager.mutation_quota("large", "", T, strict=True).take(200)
-    assert not quota_manager.mutation_quota("large", "", T, strict=True).take(1)
+    assert quota_manager.mutation_quota("large", "", T, strict=True).record(10_900)
+    assert quota_manager.mutation_quota("small", "", T, strict=True).record(1)
+    assert quota_manager.mutation_quota("large", "", T, strict=True).record(200)
+    assert not quota_manager.mutation_quota("large", "", T, strict=True).record(1)

@@ -67,7 +67,7 @@ class Side:
         token = exchange.first()
         while True:
             assert self.admits(AUTHENTICATE)
-            answer = self.it.take(token, self.now, self.now_ms)
+            answer = self.it.evaluate_token(token, self.now, self.now_ms)
             if answer.error_message is not None:
                 assert self.it.phase is SaslState.ENDED
                 return answer.error_message
@@ -204,10 +204,10 @@ def test_rejected_bearer_token_gets_error_token_first() -> None:
     side = Side()
     side.passed = 3600
     assert side.select_mechanism("OAUTHBEARER")
-    answer = side.it.take(bearer(NOW_MS).first(), side.now, side.now_ms)
+    answer = side.it.evaluate_token(bearer(NOW_MS).first(), side.now, side.now_ms)
     assert (answer.token, answer.error_message) == (b'{"status":"invalid_token"}', None)
     assert side.admits(AUTHENTICATE)
-    answer = side.it.take(b"\x01", side.now, side.now_ms)
+    answer = side.it.evaluate_token(b"\x01", side.now, side.now_ms)
     assert answer.error_message == '{"status":"invalid_token"}'
     assert side.it.phase is SaslState.ENDED
 
@@ -226,7 +226,7 @@ def test_rejected_bearer_token_gets_error_token_first() -> None:
 def test_malformed_plain_token_gets_kafkas_message(token: bytes, message: str) -> None:
     side = Side()
     side.select_mechanism("PLAIN")
-    assert side.it.take(token, side.now, side.now_ms).error_message == message
+    assert side.it.evaluate_token(token, side.now, side.now_ms).error_message == message
 
 
 @pytest.mark.parametrize("mechanism", ALL_MECHANISMS)
@@ -234,7 +234,7 @@ def test_malformed_plain_token_gets_kafkas_message(token: bytes, message: str) -
 def test_broken_token_is_rejected_without_showing_it(mechanism: str, token: bytes) -> None:
     side = Side()
     side.select_mechanism(mechanism)
-    answer = side.it.take(token, side.now, side.now_ms)
+    answer = side.it.evaluate_token(token, side.now, side.now_ms)
     assert answer.error_message is not None
     assert answer.fault is not None
     assert "xxx" not in answer.error_message + answer.fault

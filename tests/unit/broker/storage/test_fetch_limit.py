@@ -23,13 +23,13 @@ def test_partitions_share_the_limit() -> None:
     limit = FetchLimit(3 * SIZE + 1, at_least_one=True)
     taken = [limit.read(log_of(2), 0, 1000).size for _ in range(3)]
     assert taken == [2 * SIZE, SIZE, 0]
-    assert limit.left == 1
+    assert limit.remaining == 1
 
 
 def test_only_the_first_batch_may_be_larger_than_the_limit() -> None:
     limit = FetchLimit(1, at_least_one=True)
     assert [limit.read(log_of(1), 0, 1000).size for _ in range(2)] == [SIZE, 0]
-    assert limit.left == 0
+    assert limit.remaining == 0
     assert FetchLimit(1, at_least_one=False).read(log_of(1), 0, 1000).size == 0
 
 

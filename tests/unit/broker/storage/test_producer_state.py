@@ -22,7 +22,7 @@ def batch(sequence: int, count: int = 1, epoch: int = 0) -> RecordBatch:
 def append(producer_states: ProducerStateManager, sent: RecordBatch, offset: int) -> None:
     assert producer_states.duplicate_of(sent) is None
     producer_states.check(sent)
-    producer_states.remember(sent, offset, sent.max_timestamp, offset)
+    producer_states.update(sent, offset, sent.max_timestamp, offset)
 
 
 def verdict(producer_states: ProducerStateManager, sent: RecordBatch) -> str:
