@@ -54,22 +54,22 @@ def run(options: argparse.Namespace) -> int:
     skipped, other_traffic = SkippedPackets(), OtherTraffic()
     try:
         with _opened_file(options.file) as file:
-            passed = _passed(file, options, skipped, other_traffic)
-            code = _print(pair_exchanges(passed), options)
+            events = _events(file, options, skipped, other_traffic)
+            code = _print(pair_exchanges(events), options)
             if options.open is None:
                 sys.stdout.flush()
-                _say_what_was_left_out(skipped, other_traffic)
+                _report_skipped(skipped, other_traffic)
     except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
 
 
-def _print(listed: Iterator[Exchange], options: argparse.Namespace) -> int:
+def _print(exchanges: Iterator[Exchange], options: argparse.Namespace) -> int:
     if options.open is not None:
-        return _print_opened(listed, options)
+        return _print_opened(exchanges, options)
     shown = event_filter(options)
-    chosen = (exchange for exchange in listed if shown.matches(exchange.event))
+    chosen = (exchange for exchange in exchanges if shown.matches(exchange.event))
     if options.stats:
         _print_stats(chosen, options)
         return 0
@@ -103,7 +103,7 @@ def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> Non
         print("\n".join(stats_as_table(stats)))
     sys.stdout.flush()
     if places:
-        _say(
+        _report(
             f"{missing_bytes} bytes, at {places} places, were not captured or lie before the next "
             "frame: their messages are missing in the sums, or unanswered"
         )
@@ -111,13 +111,13 @@ def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> Non
         raise broken
 
 
-def _print_opened(listed: Iterator[Exchange], options: argparse.Namespace) -> int:
-    found = next(itertools.islice(listed, options.open - 1, None), None)
+def _print_opened(exchanges: Iterator[Exchange], options: argparse.Namespace) -> int:
+    found = next(itertools.islice(exchanges, options.open - 1, None), None)
     if found is None:
         raise ConfigurationError(f"there is no line {options.open} in {options.file}")
-    told = opened(found, show_secrets=options.show_secrets)
+    data = opened(found, show_secrets=options.show_secrets)
     if options.json:
-        print(json.dumps(told))
+        print(json.dumps(data))
         return 0
     print(exchange_as_text(found))
     for name, event in (("request", found.request), ("response", found.response)):
@@ -129,7 +129,7 @@ def _print_opened(listed: Iterator[Exchange], options: argparse.Namespace) -> in
             width = shutil.get_terminal_size((_WIDTH, 0)).columns
             print("\n".join(to_text(tree, width=width, show_secrets=options.show_secrets)))
         else:
-            shown = told.get(name, told.get(f"{name}_bytes"))
+            shown = data.get(name, data.get(f"{name}_bytes"))
             print(json.dumps(shown, indent=2, ensure_ascii=False))
     return 0
 
@@ -150,7 +150,7 @@ def _annotated(event: Event) -> Node | None:
         return None
 
 
-def _passed(
+def _events(
     file: BinaryIO,
     options: argparse.Namespace,
     skipped: SkippedPackets,
@@ -198,13 +198,13 @@ class _Joined(io.RawIOBase):
         return True
 
     def readinto(self, into: Any) -> int:  # Python 3.11 has no type of buffers
-        room = memoryview(into).cast("B")
+        buffer = memoryview(into).cast("B")
         try:
-            data = self._start[: len(room)] or self._file.read(len(room))
+            data = self._start[: len(buffer)] or self._file.read(len(buffer))
         except OSError as error:
             raise DecodeError(f"the file cannot be read further: {error.strerror}") from None
         self._start = self._start[len(data) :]
-        room[: len(data)] = data
+        buffer[: len(data)] = data
         self._move(len(data))
         return len(data)
 
@@ -219,20 +219,22 @@ class _Joined(io.RawIOBase):
             sys.stderr.flush()
 
 
-def _say_what_was_left_out(skipped: SkippedPackets, other_traffic: OtherTraffic) -> None:
-    if skipped.cut_off is not None:
-        _say(f"the capture ends early: {skipped.cut_off}; all packets before it were read")
+def _report_skipped(skipped: SkippedPackets, other_traffic: OtherTraffic) -> None:
+    if skipped.truncation is not None:
+        _report(f"the capture ends early: {skipped.truncation}; all packets before it were read")
     if skipped.broken:
-        _say(f"packets that could not be read: {skipped.broken}")
-    if skipped.in_part:
-        _say(f"packets that were captured in part (tcpdump -s 0 avoids it): {skipped.in_part}")
+        _report(f"packets that could not be read: {skipped.broken}")
+    if skipped.truncated:
+        _report(f"packets that were captured in part (tcpdump -s 0 avoids it): {skipped.truncated}")
     if skipped.fragments:
-        _say(f"fragments of incomplete IP packets: {skipped.fragments}")
-    if other_traffic.elsewhere:
-        _say(f"packets of other ports than --port, which were skipped: {other_traffic.elsewhere}")
+        _report(f"fragments of incomplete IP packets: {skipped.fragments}")
+    if other_traffic.other_ports:
+        _report(
+            f"packets of other ports than --port, which were skipped: {other_traffic.other_ports}"
+        )
     if other_traffic.connections:
-        _say(f"connections without any Kafka request: {other_traffic.connections}")
+        _report(f"connections without any Kafka request: {other_traffic.connections}")
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     print(f"kproto: {text}", file=sys.stderr)

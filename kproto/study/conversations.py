@@ -35,7 +35,7 @@ __all__ = [
     "api_name",
     "error_counts",
     "is_request",
-    "may_begin_request",
+    "may_be_request",
 ]
 
 #: The maximum number of requests of one connection that wait for a response. Clients have few in
@@ -269,7 +269,7 @@ class Conversation:
         splitter = self._splitters[side]
         before = splitter.pending
         if side is Side.CLIENT:
-            skipped, found = splitter.seek(REQUEST_START, may_begin_request, is_request)
+            skipped, found = splitter.seek(REQUEST_START, may_be_request, is_request)
         elif ids := list(dict.fromkeys(_ID.pack(e.correlation_id or 0) for e in self._waiting)):
             # More ids would make the pattern slow, and brokers answer in order.
             start = b"[\x00-\x07][\x00-\xff]{3}(?:%b)" % b"|".join(map(re.escape, ids[:64]))
@@ -523,7 +523,7 @@ def _unanswered(time_us: int, request: Event) -> Event:
     )
 
 
-def may_begin_request(head: bytes) -> bool:
+def may_be_request(head: bytes) -> bool:
     """Returns whether `head` can begin a known request: api key, version and client id."""
     if len(head) < _REQUEST_HEAD.size:
         return True  # only the size has been captured

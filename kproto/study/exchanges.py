@@ -38,7 +38,7 @@ class Exchange(NamedTuple):
     """
 
     number: int
-    passed: ConnectionEvent
+    connection_event: ConnectionEvent
     request: Event | None
     response: Event | None
 
@@ -61,10 +61,10 @@ class Exchange(NamedTuple):
         return (self.request or self.event).time_us
 
 
-def pair_exchanges(passed: Iterable[ConnectionEvent]) -> Iterator[Exchange]:
+def pair_exchanges(events: Iterable[ConnectionEvent]) -> Iterator[Exchange]:
     """Yields exchanges, each when its response was captured or can no longer arrive."""
     number = 0
-    for one in passed:
+    for one in events:
         event = one.event
         if event.side is Side.CLIENT and event.is_answered and event.correlation_id is not None:
             continue  # its response or its UNANSWERED event follows
@@ -86,12 +86,12 @@ def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
     event, request, response = exchange.event, exchange.request, exchange.response
     if event.kind is Kind.MISSING:
         request = response = None
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "number": exchange.number,
         "us": exchange.time_us,
-        "connection": exchange.passed.connection,
-        "client": exchange.passed.client,
-        "broker": exchange.passed.broker,
+        "connection": exchange.connection_event.connection,
+        "client": exchange.connection_event.client,
+        "broker": exchange.connection_event.broker,
         "kind": event.kind.value,
         "api": None if event.api_key is None else event.api,
         "api_key": event.api_key,
@@ -105,7 +105,7 @@ def exchange_as_json(exchange: Exchange) -> dict[str, Any]:
         "missing": event.size if event.kind is Kind.MISSING else None,
         "note": "; ".join(_notes(exchange)) or None,
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in data.items() if value is not None}
 
 
 def exchange_as_text(exchange: Exchange) -> str:
@@ -114,10 +114,14 @@ def exchange_as_text(exchange: Exchange) -> str:
     """
     event, request, response = exchange.event, exchange.request, exchange.response
     when = dt.datetime.fromtimestamp(exchange.time_us / 1e6).astimezone()
-    parts = [f"{exchange.number:>6}", f"{when:%H:%M:%S.%f}", f"#{exchange.passed.connection}"]
+    parts = [
+        f"{exchange.number:>6}",
+        f"{when:%H:%M:%S.%f}",
+        f"#{exchange.connection_event.connection}",
+    ]
     is_no_frame = event.kind in (Kind.MISSING, Kind.BYTES)
     what = f"from the {event.side.value}" if is_no_frame else event.api
-    parts.append(f"{exchange.passed.client} {what}")
+    parts.append(f"{exchange.connection_event.client} {what}")
     if exchange.version is not None:
         parts.append(f"v{exchange.version}")
     if event.client_id is not None:
@@ -158,7 +162,7 @@ def opened(exchange: Exchange, *, show_secrets: bool = False) -> dict[str, Any]:
     `request` and `response` hold the messages. A message that could not be read is `request_bytes`
     or `response_bytes` in hexadecimal instead, with bytes that may be secret as asterisks.
     """
-    told = exchange_as_json(exchange)
+    data = exchange_as_json(exchange)
     for name, event in (("request", exchange.request), ("response", exchange.response)):
         if event is None or not event.data:
             continue
@@ -166,13 +170,13 @@ def opened(exchange: Exchange, *, show_secrets: bool = False) -> dict[str, Any]:
         try:
             if message is not None and event.received is not None:
                 version = event.received.version
-                told[name] = redacted_json(message, version, show=show_secrets)
+                data[name] = redacted_json(message, version, show=show_secrets)
                 continue
         except KprotoError as error:
-            told[f"{name}_note"] = str(error)
-        data = event.data if show_secrets else redact_frame(event)
-        told[f"{name}_bytes"] = data.hex()
-    return told
+            data[f"{name}_note"] = str(error)
+        frame = event.data if show_secrets else redact_frame(event)
+        data[f"{name}_bytes"] = frame.hex()
+    return data
 
 
 @dataclass(slots=True)
@@ -187,10 +191,10 @@ class ApiStats:
     latencies_us: array[int] = field(default_factory=lambda: array("q"))
 
 
-def stats_by_api(listed: Iterable[Exchange]) -> dict[str, ApiStats]:
+def stats_by_api(exchanges: Iterable[Exchange]) -> dict[str, ApiStats]:
     """Returns the sums of exchanges by the name of the API."""
     stats: dict[str, ApiStats] = {}
-    for exchange in listed:
+    for exchange in exchanges:
         event, request, response = exchange.event, exchange.request, exchange.response
         if event.kind in (Kind.MISSING, Kind.BYTES, Kind.UNMATCHED):
             continue

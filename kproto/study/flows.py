@@ -17,7 +17,7 @@ from .conversations import (
     Event,
     Side,
     is_request,
-    may_begin_request,
+    may_be_request,
 )
 from .frame_splitter import FrameSplitter
 from .recording import Entry
@@ -50,36 +50,36 @@ class ConnectionEvent(NamedTuple):
 class OtherTraffic:
     """Counts the traffic of a capture that is not Kafka's, as far as it can be recognised.
 
-    `connections` counts connections that are not Kafka's, `elsewhere` segments of ports that were
+    `connections` counts connections that are not Kafka's, `other_ports` segments of ports that were
     not named.
     """
 
     connections: int = 0
-    elsewhere: int = 0
+    other_ports: int = 0
 
 
 def events_of_recording(
     entries: Iterable[Entry], *, keep_bytes: bool = False
 ) -> Iterator[ConnectionEvent]:
     """Yields the events of all connections of a recording."""
-    talks: dict[int, tuple[Conversation, str, str]] = {}
+    conversations: dict[int, tuple[Conversation, str, str]] = {}
     last_us = 0
     for entry in entries:
         last_us = entry.time_us
-        if entry.connection not in talks or entry.client is not None:
-            named = (entry.client or "?", entry.target or "?")
-            talks[entry.connection] = (Conversation(keep_bytes=keep_bytes), *named)
-        talk, client, broker = talks[entry.connection]
+        if entry.connection not in conversations or entry.client is not None:
+            addresses = (entry.client or "?", entry.target or "?")
+            conversations[entry.connection] = (Conversation(keep_bytes=keep_bytes), *addresses)
+        conversation, client, broker = conversations[entry.connection]
         events: list[Event] = []
         if entry.side is not None:
-            events = talk.feed(entry.side, entry.time_us, entry.data)
+            events = conversation.feed(entry.side, entry.time_us, entry.data)
         if entry.closed is not None:
-            events += talk.end(entry.time_us)
-            del talks[entry.connection]
+            events += conversation.end(entry.time_us)
+            del conversations[entry.connection]
         for event in events:
             yield ConnectionEvent(entry.connection, client, broker, event)
-    for number, (talk, client, broker) in talks.items():
-        for event in talk.end(last_us):
+    for number, (conversation, client, broker) in conversations.items():
+        for event in conversation.end(last_us):
             yield ConnectionEvent(number, client, broker, event)
 
 
@@ -105,23 +105,23 @@ def events_of_segments(
         ends = (segment.source, segment.target)
         key = ends if ends[0] <= ends[1] else (ends[1], ends[0])
         while closing and closing[0][0] + _LINGER_US < segment.time_us:
-            _, old, ended = closing.popleft()
-            if flows.get(old) is ended:
-                yield from flows.pop(old).end(last_us, others)
+            _, closed_key, ended_flow = closing.popleft()
+            if flows.get(closed_key) is ended_flow:
+                yield from flows.pop(closed_key).end(last_us, others)
         flow = flows.get(key)
-        if flow is not None and segment.is_syn and flow.is_other(segment):
+        if flow is not None and segment.is_syn and flow.is_new_connection(segment):
             yield from flows.pop(key).end(last_us, others)
             flow = None
         if flow is None:
-            if _is_elsewhere(ends, ports):
-                others.elsewhere += 1
+            if _is_other_port(ends, ports):
+                others.other_ports += 1
                 continue
             if not (segment.is_syn or segment.data):
                 continue
             if len(flows) >= MAX_FLOWS:
                 yield from flows.pop(next(iter(flows))).end(last_us, others)
             flow = flows[key] = _Flow(numbers, ports, keep_bytes)
-        yield from flow.take(segment)
+        yield from flow.add(segment)
         if flow.has_ended and not flow.is_closing:
             flow.is_closing = True
             closing.append((segment.time_us, key, flow))
@@ -129,7 +129,7 @@ def events_of_segments(
         yield from flow.end(last_us, others)
 
 
-def _is_elsewhere(ends: tuple[_Endpoint, _Endpoint], ports: frozenset[int]) -> bool:
+def _is_other_port(ends: tuple[_Endpoint, _Endpoint], ports: frozenset[int]) -> bool:
     return bool(ports) and not any(port in ports for _, port in ends)
 
 
@@ -145,51 +145,51 @@ class _Flow:
     _finished: set[_Endpoint] = field(default_factory=set)
     _is_reset: bool = False
     _client: _Endpoint | None = None  # it opened the connection, or its bytes are requests
-    _talk: Conversation | None = None
+    _conversation: Conversation | None = None
     _number: int = 0
     _is_other_protocol: bool = False
     #: The bytes until it is known whether the connection is Kafka's, and the search for requests.
-    _held: list[tuple[_Endpoint, int, bytes | Gap]] = field(default_factory=list)
-    _held_bytes: int = 0
+    _undecided: list[tuple[_Endpoint, int, bytes | Gap]] = field(default_factory=list)
+    _undecided_bytes: int = 0
     _splitters: dict[_Endpoint, FrameSplitter] = field(default_factory=dict)
 
     @property
     def has_ended(self) -> bool:
         return self._is_reset or len(self._finished) == 2
 
-    def is_other(self, segment: Segment) -> bool:
+    def is_new_connection(self, segment: Segment) -> bool:
         """Returns whether a SYN opens another connection between the same addresses."""
         stream = self._streams.get(segment.source)
-        return stream is not None and stream.is_other_begin(segment.sequence)
+        return stream is not None and stream.is_new_connection(segment.sequence)
 
-    def take(self, segment: Segment) -> Iterator[ConnectionEvent]:
+    def add(self, segment: Segment) -> Iterator[ConnectionEvent]:
         """Takes a segment; yields the events that it completes."""
         if self._is_other_protocol:
             self._note_end(segment)
             return
         for end in (segment.source, segment.target):
             self._streams.setdefault(end, TcpStream())
-        mine, theirs = self._streams[segment.source], self._streams[segment.target]
+        stream, reverse = self._streams[segment.source], self._streams[segment.target]
         if self._client is None:
             self._choose_client(segment)
         start = segment.sequence
         if segment.is_syn:
-            mine.begin(start)
+            stream.on_syn(start)
             start += 1
         if segment.acknowledged is not None:
-            yield from self._pass_on(segment.target, theirs.confirm(segment.acknowledged))
-        pieces = mine.add(start, segment.data, segment.time_us)
-        yield from self._pass_on(segment.source, pieces)
+            yield from self._deliver(segment.target, reverse.acknowledge(segment.acknowledged))
+        pieces = stream.add(start, segment.data, segment.time_us)
+        yield from self._deliver(segment.source, pieces)
         self._note_end(segment)
 
     def end(self, time_us: int, others: OtherTraffic) -> Iterator[ConnectionEvent]:
         """Yields the events at the end of the capture."""
         if not self._is_other_protocol:
             for end, stream in self._streams.items():
-                yield from self._pass_on(end, stream.end())
-        if self._talk is not None:
-            yield from self._with_connection(self._talk.end(time_us))
-        elif self._held or self._is_other_protocol:
+                yield from self._deliver(end, stream.end())
+        if self._conversation is not None:
+            yield from self._with_connection(self._conversation.end(time_us))
+        elif self._undecided or self._is_other_protocol:
             others.connections += 1
 
     def _note_end(self, segment: Segment) -> None:
@@ -205,19 +205,19 @@ class _Flow:
         elif segment.is_syn:
             self._client = source if segment.acknowledged is None else target
 
-    def _pass_on(self, source: _Endpoint, pieces: list[StreamData]) -> Iterator[ConnectionEvent]:
+    def _deliver(self, source: _Endpoint, pieces: list[StreamData]) -> Iterator[ConnectionEvent]:
         for time_us, piece in pieces:
-            if self._talk is not None:
+            if self._conversation is not None:
                 yield from self._feed(source, time_us, piece)
             elif not self._is_other_protocol:
-                self._held.append((source, time_us, piece))
-                self._held_bytes += 0 if isinstance(piece, Gap) else len(piece)
+                self._undecided.append((source, time_us, piece))
+                self._undecided_bytes += 0 if isinstance(piece, Gap) else len(piece)
                 if self._is_kafka(source, piece):
-                    yield from self._begin_talk()
-                elif self._held_bytes > MAX_UNDECIDED_BYTES:
+                    yield from self._start_conversation()
+                elif self._undecided_bytes > MAX_UNDECIDED_BYTES:
                     self._is_other_protocol = True
                 if self._is_other_protocol:
-                    self._held.clear()
+                    self._undecided.clear()
                     self._splitters.clear()
 
     def _is_kafka(self, source: _Endpoint, piece: bytes | Gap) -> bool:
@@ -230,36 +230,36 @@ class _Flow:
         if self._client is not None and source != self._client:
             return False
         splitter = self._splitters.setdefault(source, FrameSplitter())
-        is_first = not splitter.pending and self._streams[source].has_begin
+        is_first = not splitter.pending and self._streams[source].has_start
         splitter.feed(piece)
-        if is_first and len(piece) >= _START_BYTES and not _begins_request(piece):
+        if is_first and len(piece) >= _START_BYTES and not _starts_request(piece):
             self._is_other_protocol = True
             return False
-        _, found = splitter.seek(REQUEST_START, may_begin_request, is_request)
+        _, found = splitter.seek(REQUEST_START, may_be_request, is_request)
         if found:
             self._client = source
         return found
 
-    def _begin_talk(self) -> Iterator[ConnectionEvent]:
-        has_begin = all(stream.has_begin for stream in self._streams.values())
-        self._talk = Conversation(
-            from_middle=not has_begin, keep_bytes=self.keep_bytes, may_be_late=True
+    def _start_conversation(self) -> Iterator[ConnectionEvent]:
+        has_start = all(stream.has_start for stream in self._streams.values())
+        self._conversation = Conversation(
+            from_middle=not has_start, keep_bytes=self.keep_bytes, may_be_late=True
         )
         self._number = next(self.numbers)
-        held, self._held = self._held, []
+        undecided, self._undecided = self._undecided, []
         self._splitters.clear()
-        for source, time_us, piece in held:
+        for source, time_us, piece in undecided:
             yield from self._feed(source, time_us, piece)
 
     def _feed(
         self, source: _Endpoint, time_us: int, piece: bytes | Gap
     ) -> Iterator[ConnectionEvent]:
-        assert self._talk is not None
+        assert self._conversation is not None
         side = Side.CLIENT if source == self._client else Side.BROKER
         if isinstance(piece, Gap):
-            yield from self._with_connection(self._talk.missing(side, time_us, piece.size))
+            yield from self._with_connection(self._conversation.missing(side, time_us, piece.size))
         else:
-            yield from self._with_connection(self._talk.feed(side, time_us, piece))
+            yield from self._with_connection(self._conversation.feed(side, time_us, piece))
 
     def _with_connection(self, events: list[Event]) -> Iterator[ConnectionEvent]:
         assert self._client is not None
@@ -272,8 +272,8 @@ class _Flow:
 _START_BYTES: Final = 8
 
 
-def _begins_request(piece: bytes) -> bool:
-    return REQUEST_START.match(piece) is not None and may_begin_request(piece[4:260])
+def _starts_request(piece: bytes) -> bool:
+    return REQUEST_START.match(piece) is not None and may_be_request(piece[4:260])
 
 
 def _address(end: _Endpoint) -> str:

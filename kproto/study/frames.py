@@ -140,15 +140,15 @@ def annotate_frame(
             pos = _response_header(root, data, pos, limit, cls, version, context)
         else:
             cls, version, pos = _request_header(root, data, pos, limit, cls, version, context)
-    except UnreadableError as stopped:
-        builder.rest(root, max(stopped.fault.offset, pos), len(data))
+    except UnreadableError as error:
+        builder.rest(root, max(error.fault.offset, pos), len(data))
         _hide_rest(root, cls)
         return root
     if cls is None or version is None or version not in cls.VALID_VERSIONS:
         _unknown(root, builder, pos, cls, version)
         return root
     if cls.API_KEY == API_VERSIONS and is_response and version > 0:
-        version = _version_of_answer(data, pos, version, root)
+        version = _version_of_response(data, pos, version, root)
     root.value = f"{cls.__name__} v{version}"
     body = builder.node(root, cls.__name__, "message", pos)
     body.path = ""
@@ -171,11 +171,11 @@ def annotate_frames(
     Each frame begins with its size. Offsets count from the start of their frame. Bytes that are not
     such a sequence are treated as one frame.
     """
-    cuts = _cuts(data)
+    bounds = _frame_bounds(data)
     part: Part | None = "frame"
-    if len(cuts) < 3:
-        cuts, part = [0, len(data)], None
-    for start, end in pairwise(cuts):
+    if len(bounds) < 3:
+        bounds, part = [0, len(data)], None
+    for start, end in pairwise(bounds):
         yield annotate_frame(
             data[start:end],
             part=part,
@@ -246,7 +246,7 @@ def detect_part(
     for part, start in (("frame", _SIZE_BYTES), ("message", 0)):
         if part == "frame" and not is_sized:
             continue
-        if response or _says(data, start, cls, version):
+        if response or _names_request(data, start, cls, version):
             fitting.append(part)  # type: ignore[arg-type]
     fitting.append("body")
     reached = {part: _readable(data, part, cls, version, response) for part in fitting}
@@ -270,10 +270,10 @@ def _part_of_any_request(data: bytes, is_sized: bool) -> Part:
     return "frame" if len(data) >= _SIZE_BYTES + 8 else "message"
 
 
-def _says(data: bytes, start: int, cls: type[Message], version: int) -> bool:
+def _names_request(data: bytes, start: int, cls: type[Message], version: int) -> bool:
     """Returns whether a request header of that message and version begins at `start`."""
-    said = (cls.API_KEY or 0).to_bytes(2, "big", signed=True) + version.to_bytes(2, "big")
-    return data[start : start + 4] == said
+    expected = (cls.API_KEY or 0).to_bytes(2, "big", signed=True) + version.to_bytes(2, "big")
+    return data[start : start + 4] == expected
 
 
 def _readable(
@@ -292,8 +292,8 @@ def _readable(
         reader = MessageReader(data, len(data), cls.__name__, context.budget)
         body = Node("", "", "message", pos, data)
         end = reader.read(layout(cls._definition(), version), body)
-    except UnreadableError as stopped:
-        return 0, stopped.fault.offset
+    except UnreadableError as error:
+        return 0, error.fault.offset
     return (2 if end == len(data) else 1), end
 
 
@@ -308,17 +308,17 @@ def _known(
     return cls, version
 
 
-def _cuts(data: bytes) -> list[int]:
+def _frame_bounds(data: bytes) -> list[int]:
     """Returns the start offsets of frames, and the end; [0] if the bytes are not frames."""
-    cuts = [0]
+    bounds = [0]
     pos = 0
     while pos < len(data):
         size = int.from_bytes(data[pos : pos + _SIZE_BYTES], "big", signed=True)
         pos += _SIZE_BYTES + size
         if size < 8 or pos > len(data):
             return [0]
-        cuts.append(pos)
-    return cuts
+        bounds.append(pos)
+    return bounds
 
 
 def _context(max_nodes: int | None, records_of: str, max_decompressed_bytes: int) -> RecordsContext:
@@ -367,8 +367,8 @@ def _body(
     rest_kind = "trailing"
     try:
         end = reader.read(shape, root)
-    except UnreadableError as stopped:
-        end = max(stopped.fault.offset, reader.reached)
+    except UnreadableError as error:
+        end = max(error.fault.offset, reader.reached)
         rest_kind = "unread"
     else:
         if end < end_of_data and not trailing:
@@ -419,12 +419,12 @@ def _request_header(
     """Reads the header of a request; returns its class, its version and the start of the body."""
     if limit - pos >= 4:
         key = int.from_bytes(data[pos : pos + 2], "big", signed=True)
-        said = int.from_bytes(data[pos + 2 : pos + 4], "big", signed=True)
+        expected = int.from_bytes(data[pos + 2 : pos + 4], "big", signed=True)
         named = request_class(key)
-        if named is not None and (cls is None or (cls.API_KEY, version) != (key, said)):
-            cls, version = named, said
+        if named is not None and (cls is None or (cls.API_KEY, version) != (key, expected)):
+            cls, version = named, expected
         elif named is None:
-            cls, version = None, said
+            cls, version = None, expected
     header_version = 1 if cls is None or version is None else request_header_version(cls, version)
     end = _header(root, data, pos, limit, "RequestHeader", header_version, context)
     return cls, version, end
@@ -471,7 +471,7 @@ def _unknown(
     _hide_rest(root, cls)
 
 
-def _version_of_answer(data: bytes, pos: int, version: int, root: Node) -> int:
+def _version_of_response(data: bytes, pos: int, version: int, root: Node) -> int:
     """Returns 0 for an ApiVersions response with error 35, which has the layout of v0 (KIP-511)."""
     if data[pos : pos + 2] != _UNSUPPORTED_VERSION:
         return version

@@ -122,7 +122,7 @@ def _dump(text: str) -> bytes | None:
 
 def _dump_by(lines: list[str], base: int) -> bytes | None:
     """Returns the bytes of a dump with offsets in that base; None if they do not add up."""
-    made = bytearray()
+    data = bytearray()
     first: int | None = None
     last = b""
     repeats = False
@@ -142,52 +142,54 @@ def _dump_by(lines: list[str], base: int) -> bytes | None:
         if first is None:
             first = offset
         if repeats:
-            missing = offset - first - len(made)
+            missing = offset - first - len(data)
             if missing < 0 or missing % len(last):
                 return None
             if offset - first > MAX_DUMPED_BYTES:
                 raise ConfigurationError(
                     f"a dump of {offset - first} bytes; at most {MAX_DUMPED_BYTES} are read"
                 )
-            made += last * (missing // len(last))
+            data += last * (missing // len(last))
             repeats = False
-        if offset - first != len(made):
+        if offset - first != len(data):
             return None
         found = _of_line(match)
         if found is None:
             return None
-        made += found
+        data += found
         last = found or last
-    if first is None or not made or (len(lines) == 1 and not _has_mark(lines[0])):
+    if first is None or not data or (len(lines) == 1 and not _has_mark(lines[0])):
         return None
-    return bytes(made)
+    return bytes(data)
 
 
 def _of_line(match: re.Match[str]) -> bytes | None:
     """Returns the bytes of one line, without the text after them."""
-    held, rest = match["hex"], match["rest"]
+    hex_part, rest = match["hex"], match["rest"]
     if match["colon"]:  # xxd: one space between groups, two in front of the text
-        held = re.split(r"(?<=\S)\s{2,}", held)[0]
+        hex_part = re.split(r"(?<=\S)\s{2,}", hex_part)[0]
     elif rest.strip() and rest.lstrip()[0] not in "|>":
         return None
-    words = held.split()
+    words = hex_part.split()
     digits = "".join(words)
     if len(digits) % 2 or len(digits) > 2 * _LINE_BYTES:
         return None
     if not match["colon"] and any(len(word) != 2 for word in words):
         return None
     found = bytes.fromhex(digits)
-    if match["colon"] and _is_turned(words, match.string[match.start("hex") + len(held) :]):
+    if match["colon"] and _is_byte_swapped(
+        words, match.string[match.start("hex") + len(hex_part) :]
+    ):
         raise ConfigurationError(f"the input is {_OF_WORDS}")
     return found
 
 
-def _is_turned(words: list[str], behind: str) -> bool:
+def _is_byte_swapped(words: list[str], text_part: str) -> bool:
     """Returns whether the text after the words of a line shows that their bytes are reversed."""
-    turned = b"".join(bytes.fromhex(word)[::-1] for word in words if len(word) % 2 == 0)
-    if _as_text(bytes.fromhex("".join(words))).rstrip() in behind:
+    swapped = b"".join(bytes.fromhex(word)[::-1] for word in words if len(word) % 2 == 0)
+    if _as_text(bytes.fromhex("".join(words))).rstrip() in text_part:
         return False
-    return _as_text(turned) in behind
+    return _as_text(swapped) in text_part
 
 
 def _as_text(data: bytes) -> str:

@@ -43,12 +43,12 @@ PacketId: TypeAlias = tuple[bytes, bytes, int, int]
 
 
 class Fragment(NamedTuple):
-    """Describes a fragment: the packet that it is `of`, its offset there, and whether `more`
+    """Describes a fragment: the packet that it is `packet_id`, its offset there, and whether `more`
     follow.
     """
 
     time_us: int
-    of: PacketId
+    packet_id: PacketId
     offset: int
     more: bool
     data: bytes
@@ -58,7 +58,7 @@ class Fragment(NamedTuple):
 class _Packet:
     """Holds the fragments of a packet; they stay after it is whole, to recognise duplicates."""
 
-    begun_us: int
+    first_us: int
     pieces: dict[int, bytes] = field(default_factory=dict)
     offsets: list[int] = field(default_factory=list)  # those of `pieces`, in order
     size: int = 0
@@ -73,7 +73,7 @@ class FragmentReassembler:
     max_waiting_bytes: int = MAX_WAITING_BYTES
     max_waiting_pieces: int = MAX_WAITING_PIECES
     #: Count of fragments that were dropped or are invalid.
-    left_out: int = 0
+    dropped: int = 0
     _packets: dict[PacketId, _Packet] = field(init=False, default_factory=dict)
     _bytes: int = field(init=False, default=0)
     _pieces: int = field(init=False, default=0)
@@ -83,18 +83,18 @@ class FragmentReassembler:
         end = fragment.offset + len(fragment.data)
         is_uneven = fragment.more and end % _UNIT != 0
         if not fragment.data or is_uneven or end > MAX_PAYLOAD_BYTES:
-            self.left_out += 1
+            self.dropped += 1
             return None
-        self._forget_old(fragment.time_us)
-        packet = self._packets.get(fragment.of)
+        self._drop_expired(fragment.time_us)
+        packet = self._packets.get(fragment.packet_id)
         if packet is not None:
             if packet.pieces.get(fragment.offset) == fragment.data:
                 return None  # seen before
             if _contradicts(packet, fragment, end):
-                self._forget(fragment.of)
+                self._drop(fragment.packet_id)
                 packet = None
         if packet is None:
-            packet = self._packets[fragment.of] = _Packet(fragment.time_us)
+            packet = self._packets[fragment.packet_id] = _Packet(fragment.time_us)
         packet.pieces[fragment.offset] = fragment.data
         insort(packet.offsets, fragment.offset)
         packet.size += len(fragment.data)
@@ -107,28 +107,28 @@ class FragmentReassembler:
             packet.is_whole = True
             payload = b"".join(packet.pieces[offset] for offset in packet.offsets)
         while self._bytes > self.max_waiting_bytes or self._pieces > self.max_waiting_pieces:
-            self._forget(next(iter(self._packets)))
+            self._drop(next(iter(self._packets)))
         return payload
 
     def end(self) -> int:
         """Drops all stored fragments; returns the total number of dropped fragments."""
-        for of in list(self._packets):
-            self._forget(of)
-        return self.left_out
+        for packet_id in list(self._packets):
+            self._drop(packet_id)
+        return self.dropped
 
-    def _forget_old(self, now_us: int) -> None:
+    def _drop_expired(self, now_us: int) -> None:
         while self._packets:
-            of = next(iter(self._packets))
-            if now_us - self._packets[of].begun_us <= MAX_AGE_US:
+            packet_id = next(iter(self._packets))
+            if now_us - self._packets[packet_id].first_us <= MAX_AGE_US:
                 return
-            self._forget(of)
+            self._drop(packet_id)
 
-    def _forget(self, of: PacketId) -> None:
-        packet = self._packets.pop(of)
+    def _drop(self, packet_id: PacketId) -> None:
+        packet = self._packets.pop(packet_id)
         self._bytes -= packet.size
         self._pieces -= len(packet.pieces)
         if not packet.is_whole:
-            self.left_out += len(packet.pieces)
+            self.dropped += len(packet.pieces)
 
 
 def _contradicts(packet: _Packet, fragment: Fragment, end: int) -> bool:

@@ -91,7 +91,7 @@ def guess(data: bytes, *, most: int = 10) -> list[Guess]:
         raise ConfigurationError(
             f"{len(data)} bytes; at most {MAX_GUESSED_BYTES} are guessed at: name the message"
         )
-    found = [*_requests_with_header(data), *_others(data)]
+    found = [*_requests_with_header(data), *_other_candidates(data)]
     exact = [one for one in found if one.exact]
     if not exact:
         found.sort(key=lambda one: -one.score)
@@ -126,14 +126,14 @@ def _requests_with_header(data: bytes) -> Iterator[Guess]:
         yield Guess(cls.__name__, (version,), part, score, not broken, tuple(reasons))  # type: ignore[arg-type]
 
 
-def _others(data: bytes) -> Iterator[Guess]:
+def _other_candidates(data: bytes) -> Iterator[Guess]:
     sized = len(data) >= 8 and int.from_bytes(data[:4], "big", signed=True) == len(data) - 4
     for cls in _classes():
-        sent = issubclass(cls, Request | Response)
+        is_api = issubclass(cls, Request | Response)
         for version in cls.VALID_VERSIONS:
-            made = _candidate(data, cls, version, "body", 0)
-            if made is not None:
-                yield made if sent else made._replace(score=made.score + _NOT_SENT)
+            candidate = _candidate(data, cls, version, "body", 0)
+            if candidate is not None:
+                yield candidate if is_api else candidate._replace(score=candidate.score + _NOT_SENT)
             if not issubclass(cls, Response):
                 continue
             header = 5 if response_header_version(cls, version) else 4
@@ -143,15 +143,15 @@ def _others(data: bytes) -> Iterator[Guess]:
                     continue
                 if header == 5 and data[body - 1]:  # tagged fields, which no header has yet
                     continue
-                made = _candidate(data, cls, version, part, body)  # type: ignore[arg-type]
-                if made is not None:
-                    yield _with_size(made, len(data)) if start else made
+                candidate = _candidate(data, cls, version, part, body)  # type: ignore[arg-type]
+                if candidate is not None:
+                    yield _with_size(candidate, len(data)) if start else candidate
 
 
-def _with_size(made: Guess, size: int) -> Guess:
+def _with_size(candidate: Guess, size: int) -> Guess:
     """Returns a guess with points for the first bytes, which are the size of all others."""
     why = f"the first 4 bytes are the size, {size - 4}"
-    return made._replace(score=made.score + 8, reasons=(why, *made.reasons))
+    return candidate._replace(score=candidate.score + 8, reasons=(why, *candidate.reasons))
 
 
 @lru_cache(maxsize=1)
@@ -188,9 +188,9 @@ def _candidate(
         exact = end == len(data)
         if not exact:
             stopped_at = end
-    except UnreadableError as stopped:
+    except UnreadableError as error:
         exact = False
-        stopped_at = stopped.fault.offset
+        stopped_at = error.fault.offset
     except _EnoughError:
         pass
     if not exact and (stopped_at or 0) - start < 4:
@@ -292,7 +292,7 @@ def _merged(found: list[Guess]) -> list[Guess]:
     together: dict[tuple[object, ...], Guess] = {}
     for one in found:
         key = (one.message, one.part, one.score, one.exact, one.reasons)
-        held = together.get(key)
-        versions = one.versions if held is None else held.versions + one.versions
+        merged = together.get(key)
+        versions = one.versions if merged is None else merged.versions + one.versions
         together[key] = one._replace(versions=versions)
     return list(together.values())

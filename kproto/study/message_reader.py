@@ -118,9 +118,9 @@ class MessageReader:
         return self.value(shape, field, field.type, node, pos)
 
     def node(self, parent: Node, name: str, path: str, kind: str, pos: int) -> Node:
-        made = Node(name, path, kind, pos, self.data, buffer=self.buffer)
-        self.budget.add(parent, made)
-        return made
+        node = Node(name, path, kind, pos, self.data, buffer=self.buffer)
+        self.budget.add(parent, node)
+        return node
 
     def value(
         self,
@@ -168,12 +168,12 @@ class MessageReader:
                 present = 0 < mark <= MAX_LENGTH
                 usual = mark in (0, 1)
             else:
-                self.need(node, pos, 1, "a byte: -1 for null, 1 for present")
+                self.require(node, pos, 1, "a byte: -1 for null, 1 for present")
                 mark = self.data[pos]
                 pos += 1
                 present = mark < 128
                 usual = mark in (1, 255)
-            self.owns(node, start, pos)
+            self.assign_bytes(node, start, pos)
             if not usual:
                 node.notes.append(f"the mark is {mark}, which is read as {_present(present)}")
             if not present:
@@ -192,7 +192,7 @@ class MessageReader:
                 most = f"at most {MAX_TAGGED_FIELDS} are read"
                 reason = f"{count} tagged fields are announced; {most}"
                 self.stop(node, reason, start, f"a count, {most}", path)
-            self.owns(node, start, pos)
+            self.assign_bytes(node, start, pos)
             node.value = count
             previous = -1
             for _ in range(count):
@@ -225,8 +225,8 @@ class MessageReader:
             node.name, node.value = f"tag {tag}", tag
             what = f"tag {tag}: "
             length, pos = self.uvarint(node, pos, "the size of the field", what, path)
-            self.need(node, pos, length, f"the {length} bytes of the field", what, path)
-            self.owns(node, start, pos)
+            self.require(node, pos, length, f"the {length} bytes of the field", what, path)
+            self.assign_bytes(node, start, pos)
             end = pos + length
             self.content_of_tag(shape, node, tag, pos, end, path)
         except UnreadableError:
@@ -242,14 +242,14 @@ class MessageReader:
         if field is None:
             node.kind = "unknown tag"
             node.notes.append("no definition knows this tag; it is kept as it is")
-            self.owns(node, node.offset, end)
+            self.assign_bytes(node, node.offset, end)
             return
         at = f"{path}.{field.attribute}".lstrip(".")
         inner = self.node(node, field.attribute, at, field.type.kind, pos)
         inner.about = field_description(self.message, shape.name, field.name)
-        stopped = self.value(shape, field, field.type, inner, pos)
-        if stopped != end:
-            reason = f"tag {tag} announces {end - pos} bytes and holds {stopped - pos}"
+        fault_error = self.value(shape, field, field.type, inner, pos)
+        if fault_error != end:
+            reason = f"tag {tag} announces {end - pos} bytes and holds {fault_error - pos}"
             self.stop(inner, reason, pos, f"{_expected(field.type)} in {end - pos} bytes")
 
     # Arrays
@@ -260,14 +260,14 @@ class MessageReader:
         assert kind.element is not None
         start = pos
         count, pos = self.length(kind, node, pos, 4)
-        left = self.size - pos
-        if count > left:
-            reason = f"{count} elements are announced and {left} bytes are left"
-            self.stop(node, reason, start, f"a count of at most {left}")
+        remaining = self.size - pos
+        if count > remaining:
+            reason = f"{count} elements are announced and {remaining} bytes are left"
+            self.stop(node, reason, start, f"a count of at most {remaining}")
         if count > MAX_ARRAY_ELEMENTS:
             reason = f"{count} elements are announced; at most {MAX_ARRAY_ELEMENTS} are read"
             self.stop(node, reason, start, f"a count of at most {MAX_ARRAY_ELEMENTS}")
-        self.owns(node, start, pos)
+        self.assign_bytes(node, start, pos)
         if count < 0:
             return pos
         node.value = count
@@ -286,10 +286,10 @@ class MessageReader:
         self, node: Node, element: WireType, width: int, index: int, count: int, pos: int
     ) -> int:
         """Skips the rest of an array of fixed width, of which no node is kept, in one step."""
-        left = count - index
-        end = pos + left * width
+        remaining = count - index
+        end = pos + remaining * width
         if end <= self.size:
-            node.left_out += left
+            node.left_out += remaining
             self.reached = end
             return end
         whole = (self.size - pos) // width
@@ -307,10 +307,10 @@ class MessageReader:
 
     def fixed(self, kind: WireType, node: Node, pos: int) -> int:
         shape = _FIXED[kind.kind]
-        self.need(node, pos, shape.size, _expected(kind))
+        self.require(node, pos, shape.size, _expected(kind))
         (value,) = shape.unpack_from(self.data, pos)
         end = pos + shape.size
-        self.owns(node, pos, end)
+        self.assign_bytes(node, pos, end)
         node.value = Uuid(value) if kind.kind == "uuid" else value
         if kind.kind == "bool" and self.data[pos] > 1:
             node.notes.append(f"the byte is {self.data[pos]}; any but 0 is read as true")
@@ -325,10 +325,10 @@ class MessageReader:
             reason = f"a string of {count} bytes; at most {MAX_STRING_BYTES} are allowed"
             self.stop(node, reason, start, f"a length of at most {MAX_STRING_BYTES}")
         if count < 0:
-            self.owns(node, start, pos)
+            self.assign_bytes(node, start, pos)
             return pos
-        self.owns(node, start, pos)
-        self.need(node, pos, count, f"the {count} bytes of the {kind.kind}")
+        self.assign_bytes(node, start, pos)
+        self.require(node, pos, count, f"the {count} bytes of the {kind.kind}")
         end = pos + count
         content = self.data[pos:end]
         if not is_text:
@@ -339,7 +339,7 @@ class MessageReader:
             except UnicodeDecodeError as error:
                 reason = f"a string that is not UTF-8 ({error.reason})"
                 self.stop(node, reason, pos + error.start, "UTF-8")
-        self.owns(node, start, end)
+        self.assign_bytes(node, start, end)
         return end
 
     # Lengths and counts
@@ -352,7 +352,7 @@ class MessageReader:
             plus_one, pos = self.uvarint(node, pos, expected)
             count = plus_one - 1
         else:
-            self.need(node, pos, width, expected)
+            self.require(node, pos, width, expected)
             (count,) = _LENGTHS[width].unpack_from(self.data, pos)
             pos += width
             if count < -1:
@@ -374,12 +374,12 @@ class MessageReader:
             byte = self.data[at]
             value |= (byte & 0x7F) << 7 * index
             if byte < 0x80:
-                return self.said(node, value, pos, index + 1), at + 1
+                return self.checked_uint32(node, value, pos, index + 1), at + 1
         reason = f"{of}an unsigned varint of more than {_LONGEST_VARINT} bytes"
-        raise self.stopped(node, reason, pos, expected, path)
+        raise self.fault_error(node, reason, pos, expected, path)
 
     @staticmethod
-    def said(node: Node, value: int, pos: int, size: int) -> int:
+    def checked_uint32(node: Node, value: int, pos: int, size: int) -> int:
         """Returns the value of 32 bits; notes an encoding that is not minimal."""
         kept = value & 0xFFFFFFFF
         if kept != value:
@@ -392,34 +392,34 @@ class MessageReader:
 
     # Bytes
 
-    def owns(self, node: Node, start: int, end: int) -> None:
+    def assign_bytes(self, node: Node, start: int, end: int) -> None:
         """Gives the node the bytes from `start` to `end` as its own."""
         node.own = end - start
         node.size = max(node.size, end - node.offset)
         self.reached = max(self.reached, end)
 
-    def need(
+    def require(
         self, node: Node, pos: int, size: int, expected: str, of: str = "", path: str | None = None
     ) -> None:
-        left = self.size - pos
-        if size <= left:
+        remaining = self.size - pos
+        if size <= remaining:
             return
         needed = "1 byte is" if size == 1 else f"{size} bytes are"
-        rest = "1 is" if left == 1 else f"{left} are"
+        rest = "1 is" if remaining == 1 else f"{remaining} are"
         self.stop(node, f"{of}{needed} needed and {rest} left", pos, expected, path)
 
     def stop(
         self, node: Node, reason: str, offset: int, expected: str, path: str | None = None
     ) -> NoReturn:
         """Records a fault; all bytes before it were read. Raises UnreadableError."""
-        raise self.stopped(node, reason, offset, expected, path)
+        raise self.fault_error(node, reason, offset, expected, path)
 
-    def stopped(
+    def fault_error(
         self, node: Node, reason: str, offset: int, expected: str, path: str | None
     ) -> UnreadableError:
         """Records a fault at `node`; returns its error."""
         if offset > self.reached:
-            self.owns(node, node.offset, offset)
+            self.assign_bytes(node, node.offset, offset)
         where = node.path if path is None else path
         node.fault = Fault(reason, where, offset, expected, self.layer)
         return UnreadableError(node.fault)

@@ -93,16 +93,16 @@ def _unwrap(
     value.meaning = ""
     if not isinstance(value.value, bytes):
         builder.stop(value, "the compressed value is null", value.offset)
-    held = with_right_checksum(value.value) if magic == 0 and codec.id == _LZ4 else value.value
+    payload = with_right_checksum(value.value) if magic == 0 and codec.id == _LZ4 else value.value
     try:
-        opened = context.decompress(codec, held)
+        opened = context.decompress(codec, payload)
     except MissingCodecError as error:
         value.notes.append(f"not opened: {error}")
         return
     except ValueError as error:
         builder.fault(value, str(error), value.offset, f"data compressed by {codec.name}")
         return
-    value.meaning = f"{codec.name}: {len(held)} bytes become {len(opened)}"
+    value.meaning = f"{codec.name}: {len(payload)} bytes become {len(opened)}"
     inner = NodeBuilder(opened, len(opened), context.budget, value.path)
     pos = 0
     last = 0

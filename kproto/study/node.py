@@ -89,19 +89,19 @@ class Budget:
     """Limits how many nodes a tree keeps; None for any number."""
 
     def __init__(self, most: int | None = DEFAULT_MAX_NODES) -> None:
-        self.left = most
+        self.remaining = most
 
     @property
     def spent(self) -> bool:
         """Returns whether no more are kept."""
-        return self.left is not None and self.left <= 0
+        return self.remaining is not None and self.remaining <= 0
 
     def add(self, parent: Node, child: Node) -> None:
         """Adds `child` to `parent`, or only counts it."""
-        if self.left is None:
+        if self.remaining is None:
             parent.children.append(child)
-        elif self.left > 0:
-            self.left -= 1
+        elif self.remaining > 0:
+            self.remaining -= 1
             parent.children.append(child)
         else:
             parent.left_out += 1

@@ -38,9 +38,9 @@ class NodeBuilder:
     def node(self, parent: Node, name: str, kind: str, pos: int) -> Node:
         """Returns an empty node below `parent`."""
         path = f"{parent.path}{name}" if name.startswith("[") else f"{parent.path}.{name}"
-        made = Node(name, path.lstrip("."), kind, pos, self.data, buffer=self.buffer)
-        self.budget.add(parent, made)
-        return made
+        node = Node(name, path.lstrip("."), kind, pos, self.data, buffer=self.buffer)
+        self.budget.add(parent, node)
+        return node
 
     def number(self, parent: Node, name: str, kind: str, pos: int) -> tuple[Node, int, int]:
         """Returns the node and value of a number of fixed width, and the position after it."""
@@ -78,12 +78,12 @@ class NodeBuilder:
         for index in range(longest):
             at = pos + index
             if at >= self.limit:
-                self.owns(node, at)
+                self.assign_bytes(node, at)
                 self.stop(node, "the bytes end inside a varint", at)
             byte = self.data[at]
             value |= (byte & 0x7F) << 7 * index
             if byte < 0x80:
-                self.owns(node, at + 1)
+                self.assign_bytes(node, at + 1)
                 if value & mask == value and index + 1 > minimal_size(value):
                     node.notes.append(
                         f"the varint takes {index + 1} bytes; {minimal_size(value)} would do"
@@ -99,14 +99,14 @@ class NodeBuilder:
         if end > self.limit:
             reason = f"length {length} goes {end - self.limit} bytes past the end"
             self.stop(node, reason, node.offset)
-        self.owns(node, end)
+        self.assign_bytes(node, end)
         node.value = None if length < 0 else self.data[pos:end]
         if length > 0:
             node.meaning = printable_text(self.data[pos:end])
         return end
 
     @staticmethod
-    def owns(node: Node, end: int) -> None:
+    def assign_bytes(node: Node, end: int) -> None:
         """Gives `node` all bytes up to `end` as its own."""
         node.own = node.size = end - node.offset
 
@@ -123,7 +123,7 @@ class NodeBuilder:
         """Adds a node for the bytes from `pos` to `end`, which were not read."""
         if pos < end:
             node = self.node(parent, kind, kind, pos)
-            self.owns(node, end)
+            self.assign_bytes(node, end)
             node.notes.append(f"{end - pos} bytes that are not read")
 
 

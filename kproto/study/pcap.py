@@ -48,16 +48,16 @@ class _Readable(Protocol):
 class SkippedPackets:
     """Counts the skipped packets of a capture: `other` than TCP, and `broken` ones.
 
-    `fragments` counts those of IP packets that never became whole; `in_part` counts packets of
-    which the file has only the first bytes, which are still read. `cut_off` describes where the
-    file is truncated or broken; None if it is not.
+    `fragments` counts those of IP packets that never became whole; `truncated` counts
+    packets of which the file has only the first bytes, which are still read. `truncation` describes
+    where the file is truncated or broken; None if it is not.
     """
 
     other: int = 0
     broken: int = 0
     fragments: int = 0
-    in_part: int = 0
-    cut_off: str | None = None
+    truncated: int = 0
+    truncation: str | None = None
 
 
 class _Packet(NamedTuple):
@@ -137,7 +137,7 @@ def _segment_reader(
                 layer = layer.data
             tcp = layer.data
             if (fragment := _fragment(packet.time_us, layer)) is not None:
-                if fragment.of[-1] != _TCP:
+                if fragment.packet_id[-1] != _TCP:
                     counted.other += 1
                     return None
                 payload = pieces.add(fragment)
@@ -210,7 +210,7 @@ def _packets(file: _Readable, counted: SkippedPackets) -> Iterator[_Packet]:
 def _of_pcap(file: _Readable, order: str, units: int, counted: SkippedPackets) -> Iterator[_Packet]:
     head = file.read(20)
     if len(head) < 20:
-        counted.cut_off = "the file ends in its header"
+        counted.truncation = "the file ends in its header"
         return
     link = struct.unpack(order + "I", head[16:])[0] & 0xFFFF  # the upper bits hold other values
     record = struct.Struct(order + "IIII")
@@ -218,17 +218,17 @@ def _of_pcap(file: _Readable, order: str, units: int, counted: SkippedPackets) -
     while start := file.read(record.size):
         number += 1
         if len(start) < record.size:
-            counted.cut_off = f"packet {number} is cut off"
+            counted.truncation = f"packet {number} is cut off"
             return
         seconds, fraction, size, original = record.unpack(start)
         if size > MAX_BLOCK_BYTES:
-            counted.cut_off = f"packet {number} claims {size} bytes"
+            counted.truncation = f"packet {number} claims {size} bytes"
             return
         data = file.read(size)
         if len(data) < size:
-            counted.cut_off = f"packet {number} is cut off"
+            counted.truncation = f"packet {number} is cut off"
             return
-        counted.in_part += size < original
+        counted.truncated += size < original
         yield _Packet(seconds * 1_000_000 + fraction * 1_000_000 // units, link, data)
 
 
@@ -243,17 +243,17 @@ def _of_pcapng(file: _Readable, counted: SkippedPackets) -> Iterator[_Packet]:
         if kind == _SECTION:
             body = file.read(4)
             if body not in _BYTE_ORDERS:
-                counted.cut_off = f"block {number} is cut off, or names no order of bytes"
+                counted.truncation = f"block {number} is cut off, or names no order of bytes"
                 return
             order, interfaces = _BYTE_ORDERS[body], []
         size = struct.unpack(order + "I", size_bytes)[0] if len(size_bytes) == 4 else 0
         rest = size - 8 - len(body)
         if not 4 <= rest <= MAX_BLOCK_BYTES:
-            counted.cut_off = f"block {number} claims {size} bytes"
+            counted.truncation = f"block {number} claims {size} bytes"
             return
         body += file.read(rest)
         if len(body) < size - 8:
-            counted.cut_off = f"block {number} is cut off"
+            counted.truncation = f"block {number} is cut off"
             return
         body = body[:-4]  # the size once more
         packet = None
@@ -267,7 +267,7 @@ def _of_pcapng(file: _Readable, counted: SkippedPackets) -> Iterator[_Packet]:
             yield packet
         kind = file.read(4)
         if 0 < len(kind) < 4:
-            counted.cut_off = f"block {number + 1} is cut off"
+            counted.truncation = f"block {number + 1} is cut off"
             return
 
 
@@ -284,11 +284,11 @@ def _of_block(
         number, _, high, low, captured, original = struct.unpack_from(order + "HHIIII", body)
     elif kind == _SIMPLE_PACKET:
         (original,) = struct.unpack_from(order + "I", body)
-        counted.in_part += len(body) - 4 < original
+        counted.truncated += len(body) - 4 < original
         return _Packet(0, interfaces[0].link, body[4 : 4 + original])
     else:
         return None
-    counted.in_part += captured < original
+    counted.truncated += captured < original
     interface = interfaces[number]
     time_us = ((high << 32) | low) * 1_000_000 // interface.units
     return _Packet(

@@ -109,7 +109,7 @@ def _end_of_batch(
     else:
         node.notes.append(f"cut off: {left} bytes are here")
     node.kind = "cut batch"
-    builder.owns(node, end)
+    builder.assign_bytes(node, end)
     if context.whole:
         builder.fault(node, f"the data ends inside a batch: {left} bytes are left", pos)
     return None
@@ -120,53 +120,53 @@ def _batch(builder: NodeBuilder, node: Node, context: RecordsContext) -> None:
     if limit - start < _HEADER_BYTES:
         length = limit - start - _OVERHEAD_BYTES
         builder.stop(node, f"batch length {length} is shorter than the header", start)
-    held: dict[str, int] = {}
-    made: dict[str, Node] = {}
+    values: dict[str, int] = {}
+    nodes: dict[str, Node] = {}
     pos = start
     for name, kind in _HEADER:
-        made[name], held[name], pos = builder.number(node, name, kind, pos)
-    attributes = held["attributes"]
-    _describe(made, held)
+        nodes[name], values[name], pos = builder.number(node, name, kind, pos)
+    attributes = values["attributes"]
+    _describe(nodes, values)
     actual = crc32c(builder.data[start + _CRC_FROM : limit])
-    if actual != held["crc"]:
-        reason = f"CRC is {actual:#010x}, the header says {held['crc']:#010x}"
-        builder.fault(made["crc"], reason, made["crc"].offset, f"{actual:#010x}")
-    count = held["record_count"]
+    if actual != values["crc"]:
+        reason = f"CRC is {actual:#010x}, the header says {values['crc']:#010x}"
+        builder.fault(nodes["crc"], reason, nodes["crc"].offset, f"{actual:#010x}")
+    count = values["record_count"]
     for name in ("record_count", "last_offset_delta"):
-        if held[name] < 0:
-            reason = f"negative {name.replace('_', ' ')} {held[name]}"
-            builder.fault(made[name], reason, made[name].offset, "0 or more")
+        if values[name] < 0:
+            reason = f"negative {name.replace('_', ' ')} {values[name]}"
+            builder.fault(nodes[name], reason, nodes[name].offset, "0 or more")
     records = builder.node(node, "records", "records of a batch", pos)
     records.size = limit - pos
     inner = builder
     codec_id = attributes & 7
     if codec_id and (count or pos != limit):
-        builder.owns(records, limit)
-        opened = _opened(builder, records, made["attributes"], codec_id, pos, context)
+        builder.assign_bytes(records, limit)
+        opened = _opened(builder, records, nodes["attributes"], codec_id, pos, context)
         if opened is None:
             return
         inner = opened
         pos = 0
     records.value = count
-    _records(inner, records, pos, held, attributes, context)
+    _records(inner, records, pos, values, attributes, context)
 
 
-def _describe(made: dict[str, Node], held: dict[str, int]) -> None:
+def _describe(nodes: dict[str, Node], values: dict[str, int]) -> None:
     """Sets the meanings of the header's fields."""
-    attributes = held["attributes"]
+    attributes = values["attributes"]
     flags = [word for bit, word in _FLAGS if attributes & bit]
     codec = f"compression {named(COMPRESSIONS, attributes & 7)}"
-    made["attributes"].meaning = ", ".join([codec, *flags])
+    nodes["attributes"].meaning = ", ".join([codec, *flags])
     if attributes & ~0x7F:
-        made["attributes"].notes.append("bits that no release has are set")
-    made["crc"].meaning = f"{held['crc']:#010x}"
-    last = held["base_offset"] + held["last_offset_delta"]
-    made["last_offset_delta"].meaning = f"last offset {last}"
+        nodes["attributes"].notes.append("bits that no release has are set")
+    nodes["crc"].meaning = f"{values['crc']:#010x}"
+    last = values["base_offset"] + values["last_offset_delta"]
+    nodes["last_offset_delta"].meaning = f"last offset {last}"
     for name in ("base_timestamp", "max_timestamp"):
-        made[name].meaning = "none" if held[name] == -1 else point_in_time(held[name])
+        nodes[name].meaning = "none" if values[name] == -1 else point_in_time(values[name])
     for name in _NONE_IF_MINUS_ONE:
-        if held[name] == -1:
-            made[name].meaning = "none"
+        if values[name] == -1:
+            nodes[name].meaning = "none"
 
 
 def _opened(
@@ -199,12 +199,12 @@ def _records(
     builder: NodeBuilder,
     parent: Node,
     pos: int,
-    held: dict[str, int],
+    values: dict[str, int],
     attributes: int,
     context: RecordsContext,
 ) -> None:
     """Reads `count` records, which fill the bytes up to the limit."""
-    count, limit = held["record_count"], builder.limit
+    count, limit = values["record_count"], builder.limit
     reached = pos
     try:
         if not 0 <= count <= (limit - pos) // _LEAST_RECORD:
@@ -213,7 +213,7 @@ def _records(
         for index in range(count):
             node = builder.node(parent, f"[{index}]", "record", pos)
             reached = pos
-            pos = _record(builder, node, held, attributes, context)
+            pos = _record(builder, node, values, attributes, context)
             reached = pos
         if pos != limit:
             reason = f"{limit - pos} bytes behind the last of {count} records"
@@ -228,7 +228,11 @@ def _records(
 
 
 def _record(
-    builder: NodeBuilder, node: Node, held: dict[str, int], attributes: int, context: RecordsContext
+    builder: NodeBuilder,
+    node: Node,
+    values: dict[str, int],
+    attributes: int,
+    context: RecordsContext,
 ) -> int:
     length_node, length, pos = builder.varint(node, "length", node.offset)
     if length < 0:
@@ -240,10 +244,10 @@ def _record(
     inner = NodeBuilder(builder.data, end, builder.budget, builder.buffer)
     _, _, pos = inner.number(node, "attributes", "int8", pos)
     timestamp, delta, pos = inner.varint(node, "timestamp_delta", pos, 10)
-    at = held["max_timestamp"] if attributes & 0x08 else held["base_timestamp"] + delta
+    at = values["max_timestamp"] if attributes & 0x08 else values["base_timestamp"] + delta
     timestamp.meaning = point_in_time(at)
     offset, delta, pos = inner.varint(node, "offset_delta", pos)
-    node.value = held["base_offset"] + delta
+    node.value = values["base_offset"] + delta
     offset.meaning = f"offset {node.value}"
     key, pos = _counted(inner, node, "key", pos)
     value, pos = _counted(inner, node, "value", pos)

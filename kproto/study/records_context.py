@@ -20,9 +20,9 @@ _TOPICS_WITH_SECRETS: Final = frozenset({"__cluster_metadata"})
 class RecordsContext:
     """Holds the topic of the records in one tree, and the remaining limit of decompression.
 
-    `topic` is "" if it is not known. All compressed batches together may decompress to `left`
-    more bytes. With `whole` a truncated batch is a fault: in a Produce request, but not in a Fetch
-    response, which a broker may truncate.
+    `topic` is "" if it is not known. All compressed batches together may decompress to
+    `remaining_bytes` more bytes. With `whole` a truncated batch is a fault: in a Produce request,
+    but not in a Fetch response, which a broker may truncate.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class RecordsContext:
     ) -> None:
         self.budget = budget
         self.topic = topic
-        self.left = max_decompressed_bytes
+        self.remaining_bytes = max_decompressed_bytes
         self.whole = whole
 
     @property
@@ -46,12 +46,12 @@ class RecordsContext:
     def decompress(self, codec: Codec, data: bytes) -> bytes:
         """Returns `data` decompressed. Raises ValueError, MissingCodecError."""
         try:
-            made = codec.decompress(data, self.left)
+            data = codec.decompress(data, self.remaining_bytes)
         except MissingCodecError:
             raise
         except ValueError as error:
             if "bound" in str(error):
-                self.left = 0
+                self.remaining_bytes = 0
             raise
-        self.left -= len(made)
-        return made
+        self.remaining_bytes -= len(data)
+        return data

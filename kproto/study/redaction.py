@@ -23,7 +23,7 @@ __all__ = ["redact_frame", "redacted_json"]
 
 #: Leading bytes of a frame that are never secret: size, api key, version and correlation id of a
 #: request, size and correlation id of a response.
-_OPEN_BYTES: Final = {Side.CLIENT: 12, Side.BROKER: 8}
+_PUBLIC_BYTES: Final = {Side.CLIENT: 12, Side.BROKER: 8}
 
 _SIZE_BYTES: Final = 4
 
@@ -37,17 +37,17 @@ def redact_frame(event: Event) -> bytes:
     """Returns the bytes of an event, as many as it has, with each secret byte as an asterisk."""
     match event.kind:
         case Kind.TOKEN:
-            return _hidden_behind(event.data, _SIZE_BYTES)
+            return _hide_after(event.data, _SIZE_BYTES)
         case Kind.BYTES:
             return _ASTERISK * len(event.data)
         case Kind.MESSAGE if event.received is not None:
             return _message_frame(event)
         case _ if _may_hold_secrets(event):
-            return _hidden_behind(event.data, _open_bytes(event))
+            return _hide_after(event.data, _public_bytes(event))
     return event.data
 
 
-def _open_bytes(event: Event) -> int:
+def _public_bytes(event: Event) -> int:
     """Returns how many leading bytes of a frame are not secret: its header, if it has a valid
     one.
     """
@@ -56,7 +56,7 @@ def _open_bytes(event: Event) -> int:
         return _SIZE_BYTES + len(received.head)
     if event.side is Side.CLIENT and event.correlation_id is None:
         return _KEY_AND_VERSION
-    return _OPEN_BYTES[event.side]
+    return _PUBLIC_BYTES[event.side]
 
 
 def _may_hold_secrets(event: Event) -> bool:
@@ -74,19 +74,19 @@ def _message_frame(event: Event) -> bytes:
         return event.data
     try:
         # A second read, because callers share the message of the event.
-        again = _read_again(event, received)
-        assert again.message is not None
-        _hide_in(again.message)
-        hidden = again.to_frame()
+        copy = _decode_copy(event, received)
+        assert copy.message is not None
+        _hide_secrets(copy.message)
+        hidden = copy.to_frame()
     except KprotoError:
-        return _hidden_behind(event.data, _OPEN_BYTES[event.side])
+        return _hide_after(event.data, _PUBLIC_BYTES[event.side])
     if len(hidden) != len(event.data):  # a length was written in more bytes than it needs
-        return _hidden_behind(event.data, _OPEN_BYTES[event.side])
+        return _hide_after(event.data, _PUBLIC_BYTES[event.side])
     # Trailing bytes may belong to the secret, if its length field is too small.
-    return _hidden_behind(hidden, len(hidden) - len(received.trailing))
+    return _hide_after(hidden, len(hidden) - len(received.trailing))
 
 
-def _read_again(
+def _decode_copy(
     event: Event, received: ReceivedRequest | ReceivedResponse
 ) -> ReceivedRequest | ReceivedResponse:
     if isinstance(received, ReceivedRequest):
@@ -97,14 +97,14 @@ def _read_again(
     return read_response(event.data[4:], received.api_key, version)
 
 
-def _hidden_behind(data: bytes, start: int) -> bytes:
+def _hide_after(data: bytes, start: int) -> bytes:
     return data[:start] + _ASTERISK * (len(data) - start)
 
 
-def _hide_in(message: Struct) -> None:
-    left = [message]
-    while left:
-        struct = left.pop()
+def _hide_secrets(message: Struct) -> None:
+    pending = [message]
+    while pending:
+        struct = pending.pop()
         secrets = secret_attributes(type(struct))
         for name in struct._names():
             value = getattr(struct, name)
@@ -114,9 +114,9 @@ def _hide_in(message: Struct) -> None:
                 elif value:
                     setattr(struct, name, _ASTERISK * len(value))
             elif isinstance(value, Struct):
-                left.append(value)
+                pending.append(value)
             elif isinstance(value, list) and value and isinstance(value[0], Struct):
-                left += value
+                pending += value
 
 
 def redacted_json(message: Message, version: int, *, show: bool = False) -> Any:

@@ -30,14 +30,14 @@ def secret_attributes_of(cls: type[Message], struct: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _secrets_of(cls: Any, struct: str) -> frozenset[str]:
-    made = vars(sys.modules[cls._generated().__module__]).get(struct)
-    return frozenset() if made is None else secret_attributes(made)
+    cls = vars(sys.modules[cls._generated().__module__]).get(struct)
+    return frozenset() if cls is None else secret_attributes(cls)
 
 
-def secret_attributes(made: type[Struct]) -> frozenset[str]:
+def secret_attributes(cls: type[Struct]) -> frozenset[str]:
     """Returns the attributes of a generated class that carry a secret."""
-    envelope = ENVELOPES.get(made.__name__)
-    return made._SECRETS if envelope is None else made._SECRETS | {envelope}
+    envelope = ENVELOPES.get(cls.__name__)
+    return cls._SECRETS if envelope is None else cls._SECRETS | {envelope}
 
 
 def has_secrets(cls: type[Message]) -> bool:

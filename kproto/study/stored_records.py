@@ -122,9 +122,9 @@ def _metadata_record(value: Node, types: dict[int, str], budget: Budget) -> None
         builder.stop(frame, f"frame version {number}", frame.offset, f"{FRAME_VERSION}")
     kind, api_key, pos = builder.uvarint(value, "type", pos)
     version_node, version, pos = builder.uvarint(value, "version", pos)
-    for node, held in ((kind, api_key), (version_node, version)):
-        if held > _LARGEST:
-            builder.stop(node, f"{node.name} {held}", node.offset, f"at most {_LARGEST}")
+    for node, number in ((kind, api_key), (version_node, version)):
+        if number > _LARGEST:
+            builder.stop(node, f"{node.name} {number}", node.offset, f"at most {_LARGEST}")
     name = types.get(api_key)
     if name is None:
         kind.meaning = "unknown"
@@ -181,8 +181,8 @@ def _message(
     )
     try:
         end = reader.read(shape, root)
-    except UnreadableError as stopped:
-        end = max(stopped.fault.offset, reader.reached)
+    except UnreadableError as error:
+        end = max(error.fault.offset, reader.reached)
         builder.rest(parent, end, parent.end)
     else:
         if end < parent.end and exact:

@@ -69,7 +69,7 @@ class TcpStream:
     max_waiting_segments: int = MAX_WAITING_SEGMENTS
     #: The position of the next byte; None before the first segment.
     next: int | None = None
-    _begin: int | None = None
+    _syn_sequence: int | None = None
     #: Position of the first captured bytes, if the SYN was not captured before.
     _first: int | None = None
     #: Bytes by their position, and when they were captured.
@@ -77,30 +77,30 @@ class TcpStream:
     #: The positions in `_waiting`, as a heap.
     _positions: list[int] = field(default_factory=list)
     _waiting_bytes: int = 0
-    _overdue: int = 0
+    _acknowledged_count: int = 0
 
-    def begin(self, sequence: int) -> None:
+    def on_syn(self, sequence: int) -> None:
         """Records a SYN."""
         if self.next is None:
             self.next = (sequence + 1) % _MODULUS
-        if self._begin is None:
-            self._begin = sequence
+        if self._syn_sequence is None:
+            self._syn_sequence = sequence
 
-    def is_other_begin(self, sequence: int) -> bool:
+    def is_new_connection(self, sequence: int) -> bool:
         """Returns whether a SYN opens another connection than this one.
 
         A SYN may be captured after the first bytes of its own connection.
         """
         if self.next is None:
             return False
-        if self._begin is None:
+        if self._syn_sequence is None:
             return (sequence + 1) % _MODULUS != self._first
-        return sequence != self._begin
+        return sequence != self._syn_sequence
 
     @property
-    def has_begin(self) -> bool:
+    def has_start(self) -> bool:
         """Returns whether the beginning of the stream was captured."""
-        return self._begin is not None
+        return self._syn_sequence is not None
 
     def add(self, sequence: int, data: bytes, time_us: int) -> list[StreamData]:
         """Takes a segment's bytes, captured at `time_us`; returns the bytes that are now in
@@ -112,32 +112,32 @@ class TcpStream:
             self.next = self._first = sequence % _MODULUS
         position = self._position(sequence)
         if position > self.next:
-            _, held = self._waiting.get(position, (0, b""))
-            if not held:
+            _, waiting = self._waiting.get(position, (0, b""))
+            if not waiting:
                 heappush(self._positions, position)
-            if len(data) > len(held):
-                self._waiting[position] = time_us, held + data[len(held) :]
-                self._waiting_bytes += len(data) - len(held)
+            if len(data) > len(waiting):
+                self._waiting[position] = time_us, waiting + data[len(waiting) :]
+                self._waiting_bytes += len(data) - len(waiting)
             if (
                 self._waiting_bytes > self.max_waiting_bytes
                 or len(self._waiting) > self.max_waiting_segments
             ):
                 return self._skip()
             return []
-        fresh = data[self.next - position :]
-        if not fresh:
+        new_data = data[self.next - position :]
+        if not new_data:
             return []
         # Waiting bytes were captured earlier, and are used if both overlap.
-        return self._merge(fresh, time_us)
+        return self._merge(new_data, time_us)
 
-    def confirm(self, acknowledged: int) -> list[StreamData]:
+    def acknowledge(self, acknowledged: int) -> list[StreamData]:
         """Records an acknowledgement of all bytes before a number; returns bytes now in order."""
         if self.next is None or not self._waiting:
             return []
         if self._position(acknowledged) <= self._positions[0]:
             return []
-        self._overdue += 1
-        return self._skip() if self._overdue >= _PATIENCE else []
+        self._acknowledged_count += 1
+        return self._skip() if self._acknowledged_count >= _PATIENCE else []
 
     def end(self) -> list[StreamData]:
         """Returns all bytes that still wait, with the gaps before them."""
@@ -152,28 +152,28 @@ class TcpStream:
         distance = (sequence - self.next) % _MODULUS
         return self.next + distance - (_MODULUS if distance >= _HALF else 0)
 
-    def _merge(self, fresh: bytes, time_us: int) -> list[StreamData]:
+    def _merge(self, data: bytes, time_us: int) -> list[StreamData]:
         """Returns bytes that are next, captured at `time_us`, and bytes that waited for them."""
         assert self.next is not None
         out: list[StreamData] = []
-        begin = start = self.next
-        stop = begin + len(fresh)
+        on_syn = start = self.next
+        stop = on_syn + len(data)
         while self._positions and self._positions[0] <= max(start, stop):
             first = heappop(self._positions)
-            captured_us, held = self._waiting.pop(first)
-            self._waiting_bytes -= len(held)
+            captured_us, waiting = self._waiting.pop(first)
+            self._waiting_bytes -= len(waiting)
             if first > start:
-                out.append(StreamData(time_us, fresh[start - begin : first - begin]))
+                out.append(StreamData(time_us, data[start - on_syn : first - on_syn]))
                 start = first
-            if first + len(held) > start:
+            if first + len(waiting) > start:
                 time_us = max(time_us, captured_us)
-                out.append(StreamData(time_us, held[start - first :]))
-                start = first + len(held)
+                out.append(StreamData(time_us, waiting[start - first :]))
+                start = first + len(waiting)
         if start < stop:
-            out.append(StreamData(time_us, fresh[start - begin :]))
+            out.append(StreamData(time_us, data[start - on_syn :]))
             start = stop
         self.next = start
-        self._overdue = 0
+        self._acknowledged_count = 0
         return out
 
     def _skip(self) -> list[StreamData]:

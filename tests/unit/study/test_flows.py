@@ -197,10 +197,10 @@ def test_a_recording_without_its_end() -> None:
         Entry(9, 1, Side.CLIENT, frames()[1][0]),
     ]
     listed = list(pair_exchanges(events_of_recording(entries)))
-    kinds = [(each.passed.connection, each.event.kind) for each in listed]
+    kinds = [(each.connection_event.connection, each.event.kind) for each in listed]
     assert kinds == [(1, Kind.MESSAGE), (1, Kind.UNANSWERED), (2, Kind.BYTES)]
     assert listed[0].event.latency_us == 7
-    assert listed[0].passed.client == "c:1"
+    assert listed[0].connection_event.client == "c:1"
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -119,7 +119,7 @@ def test_pieces_that_contradict_are_never_put_together(
     waiting = FragmentReassembler()
     for offset, more, size in (first, second):
         assert waiting.add(Fragment(0, packet(1), offset, more, bytes(size))) is None
-    assert waiting.left_out == 1
+    assert waiting.dropped == 1
     assert waiting.end() == 2
 
 
@@ -134,7 +134,7 @@ def test_pieces_that_contradict_are_never_put_together(
 def test_invalid_fragment_is_skipped(piece: Fragment) -> None:
     waiting = FragmentReassembler()
     assert waiting.add(piece) is None
-    assert waiting.left_out == waiting.end() == 1
+    assert waiting.dropped == waiting.end() == 1
 
 
 def test_pieces_that_are_too_far_apart() -> None:
@@ -145,7 +145,7 @@ def test_pieces_that_are_too_far_apart() -> None:
     waiting = FragmentReassembler()
     assert waiting.add(early) is None
     assert waiting.add(late._replace(time_us=MAX_AGE_US + 1)) is None
-    assert waiting.left_out == 1
+    assert waiting.dropped == 1
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=100), st.booleans())
@@ -157,7 +157,7 @@ def test_held_fragments_are_bounded(numbers: list[int], by_bytes: bool) -> None:
         assert waiting.add(Fragment(0, packet(number), 0, True, bytes(80))) is None
         if number not in begun[-10:]:
             begun.append(number)
-    assert waiting.left_out == max(0, len(begun) - 10)
+    assert waiting.dropped == max(0, len(begun) - 10)
     assert waiting.end() == len(begun)
 
 

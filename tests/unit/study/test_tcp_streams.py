@@ -42,7 +42,7 @@ def test_shuffled_doubled_and_overlapping_segments_come_out_the_same(
 ) -> None:
     data, first, segments = drawn
     stream = TcpStream()
-    stream.begin((first - 1) % MODULUS)
+    stream.on_syn((first - 1) % MODULUS)
     out = [given for sequence, piece in segments for given in datas(stream.add(sequence, piece, 0))]
     assert b"".join(piece for piece in out if isinstance(piece, bytes)) == data
     assert len(out) == len([piece for piece in out if piece])
@@ -57,7 +57,7 @@ def test_missing_bytes_are_a_gap_of_their_size(
     whole, first, segments = drawn
     kept = data.draw(st.lists(st.sampled_from(segments), max_size=6))
     stream = TcpStream()
-    stream.begin((first - 1) % MODULUS)
+    stream.on_syn((first - 1) % MODULUS)
     out = [given for sequence, piece in kept for given in datas(stream.add(sequence, piece, 0))]
     out += datas(stream.end())
     position = 0
@@ -74,20 +74,20 @@ def test_missing_bytes_are_a_gap_of_their_size(
 
 def test_bytes_that_the_receiver_has_and_nobody_captured_are_lost() -> None:
     stream = TcpStream()
-    stream.begin(99)
+    stream.on_syn(99)
     assert stream.add(110, b"later", 7) == []
-    assert stream.confirm(110) == []  # no more than is missing: it may still come
-    found = [stream.confirm(115) for _ in range(3)]
+    assert stream.acknowledge(110) == []  # no more than is missing: it may still come
+    found = [stream.acknowledge(115) for _ in range(3)]
     assert found == [[], [], [StreamData(7, Gap(10)), StreamData(7, b"later")]]
 
 
 def test_bytes_have_the_time_at_which_they_were_there() -> None:
     filled = TcpStream()
-    filled.begin(99)
+    filled.on_syn(99)
     assert filled.add(103, b"later", 7) == []
     assert filled.add(100, b"one", 9) == [StreamData(9, b"one"), StreamData(9, b"later")]
     missed = TcpStream()
-    missed.begin(99)
+    missed.on_syn(99)
     assert missed.add(103, b"later", 7) == []
     assert missed.add(108, b"last", 8) == []
     assert missed.end() == [StreamData(7, Gap(3)), StreamData(7, b"later"), StreamData(8, b"last")]
@@ -95,11 +95,11 @@ def test_bytes_have_the_time_at_which_they_were_there() -> None:
 
 def test_waiting_bytes_are_bounded() -> None:
     stream = TcpStream(max_waiting_bytes=10)
-    stream.begin(99)
+    stream.on_syn(99)
     assert stream.add(200, b"12345678", 0) == []
     assert datas(stream.add(300, b"123", 0)) == [Gap(100), b"12345678"]
     many = TcpStream(max_waiting_segments=2)
-    many.begin(99)
+    many.on_syn(99)
     assert [datas(many.add(110 + 10 * n, b"x", 0)) for n in range(3)] == [[], [], [Gap(10), b"x"]]
 
 
@@ -108,13 +108,13 @@ def test_a_stream_may_be_seen_from_its_middle() -> None:
     assert datas(stream.add(1000, b"abc", 0)) == [b"abc"]
     assert stream.add(999, b"", 0) == []  # a keepalive
     assert stream.add(998, b"xx", 0) == []
-    assert not stream.has_begin
-    assert stream.is_other_begin(5)
+    assert not stream.has_start
+    assert stream.is_new_connection(5)
 
 
 def test_ten_thousand_segments_in_reverse() -> None:
     stream = TcpStream()
-    stream.begin(0)
+    stream.on_syn(0)
     for n in reversed(range(1, 10_000)):
         assert stream.add(1 + n, b"x", 0) == []
     found = datas(stream.add(1, b"x", 0))
