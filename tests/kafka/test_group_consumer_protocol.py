@@ -186,7 +186,7 @@ async def test_new_group_uses_the_consumer_protocol(node848: KafkaNode) -> None:
         await until(lambda: its.places)
         second, others = await group.member(topic, group_protocol="auto")
         await until(lambda: shared(topic, 4, its, others))
-        assert (first.kind, second.kind) == (GroupProtocol.CONSUMER, GroupProtocol.CONSUMER)
+        assert (first.protocol, second.protocol) == (GroupProtocol.CONSUMER, GroupProtocol.CONSUMER)
 
 
 async def test_classic_group_with_members_stays_classic(node848: KafkaNode) -> None:
@@ -196,7 +196,7 @@ async def test_classic_group_with_members_stays_classic(node848: KafkaNode) -> N
         await until(lambda: its.places)
         second, others = await group.member(topic, group_protocol="auto", session_timeout_ms=6_000)
         await until(lambda: shared(topic, 4, its, others))
-        assert second.kind is GroupProtocol.CLASSIC
+        assert second.protocol is GroupProtocol.CLASSIC
         assert await group.classic_state() == "Stable"
         await classic.leave(True)
         await until(lambda: others.places == all_of(topic, 4))
@@ -213,7 +213,7 @@ async def test_named_assignors_select_the_classic_protocol(node848: KafkaNode) -
         settings = {"assignors": ["range"], "session_timeout_ms": 6_000}
         member, its = await group.member(topic, group_protocol="auto", **settings)
         await until(lambda: its.places)
-        assert member.kind is GroupProtocol.CLASSIC
+        assert member.protocol is GroupProtocol.CLASSIC
         assert await group.classic_state() == "Stable"
 
 
@@ -243,7 +243,7 @@ async def test_classic_group_is_converted_online_and_back(node848: KafkaNode) ->
         assert len((await group.described()).members) == 2
         third, thirds = await group.member(topic, group_protocol="auto")
         await until(lambda: shared(topic, 4, its, others, thirds))
-        assert third.kind is GroupProtocol.CONSUMER  # the group uses that protocol by now
+        assert third.protocol is GroupProtocol.CONSUMER  # the group uses that protocol by now
         assert "lose" not in its.names
         await third.leave(True)
         await newer.leave(True)  # the last consumer-protocol member: the group is classic again
@@ -276,7 +276,7 @@ async def test_auto_selects_classic_if_the_consumer_protocol_is_off(
         assert 'group_protocol="classic"' in await failed(its)
         member, others = await group.member(topic, group_protocol="auto", session_timeout_ms=6_000)
         await until(lambda: others.places == all_of(topic, 2))
-        assert member.kind is GroupProtocol.CLASSIC
+        assert member.protocol is GroupProtocol.CLASSIC
 
 
 @pytest.mark.exhaustive

@@ -193,7 +193,7 @@ async def test_partitions_are_shared_with_librdkafka(
             await until(lambda: other.changes)
             member, its = await group.member(topic, group_protocol="auto")
             await until(lambda: len(its.places) == 2)
-            assert member.kind is GroupProtocol.CONSUMER
+            assert member.protocol is GroupProtocol.CONSUMER
             await member.leave(True)
             _, again = await group.member(topic)
             await until(lambda: len(again.places) == 2)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from kproto.client.groups.assignors.ranges import assign_ranges
-from kproto.client.groups.assignors.roundrobin import assign_in_turns
+from kproto.client.groups.assignors.roundrobin import assign_round_robin
 from kproto.client.groups.assignors.sticky import assign_cooperatively, assign_stickily
 from kproto.client.groups.assignors.sticky_data import cooperative_user_data, sticky_user_data
 from kproto.client.groups.assignors.subscriptions import Assign, Assignment, Subscription
@@ -22,7 +22,7 @@ __all__ = ["ASSIGNORS", "Group", "assigned", "groups"]
 
 ASSIGNORS: Final[dict[str, Assign]] = {
     "range": assign_ranges,
-    "roundrobin": assign_in_turns,
+    "roundrobin": assign_round_robin,
     "sticky": assign_stickily,
     "cooperative-sticky": assign_cooperatively,
 }

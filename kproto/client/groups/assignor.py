@@ -13,12 +13,12 @@ from typing import Final, TypeAlias
 from ...wire.errors import ConfigurationError
 from ..metadata.cluster import TopicPartition
 from .assignors.ranges import assign_ranges
-from .assignors.roundrobin import assign_in_turns
+from .assignors.roundrobin import assign_round_robin
 from .assignors.sticky import assign_cooperatively, assign_stickily
 from .assignors.sticky_data import cooperative_user_data, sticky_user_data
 from .assignors.subscriptions import NO_GENERATION, Assign
 
-__all__ = ["ASSIGNORS", "Assignor", "UserData", "assignors_called", "cooperate"]
+__all__ = ["ASSIGNORS", "Assignor", "UserData", "are_cooperative", "resolve_assignors"]
 
 #: Builds the user data of a member from its topics, the last partitions that this assignor
 #: assigned to it and their generation; NO_GENERATION if the assignor has not assigned any yet.
@@ -70,14 +70,14 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
     each.name: each
     for each in (
         Assignor("range", assign_ranges),
-        Assignor("roundrobin", assign_in_turns),
+        Assignor("roundrobin", assign_round_robin),
         Assignor("sticky", assign_stickily, user_data=_sticky_data),
         Assignor("cooperative-sticky", assign_cooperatively, True, _cooperative_data),
     )
 }
 
 
-def assignors_called(given: str | Assignor | Iterable[str | Assignor]) -> tuple[Assignor, ...]:
+def resolve_assignors(given: str | Assignor | Iterable[str | Assignor]) -> tuple[Assignor, ...]:
     """Returns the assignors that a user names, the preferred one first. Raises
     ConfigurationError.
     """
@@ -101,6 +101,6 @@ def assignors_called(given: str | Assignor | Iterable[str | Assignor]) -> tuple[
     return tuple(found.values())
 
 
-def cooperate(assignors: Iterable[Assignor]) -> bool:
+def are_cooperative(assignors: Iterable[Assignor]) -> bool:
     """Returns True if a member rebalances cooperatively: if all its assignors do (KIP-429)."""
     return all(each.cooperative for each in assignors)

@@ -29,54 +29,54 @@ _ASSIGNS_ID: Final = 4
 
 
 class Coordinator:
-    """The connections of a member to its coordinator; calls `moved` if another broker becomes the
-    coordinator while a request is pending.
+    """The connections of a member to its coordinator; calls `on_moved` if another broker becomes
+    the coordinator while a request is pending.
     """
 
     def __init__(
-        self, view: ClusterView, settings: GroupSettings, moved: Callable[[], None]
+        self, view: ClusterView, settings: GroupSettings, on_moved: Callable[[], None]
     ) -> None:
         self._view = view
         self._settings = settings
-        self._moved = moved
+        self._on_moved = on_moved
         # Owners of connections in the cluster view: one for requests that the broker may hold, one
         # for heartbeats while it holds one.
-        self._held_connection = object()
-        self._heartbeat_connection = object()
-        self._holding_node: int | None = None  # the node that holds a request
+        self._join_owner = object()
+        self._heartbeat_owner = object()
+        self._pending_join_node: int | None = None  # the node that holds a request
         self._nodes: dict[object, int] = {}  # owner -> the node of its connection
 
     async def connection(self) -> BrokerConnection:
         """Returns the connection for requests that the broker may hold."""
-        return await self._connection(self._held_connection)
+        return await self._connection(self._join_owner)
 
-    async def free_connection(self) -> BrokerConnection:
+    async def heartbeat_connection(self) -> BrokerConnection:
         """Returns a connection on which the broker holds no request now."""
-        if self._holding_node is None:
-            connection = await self._connection(self._held_connection)
-            if self._holding_node is None:
+        if self._pending_join_node is None:
+            connection = await self._connection(self._join_owner)
+            if self._pending_join_node is None:
                 return connection
-        return await self._connection(self._heartbeat_connection)
+        return await self._connection(self._heartbeat_owner)
 
-    async def ask_and_wait(self, request: Callable[[], Request[R]]) -> tuple[R, float]:
+    async def send_join_or_sync(self, request: Callable[[], Request[R]]) -> tuple[R, float]:
         """Sends a request that the coordinator holds until all members have joined.
 
         Returns the response, and the time of sending in seconds of the clock.
         """
-        connection = await self._connection(self._held_connection)
+        connection = await self._connection(self._join_owner)
         asked = request()
         timeout_ms = max(
             self._view.settings.request_timeout_ms,
             self._settings.max_poll_interval_ms + _SLACK_MS,
         )
-        self._holding_node = self._nodes[self._held_connection]
+        self._pending_join_node = self._nodes[self._join_owner]
         sent_at = self._view.clock.monotonic()
         try:
             return await connection.request(asked, timeout_ms=timeout_ms), sent_at
         finally:
-            self._holding_node = None
+            self._pending_join_node = None
 
-    async def ask_for_id(self, request: Callable[[], Request[R]]) -> tuple[R, float]:
+    async def request_member_id(self, request: Callable[[], Request[R]]) -> tuple[R, float]:
         """Sends a JoinGroup without a member id, which is answered at once (KIP-394).
 
         Uses the shared connection if it is open; the connection for the next JoinGroup opens in
@@ -87,16 +87,14 @@ class Coordinator:
         brokers = list(view.cluster.brokers)
         opening: asyncio.Task[BrokerConnection] | None = None
         if len(brokers) == 1:
-            opening = _open_in_background(
-                view.connection_to(brokers[0], owner=self._held_connection)
-            )
+            opening = _open_in_background(view.connection_to(brokers[0], owner=self._join_owner))
         try:
             node = await view.group_coordinator(self._settings.group_id)
             shared = view.connection_at_hand(node)
             if shared is None or shared.version_of(JoinGroupRequest) < _ASSIGNS_ID:
-                return await self.ask_and_wait(request)
+                return await self.send_join_or_sync(request)
             if opening is None:
-                opening = _open_in_background(self._connection(self._held_connection))
+                opening = _open_in_background(self._connection(self._join_owner))
             sent_at = view.clock.monotonic()
             answer = await shared.request(request())
             await asyncio.wait([opening])
@@ -106,10 +104,10 @@ class Coordinator:
                 opening.cancel()
                 await asyncio.wait([opening])
 
-    def give_up(self) -> None:
+    def abort_pending_join(self) -> None:
         """Closes the connection on which the broker holds a request."""
-        if self._holding_node is not None:
-            self._view.abort(self._held_connection)
+        if self._pending_join_node is not None:
+            self._view.abort(self._join_owner)
 
     def forget(self) -> None:
         """Forgets the coordinator; the next request looks it up again."""
@@ -117,15 +115,15 @@ class Coordinator:
 
     async def release(self) -> None:
         """Closes the connections."""
-        for owner in (self._held_connection, self._heartbeat_connection):
+        for owner in (self._join_owner, self._heartbeat_owner):
             self._view.abort(owner)
-        for owner in (self._held_connection, self._heartbeat_connection):
+        for owner in (self._join_owner, self._heartbeat_owner):
             await self._view.release(owner)
 
     async def _connection(self, owner: object) -> BrokerConnection:
         node = await self._view.group_coordinator(self._settings.group_id)
-        if self._holding_node not in (None, node):
-            self._moved()
+        if self._pending_join_node not in (None, node):
+            self._on_moved()
         if self._nodes.get(owner, node) != node:
             self._view.abort(owner)
         self._nodes[owner] = node

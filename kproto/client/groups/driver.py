@@ -34,25 +34,26 @@ from .effects import (
     Revoke,
     Step,
 )
-from .group_errors import GroupRequest, Meaning
+from .group_errors import ErrorAction, GroupRequest
 from .group_protocol import is_live_classic
-from .leader import refused_topic
+from .leader import topic_error
 from .settings import GroupSettings
 from .state_machine import MembershipStateMachine
 from .subscription import Subscription
-from .topic_watch import Absent, Watch
+from .topic_watch import MissingTopics, TopicWatch
 
-__all__ = ["AssignmentListener", "MemberDriver", "Tell", "fault_error"]
+__all__ = ["AssignmentListener", "HeartbeatSender", "MemberDriver", "OnResult", "wrap_exception"]
 
 M = TypeVar("M", bound=MembershipStateMachine[Any, Any])
 P = ParamSpec("P")
 R = TypeVar("R", bound=Response)
 
 #: Reports the result of an effect to the membership, with the current time.
-Tell: TypeAlias = Callable[[float], object]
+OnResult: TypeAlias = Callable[[float], object]
+HeartbeatSender: TypeAlias = Callable[[], Coroutine[Any, Any, OnResult]]
 
-#: Returns the meaning of an error of a request; each protocol has its own table.
-MeaningOf: TypeAlias = Callable[[GroupRequest, KprotoError], Meaning]
+#: Returns the action for an error of a request; each protocol has its own table.
+ActionFor: TypeAlias = Callable[[GroupRequest, KprotoError], ErrorAction]
 
 _NEVER: Final = float("inf")
 
@@ -115,7 +116,7 @@ class MemberDriver(ABC, Generic[M]):
         self,
         view: ClusterView,
         settings: GroupSettings,
-        owner: AssignmentListener,
+        listener: AssignmentListener,
         membership: M,
         *,
         checks_group_first: bool,
@@ -123,19 +124,19 @@ class MemberDriver(ABC, Generic[M]):
         self.settings = settings
         self._view = view
         self._clock = view.clock
-        self._listener = owner
+        self._listener = listener
         self.checks_group_first = checks_group_first
         self._membership = membership
-        self._watch = Watch()
-        self._absent = Absent(view.settings.metadata_wait_ms / 1000)
+        self._watch = TopicWatch()
+        self._missing = MissingTopics(view.settings.metadata_wait_ms / 1000)
         self._counts = view.observer.group(settings.group_id)
         self._task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._timer: Timer | None = None
-        self._step: asyncio.Task[Tell] | None = None
-        self._step_turn = -1
-        self._heartbeat: asyncio.Task[Tell] | None = None
-        self._topics_refresh: asyncio.Task[Tell] | None = None
+        self._step: asyncio.Task[OnResult] | None = None
+        self._step_transitions = -1
+        self._heartbeat: asyncio.Task[OnResult] | None = None
+        self._topics_refresh: asyncio.Task[OnResult] | None = None
         self._topics_refresh_at = _NEVER
         self._has_unreported_loss = False  # the last `on_partitions_lost` was interrupted
         self._coordinator = Coordinator(view, settings, self._on_coordinator_moved)
@@ -203,7 +204,7 @@ class MemberDriver(ABC, Generic[M]):
         `leave_timeout_ms` for the response. If the call was cancelled, a second one sends the leave
         request again.
         """
-        over = self._membership.is_over or self._membership.error is not None
+        over = self._membership.has_ended or self._membership.error is not None
         if self._task is None or (self._task.done() and over):
             return
         if self._step is not None and self._step is asyncio.current_task():
@@ -235,8 +236,8 @@ class MemberDriver(ABC, Generic[M]):
                 self._changed.clear()
                 self._collect_results()
                 self._check_deadlines(self._clock.monotonic())
-                self._log_news()
-                if self._membership.is_over and self._step is None:
+                self._write_log_lines()
+                if self._membership.has_ended and self._step is None:
                     break
                 self._start_due_work(self._clock.monotonic())
                 if not self._changed.is_set():
@@ -244,7 +245,7 @@ class MemberDriver(ABC, Generic[M]):
                     await self._changed.wait()
         except Exception as fault:  # noqa: BLE001 - raised to the callers that wait for the member
             what = f"the member of group {self.settings.group_id!r} failed"
-            self._membership.error = fault_error(what, fault)
+            self._membership.error = wrap_exception(what, fault)
         finally:
             await self._end()
         if self._membership.error is not None:
@@ -265,19 +266,19 @@ class MemberDriver(ABC, Generic[M]):
             self._step = self._heartbeat = self._topics_refresh = None
             await self._coordinator.release()
 
-    def _set_timer(self, moment: float) -> None:
+    def _set_timer(self, at: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if moment != _NEVER:
-            seconds = max(0.0, moment - self._clock.monotonic())
+        if at != _NEVER:
+            seconds = max(0.0, at - self._clock.monotonic())
             self._timer = self._clock.call_later(seconds, self._changed.set)
 
     def _next_wakeup(self) -> float:
         """Returns when the next work is due if no event comes before."""
         now = self._clock.monotonic()
         moments = [self._membership.next_at(now)]
-        if not self._membership.is_out:
+        if not self._membership.is_outside_group:
             patience_ms = min(
                 self.settings.heartbeat_interval_ms,
                 max(1, self.settings.max_poll_interval_ms // _CHECKS_IN_POLL_INTERVAL),
@@ -291,21 +292,21 @@ class MemberDriver(ABC, Generic[M]):
         """Checks the session, the poll interval and the watched topics."""
         membership = self._membership
         membership.tick(now)
-        if membership.is_out:
+        if membership.is_outside_group:
             return
         if self._listener.poll_interval_exceeded(now) and membership.on_poll_timeout(now):
             self._counts.late += 1
         if membership.is_reading:
-            change = self._watch.differs(self._view.cluster.topics)
+            change = self._watch.rejoin_reason(self._view.cluster.topics)
             if change is not None:
                 self._on_topics_differ(change, now)
 
-    def _log_news(self) -> None:
-        news, self._membership.news = self._membership.news, []
-        for level, text, values in news:
+    def _write_log_lines(self) -> None:
+        log_lines, self._membership.log_lines = self._membership.log_lines, []
+        for level, text, values in log_lines:
             say(level, text, *values)
 
-    def _say(self, text: str, *values: object, level: int = logging.INFO) -> None:
+    def _log(self, text: str, *values: object, level: int = logging.INFO) -> None:
         say(level, "group %s: " + text, self.settings.group_id, *values)
 
     # Concurrent tasks
@@ -314,12 +315,13 @@ class MemberDriver(ABC, Generic[M]):
         """Starts effects and heartbeats that are due, and cancels an outdated effect."""
         membership = self._membership
         if self._step is not None:
-            if self._step_turn != membership.turn and not self._step.cancelling():
+            is_outdated = self._step_transitions != membership.transition_count
+            if is_outdated and not self._step.cancelling():
                 self._cancel_step()  # only once, so that a callback can clean up
         else:
             step = membership.step(now, self._listener.owned_partitions())
             if step is not None:
-                self._step_turn = membership.turn
+                self._step_transitions = membership.transition_count
                 self._step = self._spawn(self._carry_out, step)
         if self._heartbeat is None:
             heartbeat = self._heartbeat_to_send(now)
@@ -333,9 +335,9 @@ class MemberDriver(ABC, Generic[M]):
             self._topics_refresh = self._spawn(self._refresh_topics)
 
     def _spawn(
-        self, work: Callable[P, Coroutine[Any, Any, Tell]], *args: P.args, **named: P.kwargs
-    ) -> asyncio.Task[Tell]:
-        async def run() -> Tell:
+        self, work: Callable[P, Coroutine[Any, Any, OnResult]], *args: P.args, **named: P.kwargs
+    ) -> asyncio.Task[OnResult]:
+        async def run() -> OnResult:
             try:
                 return await work(*args, **named)
             finally:
@@ -345,7 +347,7 @@ class MemberDriver(ABC, Generic[M]):
         task.add_done_callback(self._on_task_done)
         return task
 
-    def _on_task_done(self, task: asyncio.Task[Tell]) -> None:
+    def _on_task_done(self, task: asyncio.Task[OnResult]) -> None:
         if task.cancelled():  # perhaps before it started
             self._changed.set()
 
@@ -353,7 +355,7 @@ class MemberDriver(ABC, Generic[M]):
         """Cancels an outdated effect; closes the connection on which the broker holds a request."""
         assert self._step is not None
         self._step.cancel()
-        self._coordinator.give_up()
+        self._coordinator.abort_pending_join()
 
     def _collect_results(self) -> None:
         """Passes the results of finished tasks to the state machine."""
@@ -366,25 +368,25 @@ class MemberDriver(ABC, Generic[M]):
             refresh.result()(self._clock.monotonic())
         if step is not None and step.done():
             self._step = None
-            if self._step_turn != self._membership.turn:
+            if self._step_transitions != self._membership.transition_count:
                 if not step.cancelled():
                     step.exception()  # an outdated result is ignored
                 return
             self._collect_step(step)
 
-    def _collect_step(self, step: asyncio.Task[Tell]) -> None:
+    def _collect_step(self, step: asyncio.Task[OnResult]) -> None:
         now = self._clock.monotonic()
         try:
-            tell = step.result()
+            on_result = step.result()
         except KprotoError as error:
-            self._act_on(self._membership.failed(error, now))
+            self._handle_action(self._membership.failed(error, now))
         except asyncio.CancelledError as cancelled:  # not by the driver: the turn is the same
-            self._membership.fail(fault_error(_CANCELLED, cancelled), now, leaves=True)
+            self._membership.fail(wrap_exception(_CANCELLED, cancelled), now, leaves=True)
         else:
-            tell(now)
+            on_result(now)
 
-    def _act_on(self, meaning: Meaning | None) -> None:
-        if meaning is Meaning.FIND_COORDINATOR:
+    def _handle_action(self, action: ErrorAction | None) -> None:
+        if action is ErrorAction.FIND_COORDINATOR:
             self._coordinator.forget()
 
     def _on_coordinator_moved(self) -> None:
@@ -392,7 +394,7 @@ class MemberDriver(ABC, Generic[M]):
 
     # Effects of each protocol
 
-    async def _carry_out(self, step: Step) -> Tell:
+    async def _carry_out(self, step: Step) -> OnResult:
         """Carries out an effect."""
         match step:
             case Revoke():
@@ -401,14 +403,14 @@ class MemberDriver(ABC, Generic[M]):
                 return await self._apply_assignment(step)
             case Leave() | LeaveByHeartbeat():
                 return await self._send_leave(step)
-        return await self._ask(step)
+        return await self._carry_out_protocol_step(step)
 
     @abstractmethod
-    async def _ask(self, step: Any) -> Tell:
+    async def _carry_out_protocol_step(self, step: Any) -> OnResult:
         """Carries out an effect that only this protocol has."""
 
     @abstractmethod
-    def _heartbeat_to_send(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:
+    def _heartbeat_to_send(self, now: float) -> HeartbeatSender | None:
         """Returns the call that sends the heartbeat, if one is due."""
 
     @abstractmethod
@@ -419,17 +421,17 @@ class MemberDriver(ABC, Generic[M]):
     async def _send_leave_once(self, step: Any) -> None:
         """Sends the leave request once. Raises errors that a retry may solve."""
 
-    def _check_leave_response(self, codes: Iterable[int], meaning_of: MeaningOf) -> None:
+    def _check_leave_response(self, codes: Iterable[int], action_for: ActionFor) -> None:
         """Raises errors of a leave response that a retry may solve, and GROUP_AUTHORIZATION_FAILED.
 
         Ignores other errors: the coordinator does not know the member, so it has left.
         """
         for code in filter(None, codes):
             error = error_of_code(code, f"leaving group {self.settings.group_id!r}")
-            meaning = meaning_of(GroupRequest.LEAVE, error)
-            self._act_on(meaning)
+            action = action_for(GroupRequest.LEAVE, error)
+            self._handle_action(action)
             may_not = error.name == "GROUP_AUTHORIZATION_FAILED"
-            if may_not or meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
+            if may_not or action in (ErrorAction.RETRY, ErrorAction.FIND_COORDINATOR):
                 raise error
 
     def _heartbeat_timeout_ms(self, interval_ms: int, session_ms: int) -> int:
@@ -445,53 +447,49 @@ class MemberDriver(ABC, Generic[M]):
         answer = await connection.request(DescribeGroupsRequest(groups=[group_id]))
         return is_live_classic(answer, group_id)
 
-    async def _revoke(self, step: Revoke) -> Tell:
+    async def _revoke(self, step: Revoke) -> OnResult:
         fault: KprotoError | None = None
         if step.lost and (step.partitions or self._has_unreported_loss):
             if step.partitions:
-                self._say("loses %s", named(step.partitions))
+                self._log("loses %s", named(step.partitions))
             self._counts.lost_partitions += len(step.partitions)
             self._has_unreported_loss = True
-            fault = await self._error_of_callback(
-                self._listener.on_partitions_lost(step.partitions)
-            )
+            fault = await self._callback_error(self._listener.on_partitions_lost(step.partitions))
             self._has_unreported_loss = False
         elif step.partitions:
-            self._say("revokes %s", named(step.partitions))
-            fault = await self._error_of_callback(
-                self._listener.revoke(step.partitions, step.until)
-            )
+            self._log("revokes %s", named(step.partitions))
+            fault = await self._callback_error(self._listener.revoke(step.partitions, step.until))
 
-        def tell(now: float) -> None:
+        def on_result(now: float) -> None:
             if fault is not None:
                 self._membership.fail(fault, now, leaves=True)
             if fault is None or step.lost:
                 self._membership.on_revoked(now)
 
-        return tell
+        return on_result
 
-    async def _apply_assignment(self, step: ApplyAssignment) -> Tell:
+    async def _apply_assignment(self, step: ApplyAssignment) -> OnResult:
         fault: KprotoError | None = None
         if step.revoked:
-            self._say("revokes %s", named(step.revoked))
-            fault = await self._error_of_callback(self._listener.revoke(step.revoked, step.until))
+            self._log("revokes %s", named(step.revoked))
+            fault = await self._callback_error(self._listener.revoke(step.revoked, step.until))
         if fault is None:
-            self._say("is assigned %s", named(step.added) or "no new partitions")
+            self._log("is assigned %s", named(step.added) or "no new partitions")
             self._has_unreported_loss = False  # `assign` reports the loss first
-            fault = await self._error_of_callback(self._listener.assign(step.added))
+            fault = await self._callback_error(self._listener.assign(step.added))
 
-        def tell(now: float) -> None:
+        def on_result(now: float) -> None:
             if fault is not None:
                 self._membership.fail(fault, now, leaves=True)
                 return
             self._counts.rebalances += 1
-            if self._watch.topics == frozenset() and self._unseen:
+            if self._watch.topics == frozenset() and self._topics_without_metadata:
                 self._topics_refresh_at = now  # the leader's ACLs may differ from this member's
             self._membership.on_assignment_applied(step, now)
 
-        return tell
+        return on_result
 
-    async def _error_of_callback(self, call: Awaitable[None]) -> KprotoError | None:
+    async def _callback_error(self, call: Awaitable[None]) -> KprotoError | None:
         """Returns the error of a call of the listener, which ends the member."""
         try:
             await call
@@ -499,11 +497,11 @@ class MemberDriver(ABC, Generic[M]):
             task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
-            return fault_error(_CANCELLED, cancelled)
+            return wrap_exception(_CANCELLED, cancelled)
         except KprotoError as error:
             return error
         except Exception as fault:  # noqa: BLE001 - a user's callback may raise any exception
-            return fault_error("a callback of the consumer failed", fault)
+            return wrap_exception("a callback of the consumer failed", fault)
         return None
 
     async def _topics_to_join(self, subscription: Subscription) -> frozenset[str]:
@@ -517,66 +515,65 @@ class MemberDriver(ABC, Generic[M]):
             self._topics_refresh = self._spawn(self._request_topics, wanted)
         return wanted
 
-    async def _request_topics(self, names: Collection[str]) -> Tell:
+    async def _request_topics(self, names: Collection[str]) -> OnResult:
         """Requests metadata of topics while the member joins."""
         found: Collection[TopicInfo] = []
         with suppress(KprotoError):
             found = await self._view.refresh(names)
 
-        def tell(now: float) -> None:
-            self._log_absent(found, now)
-            self._topics_refresh_at = min(self._topics_refresh_at, self._absent.looks_at)
+        def on_result(now: float) -> None:
+            self._log_missing_topics(found, now)
+            self._topics_refresh_at = min(self._topics_refresh_at, self._missing.next_report_at)
 
-        return tell
+        return on_result
 
-    def _log_absent(self, found: Iterable[TopicInfo], now: float) -> None:
+    def _log_missing_topics(self, found: Iterable[TopicInfo], now: float) -> None:
         subscription = self._membership.subscription
         wanted = frozenset[str]() if subscription is None else subscription.topics
-        for topic in self._absent.heard(wanted, found, self._view.cluster.topics, now):
-            text = "the subscribed topic %s does not exist yet"
-            self._say(text, topic, level=logging.WARNING)
+        for topic in self._missing.to_report(wanted, found, self._view.cluster.topics, now):
+            self._log("the subscribed topic %s does not exist yet", topic, level=logging.WARNING)
 
-    async def _send_leave(self, step: LeaveRequest) -> Tell:
+    async def _send_leave(self, step: LeaveRequest) -> OnResult:
         seconds = max(0.0, step.until - self._clock.monotonic())
         try:
             async with self._clock.timeout(seconds):
                 await self._view.retrying(lambda: self._send_leave_once(step))
         except (KprotoError, TimeoutError) as error:
             why = error if str(error) else "the coordinator did not answer"
-            self._say("failed to send that it leaves: %s", why, level=logging.WARNING)
+            self._log("failed to send that it leaves: %s", why, level=logging.WARNING)
         else:
-            self._say("left: %s", step.reason)
-        return self._membership.left
+            self._log("left: %s", step.reason)
+        return self._membership.on_left
 
-    async def _refresh_topics(self) -> Tell:
+    async def _refresh_topics(self) -> OnResult:
         """Requests metadata of the watched topics; after an error, at the next refresh."""
         names = self._watch.topics
         missing = self._watch.missing
         requested = missing if missing and names is not None else names
         if requested == frozenset():
-            requested = self._unseen
+            requested = self._topics_without_metadata
         try:
             found = await self._view.refresh(requested) if requested is None or requested else []
         except KprotoError:
             found = []
 
-        def tell(now: float) -> None:
-            self._log_absent(found, now)
+        def on_result(now: float) -> None:
+            self._log_missing_topics(found, now)
             self._schedule_refresh()
             subscription = self._membership.subscription
             if subscription is not None:
-                refused = refused_topic(found, subscription.topics)
+                refused = topic_error(found, subscription.topics)
                 if refused is not None:
                     self._membership.fail(refused, now, leaves=True)
             if found:
-                change = self._watch.told(found, whole=requested is None)
+                change = self._watch.rejoin_reason_in_response(found, whole=requested is None)
                 if change is not None:
                     self._on_topics_differ(change, now)
 
-        return tell
+        return on_result
 
     @property
-    def _unseen(self) -> frozenset[str]:
+    def _topics_without_metadata(self) -> frozenset[str]:
         """Returns subscribed topics without metadata: the principal may lack an ACL."""
         subscription = self._membership.subscription
         wanted = frozenset[str]() if subscription is None else subscription.topics
@@ -588,11 +585,11 @@ class MemberDriver(ABC, Generic[M]):
         age_ms = settings.retry_backoff_max_ms if self._watch.missing else 0
         seconds = (age_ms or settings.metadata_max_age_ms) / 1000
         now = self._clock.monotonic()
-        soon = max(self._absent.looks_at, now + settings.retry_backoff_max_ms / 1000)
+        soon = max(self._missing.next_report_at, now + settings.retry_backoff_max_ms / 1000)
         self._topics_refresh_at = min(now + seconds, soon)
 
 
-def fault_error(what: str, fault: BaseException) -> KprotoError:
+def wrap_exception(what: str, fault: BaseException) -> KprotoError:
     """Returns the error that wraps an exception of the user's code or of the client."""
     error = KprotoError(f"{what}: {fault!r}")
     error.__cause__ = fault

@@ -16,7 +16,7 @@ from .assignor import Assignor
 from .subscription import Subscription
 
 __all__ = [
-    "LONGEST_REASON",
+    "MAX_REASON_LENGTH",
     "ApplyAssignment",
     "Join",
     "Lead",
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 #: The length to which reasons are truncated, as brokers do (KIP-800).
-LONGEST_REASON: Final = 255
+MAX_REASON_LENGTH: Final = 255
 
 #: LeaveGroup has a list of members from this version on (KIP-345).
 _MEMBERS: Final = 3
@@ -107,7 +107,7 @@ class Leave(NamedTuple):
         member = Leaving(
             member_id=self.member_id,
             group_instance_id=self.instance_id,
-            reason=self.reason[:LONGEST_REASON],
+            reason=self.reason[:MAX_REASON_LENGTH],
         )
         return LeaveGroupRequest(group_id=group_id, members=[member])
 

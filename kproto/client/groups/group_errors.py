@@ -16,7 +16,14 @@ from ..core.retry import Remedy, remedy_of
 from .settings import GroupSettings
 from .subscription import Subscription
 
-__all__ = ["EVERYWHERE", "GroupRequest", "Meaning", "meaning_in", "meaning_of", "with_explanation"]
+__all__ = [
+    "COMMON_ACTIONS",
+    "ErrorAction",
+    "GroupRequest",
+    "action_for",
+    "action_in",
+    "with_explanation",
+]
 
 
 class GroupRequest(Enum):
@@ -31,7 +38,7 @@ class GroupRequest(Enum):
     LEAVE = "leaving"
 
 
-class Meaning(Enum):
+class ErrorAction(Enum):
     """The action that follows from an error."""
 
     RETRY = "retry after a backoff"
@@ -49,43 +56,43 @@ class Meaning(Enum):
 
 
 #: Errors of any request, in groups of both protocols.
-EVERYWHERE: Final[dict[str, Meaning]] = {
-    "COORDINATOR_LOAD_IN_PROGRESS": Meaning.RETRY,
-    "COORDINATOR_NOT_AVAILABLE": Meaning.FIND_COORDINATOR,
-    "NOT_COORDINATOR": Meaning.FIND_COORDINATOR,
-    "FENCED_INSTANCE_ID": Meaning.FENCED,  # KIP-345: another member has the instance id
-    "GROUP_AUTHORIZATION_FAILED": Meaning.FAIL,
-    "INVALID_GROUP_ID": Meaning.FAIL,
+COMMON_ACTIONS: Final[dict[str, ErrorAction]] = {
+    "COORDINATOR_LOAD_IN_PROGRESS": ErrorAction.RETRY,
+    "COORDINATOR_NOT_AVAILABLE": ErrorAction.FIND_COORDINATOR,
+    "NOT_COORDINATOR": ErrorAction.FIND_COORDINATOR,
+    "FENCED_INSTANCE_ID": ErrorAction.FENCED,  # KIP-345: another member has the instance id
+    "GROUP_AUTHORIZATION_FAILED": ErrorAction.FAIL,
+    "INVALID_GROUP_ID": ErrorAction.FAIL,
 }
 
 #: Errors of a member in a generation.
 _IN_GENERATION: Final = {
-    "UNKNOWN_MEMBER_ID": Meaning.MEMBER_UNKNOWN,
-    "ILLEGAL_GENERATION": Meaning.GENERATION_LOST,  # the member id is still valid
-    "REBALANCE_IN_PROGRESS": Meaning.REBALANCE,
+    "UNKNOWN_MEMBER_ID": ErrorAction.MEMBER_UNKNOWN,
+    "ILLEGAL_GENERATION": ErrorAction.GENERATION_LOST,  # the member id is still valid
+    "REBALANCE_IN_PROGRESS": ErrorAction.REBALANCE,
 }
 
-_TABLE: Final[dict[GroupRequest, dict[str, Meaning]]] = {
+_TABLE: Final[dict[GroupRequest, dict[str, ErrorAction]]] = {
     GroupRequest.COORDINATOR: {},
     GroupRequest.TOPICS: {},
     GroupRequest.JOIN: {
-        "MEMBER_ID_REQUIRED": Meaning.USE_MEMBER_ID,  # KIP-394
-        "UNKNOWN_MEMBER_ID": Meaning.MEMBER_UNKNOWN,
-        "ILLEGAL_GENERATION": Meaning.GENERATION_LOST,
-        "REBALANCE_IN_PROGRESS": Meaning.RETRY,  # the broker could not store the group in time
-        "GROUP_MAX_SIZE_REACHED": Meaning.FAIL,  # KIP-389
-        "INCONSISTENT_GROUP_PROTOCOL": Meaning.FAIL,
-        "INVALID_SESSION_TIMEOUT": Meaning.FAIL,
+        "MEMBER_ID_REQUIRED": ErrorAction.USE_MEMBER_ID,  # KIP-394
+        "UNKNOWN_MEMBER_ID": ErrorAction.MEMBER_UNKNOWN,
+        "ILLEGAL_GENERATION": ErrorAction.GENERATION_LOST,
+        "REBALANCE_IN_PROGRESS": ErrorAction.RETRY,  # the broker could not store the group in time
+        "GROUP_MAX_SIZE_REACHED": ErrorAction.FAIL,  # KIP-389
+        "INCONSISTENT_GROUP_PROTOCOL": ErrorAction.FAIL,
+        "INVALID_SESSION_TIMEOUT": ErrorAction.FAIL,
     },
     GroupRequest.SYNC: _IN_GENERATION  # REBALANCE_IN_PROGRESS: KIP-568
-    | {"INCONSISTENT_GROUP_PROTOCOL": Meaning.FAIL},  # KIP-559
+    | {"INCONSISTENT_GROUP_PROTOCOL": ErrorAction.FAIL},  # KIP-559
     GroupRequest.HEARTBEAT: _IN_GENERATION,
     GroupRequest.COMMIT: _IN_GENERATION,
     GroupRequest.LEAVE: {},
 }
 
 #: Explanations for the user; names in braces are settings of the member.
-_WORDS: Final[dict[str, str]] = {
+_EXPLANATIONS: Final[dict[str, str]] = {
     "FENCED_INSTANCE_ID": "another member has joined as instance {instance}; give each its own",
     "GROUP_AUTHORIZATION_FAILED": "the principal needs READ on the group",
     "GROUP_ID_NOT_FOUND": "there is no such consumer group: the broker converts a classic group "
@@ -111,32 +118,32 @@ _WORDS: Final[dict[str, str]] = {
 }
 
 
-def meaning_of(asked: GroupRequest, error: KprotoError) -> Meaning:
-    """Returns the meaning of an error for the member of a classic group."""
-    return meaning_in(EVERYWHERE | _TABLE[asked], error)
+def action_for(request: GroupRequest, error: KprotoError) -> ErrorAction:
+    """Returns the action for an error for the member of a classic group."""
+    return action_in(COMMON_ACTIONS | _TABLE[request], error)
 
 
-def meaning_in(table: Mapping[str, Meaning], error: KprotoError) -> Meaning:
-    """Returns the meaning of an error by `table`, or by `core.retry` if the table lacks it."""
+def action_in(table: Mapping[str, ErrorAction], error: KprotoError) -> ErrorAction:
+    """Returns the action for an error by `table`, or by `core.retry` if the table lacks it."""
     if isinstance(error, BrokerResponseError):
         known = table.get(error.name)
         if known is not None:
             return known
     remedy = remedy_of(error)
     if remedy is Remedy.FAIL:
-        return Meaning.FAIL
+        return ErrorAction.FAIL
     if isinstance(error, BrokerResponseError):
-        return Meaning.RETRY
-    return Meaning.FIND_COORDINATOR  # an unreachable broker may not be the coordinator any more
+        return ErrorAction.RETRY
+    return ErrorAction.FIND_COORDINATOR  # an unreachable broker may not be the coordinator any more
 
 
 def with_explanation(
     error: KprotoError, settings: GroupSettings, wanted: Subscription | None
 ) -> KprotoError:
     """Returns the error with an explanation for the user; it names settings and subscription."""
-    if not isinstance(error, BrokerResponseError) or error.name not in _WORDS:
+    if not isinstance(error, BrokerResponseError) or error.name not in _EXPLANATIONS:
         return error
-    words = _WORDS[error.name].format(
+    words = _EXPLANATIONS[error.name].format(
         assignors=", ".join(each.name for each in settings.chosen),
         instance=settings.instance_id,
         session=settings.session_timeout_ms,

@@ -24,10 +24,10 @@ __all__ = [
     "GroupProtocol",
     "GroupProtocolMismatchError",
     "check_pattern",
-    "first_kind",
     "has_consumer_groups",
+    "initial_protocol",
     "is_live_classic",
-    "may_change",
+    "may_change_protocol",
 ]
 
 
@@ -56,14 +56,14 @@ _LIVE: Final = frozenset(("PreparingRebalance", "CompletingRebalance", "Stable")
 _NO_SUCH_GROUP: Final = code_of("GROUP_ID_NOT_FOUND")
 
 
-def first_kind(settings: GroupSettings) -> GroupProtocol:
+def initial_protocol(settings: GroupSettings) -> GroupProtocol:
     """Returns the protocol to start with; with "auto" the group may turn out to have the other."""
     if settings.group_protocol == "auto":
         return GroupProtocol.CLASSIC if settings.names_assignors else GroupProtocol.CONSUMER
     return GroupProtocol(settings.group_protocol)
 
 
-def may_change(settings: GroupSettings) -> bool:
+def may_change_protocol(settings: GroupSettings) -> bool:
     """Returns True if the group decides the protocol of the member."""
     return settings.group_protocol == "auto" and not settings.names_assignors
 
@@ -85,8 +85,9 @@ def is_live_classic(answer: DescribeGroupsResponse, group_id: str) -> bool:
 
 def check_pattern(subscription: Subscription, group_id: str, why: str) -> None:
     """Raises ConfigurationError if a member of a classic group subscribes to a `TopicPattern`."""
-    if subscription.remote is not None:
+    if subscription.broker_pattern is not None:
         raise ConfigurationError(
             f"group {group_id!r} is a classic group, {why}, and its broker matches no patterns: "
-            f"subscribe to re.compile({subscription.remote.text!r}) instead of a TopicPattern"
+            f"subscribe to re.compile({subscription.broker_pattern.text!r}) instead of "
+            "a TopicPattern"
         )

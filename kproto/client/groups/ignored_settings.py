@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["BY_HAND", "IN_CLASSIC", "IN_CONSUMER", "unused"]
+__all__ = ["FOR_MANUAL_ASSIGNMENT", "IN_CLASSIC", "IN_CONSUMER", "ignored_settings_in"]
 
 #: Ignored settings of the consumer protocol (KIP-848). Java refuses these, and named assignors.
 IN_CONSUMER: Final[Mapping[str, str]] = MappingProxyType(
@@ -33,7 +33,7 @@ IN_CLASSIC: Final[Mapping[str, str]] = MappingProxyType(
 _NO_MEMBER: Final = "a consumer with assigned partitions is no member of the group"
 
 #: Ignored settings of a consumer that the user assigns partitions to.
-BY_HAND: Final[Mapping[str, str]] = MappingProxyType(
+FOR_MANUAL_ASSIGNMENT: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys(
         (
             "instance_id",
@@ -51,9 +51,11 @@ BY_HAND: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-def unused(given: Collection[str], table: Mapping[str, str], where: str) -> list[str]:
+def ignored_settings_in(
+    given: Collection[str], table: Mapping[str, str], context: str
+) -> list[str]:
     """Returns a sentence for each setting that was `given` and that `table` lists as ignored.
 
-    `where` names the protocol or the consumer in the sentence.
+    `context` names the protocol or the consumer in the sentence.
     """
-    return [f"{name} is ignored {where}: {why}" for name, why in table.items() if name in given]
+    return [f"{name} is ignored {context}: {why}" for name, why in table.items() if name in given]

@@ -17,7 +17,13 @@ from .assignors.subscriptions import Assignment, Subscription, TopicRacks
 from .protocol_data import read_subscription
 from .topic_watch import partition_count
 
-__all__ = ["MemberSubscriptions", "assigned", "members_in", "racks_of", "refused_topic"]
+__all__ = [
+    "MemberSubscriptions",
+    "compute_assignment",
+    "subscriptions_in",
+    "topic_error",
+    "topic_racks",
+]
 
 #: Permanent errors of a topic: a member that subscribed to it by name fails with them.
 _REFUSED: Final = frozenset(map(code_of, ("TOPIC_AUTHORIZATION_FAILED", "INVALID_TOPIC_EXCEPTION")))
@@ -35,7 +41,7 @@ class MemberSubscriptions(NamedTuple):
         return frozenset(topic for each in self.members.values() for topic in each.topics)
 
 
-def members_in(members: Iterable[JoinGroupResponseMember]) -> MemberSubscriptions:
+def subscriptions_in(members: Iterable[JoinGroupResponseMember]) -> MemberSubscriptions:
     """Returns the subscriptions in a JoinGroup response.
 
     A member with a malformed subscription gets no partitions: if it were an error, one such member
@@ -51,7 +57,7 @@ def members_in(members: Iterable[JoinGroupResponseMember]) -> MemberSubscription
     return found
 
 
-def racks_of(topics: Iterable[TopicInfo], cluster: Cluster) -> TopicRacks:
+def topic_racks(topics: Iterable[TopicInfo], cluster: Cluster) -> TopicRacks:
     """Returns the existing topics, with the racks of the replicas of each partition."""
     racks = cluster.racks
     return {
@@ -64,7 +70,7 @@ def racks_of(topics: Iterable[TopicInfo], cluster: Cluster) -> TopicRacks:
     }
 
 
-def refused_topic(topics: Iterable[TopicInfo], own: Iterable[str]) -> BrokerResponseError | None:
+def topic_error(topics: Iterable[TopicInfo], own: Iterable[str]) -> BrokerResponseError | None:
     """Returns the permanent error of a topic in `own`, the subscribed names; None without one."""
     names = frozenset(own)
     for info in topics:
@@ -73,21 +79,21 @@ def refused_topic(topics: Iterable[TopicInfo], own: Iterable[str]) -> BrokerResp
     return None
 
 
-def assigned(
+def compute_assignment(
     assignor: Assignor, topics: TopicRacks, members: Mapping[str, Subscription]
 ) -> Assignment:
     """Returns the assignment. Raises ConfigurationError for a fault of a user's own assignor."""
     wanted = {topic for member in members.values() for topic in member.topics}
-    there = {topic: racks for topic, racks in topics.items() if topic in wanted}
+    existing = {topic: racks for topic, racks in topics.items() if topic in wanted}
     if assignor is ASSIGNORS.get(assignor.name):
-        found = assignor.assign(there, members)
+        found = assignor.assign(existing, members)
         return {member_id: list(tps) for member_id, tps in found.items()}
     try:
-        found = assignor.assign(there, dict(members))
+        found = assignor.assign(existing, dict(members))
         ours = {member_id: list(tps) for member_id, tps in found.items()}
     except Exception as error:
         raise ConfigurationError(f"the assignor {assignor.name!r} raised {error!r}") from error
-    _check(assignor, there, members, ours)
+    _check(assignor, existing, members, ours)
     return {member_id: ours.get(member_id, []) for member_id in members}
 
 

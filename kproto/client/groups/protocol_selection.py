@@ -27,11 +27,11 @@ from .group_protocol import (
     GroupProtocol,
     GroupProtocolMismatchError,
     check_pattern,
-    first_kind,
     has_consumer_groups,
-    may_change,
+    initial_protocol,
+    may_change_protocol,
 )
-from .ignored_settings import IN_CLASSIC, IN_CONSUMER, unused
+from .ignored_settings import IN_CLASSIC, IN_CONSUMER, ignored_settings_in
 from .settings import GroupSettings
 from .subscription import Subscription
 
@@ -46,25 +46,25 @@ class GroupMember:
     """The member of a group by its `settings`; uses the protocol of its group."""
 
     def __init__(
-        self, view: ClusterView, settings: GroupSettings, owner: AssignmentListener
+        self, view: ClusterView, settings: GroupSettings, listener: AssignmentListener
     ) -> None:
         self.settings = settings
         self._view = view
-        self._owner = owner
+        self._listener = listener
         self._subscription: Subscription | None = None
         self._changes = Backoff(view.settings)
         self._timer: Timer | None = None
         self._is_ending = False
         self._has_logged_ignored = False  # the settings that the protocol of the group ignores
-        self.kind = first_kind(settings)
-        self._member = self._made(checks_group_first=may_change(settings))
+        self.protocol = initial_protocol(settings)
+        self._member = self._create_member(checks_group_first=may_change_protocol(settings))
 
-    def _made(self, *, checks_group_first: bool) -> ClassicMember | ConsumerMember:
-        made = ClassicMember if self.kind is GroupProtocol.CLASSIC else ConsumerMember
+    def _create_member(self, *, checks_group_first: bool) -> ClassicMember | ConsumerMember:
+        made = ClassicMember if self.protocol is GroupProtocol.CLASSIC else ConsumerMember
         return made(
             self._view,
             self.settings,
-            _ReplaceableMemberListener(self, self._owner),
+            _ReplaceableMemberListener(self, self._listener),
             checks_group_first=checks_group_first,
         )
 
@@ -84,19 +84,19 @@ class GroupMember:
         """Joins the group, if there is a subscription."""
         if (
             self._member.checks_group_first
-            and self.kind is GroupProtocol.CONSUMER
-            and self._is_of_old_brokers()
+            and self.protocol is GroupProtocol.CONSUMER
+            and self._has_only_old_brokers()
         ):
-            self.kind = GroupProtocol.CLASSIC  # saves the change of protocol after a connection
-            self._member = self._made(checks_group_first=True)
+            self.protocol = GroupProtocol.CLASSIC  # saves the change of protocol after a connection
+            self._member = self._create_member(checks_group_first=True)
             if self._subscription is not None:
                 self._member.subscribe(self._subscription)
         self._member.start()
 
-    def _is_of_old_brokers(self) -> bool:
+    def _has_only_old_brokers(self) -> bool:
         """Returns True if the connected brokers support classic groups only."""
         view, wanted = self._view, self._subscription
-        if wanted is not None and wanted.remote is not None:
+        if wanted is not None and wanted.broker_pattern is not None:
             return False
         brokers = map(view.connection_at_hand, view.cluster.brokers)
         known = [has_consumer_groups(each.ranges) for each in brokers if each is not None]
@@ -104,7 +104,7 @@ class GroupMember:
 
     def subscribe(self, subscription: Subscription) -> None:
         """Replaces the subscription. Raises ConfigurationError."""
-        if self.kind is GroupProtocol.CLASSIC:
+        if self.protocol is GroupProtocol.CLASSIC:
             why = f"by group_protocol={self.settings.group_protocol!r}"
             if self.settings.names_assignors:
                 why = "because assignors are named"
@@ -157,35 +157,41 @@ class GroupMember:
 
     # Changing the protocol
 
-    def is_in(self) -> None:
+    def on_joined(self) -> None:
         """Notes that the group has the protocol of the member."""
         self._changes.succeeded()
         if not self._has_logged_ignored:
             self._has_logged_ignored = True
-            table = IN_CONSUMER if self.kind is GroupProtocol.CONSUMER else IN_CLASSIC
-            for sentence in unused(self.settings.given, table, f"in a {self.kind.value} group"):
+            table = IN_CONSUMER if self.protocol is GroupProtocol.CONSUMER else IN_CLASSIC
+            for sentence in ignored_settings_in(
+                self.settings.given, table, f"in a {self.protocol.value} group"
+            ):
                 say(logging.WARNING, "group %s: %s", self.settings.group_id, sentence)
 
-    def ended(self, error: KprotoError) -> None:
+    def on_member_ended(self, error: KprotoError) -> None:
         """Notes that the member has ended: it failed, or one of the other protocol replaces it."""
         if not isinstance(error, GroupProtocolMismatchError):
-            self._owner.on_member_failed(error)
+            self._listener.on_member_failed(error)
         elif not self._is_ending:
             now = self._view.clock.monotonic()
             self._changes.failed(now, at_once=True)
             seconds = max(0.0, self._changes.not_before - now)
-            self._timer = self._view.clock.call_later(seconds, partial(self._change, error))
+            self._timer = self._view.clock.call_later(
+                seconds, partial(self._change_protocol, error)
+            )
 
-    def _change(self, why: GroupProtocolMismatchError) -> None:
+    def _change_protocol(self, why: GroupProtocolMismatchError) -> None:
         """Starts a member of the other protocol, which checks the group once more."""
         self._timer = None
-        self.kind = (
-            GroupProtocol.CONSUMER if self.kind is GroupProtocol.CLASSIC else GroupProtocol.CLASSIC
+        self.protocol = (
+            GroupProtocol.CONSUMER
+            if self.protocol is GroupProtocol.CLASSIC
+            else GroupProtocol.CLASSIC
         )
         text = "group %s: changing to the %s protocol: %s"
-        say(logging.INFO, text, self.settings.group_id, self.kind.value, why)
+        say(logging.INFO, text, self.settings.group_id, self.protocol.value, why)
         checks_group_first = not why.is_certain and self._changes.count <= _MOST_CHANGES
-        self._member = self._made(checks_group_first=checks_group_first)
+        self._member = self._create_member(checks_group_first=checks_group_first)
         if self._subscription is not None:
             self._member.subscribe(self._subscription)
         self._member.start()
@@ -194,17 +200,17 @@ class GroupMember:
 class _ReplaceableMemberListener:
     """Wraps the listener for a member that a member of the other protocol may replace."""
 
-    def __init__(self, member: GroupMember, owner: AssignmentListener) -> None:
+    def __init__(self, member: GroupMember, listener: AssignmentListener) -> None:
         self._member = member
-        self._owner = owner
-        self.owned_partitions = owner.owned_partitions
-        self.revoke = owner.revoke
-        self.on_partitions_lost = owner.on_partitions_lost
-        self.poll_interval_exceeded = owner.poll_interval_exceeded
+        self._listener = listener
+        self.owned_partitions = listener.owned_partitions
+        self.revoke = listener.revoke
+        self.on_partitions_lost = listener.on_partitions_lost
+        self.poll_interval_exceeded = listener.poll_interval_exceeded
 
     async def assign(self, tps: Collection[TopicPartition]) -> None:
-        self._member.is_in()
-        await self._owner.assign(tps)
+        self._member.on_joined()
+        await self._listener.assign(tps)
 
     def on_member_failed(self, error: KprotoError) -> None:
-        self._member.ended(error)
+        self._member.on_member_ended(error)

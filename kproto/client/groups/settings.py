@@ -9,10 +9,10 @@ from typing import Final, Literal
 
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
-from .assignor import ASSIGNORS, Assignor, assignors_called, cooperate
-from .ignored_settings import IN_CONSUMER, unused
+from .assignor import ASSIGNORS, Assignor, are_cooperative, resolve_assignors
+from .ignored_settings import IN_CONSUMER, ignored_settings_in
 
-__all__ = ["BEATS_IN_TIME", "DEFAULT_ASSIGNORS", "GroupSettings"]
+__all__ = ["DEFAULT_ASSIGNORS", "MIN_HEARTBEATS", "GroupSettings"]
 
 #: The assignors of a user that names none. A user may name the same ones explicitly, so
 #: `GroupSettings.names_assignors` compares by identity.
@@ -20,7 +20,7 @@ DEFAULT_ASSIGNORS: Final[Sequence[str | Assignor]] = ("range", "cooperative-stic
 
 #: The least number of heartbeats within `max_poll_interval_ms`, whatever their interval: a member
 #: that learns of a rebalance too late cannot revoke in time, and loses its partitions.
-BEATS_IN_TIME: Final = 3
+MIN_HEARTBEATS: Final = 3
 
 #: Brokers store the timeouts of members in 32 bits.
 _MOST_MS: Final = 0x7FFF_FFFF
@@ -105,7 +105,7 @@ class GroupSettings:
             raise ConfigurationError(f"auto_commit is {self.auto_commit!r}; it is True or False")
         if not isinstance(self.leave, bool) and self.leave != "auto":
             raise ConfigurationError(f"leave is {self.leave!r}; it is True, False or 'auto'")
-        object.__setattr__(self, "chosen", assignors_called(self.assignors))
+        object.__setattr__(self, "chosen", resolve_assignors(self.assignors))
         self._check_protocol()
 
     def _check_protocol(self) -> None:
@@ -131,17 +131,19 @@ class GroupSettings:
                 "because the broker assigns: leave out group_protocol and server_assignor"
             )
         if self.group_protocol == "consumer":
-            for sentence in unused(self.given, IN_CONSUMER, "with group_protocol 'consumer'"):
+            for sentence in ignored_settings_in(
+                self.given, IN_CONSUMER, "with group_protocol 'consumer'"
+            ):
                 raise ConfigurationError(f"{sentence}; leave it out")
 
     @property
-    def beat_interval_s(self) -> float:
+    def heartbeat_interval_s(self) -> float:
         """Returns the heartbeat interval of a member of a classic group, in seconds.
 
         A rebalance waits for `max_poll_interval_ms`: the coordinator removes a member that learns
         of it later.
         """
-        return min(self.heartbeat_interval_ms, self.max_poll_interval_ms / BEATS_IN_TIME) / 1000
+        return min(self.heartbeat_interval_ms, self.max_poll_interval_ms / MIN_HEARTBEATS) / 1000
 
     @property
     def names_assignors(self) -> bool:
@@ -151,7 +153,7 @@ class GroupSettings:
     @property
     def cooperative(self) -> bool:
         """Returns True if the member keeps reading its partitions while the group rebalances."""
-        return cooperate(self.chosen)
+        return are_cooperative(self.chosen)
 
     @property
     def is_static(self) -> bool:

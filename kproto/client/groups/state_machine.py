@@ -17,7 +17,7 @@ from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import Uuid
 from ..metadata.cluster import TopicPartition
 from .effects import ApplyAssignment, MemberIdentity, Step
-from .group_errors import Meaning, with_explanation
+from .group_errors import ErrorAction, with_explanation
 from .group_protocol import GroupProtocolMismatchError
 from .settings import GroupSettings
 from .subscription import Subscription
@@ -39,12 +39,12 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         self.phase: _Phase = phase
         #: Counts the transitions: the result of an effect that started before the last one is
         #: ignored.
-        self.turn = 0
+        self.transition_count = 0
         self.member_id = ""
         self.subscription: Subscription | None = None
         self.error: KprotoError | None = None  # the error that ended the member
         #: Log lines as level, text and values. The driver logs and removes them.
-        self.news: list[tuple[int, str, tuple[object, ...]]] = []
+        self.log_lines: list[tuple[int, str, tuple[object, ...]]] = []
         self._is_stale = False  # max_poll_interval_ms was exceeded, and no poll came since
 
     def _transition(self, event: _Event) -> bool:
@@ -53,11 +53,11 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         if phase is None:
             return False
         self.phase = phase
-        self.turn += 1
+        self.transition_count += 1
         return True
 
-    def _say(self, text: str, *values: object, level: int = logging.INFO) -> None:
-        self.news.append((level, "group %s: " + text, (self.settings.group_id, *values)))
+    def _log(self, text: str, *values: object, level: int = logging.INFO) -> None:
+        self.log_lines.append((level, "group %s: " + text, (self.settings.group_id, *values)))
 
     # Subscription and polls
 
@@ -76,7 +76,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         """Rejoins after a poll if the member left because its consumer was too slow."""
         if self._is_stale:
             self._is_stale = False
-            self._join_if_wanted(now)
+            self._join_if_subscribed(now)
 
     def subscribe(self, subscription: Subscription | None, now: float) -> None:
         """Replaces the subscription; None makes the member leave."""
@@ -88,7 +88,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
             self._is_stale = False
             if subscription != before:
                 self._on_subscription_changed(subscription, now)
-        self._join_if_wanted(now)
+        self._join_if_subscribed(now)
 
     def on_poll_timeout(self, now: float) -> bool:
         """Leaves because no poll came in time; returns False if it is leaving already."""
@@ -97,7 +97,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
             return False
         self._is_stale = True
         reason = f"a record or batch was processed for longer than {limit_ms} ms"
-        self._say("leaving, because %s (max_poll_interval_ms)", reason, level=logging.WARNING)
+        self._log("leaving, because %s (max_poll_interval_ms)", reason, level=logging.WARNING)
         leaves = not self.settings.is_static
         self.begin_leave(reason, now, leaves=leaves, ends=False, lost=True)
         return True
@@ -108,21 +108,21 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
             return
         if isinstance(error, GroupProtocolMismatchError):
             self.error = error
-            self._say("the member ends, because it must use the other protocol: %s", error)
+            self._log("the member ends, because it must use the other protocol: %s", error)
         else:
             self.error = with_explanation(error, self.settings, self.subscription)
-            self._say("the member has failed: %s", self.error, level=logging.WARNING)
+            self._log("the member has failed: %s", self.error, level=logging.WARNING)
 
     # Defined by each protocol
 
     @property
     @abstractmethod
-    def is_out(self) -> bool:
+    def is_outside_group(self) -> bool:
         """Returns True if the member is in no group, and is not about to join."""
 
     @property
     @abstractmethod
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         """Returns True if the member has ended."""
 
     @property
@@ -159,7 +159,7 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         """Applies a changed subscription."""
 
     @abstractmethod
-    def _join_if_wanted(self, now: float) -> None:
+    def _join_if_subscribed(self, now: float) -> None:
         """Joins, if there is a subscription and nothing prevents it."""
 
     @abstractmethod
@@ -200,12 +200,12 @@ class MembershipStateMachine(ABC, Generic[_Phase, _Event]):
         """Notes that an `ApplyAssignment` is done."""
 
     @abstractmethod
-    def left(self, now: float) -> None:
+    def on_left(self, now: float) -> None:
         """Notes that the leave request was answered, or that its timeout expired."""
 
     @abstractmethod
-    def failed(self, error: KprotoError, now: float) -> Meaning:
-        """Processes the failure of the running effect; returns the meaning of the error."""
+    def failed(self, error: KprotoError, now: float) -> ErrorAction:
+        """Processes the failure of the running effect; returns the action for the error."""
 
     @abstractmethod
     def fail(self, error: KprotoError, now: float, *, leaves: bool) -> None:

@@ -39,14 +39,14 @@ class TopicPattern:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Topics by name, by a `pattern` that the client matches, or by a `remote` pattern.
+    """Topics by name, by a `pattern` that the client matches, or by a `broker_pattern` pattern.
 
     `to` creates it. A subscription may have `topics` beside a remote pattern (KIP-848).
     """
 
     topics: frozenset[str] = frozenset()
     pattern: re.Pattern[str] | None = None
-    remote: TopicPattern | None = None
+    broker_pattern: TopicPattern | None = None
 
     @classmethod
     def to(cls, wanted: str | Iterable[str] | re.Pattern[str] | TopicPattern) -> Subscription:
@@ -55,7 +55,7 @@ class Subscription:
         Raises ConfigurationError.
         """
         if isinstance(wanted, TopicPattern):
-            return cls(remote=wanted)
+            return cls(broker_pattern=wanted)
         if isinstance(wanted, re.Pattern):
             if not isinstance(wanted.pattern, str):
                 raise ConfigurationError(f"{wanted!r} is a pattern of bytes; topics have a str")
@@ -76,21 +76,21 @@ class Subscription:
         Returns True for every topic with a remote pattern: the broker assigns only topics that
         match.
         """
-        if self.remote is not None:
+        if self.broker_pattern is not None:
             return True
         if self.pattern is not None:
             return self.pattern.fullmatch(topic) is not None
         return topic in self.topics
 
-    def surely_wants(self, topic: str) -> bool:
+    def matches_locally(self, topic: str) -> bool:
         """Returns True if a topic is subscribed to; matches a remote pattern by Python's `re`.
 
         Python reads most patterns as RE2 does; a pattern that it cannot read matches no topic.
         """
-        if self.remote is None or topic in self.topics:
+        if self.broker_pattern is None or topic in self.topics:
             return self.wants(topic)
         try:
-            return re.fullmatch(self.remote.text, topic) is not None
+            return re.fullmatch(self.broker_pattern.text, topic) is not None
         except re.error:
             return False
 
@@ -105,8 +105,8 @@ class Subscription:
         )
 
     def __str__(self) -> str:
-        if self.remote is not None:
-            return f"pattern {self.remote.text!r} of the broker"
+        if self.broker_pattern is not None:
+            return f"pattern {self.broker_pattern.text!r} of the broker"
         if self.pattern is not None:
             return f"pattern {self.pattern.pattern!r}"
         return ", ".join(sorted(self.topics))

@@ -14,7 +14,7 @@ from ..metadata.cluster import TopicInfo
 from .assignors.subscriptions import TopicRacks
 from .subscription import Subscription
 
-__all__ = ["Absent", "Watch", "partition_count"]
+__all__ = ["MissingTopics", "TopicWatch", "partition_count"]
 
 _NO_SUCH_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 
@@ -30,7 +30,7 @@ def partition_count(info: TopicInfo) -> int:
     return count
 
 
-class Absent:
+class MissingTopics:
     """The topics that a member subscribes to by name and that do not exist: reports each once.
 
     A topic is reported after it was missing for `patience_s`, because brokers need time to learn of
@@ -40,39 +40,39 @@ class Absent:
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
         self._since: dict[str, float] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
-    def heard(
-        self, wanted: Container[str], topics: Iterable[TopicInfo], there: Container[str], now: float
+    def to_report(
+        self, wanted: Container[str], topics: Iterable[TopicInfo], known: Container[str], now: float
     ) -> list[str]:
         """Returns the topics to report, after a metadata response with `topics`.
 
-        `wanted` are the subscribed names; `there` are the topics with known metadata.
+        `wanted` are the subscribed names; `known` are the topics with known metadata.
         """
         gone = [info.name for info in topics if info.error_code == _NO_SUCH_TOPIC]
         since = dict.fromkeys(gone, now) | self._since
         self._since = {
             name: moment
             for name, moment in since.items()
-            if name in wanted and (name in gone or name not in there)
+            if name in wanted and (name in gone or name not in known)
         }
-        self._told &= self._since.keys()
+        self._reported &= self._since.keys()
         found = [
             name
-            for name in sorted(self._since.keys() & set(gone) - self._told)
+            for name in sorted(self._since.keys() & set(gone) - self._reported)
             if now - self._since[name] >= self._patience_s
         ]
-        self._told.update(found)
+        self._reported.update(found)
         return found
 
     @property
-    def looks_at(self) -> float:
+    def next_report_at(self) -> float:
         """Returns when the next missing topic may be reported."""
-        unreported = [moment for name, moment in self._since.items() if name not in self._told]
+        unreported = [moment for name, moment in self._since.items() if name not in self._reported]
         return min(unreported) + self._patience_s if unreported else float("inf")
 
 
-class Watch:
+class TopicWatch:
     """The topics and partition counts of the last assignment."""
 
     def __init__(self) -> None:
@@ -94,12 +94,12 @@ class Watch:
         self._counts.clear()
         self._seen.clear()
 
-    def lead(self, wanted: Iterable[str], there: TopicRacks) -> None:
+    def lead(self, wanted: Iterable[str], known: TopicRacks) -> None:
         """Watches the topics of the group, because the member leads: the `wanted` ones by their
-        partition counts in `there`.
+        partition counts in `known`.
         """
         self.follow()
-        self._counts = {topic: len(there.get(topic, ())) for topic in wanted}
+        self._counts = {topic: len(known.get(topic, ())) for topic in wanted}
 
     @property
     def topics(self) -> frozenset[str] | None:
@@ -111,7 +111,7 @@ class Watch:
         """Returns the topics of the group that do not exist yet."""
         return frozenset(topic for topic, count in self._counts.items() if not count)
 
-    def differs(self, topics: Mapping[str, TopicInfo]) -> str | None:
+    def rejoin_reason(self, topics: Mapping[str, TopicInfo]) -> str | None:
         """Returns the reason to rejoin by the known metadata; None if nothing has changed."""
         for topic in self._counts:
             info = topics.get(topic)
@@ -125,7 +125,9 @@ class Watch:
             return None
         return self._matching(self._subscription.among(topics.values()) | self._joined)
 
-    def told(self, topics: Collection[TopicInfo], *, whole: bool) -> str | None:
+    def rejoin_reason_in_response(
+        self, topics: Collection[TopicInfo], *, whole: bool
+    ) -> str | None:
         """Returns the reason to rejoin by a metadata response; None if nothing has changed.
 
         `whole` if the response is about all topics: a topic that it lacks has been deleted.
@@ -153,7 +155,7 @@ class Watch:
             return None
         return f"topic {topic} has {count} partitions, and had {before}"
 
-    def is_of(self, subscription: Subscription) -> bool:
+    def is_for_subscription(self, subscription: Subscription) -> bool:
         """Returns True if the member has joined with that subscription."""
         return self._subscription == subscription
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kproto.client.groups.assignors.ranges import assign_ranges
-from kproto.client.groups.assignors.roundrobin import assign_in_turns
+from kproto.client.groups.assignors.roundrobin import assign_round_robin
 from kproto.client.groups.assignors.sticky import assign_stickily
 from kproto.client.groups.assignors.subscriptions import Assign, Subscription
 from tools.setup.peers import peers_python
@@ -23,7 +23,7 @@ __all__ = ["table"]
 ROOT: Final = Path(__file__).resolve().parents[3]
 ASSIGNORS: Final[dict[str, Assign]] = {
     "range": assign_ranges,
-    "roundrobin": assign_in_turns,
+    "roundrobin": assign_round_robin,
     "sticky": assign_stickily,
 }
 #: The maximum share of aiokafka's time: half of it for sticky members with equal subscriptions.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from .subscriptions import Subscription, TopicRacks
 
-__all__ = ["rack_of", "racks_count"]
+__all__ = ["rack_of", "uses_racks"]
 
 
 def rack_of(member: Subscription) -> str | None:
@@ -14,7 +14,7 @@ def rack_of(member: Subscription) -> str | None:
     return member.rack or None
 
 
-def racks_count(consumer_racks: Iterable[str | None], topics: TopicRacks) -> bool:
+def uses_racks(consumer_racks: Iterable[str | None], topics: TopicRacks) -> bool:
     """Returns True if racks affect the assignment of the partitions of `topics`.
 
     They do if the rack of a consumer has a replica, unless every partition has replicas in the

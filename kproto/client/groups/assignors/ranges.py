@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from .racks import rack_of, racks_count
-from .subscriptions import Assignment, Subscription, TopicRacks, consumers_of, in_order
+from .racks import rack_of, uses_racks
+from .subscriptions import Assignment, Subscription, TopicRacks, consumers_of, sorted_members
 
 __all__ = ["assign_ranges"]
 
 
 def assign_ranges(topics: TopicRacks, members: Mapping[str, Subscription]) -> Assignment:
     """Returns the partitions of each member, sorted by topic and number."""
-    consumers = _consumers_in_order(topics, members)
+    consumers = _sorted_consumers(topics, members)
     racks = {member_id: rack_of(member) for member_id, member in members.items()}
     found: Assignment = {member_id: [] for member_id in members}
     if not any(racks.values()):
@@ -26,17 +26,17 @@ def assign_ranges(topics: TopicRacks, members: Mapping[str, Subscription]) -> As
             _assign_range(topic, len(topics[topic]), consumers[topic], found)
         return found
     shares = [_Share(topic, topics[topic], its, racks) for topic, its in consumers.items()]
-    if any(share.racks_count for share in shares):
+    if any(share.uses_racks for share in shares):
         _match_racks(shares)
     for share in shares:
-        share.give(None)
+        share.fill(None)
     for share in sorted(shares, key=lambda each: each.topic):
-        for member_id, given in share.given.items():
-            found[member_id] += [(share.topic, partition) for partition in sorted(given)]
+        for member_id, assigned in share.assigned.items():
+            found[member_id] += [(share.topic, partition) for partition in sorted(assigned)]
     return found
 
 
-def _consumers_in_order(
+def _sorted_consumers(
     topics: TopicRacks, members: Mapping[str, Subscription]
 ) -> dict[str, list[str]]:
     """Returns the sorted consumers of each topic that has any; topics with the same consumers
@@ -47,7 +47,7 @@ def _consumers_in_order(
     for topic, its in consumers_of(topics, members).items():
         key = tuple(its)
         if key and key not in in_orders:
-            in_orders[key] = in_order(members, its)
+            in_orders[key] = sorted_members(members, its)
         if key:
             found[topic] = in_orders[key]
     return found
@@ -77,15 +77,15 @@ class _Share:
     ) -> None:
         self.topic = topic
         self.partitions = partitions
-        self.given: dict[str, list[int]] = {member_id: [] for member_id in consumers}
-        self.racks_count = racks_count((racks[each] for each in consumers), {topic: partitions})
+        self.assigned: dict[str, list[int]] = {member_id: [] for member_id in consumers}
+        self.uses_racks = uses_racks((racks[each] for each in consumers), {topic: partitions})
         self._racks = racks
-        self._left = dict.fromkeys(range(len(partitions)))  # a dict, because removal is fast
-        self._each, self._with_one_more = divmod(len(partitions), len(consumers))
+        self._unassigned = dict.fromkeys(range(len(partitions)))  # a dict, because removal is fast
+        self._minimum, self._with_one_more = divmod(len(partitions), len(consumers))
 
     def capacity(self, consumer: str) -> int:
         """Returns how many more partitions the consumer may get."""
-        return self._each + (self._with_one_more > 0) - len(self.given[consumer])
+        return self._minimum + (self._with_one_more > 0) - len(self.assigned[consumer])
 
     def matches(self, consumer: str, partition: int) -> bool:
         """Returns True if the partition has a replica in the consumer's rack, or the consumer has
@@ -94,33 +94,33 @@ class _Share:
         rack = self._racks[consumer]
         return rack is None or rack in self.partitions[partition]
 
-    def take(self, consumer: str, partitions: Sequence[int]) -> None:
+    def assign(self, consumer: str, partitions: Sequence[int]) -> None:
         """Assigns these partitions to the consumer."""
-        given = self.given[consumer]
-        given += partitions
-        if len(given) > self._each:
+        assigned = self.assigned[consumer]
+        assigned += partitions
+        if len(assigned) > self._minimum:
             self._with_one_more -= 1
         for partition in partitions:
-            del self._left[partition]
+            del self._unassigned[partition]
 
-    def give(self, may: Callable[[str, int], bool] | None) -> None:
+    def fill(self, may: Callable[[str, int], bool] | None) -> None:
         """Assigns each consumer the first unassigned partitions that it `may` have, up to its
         share.
         """
-        for consumer in self.given:
-            if not self._left:
+        for consumer in self.assigned:
+            if not self._unassigned:
                 return
             capacity = self.capacity(consumer)
             if capacity <= 0:
                 continue
             chosen = []
-            for partition in self._left:
+            for partition in self._unassigned:
                 if may is None or may(consumer, partition):
                     chosen.append(partition)
                     if len(chosen) == capacity:
                         break
             if chosen:
-                self.take(consumer, chosen)
+                self.assign(consumer, chosen)
 
 
 def _match_racks(shares: Sequence[_Share]) -> None:
@@ -129,12 +129,12 @@ def _match_racks(shares: Sequence[_Share]) -> None:
     """
     co_partitioned: dict[tuple[int, tuple[str, ...]], list[_Share]] = {}
     for share in shares:
-        co_partitioned.setdefault((len(share.partitions), tuple(share.given)), []).append(share)
+        co_partitioned.setdefault((len(share.partitions), tuple(share.assigned)), []).append(share)
     for (partitions, consumers), its in co_partitioned.items():
         if len(its) > 1:
             _match_co_partitioned(its, partitions, consumers)
-        elif its[0].racks_count:
-            its[0].give(its[0].matches)
+        elif its[0].uses_racks:
+            its[0].fill(its[0].matches)
 
 
 def _match_co_partitioned(
@@ -150,5 +150,5 @@ def _match_co_partitioned(
                 for share in shares
             ):
                 for share in shares:
-                    share.take(consumer, [partition])
+                    share.assign(consumer, [partition])
                 break

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ...metadata.cluster import TopicPartition
-from .sticky_data import Owned, owned_cooperatively, owned_eagerly
+from .sticky_data import MemberData, cooperative_member_data, eager_member_data
 from .sticky_equal import assign_equally
-from .sticky_general import Balancing
+from .sticky_general import StickyBalancer
 from .subscriptions import NO_GENERATION, Assignment, Subscription, TopicRacks
 
 __all__ = ["assign_cooperatively", "assign_stickily"]
@@ -21,7 +21,7 @@ __all__ = ["assign_cooperatively", "assign_stickily"]
 
 def assign_stickily(topics: TopicRacks, members: Mapping[str, Subscription]) -> Assignment:
     """Returns the partitions of each member, for eager members."""
-    return _assign(topics, members, owned_eagerly)
+    return _assign(topics, members, eager_member_data)
 
 
 def assign_cooperatively(topics: TopicRacks, members: Mapping[str, Subscription]) -> Assignment:
@@ -29,7 +29,7 @@ def assign_cooperatively(topics: TopicRacks, members: Mapping[str, Subscription]
 
     Leaves out partitions that another member must revoke first.
     """
-    found = _assign(topics, members, owned_cooperatively)
+    found = _assign(topics, members, cooperative_member_data)
     owned = {member_id: frozenset(member.owned) for member_id, member in members.items()}
     to_revoke = {tp for member_id, its in owned.items() for tp in its.difference(found[member_id])}
     for member_id, partitions in found.items():
@@ -44,31 +44,33 @@ class _Claims(NamedTuple):
     """
 
     owned: dict[str, list[TopicPartition]]
-    twice: set[TopicPartition]
+    conflicting: set[TopicPartition]
 
 
 def _assign(
     topics: TopicRacks,
     members: Mapping[str, Subscription],
-    owned_by: Callable[[Subscription], Owned],
+    owned_by: Callable[[Subscription], MemberData],
 ) -> Assignment:
     claimed = {member_id: owned_by(member) for member_id, member in members.items()}
     claims = _claims(topics, members, claimed)
     wanted = [frozenset(member.topics) for member in members.values()]
     if all(each == wanted[0] for each in wanted):
-        return assign_equally(topics, members, claims.owned, claims.twice)
-    return Balancing(topics, members, claims.owned, _previous_owners(claimed)).balanced()
+        return assign_equally(topics, members, claims.owned, claims.conflicting)
+    return StickyBalancer(
+        topics, members, claims.owned, _previous_owners(claimed)
+    ).compute_assignment()
 
 
 def _claims(
-    topics: TopicRacks, members: Mapping[str, Subscription], claimed: Mapping[str, Owned]
+    topics: TopicRacks, members: Mapping[str, Subscription], claimed: Mapping[str, MemberData]
 ) -> _Claims:
     """Returns the owners. If two members claim a partition, the later generation owns it; in the
     same generation neither does.
     """
     owned: dict[str, dict[TopicPartition, None]] = {}
     owners: dict[TopicPartition, str] = {}
-    twice: set[TopicPartition] = set()
+    conflicting: set[TopicPartition] = set()
     for member_id, its in claimed.items():
         mine = owned[member_id] = {}
         generation = NO_GENERATION if its.generation is None else its.generation
@@ -88,13 +90,13 @@ def _claims(
             owned[other].pop(tp, None)
             owners[tp] = member_id
             if generation == others:
-                twice.add(tp)
+                conflicting.add(tp)
             else:
                 mine[tp] = None
-    return _Claims({member_id: list(its) for member_id, its in owned.items()}, twice)
+    return _Claims({member_id: list(its) for member_id, its in owned.items()}, conflicting)
 
 
-def _previous_owners(claimed: Mapping[str, Owned]) -> dict[TopicPartition, str]:
+def _previous_owners(claimed: Mapping[str, MemberData]) -> dict[TopicPartition, str]:
     """Returns the owners of partitions in generations before the newest one of all members."""
     generations = {
         member_id: NO_GENERATION if its.generation is None else its.generation

@@ -17,17 +17,17 @@ from ...metadata.cluster import TopicPartition
 from .subscriptions import NO_GENERATION, Subscription
 
 __all__ = [
-    "Owned",
+    "MemberData",
+    "cooperative_member_data",
     "cooperative_user_data",
-    "owned_cooperatively",
-    "owned_eagerly",
+    "eager_member_data",
     "sticky_user_data",
 ]
 
 _INT32: Final = struct.Struct(">i")
 
 
-class Owned(NamedTuple):
+class MemberData(NamedTuple):
     """The partitions that a member owned, and their generation; None if the user data has none."""
 
     partitions: Sequence[TopicPartition]
@@ -54,32 +54,32 @@ def cooperative_user_data(generation: int) -> bytes:
     return _INT32.pack(generation)
 
 
-def owned_eagerly(member: Subscription) -> Owned:
+def eager_member_data(member: Subscription) -> MemberData:
     """Returns the partitions that an eager sticky member owned; none if the bytes are malformed."""
     data = member.user_data
     if not data:
-        return Owned((), None)
+        return MemberData((), None)
     try:
         partitions, at = _read_partitions(data)
     except (WireFault, IndexError, struct.error, UnicodeError):
-        return Owned((), NO_GENERATION)
+        return MemberData((), NO_GENERATION)
     if at + _INT32.size > len(data):
-        return Owned(partitions, None)
+        return MemberData(partitions, None)
     generation: int = _INT32.unpack_from(data, at)[0]
-    return Owned(partitions, generation)
+    return MemberData(partitions, generation)
 
 
-def owned_cooperatively(member: Subscription) -> Owned:
+def cooperative_member_data(member: Subscription) -> MemberData:
     """Returns the partitions that a cooperative sticky member owns."""
     if member.generation >= 0:
-        return Owned(member.owned, member.generation)
+        return MemberData(member.owned, member.generation)
     data = member.user_data
     if data is None:
-        return Owned(member.owned, None)
+        return MemberData(member.owned, None)
     generation: int = NO_GENERATION
     if len(data) >= _INT32.size:
         generation = _INT32.unpack_from(data)[0]
-    return Owned(member.owned, generation)
+    return MemberData(member.owned, generation)
 
 
 def _read_partitions(data: bytes) -> tuple[list[TopicPartition], int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from ...metadata.cluster import TopicPartition
-from .racks import rack_of, racks_count
+from .racks import rack_of, uses_racks
 from .subscriptions import Assignment, Subscription, TopicRacks, java_sorted
 
 __all__ = ["assign_equally"]
@@ -21,116 +21,118 @@ def assign_equally(
     topics: TopicRacks,
     members: Mapping[str, Subscription],
     owned: Mapping[str, Sequence[TopicPartition]],
-    twice: Collection[TopicPartition],
+    conflicting: Collection[TopicPartition],
 ) -> Assignment:
     """Returns the partitions of each member.
 
-    `owned` has the current partitions of each member, `twice` those that two members claim in the
-    same generation.
+    `owned` has the current partitions of each member, `conflicting` those that two members claim in
+    the same generation.
     """
     wanted = members[next(iter(members))].topics if members else ()
-    there = {topic: topics[topic] for topic in java_sorted(set(wanted) & topics.keys())}
+    existing = {topic: topics[topic] for topic in java_sorted(set(wanted) & topics.keys())}
     racks = {member_id: rack_of(member) for member_id, member in members.items()}
-    shares = _Shares(members, sum(map(len, there.values())))
-    counts = racks_count(racks.values(), there)
+    shares = _Shares(members, sum(map(len, existing.values())))
+    counts = uses_racks(racks.values(), existing)
     for member_id, tps in owned.items():
         kept = [
             (topic, partition)
             for topic, partition in tps
-            if topic in there
-            and (topic, partition) not in twice
-            and (not counts or racks[member_id] in (None, *there[topic][partition]))
+            if topic in existing
+            and (topic, partition) not in conflicting
+            and (not counts or racks[member_id] in (None, *existing[topic][partition]))
         ]
-        shares.keep(member_id, sorted(kept, key=lambda tp: (tp[1], tp[0])))
-    kept_by_all = {tp for given in shares.given.values() for tp in given}
+        shares.keep_owned(member_id, sorted(kept, key=lambda tp: (tp[1], tp[0])))
+    kept_by_all = {tp for assigned in shares.assigned.values() for tp in assigned}
     left = [
         (topic, partition)
-        for topic, partitions in there.items()
+        for topic, partitions in existing.items()
         for partition in range(len(partitions))
         if (topic, partition) not in kept_by_all
     ]
-    shares.begin()
+    shares.sort_members()
     if counts:
         # Partitions with the fewest members in the racks of their replicas come first.
         in_rack: dict[str | None, int] = {}
         for rack in racks.values():
             in_rack[rack] = in_rack.get(rack, 0) + 1
-        left.sort(key=lambda p: sum(in_rack.get(rack, 0) for rack in there[p[0]][p[1]]))
-        left = [p for p in left if not shares.give_near(p, there[p[0]][p[1]], racks)]
-    shares.give_in_turns(left)
-    return shares.given
+        left.sort(key=lambda p: sum(in_rack.get(rack, 0) for rack in existing[p[0]][p[1]]))
+        left = [p for p in left if not shares.assign_in_rack(p, existing[p[0]][p[1]], racks)]
+    shares.assign_round_robin(left)
+    return shares.assigned
 
 
 class _Shares:
-    """The partitions of each member: `_least` of them, or one more for `_with_one_more` members."""
+    """The partitions of each member: `_minimum`, or one more for `_with_one_more` members."""
 
     def __init__(self, members: Collection[str], partitions: int) -> None:
-        self.given: Assignment = {member_id: [] for member_id in members}
-        self._least, self._with_one_more = divmod(partitions, len(members)) if members else (0, 0)
-        self._below: list[str] = []  # members with fewer partitions than `_least`
-        self._at_least: list[str] = []  # members with `_least` partitions, which may get one more
-        self._next = 0  # index in `_below`
+        self.assigned: Assignment = {member_id: [] for member_id in members}
+        self._minimum, self._with_one_more = divmod(partitions, len(members)) if members else (0, 0)
+        self._below_minimum: list[str] = []  # members with fewer partitions than `_minimum`
+        self._at_minimum: list[
+            str
+        ] = []  # members with `_minimum` partitions, which may get one more
+        self._next = 0  # index in `_below_minimum`
 
-    def keep(self, member_id: str, tps: Sequence[TopicPartition]) -> None:
+    def keep_owned(self, member_id: str, tps: Sequence[TopicPartition]) -> None:
         """Assigns a member the first of its own partitions `tps`, up to its share."""
-        least = self._least
+        least = self._minimum
         if len(tps) < least:
-            self._below.append(member_id)
-            self.given[member_id] = list(tps)
+            self._below_minimum.append(member_id)
+            self.assigned[member_id] = list(tps)
         elif len(tps) > least and self._with_one_more:
             self._with_one_more -= 1
-            self.given[member_id] = list(tps[: least + 1])
+            self.assigned[member_id] = list(tps[: least + 1])
         else:
-            self.given[member_id] = list(tps[:least])
-            self._at_least.append(member_id)
+            self.assigned[member_id] = list(tps[:least])
+            self._at_minimum.append(member_id)
 
-    def begin(self) -> None:
+    def sort_members(self) -> None:
         """Sorts the members by id for the round robin, after all have kept their partitions."""
-        self._below = java_sorted(self._below)
-        self._at_least = java_sorted(self._at_least)
+        self._below_minimum = java_sorted(self._below_minimum)
+        self._at_minimum = java_sorted(self._at_minimum)
 
-    def give_near(
+    def assign_in_rack(
         self, tp: TopicPartition, near: Collection[str], racks: Mapping[str, str | None]
     ) -> bool:
         """Assigns a partition to the next member below its share in one of the racks `near`;
         returns False if there is none.
         """
-        below = self._below
+        below = self._below_minimum
         for step in range(len(below)):
             at = (self._next + step) % len(below)
             if racks[below[at]] in near:
-                self._next = self._give(tp, at)
+                self._next = self._assign_to(tp, at)
                 return True
         if not self._with_one_more:
             return False
-        for at, member_id in enumerate(self._at_least):
+        for at, member_id in enumerate(self._at_minimum):
             if racks[member_id] in near:
-                del self._at_least[at]
+                del self._at_minimum[at]
                 self._with_one_more -= 1
-                self.given[member_id].append(tp)
+                self.assigned[member_id].append(tp)
                 return True
         return False
 
-    def give_in_turns(self, partitions: Sequence[TopicPartition]) -> None:
-        """Assigns each partition to the next member below its share: up to `_least`, then one
+    def assign_round_robin(self, partitions: Sequence[TopicPartition]) -> None:
+        """Assigns each partition to the next member below its share: up to `_minimum`, then one
         more.
         """
         at = 0
         for number, tp in enumerate(partitions):
-            if not self._below:
-                for more, member_id in zip(partitions[number:], self._at_least, strict=False):
-                    self.given[member_id].append(more)
+            if not self._below_minimum:
+                for more, member_id in zip(partitions[number:], self._at_minimum, strict=False):
+                    self.assigned[member_id].append(more)
                 return
-            at = self._give(tp, at % len(self._below))
+            at = self._assign_to(tp, at % len(self._below_minimum))
 
-    def _give(self, tp: TopicPartition, at: int) -> int:
-        """Assigns `tp` to the member at that index of `_below`; returns the next index."""
-        member_id = self._below[at]
-        given = self.given[member_id]
-        given.append(tp)
-        if len(given) < self._least:
+    def _assign_to(self, tp: TopicPartition, at: int) -> int:
+        """Assigns `tp` to the member at that index of `_below_minimum`; returns the next index."""
+        member_id = self._below_minimum[at]
+        assigned = self.assigned[member_id]
+        assigned.append(tp)
+        if len(assigned) < self._minimum:
             at += 1
         else:
-            del self._below[at]
-            self._at_least.append(member_id)
-        return at % len(self._below) if self._below else 0
+            del self._below_minimum[at]
+            self._at_minimum.append(member_id)
+        return at % len(self._below_minimum) if self._below_minimum else 0

@@ -12,15 +12,15 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ...metadata.cluster import TopicPartition
-from .racks import rack_of, racks_count
+from .racks import rack_of, uses_racks
 from .subscriptions import Assignment, Subscription, TopicRacks, consumers_of, java_sorted
 
-__all__ = ["Balancing"]
+__all__ = ["StickyBalancer"]
 
 
-class Balancing:
-    """One assignment; `owned` has the current partitions of each member, `before` the owners in
-    an earlier generation.
+class StickyBalancer:
+    """One assignment; `owned` has the current partitions of each member, `previous_owners` the
+    owners in an earlier generation.
     """
 
     def __init__(
@@ -28,17 +28,17 @@ class Balancing:
         topics: TopicRacks,
         members: Mapping[str, Subscription],
         owned: Mapping[str, Sequence[TopicPartition]],
-        before: Mapping[TopicPartition, str],
+        previous_owners: Mapping[TopicPartition, str],
     ) -> None:
         self._topics = topics
-        self._wants = {
+        self._subscribed_topics = {
             member_id: topics.keys() & member.topics for member_id, member in members.items()
         }
         self._consumers = consumers_of(topics, members)
         self._racks = {member_id: rack_of(member) for member_id, member in members.items()}
-        self._racks_count = racks_count(self._racks.values(), topics)
-        self._previous_owners = before
-        self._moves = _Moves()
+        self._uses_racks = uses_racks(self._racks.values(), topics)
+        self._previous_owners = previous_owners
+        self._moves = _PartitionMoves()
         rank = {member_id: at for at, member_id in enumerate(java_sorted(members))}
         self._rank = rank
         self._by_rank = list(rank)
@@ -53,10 +53,10 @@ class Balancing:
         #: The number of partitions and the rank of each member that may gain or lose partitions.
         self._order: list[tuple[int, int]] = []
 
-    def balanced(self) -> Assignment:
+    def compute_assignment(self) -> Assignment:
         """Returns the partitions of each member."""
-        held = self._owned
-        is_first_assignment = not any(held.values())
+        owned = self._owned
+        is_first_assignment = not any(owned.values())
         topics = sorted(java_sorted(self._topics), key=lambda topic: len(self._consumers[topic]))
         tps = [
             (topic, partition)
@@ -65,51 +65,53 @@ class Balancing:
             if self._consumers[topic]
         ]
         left = [tp for tp in tps if tp not in self._owner]
-        self._order = sorted((len(its), self._rank[member]) for member, its in held.items())
+        self._order = sorted((len(its), self._rank[member]) for member, its in owned.items())
         rest = left
-        if self._racks_count:
-            rest = [tp for tp in left if not self._give(tp, self._is_near)]
+        if self._uses_racks:
+            rest = [tp for tp in left if not self._assign(tp, self._is_in_rack)]
         for tp in rest:
-            self._give(tp, None)
-        self._leave_out_fixed()
+            self._assign(tp, None)
+        self._exclude_fixed_members()
         movable = [tp for tp in tps if len(self._consumers[tp[0]]) > 1]
         is_new = set(left)
-        sizes = {member: len(its) for member, its in held.items()}
-        kept = {member: dict(its) for member, its in held.items()}
+        sizes = {member: len(its) for member, its in owned.items()}
+        kept = {member: dict(its) for member, its in owned.items()}
         if not self._must_revoke:
-            self._even_out([tp for tp in movable if tp in is_new])
-        moved = self._even_out(movable)
+            self._balance([tp for tp in movable if tp in is_new])
+        moved = self._balance(movable)
         if (
             moved
             and not is_first_assignment
-            and _unevenness(map(len, held.values())) >= _unevenness(sizes.values())
+            and _imbalance(map(len, owned.values())) >= _imbalance(sizes.values())
         ):
-            held = kept
-        return {member: list(its) for member, its in held.items()}
+            owned = kept
+        return {member: list(its) for member, its in owned.items()}
 
     def _may_keep(self, member_id: str, tp: TopicPartition) -> bool:
-        if tp[0] not in self._wants[member_id]:
+        if tp[0] not in self._subscribed_topics[member_id]:
             return False
-        return not self._racks_count or self._is_near(member_id, tp)
+        return not self._uses_racks or self._is_in_rack(member_id, tp)
 
-    def _is_near(self, member_id: str, tp: TopicPartition) -> bool:
+    def _is_in_rack(self, member_id: str, tp: TopicPartition) -> bool:
         rack = self._racks[member_id]
         return rack is None or rack in self._topics[tp[0]][tp[1]]
 
-    def _first_that_wants(self, topic: str) -> str:
+    def _least_loaded_subscriber(self, topic: str) -> str:
         """Returns the member with the fewest partitions that subscribes to the topic."""
         for _, rank in self._order:
-            if topic in self._wants[self._by_rank[rank]]:
+            if topic in self._subscribed_topics[self._by_rank[rank]]:
                 return self._by_rank[rank]
         raise AssertionError("a movable topic has members that may gain partitions")
 
-    def _give(self, tp: TopicPartition, may: Callable[[str, TopicPartition], bool] | None) -> bool:
+    def _assign(
+        self, tp: TopicPartition, may: Callable[[str, TopicPartition], bool] | None
+    ) -> bool:
         """Assigns `tp` to the subscribed member with the fewest partitions that `may` have it;
         returns False if there is none.
         """
         for at, (count, rank) in enumerate(self._order):
             member_id = self._by_rank[rank]
-            if tp[0] in self._wants[member_id] and (may is None or may(member_id, tp)):
+            if tp[0] in self._subscribed_topics[member_id] and (may is None or may(member_id, tp)):
                 del self._order[at]
                 insort(self._order, (count + 1, rank))
                 self._owned[member_id][tp] = None
@@ -117,72 +119,72 @@ class Balancing:
                 return True
         return False
 
-    def _leave_out_fixed(self) -> None:
+    def _exclude_fixed_members(self) -> None:
         """Excludes members that own all partitions of their topics, if no other member subscribes
         to these topics.
         """
         self._order = [
             (count, rank)
             for count, rank in self._order
-            if count < self._most(self._by_rank[rank])
+            if count < self._max_partitions(self._by_rank[rank])
             or any(len(self._consumers[topic]) > 1 for topic, _ in self._owned[self._by_rank[rank]])
         ]
 
-    def _most(self, member_id: str) -> int:
-        return sum(len(self._topics[topic]) for topic in self._wants[member_id])
+    def _max_partitions(self, member_id: str) -> int:
+        return sum(len(self._topics[topic]) for topic in self._subscribed_topics[member_id])
 
-    def _even_out(self, tps: Collection[TopicPartition]) -> bool:
+    def _balance(self, tps: Collection[TopicPartition]) -> bool:
         """Moves partitions to members with at least two fewer, until no move improves the balance.
 
         Returns True if any partition moved.
         """
         has_moved = False
-        is_even = self._is_even()
+        is_even = self._is_balanced()
         moved = True
         while moved and not is_even:
             moved = False
             for tp in tps:
-                if not self._move_if_more_even(tp):
+                if not self._move_if_better(tp):
                     continue
                 moved = has_moved = True
-                is_even = self._is_even()
+                is_even = self._is_balanced()
                 if is_even:
                     break
         return has_moved
 
-    def _move_if_more_even(self, tp: TopicPartition) -> bool:
+    def _move_if_better(self, tp: TopicPartition) -> bool:
         """Moves `tp`, or an equivalent partition, to its previous owner or to the member with the
         fewest partitions; returns False if that does not improve the balance.
         """
         topic = tp[0]
         owner = self._owner[tp]
         many = len(self._owned[owner])
-        before = self._previous_owners.get(tp)
-        if before is not None and topic in self._wants[before]:
-            to = before
+        previous_owner = self._previous_owners.get(tp)
+        if previous_owner is not None and topic in self._subscribed_topics[previous_owner]:
+            to = previous_owner
             if many <= len(self._owned[to]) + 1:
-                to = self._first_that_wants(topic)
+                to = self._least_loaded_subscriber(topic)
         else:
-            to = self._first_that_wants(topic)
+            to = self._least_loaded_subscriber(topic)
         if many <= len(self._owned[to]) + 1:
             return False
-        chosen = self._moves.instead_of(tp, owner, to)
-        giver = self._owner[chosen]
-        self._moves.note(chosen, giver, to)
-        self._resize(giver, -1)
-        self._resize(to, 1)
-        del self._owned[giver][chosen]
+        chosen = self._moves.partition_to_move(tp, owner, to)
+        source = self._owner[chosen]
+        self._moves.record(chosen, source, to)
+        self._change_count(source, -1)
+        self._change_count(to, 1)
+        del self._owned[source][chosen]
         self._owned[to][chosen] = None
         self._owner[chosen] = to
         return True
 
-    def _resize(self, member_id: str, by: int) -> None:
+    def _change_count(self, member_id: str, by: int) -> None:
         count = len(self._owned[member_id])
         rank = self._rank[member_id]
         del self._order[bisect_left(self._order, (count, rank))]
         insort(self._order, (count + by, rank))
 
-    def _is_even(self) -> bool:
+    def _is_balanced(self) -> bool:
         """Returns True if no partition could move to a member with at least two fewer."""
         if not self._order or self._order[0][0] >= self._order[-1][0] - 1:
             return True
@@ -195,11 +197,11 @@ class Balancing:
         return not any(
             count + 1 < most_of.get(topic, 0)
             for count, rank in self._order
-            for topic in self._wants[self._by_rank[rank]]
+            for topic in self._subscribed_topics[self._by_rank[rank]]
         )
 
 
-class _Moves:
+class _PartitionMoves:
     """Records the moves between pairs of members, so that partitions of a topic do not move in
     both directions.
     """
@@ -208,7 +210,7 @@ class _Moves:
         self._by_partition: dict[TopicPartition, tuple[str, str]] = {}
         self._by_topic: dict[str, dict[tuple[str, str], dict[TopicPartition, None]]] = {}
 
-    def instead_of(self, tp: TopicPartition, owner: str, to: str) -> TopicPartition:
+    def partition_to_move(self, tp: TopicPartition, owner: str, to: str) -> TopicPartition:
         """Returns the partition to move: one of the topic that came from `to`, if there is one."""
         by_pair = self._by_topic.get(tp[0])
         if by_pair is None:
@@ -217,9 +219,9 @@ class _Moves:
             owner = self._by_partition[tp][0]
         return next(iter(by_pair.get((to, owner), (tp,))))
 
-    def note(self, tp: TopicPartition, giver: str, to: str) -> None:
-        """Records the move of a partition from `giver` to `to`."""
-        first = giver
+    def record(self, tp: TopicPartition, source: str, to: str) -> None:
+        """Records the move of a partition from `source` to `to`."""
+        first = source
         pair = self._by_partition.pop(tp, None)
         by_pair = self._by_topic.setdefault(tp[0], {})
         if pair is not None:
@@ -235,7 +237,7 @@ class _Moves:
             del self._by_topic[tp[0]]
 
 
-def _unevenness(sizes: Iterable[int]) -> int:
+def _imbalance(sizes: Iterable[int]) -> int:
     """Returns the sum of the differences between all pairs of sizes."""
     in_order = sorted(sizes)
     last = len(in_order) - 1

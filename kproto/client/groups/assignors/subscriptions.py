@@ -14,8 +14,8 @@ __all__ = [
     "Subscription",
     "TopicRacks",
     "consumers_of",
-    "in_order",
     "java_sorted",
+    "sorted_members",
 ]
 
 NO_GENERATION: Final = -1
@@ -56,7 +56,7 @@ def java_sorted(texts: Iterable[str]) -> list[str]:
     return sorted(found, key=_code_units)
 
 
-def in_order(members: Mapping[str, Subscription], ids: Iterable[str]) -> list[str]:
+def sorted_members(members: Mapping[str, Subscription], ids: Iterable[str]) -> list[str]:
     """Returns static members sorted by instance id, then dynamic members sorted by member id."""
     static = {}
     dynamic = []

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Collection
 from functools import partial
 from typing import Any, Final
 
@@ -17,11 +17,11 @@ from ....protocol.error_codes import error_of_code
 from ....wire.errors import KprotoError
 from ...metadata.cluster import TopicInfo
 from ...metadata.cluster_view import ClusterView
-from ..driver import AssignmentListener, MemberDriver, Tell
+from ..driver import AssignmentListener, HeartbeatSender, MemberDriver, OnResult
 from ..effects import Join, Lead, Leave, MemberIdentity, Sync
-from ..group_errors import Meaning, meaning_of
+from ..group_errors import ErrorAction, action_for
 from ..group_protocol import GroupProtocolMismatchError, has_consumer_groups
-from ..leader import assigned, members_in, racks_of, refused_topic
+from ..leader import compute_assignment, subscriptions_in, topic_error, topic_racks
 from ..settings import GroupSettings
 from .membership import ClassicMembership
 
@@ -39,12 +39,14 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         self,
         view: ClusterView,
         settings: GroupSettings,
-        owner: AssignmentListener,
+        listener: AssignmentListener,
         *,
         checks_group_first: bool = False,
     ) -> None:
         membership = ClassicMembership(settings, view.settings)
-        super().__init__(view, settings, owner, membership, checks_group_first=checks_group_first)
+        super().__init__(
+            view, settings, listener, membership, checks_group_first=checks_group_first
+        )
 
     def _on_coordinator_moved(self) -> None:
         self._membership.on_coordinator_moved(self._clock.monotonic())
@@ -55,7 +57,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
 
     # Effects
 
-    async def _ask(self, step: Join | Lead | Sync) -> Tell:
+    async def _carry_out_protocol_step(self, step: Join | Lead | Sync) -> OnResult:
         match step:
             case Join():
                 return await self._join(step)
@@ -64,7 +66,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
             case Sync():
                 return await self._sync(step)
 
-    async def _check_kind(self) -> None:
+    async def _check_group_protocol(self) -> None:
         """Raises GroupProtocolMismatchError if the group does not use the classic protocol."""
         node = await self._view.group_coordinator(self.settings.group_id)
         connection = self._view.connection_at_hand(node)
@@ -75,9 +77,9 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         if not await self._has_live_classic_members(connection):
             raise GroupProtocolMismatchError("the group has no members of the classic protocol")
 
-    async def _join(self, step: Join) -> Tell:
+    async def _join(self, step: Join) -> OnResult:
         if self.checks_group_first and self._membership.generation < 0:
-            await self._check_kind()
+            await self._check_group_protocol()
         wanted = await self._topics_to_join(step.subscription)
 
         def request() -> Request[Any]:
@@ -85,38 +87,44 @@ class ClassicMember(MemberDriver[ClassicMembership]):
             return self._membership.join_request(wanted, self._listener.owned_partitions())
 
         coordinator = self._coordinator
-        ask = coordinator.ask_for_id if self._membership.has_no_id else coordinator.ask_and_wait
+        ask = (
+            coordinator.request_member_id
+            if self._membership.needs_member_id
+            else coordinator.send_join_or_sync
+        )
         response, sent_at = await ask(request)
 
-        def tell(now: float) -> None:
+        def on_result(now: float) -> None:
             self._watch.joined(step.subscription, wanted)
-            self._act_on(self._membership.on_join_response(response, sent_at, now))
+            self._handle_action(self._membership.on_join_response(response, sent_at, now))
             wants = self._membership.subscription
             if wants is not None and wants != step.subscription:  # it changed during the join
                 self._membership.request_rejoin(f"the subscription is now {wants}", now)
 
-        return tell
+        return on_result
 
-    async def _lead(self, step: Lead) -> Tell:
-        subscriptions = members_in(step.members)
+    async def _lead(self, step: Lead) -> OnResult:
+        subscriptions = subscriptions_in(step.members)
         for member_id, error in subscriptions.unreadable.items():
             text = "the subscription of member %s is malformed, it gets no partitions: %s"
-            self._say(text, member_id, error, level=logging.WARNING)
+            self._log(text, member_id, error, level=logging.WARNING)
         topics = await self._topics(subscriptions.topics)
         subscription = self._membership.subscription
         if subscription is not None:
-            refused = refused_topic(topics, subscription.topics)
+            refused = topic_error(topics, subscription.topics)
             if refused is not None:
                 raise refused
-        there = racks_of(topics, self._view.cluster)
-        assignment = {} if step.skip else assigned(step.assignor, there, subscriptions.members)
+        existing = topic_racks(topics, self._view.cluster)
+        assignment = (
+            {} if step.skip else compute_assignment(step.assignor, existing, subscriptions.members)
+        )
 
-        def tell(now: float) -> None:
-            self._watch.lead(subscriptions.topics, there)
+        def on_result(now: float) -> None:
+            self._watch.lead(subscriptions.topics, existing)
             self._schedule_refresh()
             self._membership.on_assignment_computed(assignment)
 
-        return tell
+        return on_result
 
     async def _topics(self, names: Collection[str]) -> list[TopicInfo]:
         """Returns the topics of the group, with current metadata."""
@@ -129,9 +137,11 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         ]
         return known if len(known) == len(names) else await view.refresh(names)
 
-    async def _sync(self, step: Sync) -> Tell:
-        response, sent_at = await self._coordinator.ask_and_wait(lambda: step.request)
-        return lambda now: self._act_on(self._membership.on_sync_response(response, sent_at, now))
+    async def _sync(self, step: Sync) -> OnResult:
+        response, sent_at = await self._coordinator.send_join_or_sync(lambda: step.request)
+        return lambda now: self._handle_action(
+            self._membership.on_sync_response(response, sent_at, now)
+        )
 
     async def _send_leave_once(self, step: Leave) -> None:
         """Sends LeaveGroup. Raises errors that a retry may solve."""
@@ -144,21 +154,21 @@ class ClassicMember(MemberDriver[ClassicMembership]):
             self._coordinator.forget()
             raise
         codes = [answer.error_code, *(each.error_code for each in answer.members)]
-        self._check_leave_response(codes, meaning_of)
+        self._check_leave_response(codes, action_for)
 
     # Heartbeats
 
-    def _heartbeat_to_send(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:
+    def _heartbeat_to_send(self, now: float) -> HeartbeatSender | None:
         request = self._membership.heartbeat(now)
         return None if request is None else partial(self._send_heartbeat, request)
 
-    async def _send_heartbeat(self, request: HeartbeatRequest) -> Tell:
+    async def _send_heartbeat(self, request: HeartbeatRequest) -> OnResult:
         its = self.settings
         timeout_ms = self._heartbeat_timeout_ms(its.heartbeat_interval_ms, its.session_timeout_ms)
         sent_at = self._clock.monotonic()
         error: KprotoError | None = None
         try:
-            connection = await self._coordinator.free_connection()
+            connection = await self._coordinator.heartbeat_connection()
             sent_at = self._clock.monotonic()
             answer = await connection.request(request, timeout_ms=timeout_ms)
         except KprotoError as lost:
@@ -168,10 +178,10 @@ class ClassicMember(MemberDriver[ClassicMembership]):
                 what = f"heartbeat: group {self.settings.group_id!r}"
                 error = error_of_code(answer.error_code, what)
 
-        def tell(now: float) -> None:
-            meaning = self._membership.on_heartbeat_response(request, error, sent_at, now)
-            self._act_on(meaning)
-            if error is None or meaning is Meaning.REBALANCE:
+        def on_result(now: float) -> None:
+            action = self._membership.on_heartbeat_response(request, error, sent_at, now)
+            self._handle_action(action)
+            if error is None or action is ErrorAction.REBALANCE:
                 self._counts.heartbeats += 1
 
-        return tell
+        return on_result

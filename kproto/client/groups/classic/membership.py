@@ -5,7 +5,7 @@ connection, no clock, no task and no record: the driver passes in the times, in 
 the effects and reports their results. `phases` has the transition table, with KIPs.
 
 The driver runs one effect at a time, and heartbeats concurrently. A heartbeat may show that the
-running effect is outdated: `turn` has changed then, and the result is ignored.
+running effect is outdated: `transition_count` has changed then, and the result is ignored.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from ..effects import (
     Step,
     Sync,
 )
-from ..group_errors import GroupRequest, Meaning, meaning_of
+from ..group_errors import ErrorAction, GroupRequest, action_for
 from ..protocol_data import assignment_bytes, read_assignment
 from ..session import Session
 from ..settings import GroupSettings
 from ..state_machine import MembershipStateMachine
 from ..subscription import Subscription
 from .phases import ACCEPTING_COMMITS, HEARTBEATING, TRANSITIONS, Event, Phase
-from .requests import Last, heartbeat_request, join_request, sync_request
+from .requests import LastAssignment, heartbeat_request, join_request, sync_request
 
 __all__ = ["ClassicMembership"]
 
@@ -80,8 +80,8 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         self.rack = client.rack
         self.generation = NO_GENERATION
         self._cooperative = settings.cooperative
-        self._session = Session(settings, reads_on=settings.cooperative)
-        self._interval_s = settings.beat_interval_s
+        self._session = Session(settings, keeps_partitions=settings.cooperative)
+        self._interval_s = settings.heartbeat_interval_s
         self._heartbeat_at = _NEVER
         self._step_backoff = Backoff(client)
         self._heartbeat_backoff = Backoff(client)
@@ -91,7 +91,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         self._revoke_until = 0.0
         self._owned_generation = NO_GENERATION
         #: Assignor -> the last assignment of this member by it, and its generation.
-        self._last: dict[str, Last] = {}
+        self._last_assignments: dict[str, LastAssignment] = {}
         self._requests_member_id = False
         self._lead: Lead | None = None
         self._leave: Leave | None = None
@@ -108,7 +108,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         """Returns when the session may time out, unless a heartbeat is answered before."""
         if self.generation < 0:
             return -_NEVER
-        return self._session.calm_until if self.phase is Phase.STABLE else self._session.until
+        return self._session.stable_until if self.phase is Phase.STABLE else self._session.until
 
     def identity(self, now: float) -> MemberIdentity | None:
         """Returns the identity for commits; None while a broker would refuse them."""
@@ -118,16 +118,16 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         return MemberIdentity(self.settings.group_id, self.member_id, self.generation, instance_id)
 
     @property
-    def has_no_id(self) -> bool:
+    def needs_member_id(self) -> bool:
         """Returns True if the coordinator must assign a member id before the join (KIP-394)."""
         return not self.member_id and not self.settings.is_static
 
     @property
-    def is_out(self) -> bool:
+    def is_outside_group(self) -> bool:
         return self.phase in (Phase.UNSUBSCRIBED, Phase.FATAL)
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         return self.phase is Phase.FATAL
 
     @property
@@ -143,7 +143,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def _on_subscription_changed(self, subscription: Subscription, now: float) -> None:
         self.request_rejoin(f"the subscription is now {subscription}", now)
 
-    def _join_if_wanted(self, now: float) -> None:
+    def _join_if_subscribed(self, now: float) -> None:
         if self._may_join and self._transition(Event.SUBSCRIBED):
             self._start_revoking(now, lost=False)
 
@@ -155,13 +155,13 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
 
     def _rebalance(self, now: float) -> None:
         if self._rejoin_reason is not None and self._transition(Event.REBALANCE):
-            self._say("rebalancing: %s", self._rejoin_reason)
+            self._log("rebalancing: %s", self._rejoin_reason)
             self._start_revoking(now, lost=False)
 
     def _start_revoking(self, now: float, *, lost: bool) -> None:
         """Starts to revoke the partitions that the member may not keep."""
         self._lost = lost
-        self._revoke_until = self._session.given_up_by(now)
+        self._revoke_until = self._session.revoke_deadline(now)
 
     @property
     def _leave_is_postponed(self) -> bool:
@@ -185,7 +185,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         waits for the running rebalance: brokers accept no commit of the previous generation before
         its end.
         """
-        until = self._session.given_up_by(now) if until is None else until
+        until = self._session.revoke_deadline(now) if until is None else until
         leave_s = self.settings.leave_timeout_ms / 1000
         ends = ends or (self._leave_intent is not None and self._leave_intent.ends)
         intent = LeaveIntent(reason, leaves, ends, lost, until, leave_s)
@@ -226,7 +226,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             return None
         match self.phase:
             case Phase.REVOKING:
-                return Revoke(self._not_kept(owned), self._lost, self._revoke_until)
+                return Revoke(self._partitions_to_revoke(owned), self._lost, self._revoke_until)
             case Phase.PREPARE_LEAVING:
                 return Revoke(frozenset(owned), self._lost, self._revoke_until)
             case Phase.JOINING:
@@ -240,12 +240,12 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
                 member = (self.settings, self.member_id, self.generation)
                 return Sync(sync_request(*member, self._protocol, self._assignments))
             case Phase.ASSIGNING:
-                return None if self._session.needs_beat else self._next_assignment(owned, now)
+                return None if self._session.needs_heartbeat else self._next_assignment(owned, now)
             case Phase.LEAVING:
                 return self._leave
         return None
 
-    def _not_kept(self, owned: Collection[TopicPartition]) -> frozenset[TopicPartition]:
+    def _partitions_to_revoke(self, owned: Collection[TopicPartition]) -> frozenset[TopicPartition]:
         if self._lost or not self._cooperative or self.subscription is None:
             return frozenset(owned)
         return frozenset(tp for tp in owned if not self.subscription.wants(tp[0]))
@@ -270,7 +270,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             why = "a rebalance may have ended without this member (max_poll_interval_ms)"
             if self._session.is_silent(now):
                 why = f"no heartbeat came through for {silent_ms} ms (session_timeout_ms)"
-            self._lose(why, now)
+            self._lose_membership(why, now)
 
     # Heartbeats
 
@@ -297,51 +297,51 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
 
     def on_heartbeat_response(
         self, request: HeartbeatRequest, error: KprotoError | None, sent_at: float, now: float
-    ) -> Meaning | None:
+    ) -> ErrorAction | None:
         """Processes the outcome of a heartbeat that was sent at `sent_at`.
 
-        Returns the meaning of its error; None if the heartbeat is outdated.
+        Returns the action for its error; None if the heartbeat is outdated.
         """
-        meaning = None if error is None else meaning_of(GroupRequest.HEARTBEAT, error)
+        action = None if error is None else action_for(GroupRequest.HEARTBEAT, error)
         if (request.member_id, request.generation_id) != (self.member_id, self.generation):
-            return meaning if meaning is Meaning.FIND_COORDINATOR else None
+            return action if action is ErrorAction.FIND_COORDINATOR else None
         if self.generation < 0:
-            return self._on_unsure_heartbeat(meaning, error, now)
-        if meaning in (None, Meaning.REBALANCE):
+            return self._on_unsure_heartbeat(action, error, now)
+        if action in (None, ErrorAction.REBALANCE):
             self._heartbeat_backoff.succeeded()
-            self._session.heard(sent_at, calm=meaning is None)
+            self._session.on_heartbeat_answered(sent_at, stable=action is None)
             self._heartbeat_at = sent_at + self._interval_s
             # In other phases the rebalance is known, or the response to the next request shows it.
-            if meaning is Meaning.REBALANCE and self.phase in (Phase.STABLE, Phase.ASSIGNING):
+            if action is ErrorAction.REBALANCE and self.phase in (Phase.STABLE, Phase.ASSIGNING):
                 self.request_rejoin("the coordinator has started a rebalance", now)
-            return meaning
+            return action
         self._heartbeat_backoff.failed(now)
         self._heartbeat_at = self._heartbeat_backoff.not_before
         assert error is not None
-        if meaning is Meaning.GENERATION_LOST and self.phase is Phase.JOINING:
+        if action is ErrorAction.GENERATION_LOST and self.phase is Phase.JOINING:
             # The rebalance has ended, and the response to JoinGroup is in flight or lost. JoinGroup
             # listed the owned partitions; no other member gets them before the session times out.
             self._heartbeat_at = now + self._interval_s
             return None
-        assert meaning is not None
-        self._follow(meaning, error, GroupRequest.HEARTBEAT, now)
-        return meaning
+        assert action is not None
+        self._apply_action(action, error, GroupRequest.HEARTBEAT, now)
+        return action
 
     def _on_unsure_heartbeat(
-        self, meaning: Meaning | None, error: KprotoError | None, now: float
-    ) -> Meaning | None:
+        self, action: ErrorAction | None, error: KprotoError | None, now: float
+    ) -> ErrorAction | None:
         """Processes the outcome of a heartbeat without a generation; ignores the error that the
         generation is invalid.
         """
         self._heartbeat_at = now + self._interval_s
         if not self._waits_for_generation:
-            return meaning
-        if meaning is Meaning.MEMBER_UNKNOWN:
+            return action
+        if action is ErrorAction.MEMBER_UNKNOWN:
             # The response to another JoinGroup shows if the member id is still valid.
             self.on_coordinator_moved(now)
-        elif error is not None and meaning in (Meaning.FENCED, Meaning.FAIL):
-            self._follow(meaning, error, GroupRequest.HEARTBEAT, now)
-        return meaning
+        elif error is not None and action in (ErrorAction.FENCED, ErrorAction.FAIL):
+            self._apply_action(action, error, GroupRequest.HEARTBEAT, now)
+        return action
 
     def on_commit_refused(
         self, error: BrokerResponseError, identity: MemberIdentity, now: float
@@ -350,13 +350,17 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         current = (identity.member_id, identity.generation) == (self.member_id, self.generation)
         if not current or not self._heartbeat_due:
             return
-        meaning = meaning_of(GroupRequest.COMMIT, error)
-        if meaning is Meaning.REBALANCE:
+        action = action_for(GroupRequest.COMMIT, error)
+        if action is ErrorAction.REBALANCE:
             self.request_rejoin("a commit was refused, because the group rebalances", now)
-        elif meaning is Meaning.GENERATION_LOST and self.phase is Phase.JOINING:
+        elif action is ErrorAction.GENERATION_LOST and self.phase is Phase.JOINING:
             return
-        elif meaning in (Meaning.MEMBER_UNKNOWN, Meaning.GENERATION_LOST, Meaning.FENCED):
-            self._follow(meaning, error, GroupRequest.COMMIT, now)
+        elif action in (
+            ErrorAction.MEMBER_UNKNOWN,
+            ErrorAction.GENERATION_LOST,
+            ErrorAction.FENCED,
+        ):
+            self._apply_action(action, error, GroupRequest.COMMIT, now)
 
     # Results of effects
 
@@ -384,30 +388,32 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             self.settings,
             self.member_id,
             MemberSubscription(tuple(topics), tuple(owned), self._owned_generation, self.rack),
-            self._last,
+            self._last_assignments,
             self._join_reason,
         )
 
     def on_join_response(
         self, response: JoinGroupResponse, sent_at: float, now: float
-    ) -> Meaning | None:
-        """Processes the response to a JoinGroup that was sent at `sent_at`; returns the meaning of
+    ) -> ErrorAction | None:
+        """Processes the response to a JoinGroup that was sent at `sent_at`; returns the action for
         its error.
         """
         if response.error_code == _MEMBER_ID_REQUIRED and not self.member_id:
             self.member_id = response.member_id
             self._retry_request(now)
-            return Meaning.USE_MEMBER_ID
+            return ErrorAction.USE_MEMBER_ID
         if response.error_code:
             return self.failed(self._error(response.error_code, GroupRequest.JOIN), now)
         self._requests_member_id = False
         self.member_id = response.member_id
-        reads_on = self._cooperative and self.generation >= 0
+        keeps_partitions = self._cooperative and self.generation >= 0
         self.generation = response.generation_id
-        self._session.begin(self.generation, sent_at, now, reads_on=reads_on)
-        heartbeat_now = reads_on or self._session.needs_beat
+        self._session.start_generation(
+            self.generation, sent_at, now, keeps_partitions=keeps_partitions
+        )
+        heartbeat_now = keeps_partitions or self._session.needs_heartbeat
         self._heartbeat_at = now if heartbeat_now else sent_at + self._interval_s
-        if self._leave_is_postponed and not reads_on:
+        if self._leave_is_postponed and not keeps_partitions:
             self._begin_leave(now)
             return None
         leads = response.leader == response.member_id
@@ -421,7 +427,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             self._lead = Lead(response.members, assignor, response.skip_assignment)
         what = " as its leader" if leads else ""
         text = f"joined generation %d{what}, with %s"
-        self._say(text, self.generation, self._protocol)
+        self._log(text, self.generation, self._protocol)
         self._transition(Event.ELECTED_LEADER if leads else Event.JOINED)
         return None
 
@@ -433,8 +439,8 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
 
     def on_sync_response(
         self, response: SyncGroupResponse, sent_at: float, now: float
-    ) -> Meaning | None:
-        """Processes the response to a SyncGroup that was sent at `sent_at`; returns the meaning of
+    ) -> ErrorAction | None:
+        """Processes the response to a SyncGroup that was sent at `sent_at`; returns the action for
         its error.
         """
         if response.error_code:
@@ -446,7 +452,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             tps = read_assignment(response.assignment)
         except DecodeError as error:
             return self.failed(error, now)
-        self._session.calm(sent_at)
+        self._session.on_stable(sent_at)
         if self._leave_is_postponed:
             self._transition(Event.SYNCED)
             self._begin_leave(now)
@@ -457,9 +463,9 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         others = sorted({topic for topic, _ in tps} - {topic for topic, _ in self._assigned})
         if others and self._rejoin_reason is None:  # else the subscription has changed since
             text = "the leader assigned partitions of topics that are not subscribed to: %s"
-            self._say(text, ", ".join(others), level=logging.WARNING)
+            self._log(text, ", ".join(others), level=logging.WARNING)
         self._owned_generation = self.generation
-        self._last[self._protocol] = Last(tuple(tps), self.generation)
+        self._last_assignments[self._protocol] = LastAssignment(tuple(tps), self.generation)
         self._assignments = {}
         self._transition(Event.SYNCED)
         return None
@@ -467,7 +473,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def _next_assignment(self, owned: Collection[TopicPartition], now: float) -> ApplyAssignment:
         before, after = frozenset(owned), frozenset(self._assigned)
         added = tuple(tp for tp in self._assigned if tp not in before)
-        return ApplyAssignment(before - after, added, self._session.given_up_by(now))
+        return ApplyAssignment(before - after, added, self._session.revoke_deadline(now))
 
     def on_assignment_applied(self, step: ApplyAssignment, now: float) -> None:
         """Notes that an `ApplyAssignment` is done.
@@ -484,13 +490,13 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         intent = self._leave_intent
         assert intent is not None
         if not intent.leaves or not (self.member_id or self.settings.is_static):
-            self.left(now)
+            self.on_left(now)
             return
         instance_id = self.settings.instance_id
         until = now + intent.leave_s
         self._leave = Leave(self.member_id, instance_id, intent.reason, until)
 
-    def left(self, now: float) -> None:
+    def on_left(self, now: float) -> None:
         """Notes that LeaveGroup was answered, or that its timeout expired."""
         intent, self._leave_intent = self._leave_intent, None
         assert intent is not None
@@ -500,7 +506,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         self._step_backoff.succeeded()
         self._transition(Event.CLOSED if intent.ends else Event.LEFT)
         if not intent.ends:
-            self._join_if_wanted(now)
+            self._join_if_subscribed(now)
 
     # Errors
 
@@ -509,43 +515,45 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         if self._transition(Event.COORDINATOR_MOVED):
             self._retry_request(now)
 
-    def failed(self, error: KprotoError, now: float, asked: GroupRequest | None = None) -> Meaning:
-        """Processes the failure of the running effect; returns the meaning of the error."""
-        asked = asked or _REQUESTS.get(self.phase, GroupRequest.COORDINATOR)
-        meaning = meaning_of(asked, error)
+    def failed(
+        self, error: KprotoError, now: float, request: GroupRequest | None = None
+    ) -> ErrorAction:
+        """Processes the failure of the running effect; returns the action for the error."""
+        request = request or _REQUESTS.get(self.phase, GroupRequest.COORDINATOR)
+        action = action_for(request, error)
         if self.phase is Phase.LEAVING:  # no retry: the session times out anyway
-            self.left(now)
-            return meaning
-        self._follow(meaning, error, asked, now)
-        return meaning
+            self.on_left(now)
+            return action
+        self._apply_action(action, error, request, now)
+        return action
 
-    def _error(self, code: int, asked: GroupRequest) -> BrokerResponseError:
-        return error_of_code(code, f"{asked.value}: group {self.settings.group_id!r}")
+    def _error(self, code: int, request: GroupRequest) -> BrokerResponseError:
+        return error_of_code(code, f"{request.value}: group {self.settings.group_id!r}")
 
-    def _follow(
-        self, meaning: Meaning, error: KprotoError, asked: GroupRequest, now: float
+    def _apply_action(
+        self, action: ErrorAction, error: KprotoError, request: GroupRequest, now: float
     ) -> None:
-        """Acts on the meaning of an error."""
-        is_step = asked is not GroupRequest.HEARTBEAT and asked is not GroupRequest.COMMIT
-        if is_step and self._step_backoff.count == 0 and meaning is Meaning.FIND_COORDINATOR:
-            self._say("%s is tried again: %s", asked.value, error)
-        match meaning:
-            case Meaning.RETRY | Meaning.FIND_COORDINATOR | Meaning.USE_MEMBER_ID:
+        """Applies the action for an error."""
+        is_step = request is not GroupRequest.HEARTBEAT and request is not GroupRequest.COMMIT
+        if is_step and self._step_backoff.count == 0 and action is ErrorAction.FIND_COORDINATOR:
+            self._log("%s is tried again: %s", request.value, error)
+        match action:
+            case ErrorAction.RETRY | ErrorAction.FIND_COORDINATOR | ErrorAction.USE_MEMBER_ID:
                 if is_step:
                     self._step_backoff.failed(now)
                     self._retry_request(now)
-            case Meaning.REBALANCE:
+            case ErrorAction.REBALANCE:
                 self._step_backoff.failed(now, at_once=True)
                 self._rejoin_reason = self._rejoin_reason or "the group rebalances already"
                 self._rebalance(now)
                 self._begin_postponed_leave(now)
-            case Meaning.MEMBER_UNKNOWN | Meaning.GENERATION_LOST:
+            case ErrorAction.MEMBER_UNKNOWN | ErrorAction.GENERATION_LOST:
                 self._step_backoff.failed(now, at_once=True)
-                if meaning is Meaning.MEMBER_UNKNOWN:
+                if action is ErrorAction.MEMBER_UNKNOWN:
                     self.member_id = ""
-                self._lose(str(error), now)
-            case Meaning.FENCED | Meaning.FAIL:
-                self.fail(error, now, leaves=meaning is Meaning.FAIL)
+                self._lose_membership(str(error), now)
+            case ErrorAction.FENCED | ErrorAction.FAIL:
+                self.fail(error, now, leaves=action is ErrorAction.FAIL)
 
     def _retry_request(self, now: float) -> None:
         """Repeats the request of this phase."""
@@ -559,14 +567,14 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         if self._leave_is_postponed:
             self._begin_leave(now)
 
-    def _lose(self, why: str, now: float) -> None:
+    def _lose_membership(self, why: str, now: float) -> None:
         """Drops the generation, because other members may own the partitions by now."""
         had_generation = self.generation >= 0
         if not had_generation and self.phase is not Phase.JOINING:
             return
         if self._transition(Event.LOST):
             if had_generation:
-                self._say("out of generation %d: %s", self.generation, why, level=logging.WARNING)
+                self._log("out of generation %d: %s", self.generation, why, level=logging.WARNING)
             self._start_revoking(now, lost=True)
             self._requests_member_id = False
             self.generation = NO_GENERATION

@@ -13,14 +13,14 @@ from ....wire.errors import ConfigurationError
 from ...metadata.cluster import TopicPartition
 from ..assignor import Assignor
 from ..assignors.subscriptions import NO_GENERATION, Subscription
-from ..effects import LONGEST_REASON
+from ..effects import MAX_REASON_LENGTH
 from ..protocol_data import subscription_bytes
 from ..settings import GroupSettings
 
-__all__ = ["Last", "heartbeat_request", "join_request", "sync_request"]
+__all__ = ["LastAssignment", "heartbeat_request", "join_request", "sync_request"]
 
 
-class Last(NamedTuple):
+class LastAssignment(NamedTuple):
     """The last assignment of a member by an assignor, and its generation."""
 
     tps: tuple[TopicPartition, ...] = ()
@@ -30,11 +30,11 @@ class Last(NamedTuple):
 def join_request(
     settings: GroupSettings,
     member_id: str,
-    told: Subscription,
-    last: Mapping[str, Last],
+    subscription: Subscription,
+    last: Mapping[str, LastAssignment],
     reason: str,
 ) -> JoinGroupRequest:
-    """Returns the JoinGroup of a member with the subscription `told`.
+    """Returns the JoinGroup of a member with the subscription `subscription`.
 
     `last` has its last assignment by each assignor. Raises ConfigurationError for a fault of a
     user's own assignor.
@@ -50,12 +50,16 @@ def join_request(
             JoinGroupRequestProtocol(
                 name=each.name,
                 metadata=subscription_bytes(
-                    told._replace(user_data=_user_data(each, told, last.get(each.name, Last())))
+                    subscription._replace(
+                        user_data=_user_data(
+                            each, subscription, last.get(each.name, LastAssignment())
+                        )
+                    )
                 ),
             )
             for each in settings.chosen
         ],
-        reason=reason[:LONGEST_REASON],
+        reason=reason[:MAX_REASON_LENGTH],
     )
 
 
@@ -91,11 +95,13 @@ def heartbeat_request(settings: GroupSettings, member_id: str, generation: int) 
     )
 
 
-def _user_data(assignor: Assignor, told: Subscription, last: Last) -> bytes | None:
+def _user_data(
+    assignor: Assignor, subscription: Subscription, last: LastAssignment
+) -> bytes | None:
     if assignor.user_data is None:
         return None
     try:
-        data = assignor.user_data(told.topics, last.tps, last.generation)
+        data = assignor.user_data(subscription.topics, last.tps, last.generation)
     except Exception as error:
         raise ConfigurationError(
             f"user_data of the assignor {assignor.name!r} raised {error!r}"

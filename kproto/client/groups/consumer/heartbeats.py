@@ -13,83 +13,85 @@ from ....wire.errors import UnsupportedVersionError
 from ..effects import LeaveByHeartbeat
 from ..group_errors import GroupRequest
 from ..settings import GroupSettings
-from .reconciliation import Told, in_request
+from .reconciliation import TopicIdPartitions, to_request
 
 __all__ = [
-    "FIRST_OWN_ID",
-    "JOINS",
-    "LEAVES",
-    "LEAVES_FOR_A_TIME",
-    "Beat",
-    "Said",
+    "CLIENT_MEMBER_ID_VERSION",
+    "JOIN_EPOCH",
+    "LEAVE_EPOCH",
+    "STATIC_LEAVE_EPOCH",
+    "Heartbeat",
+    "HeartbeatFields",
     "heartbeat_request",
     "release_heartbeat",
 ]
 
 #: The member epochs of a heartbeat that joins or leaves.
-JOINS: Final = 0
-LEAVES: Final = -1
-LEAVES_FOR_A_TIME: Final = -2  # of a static member, which will rejoin
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+STATIC_LEAVE_EPOCH: Final = -2  # of a static member, which will rejoin
 
-_REQUESTS: Final = {JOINS: GroupRequest.JOIN, LEAVES_FOR_A_TIME: GroupRequest.LEAVE}
+_REQUESTS: Final = {JOIN_EPOCH: GroupRequest.JOIN, STATIC_LEAVE_EPOCH: GroupRequest.LEAVE}
 
 #: From this version on the client chooses its member id (KIP-1082), and brokers match patterns.
-FIRST_OWN_ID: Final = 1
+CLIENT_MEMBER_ID_VERSION: Final = 1
 
 
-class Said(NamedTuple):
+class HeartbeatFields(NamedTuple):
     """The fields of a heartbeat that the coordinator knows once it has answered."""
 
     topics: frozenset[str]
     regex: str | None
-    partitions: Told
+    partitions: TopicIdPartitions
 
 
-class Beat(NamedTuple):
+class Heartbeat(NamedTuple):
     """A heartbeat, with the fields that the coordinator learns by it, the incarnation of the member
     and the time of sending.
     """
 
     request: ConsumerGroupHeartbeatRequest
-    said: Said
-    life: int
+    fields: HeartbeatFields
+    incarnation: int
     sent_at: float
 
     @property
-    def kind(self) -> GroupRequest:
+    def group_request(self) -> GroupRequest:
         """Returns JOIN, LEAVE (for a static member) or HEARTBEAT, by the epoch of the request."""
         return _REQUESTS.get(self.request.member_epoch, GroupRequest.HEARTBEAT)
 
     @property
-    def tells(self) -> bool:
+    def lists_owned(self) -> bool:
         """Returns True if it lists the owned partitions, which may be unchanged."""
         return self.request.topic_partitions is not None
 
 
-def release_heartbeat(settings: GroupSettings, member_id: str, life: int, now: float) -> Beat:
+def release_heartbeat(
+    settings: GroupSettings, member_id: str, incarnation: int, now: float
+) -> Heartbeat:
     """Returns the heartbeat by which a static member releases its instance id."""
-    leave = LeaveByHeartbeat(member_id, settings.instance_id, LEAVES_FOR_A_TIME, "", now)
-    said = Said(frozenset(), None, frozenset())
-    return Beat(leave.request(settings.group_id), said, life, now)
+    leave = LeaveByHeartbeat(member_id, settings.instance_id, STATIC_LEAVE_EPOCH, "", now)
+    fields = HeartbeatFields(frozenset(), None, frozenset())
+    return Heartbeat(leave.request(settings.group_id), fields, incarnation, now)
 
 
 def heartbeat_request(
     settings: GroupSettings,
     rack: str | None,
     member: tuple[str, int],
-    says: Said,
-    known: Said | None,
+    fields: HeartbeatFields,
+    known: HeartbeatFields | None,
     version: int,
     *,
     acknowledges: bool,
 ) -> ConsumerGroupHeartbeatRequest:
     """Returns the heartbeat of a `member`, which is its id and epoch.
 
-    It has the fields of `says` that differ from `known`, the last ones that the coordinator
+    It has the fields of `fields` that differ from `known`, the last ones that the coordinator
     answered. A heartbeat that `acknowledges` lists the owned partitions, changed or not. Raises
     UnsupportedVersionError if the coordinator is too old for a pattern.
     """
-    if says.regex and version < FIRST_OWN_ID:
+    if fields.regex and version < CLIENT_MEMBER_ID_VERSION:
         raise UnsupportedVersionError(
             f"the coordinator of group {settings.group_id!r} matches no TopicPattern: it supports "
             f"ConsumerGroupHeartbeat v{version}, like Kafka before 4.0; subscribe to a pattern of "
@@ -107,11 +109,11 @@ def heartbeat_request(
         request.rack_id = rack or None
         request.rebalance_timeout_ms = settings.max_poll_interval_ms
         request.server_assignor = settings.server_assignor
-    if known is None or known.topics != says.topics:
-        request.subscribed_topic_names = sorted(says.topics)
+    if known is None or known.topics != fields.topics:
+        request.subscribed_topic_names = sorted(fields.topics)
     regex_before = None if known is None else known.regex
-    if regex_before != says.regex:
-        request.subscribed_topic_regex = says.regex or ""  # empty: removes the pattern
-    if known is None or acknowledges or known.partitions != says.partitions:
-        request.topic_partitions = in_request(says.partitions)
+    if regex_before != fields.regex:
+        request.subscribed_topic_regex = fields.regex or ""  # empty: removes the pattern
+    if known is None or acknowledges or known.partitions != fields.partitions:
+        request.topic_partitions = to_request(fields.partitions)
     return request

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from ....messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
@@ -16,16 +15,16 @@ from ....wire.errors import KprotoError, UnsupportedVersionError
 from ...core.retry import Remedy, remedy_of
 from ...metadata.cluster_view import ClusterView
 from ...network.connection import BrokerConnection
-from ..driver import AssignmentListener, MemberDriver, Tell
+from ..driver import AssignmentListener, HeartbeatSender, MemberDriver, OnResult
 from ..effects import LeaveByHeartbeat, Prepare, Resolve
 from ..group_protocol import GroupProtocolMismatchError, check_pattern, has_consumer_groups
 from ..settings import GroupSettings
 from ..subscription import Subscription
-from .heartbeat_errors import meaning_of
-from .heartbeats import JOINS, Beat
+from .heartbeat_errors import action_for
+from .heartbeats import JOIN_EPOCH, Heartbeat
 from .membership import ConsumerMembership
 from .phases import Phase
-from .session_timeout import is_denied, session_in, session_request
+from .session_timeout import is_denied, session_ms_in, session_timeout_request
 
 __all__ = ["ConsumerMember"]
 
@@ -41,15 +40,17 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         self,
         view: ClusterView,
         settings: GroupSettings,
-        owner: AssignmentListener,
+        listener: AssignmentListener,
         *,
         checks_group_first: bool = False,
     ) -> None:
         name_of = view.cluster.topic_name
         membership = ConsumerMembership(
-            settings, view.settings, name_of, may_change=checks_group_first
+            settings, view.settings, name_of, may_change_protocol=checks_group_first
         )
-        super().__init__(view, settings, owner, membership, checks_group_first=checks_group_first)
+        super().__init__(
+            view, settings, listener, membership, checks_group_first=checks_group_first
+        )
         self._requests_session = True  # until the broker denies it
         self._session_refresh_at = 0.0
         self._unanswered = 0  # requests of the session timeout in a row
@@ -58,35 +59,35 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         subscription = self._membership.subscription
         if subscription is None or subscription.pattern is None:
             return
-        if not self._watch.is_of(subscription):
+        if not self._watch.is_for_subscription(subscription):
             return  # the next metadata refresh is for the changed subscription
-        self._say("%s", change)
+        self._log("%s", change)
         topics = self._watch.matching
         self._watch.joined(subscription, topics)
-        self._membership.matched(topics, now)
+        self._membership.on_topics_matched(topics, now)
 
     # Effects
 
-    async def _ask(self, step: Prepare | Resolve) -> Tell:
+    async def _carry_out_protocol_step(self, step: Prepare | Resolve) -> OnResult:
         if isinstance(step, Prepare):
             return await self._prepare(step)
         return await self._resolve(step)
 
-    async def _prepare(self, step: Prepare) -> Tell:
+    async def _prepare(self, step: Prepare) -> OnResult:
         """Finds a coordinator that supports the protocol, the session timeout, and the topics that
         match a pattern.
         """
         if self._membership.phase is Phase.JOINING:
-            connection = await self._check_kind(step)
+            connection = await self._check_group_protocol(step)
             session_ms = await self._request_session(connection)
-            self._membership.session_told(session_ms)
+            self._membership.on_session_timeout_known(session_ms)
         wanted = await self._topics_to_join(step.subscription)
 
-        def tell(now: float) -> None:
+        def on_result(now: float) -> None:
             self._watch.joined(step.subscription, wanted)
-            self._membership.prepared(step, wanted, now)
+            self._membership.on_prepared(step, wanted, now)
 
-        return tell
+        return on_result
 
     async def _request_session(self, connection: BrokerConnection) -> int | None:
         """Returns the session timeout of the group in ms, if its coordinator discloses it.
@@ -94,13 +95,13 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         A member without the ACL does not request it again, because brokers log such requests.
         Raises errors that a retry may solve: with a wrong guess, two members may read a partition.
         """
-        its = self._membership
+        membership = self._membership
         requested_at = self._clock.monotonic()
-        self._session_refresh_at = requested_at + its.session_ms / 1000
+        self._session_refresh_at = requested_at + membership.session_ms / 1000
         if not self._requests_session or DescribeConfigsRequest.API_KEY not in connection.ranges:
             return None
-        timeout_ms = self._heartbeat_timeout_ms(its.interval_ms, its.session_ms)
-        request = session_request(self.settings.group_id)
+        timeout_ms = self._heartbeat_timeout_ms(membership.interval_ms, membership.session_ms)
+        request = session_timeout_request(self.settings.group_id)
         try:
             answer = await connection.request(request, timeout_ms=timeout_ms)
         except KprotoError as error:
@@ -109,13 +110,13 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
                 return None
             raise
         self._unanswered = 0
-        session_ms = session_in(answer)
+        session_ms = session_ms_in(answer)
         self._requests_session = not is_denied(answer)
         if session_ms is not None:
             self._session_refresh_at = requested_at + session_ms / 1000
         return session_ms
 
-    async def _check_kind(self, step: Prepare) -> BrokerConnection:
+    async def _check_group_protocol(self, step: Prepare) -> BrokerConnection:
         """Returns a connection to the coordinator of the group.
 
         Raises GroupProtocolMismatchError if the group uses the classic protocol.
@@ -147,10 +148,10 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
             'Kafka 4.0): leave group_protocol at "auto", or use "classic"'
         )
 
-    async def _resolve(self, step: Resolve) -> Tell:
+    async def _resolve(self, step: Resolve) -> OnResult:
         with suppress(KprotoError):
             await self._view.refresh_ids(step.ids)
-        return self._membership.resolved
+        return self._membership.on_resolved
 
     async def _send_leave_once(self, step: LeaveByHeartbeat) -> None:
         group_id = self.settings.group_id
@@ -160,30 +161,34 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
         except KprotoError:
             self._coordinator.forget()
             raise
-        self._check_leave_response([answer.error_code], meaning_of)
+        self._check_leave_response([answer.error_code], action_for)
 
     # Heartbeats
 
-    def _heartbeat_to_send(self, now: float) -> Callable[[], Coroutine[Any, Any, Tell]] | None:
-        its = self._membership
-        if its.heartbeat_due(now):
+    def _heartbeat_to_send(self, now: float) -> HeartbeatSender | None:
+        membership = self._membership
+        if membership.heartbeat_due(now):
             return self._send_heartbeat
         is_old = self._requests_session and now >= self._session_refresh_at
-        return self._refresh_session if is_old and its.is_reading and its.epoch > JOINS else None
+        return (
+            self._refresh_session
+            if is_old and membership.is_reading and membership.epoch > JOIN_EPOCH
+            else None
+        )
 
-    async def _refresh_session(self) -> Tell:
+    async def _refresh_session(self) -> OnResult:
         """Refreshes the session timeout; keeps it if the broker does not disclose it."""
         session_ms: int | None = None
         with suppress(KprotoError):
             session_ms = await self._request_session(await self._coordinator.connection())
         if session_ms is None:
             return lambda now: None
-        return lambda now: self._membership.session_told(session_ms)
+        return lambda now: self._membership.on_session_timeout_known(session_ms)
 
-    async def _send_heartbeat(self) -> Tell:
+    async def _send_heartbeat(self) -> OnResult:
         membership = self._membership
         outcome: ConsumerGroupHeartbeatResponse | KprotoError
-        beat: Beat | None = None
+        beat: Heartbeat | None = None
         try:
             connection = await self._coordinator.connection()
             if membership.subscription is not None:
@@ -192,20 +197,20 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
             beat = membership.heartbeat(version, self._clock.monotonic())
             if beat is None:
                 return lambda now: None
-            self._counts.joins += beat.request.member_epoch == JOINS
+            self._counts.joins += beat.request.member_epoch == JOIN_EPOCH
             interval_ms, session_ms = membership.interval_ms, membership.session_ms
             timeout_ms = self._heartbeat_timeout_ms(interval_ms, session_ms)
             outcome = await connection.request(beat.request, version=version, timeout_ms=timeout_ms)
         except KprotoError as error:
             outcome = error
 
-        def tell(now: float) -> None:
+        def on_result(now: float) -> None:
             if beat is None:
                 assert isinstance(outcome, KprotoError)
-                self._act_on(membership.on_heartbeat_not_sent(outcome, now))
+                self._handle_action(membership.on_heartbeat_not_sent(outcome, now))
                 return
-            self._act_on(membership.on_heartbeat_response(beat, outcome, now))
+            self._handle_action(membership.on_heartbeat_response(beat, outcome, now))
             if not isinstance(outcome, KprotoError) and not outcome.error_code:
                 self._counts.heartbeats += 1
 
-        return tell
+        return on_result

@@ -32,26 +32,26 @@ from ..effects import (
     Revoke,
     Step,
 )
-from ..group_errors import GroupRequest, Meaning
+from ..group_errors import ErrorAction, GroupRequest
 from ..group_protocol import GroupProtocolMismatchError
 from ..session import Session
-from ..settings import BEATS_IN_TIME, GroupSettings
+from ..settings import MIN_HEARTBEATS, GroupSettings
 from ..state_machine import MembershipStateMachine
 from ..subscription import Subscription
-from .heartbeat_errors import error_in, meaning_of
+from .heartbeat_errors import action_for, error_in
 from .heartbeats import (
-    FIRST_OWN_ID,
-    JOINS,
-    LEAVES,
-    LEAVES_FOR_A_TIME,
-    Beat,
-    Said,
+    CLIENT_MEMBER_ID_VERSION,
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    STATIC_LEAVE_EPOCH,
+    Heartbeat,
+    HeartbeatFields,
     heartbeat_request,
     release_heartbeat,
 )
 from .phases import ACCEPTING_COMMITS, HEARTBEATING, LEAVING_PHASES, TRANSITIONS, Event, Phase
-from .reconciliation import Difference, Reconciliation, Told, assigned_in, told_of
-from .session_timeout import KAFKAS_SESSION_MS, session_by
+from .reconciliation import Difference, Reconciliation, TopicIdPartitions, assigned_in, by_topic_id
+from .session_timeout import DEFAULT_SESSION_MS, session_ms_for
 
 __all__ = ["ConsumerMembership"]
 
@@ -64,7 +64,7 @@ _DISABLED: Final = "UNSUPPORTED_VERSION"
 class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     """The state of one member; `name_of` returns the name of a topic id, if metadata has it.
 
-    If it `may_change`, a classic member may replace it.
+    If it `may_change_protocol`, a classic member may replace it.
     """
 
     transitions = TRANSITIONS
@@ -75,16 +75,16 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         client: ClientSettings,
         name_of: Callable[[Uuid], str | None],
         *,
-        may_change: bool = False,
+        may_change_protocol: bool = False,
     ) -> None:
         super().__init__(settings, Phase.UNSUBSCRIBED)
         self.rack = client.rack
-        self.epoch = JOINS
-        self._may_change = may_change
-        self._own_id = str(Uuid.random())
+        self.epoch = JOIN_EPOCH
+        self._may_change_protocol = may_change_protocol
+        self._generated_member_id = str(Uuid.random())
         self._partitions = Reconciliation(name_of)
-        self._session = Session(settings, reads_on=True)
-        self._session.session_ms = KAFKAS_SESSION_MS  # the setting is for classic groups only
+        self._session = Session(settings, keeps_partitions=True)
+        self._session.session_ms = DEFAULT_SESSION_MS  # the setting is for classic groups only
         self._disclosed_session_ms: int | None = None
         self._interval_s = settings.heartbeat_interval_ms / 1000
         self._heartbeat_at = _NEVER
@@ -95,7 +95,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self._is_prepared = False
         self._topics: frozenset[str] = frozenset()  # subscribed by name
         self._regex: str | None = None  # the `TopicPattern` of the subscription
-        self._known: Said | None = None  # the fields of the last answered heartbeat
+        self._known_fields: HeartbeatFields | None = None  # of the last answered heartbeat
         self._unreleased_since: float | None = None
         self._unconverted_since: float | None = None
         self._conversion_timeout_s = client.api_timeout_ms / 1000
@@ -111,11 +111,11 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     # State
 
     @property
-    def is_out(self) -> bool:
+    def is_outside_group(self) -> bool:
         return self.phase in (Phase.UNSUBSCRIBED, Phase.STALE, Phase.FATAL)
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         return self.phase is Phase.FATAL
 
     @property
@@ -129,7 +129,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
 
     @property
     def assignment_valid_until(self) -> float:
-        return self._session.until if self.epoch > JOINS else -_NEVER
+        return self._session.until if self.epoch > JOIN_EPOCH else -_NEVER
 
     @property
     def interval_ms(self) -> int:
@@ -141,7 +141,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         """Returns the session timeout in ms: without responses the member stops reading then."""
         return self._session.session_ms
 
-    def session_told(self, session_ms: int | None) -> None:
+    def on_session_timeout_known(self, session_ms: int | None) -> None:
         """Stores the session timeout of the group in ms; None if it is not disclosed."""
         self._disclosed_session_ms = session_ms
         if session_ms is not None:
@@ -164,43 +164,42 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         if self._is_prepared:
             self._subscribe_to(subscription, subscription.topics)
         if self.phase in (Phase.RECONCILING, Phase.ACKNOWLEDGING, Phase.STABLE):
-            self._say("the subscription is now %s", subscription)
+            self._log("the subscription is now %s", subscription)
             self._send_heartbeat_soon(now)
 
-    def prepared(self, step: Prepare, topics: frozenset[str], now: float) -> None:
+    def on_prepared(self, step: Prepare, topics: frozenset[str], now: float) -> None:
         """Notes that a `Prepare` is done; `topics` are to be subscribed by name."""
         self._step_backoff.succeeded()
         if self.subscription is step.subscription:
             self._is_prepared = True
             self._subscribe_to(step.subscription, topics)
-            self.matched(topics, now)
+            self.on_topics_matched(topics, now)
 
     def _subscribe_to(self, subscription: Subscription, topics: frozenset[str]) -> None:
-        remote = subscription.remote
-        self._topics, self._regex = topics, None if remote is None else remote.text
+        broker_pattern = subscription.broker_pattern
+        self._topics, self._regex = topics, None if broker_pattern is None else broker_pattern.text
 
-    def matched(self, topics: frozenset[str], now: float) -> None:
+    def on_topics_matched(self, topics: frozenset[str], now: float) -> None:
         """Updates the topics that match the pattern; sends a heartbeat if they have changed."""
         self._topics = topics
-        known = self._known
+        known = self._known_fields
         if known is None or (known.topics, known.regex) != (topics, self._regex):
             self._send_heartbeat_soon(now)
 
     def request_rejoin(self, reason: str, now: float) -> None:
         text = "ignores the request to rebalance (%s): the coordinator assigns the partitions"
-        self._say(text, reason)
+        self._log(text, reason)
 
-    def _join_if_wanted(self, now: float) -> None:
+    def _join_if_subscribed(self, now: float) -> None:
         if self._may_join and self._transition(Event.SUBSCRIBED):
-            self._begin_to_join(now)
+            self._start_joining(now)
 
-    def _begin_to_join(self, now: float) -> None:
+    def _start_joining(self, now: float) -> None:
         self._incarnation += 1
-        self.epoch = JOINS
-        self._lost = False
-        self._is_prepared = False
+        self.epoch = JOIN_EPOCH
+        self._lost = self._is_prepared = False
         self._unconverted_since = None
-        self._known = None
+        self._known_fields = None
         self._partitions.reset()
         self._heartbeat_at = max(now, self._heartbeat_backoff.not_before)
 
@@ -214,9 +213,9 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         lost: bool = False,
         until: float | None = None,
     ) -> None:
-        until = self._session.given_up_by(now) if until is None else until
+        until = self._session.revoke_deadline(now) if until is None else until
         ends = ends or (self._leave_intent is not None and self._leave_intent.ends)
-        if self.is_out:
+        if self.is_outside_group:
             if ends:
                 self._transition(Event.CLOSED)
             return
@@ -225,7 +224,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         if self.phase in (Phase.PREPARE_LEAVING, Phase.LEAVING):
             self._revoke_until = min(self._revoke_until, until)
         elif self._transition(Event.LEAVE_REQUESTED):
-            self._lost = lost or self.epoch <= JOINS
+            self._lost = lost or self.epoch <= JOIN_EPOCH
             self._revoke_until = until
 
     # Next effect
@@ -236,33 +235,33 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
                 assert self.subscription is not None
                 return Prepare(self.subscription) if now >= self._step_backoff.not_before else None
             case Phase.RECONCILING:
-                return self._reconciling(now)
+                return self._reconcile_step(now)
             case Phase.FENCED:
                 return Revoke(frozenset(owned), True, now)
             case Phase.PREPARE_LEAVING:
                 return Revoke(frozenset(owned), self._lost, self._revoke_until)
             case Phase.LEAVING:
-                return self._next_leave(now)
+                return self._leave_step(now)
         return None
 
-    def _reconciling(self, now: float) -> Step:
+    def _reconcile_step(self, now: float) -> Step:
         its = self._difference()
         if its.unresolved and not its.revoked and now >= self._resolve_backoff.not_before:
             return Resolve(its.unresolved)
         self._partitions.start(its)
-        return ApplyAssignment(its.revoked, tuple(its.added), self._session.given_up_by(now))
+        return ApplyAssignment(its.revoked, tuple(its.added), self._session.revoke_deadline(now))
 
     def _difference(self) -> Difference:
         assert self.subscription is not None
         return self._partitions.difference(self.subscription.wants)
 
-    def _next_leave(self, now: float) -> LeaveByHeartbeat | None:
+    def _leave_step(self, now: float) -> LeaveByHeartbeat | None:
         """Returns the leave effect; None until the member has an id."""
         intent = self._leave_intent
         assert intent is not None
         if not self.member_id:
             return None
-        epoch = LEAVES if intent.leaves else LEAVES_FOR_A_TIME
+        epoch = LEAVE_EPOCH if intent.leaves else STATIC_LEAVE_EPOCH
         until = now + intent.leave_s
         instance_id = self.settings.instance_id
         return LeaveByHeartbeat(self.member_id, instance_id, epoch, intent.reason, until)
@@ -276,7 +275,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         waits = self._requests_member_id and now < self._leave_by
         sends_heartbeat = self._may_be_known and (intent.leaves or self.settings.is_static)
         if not sends_heartbeat or not (self.member_id or waits):
-            self.left(now)
+            self.on_left(now)
 
     def next_at(self, now: float) -> float:
         moments = []
@@ -284,7 +283,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             moments.append(self._step_backoff.not_before)
         if self._heartbeat_due:
             moments.append(self._heartbeat_at)
-        if self.epoch > JOINS:
+        if self.epoch > JOIN_EPOCH:
             moments += [self.assignment_valid_until, self._resolve_backoff.not_before]
         if self.phase is Phase.LEAVING:
             moments.append(self._leave_by)
@@ -292,15 +291,16 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
 
     def tick(self, now: float) -> None:
         self._leave_without_heartbeat(now)
-        if self.epoch > JOINS and self.phase in HEARTBEATING and now >= self.assignment_valid_until:
+        has_epoch = self.epoch > JOIN_EPOCH and self.phase in HEARTBEATING
+        if has_epoch and now >= self.assignment_valid_until:
             why = "partitions may not have been revoked in time (max_poll_interval_ms)"
             if self._session.is_silent(now):
                 why = f"no heartbeat came through for {self.session_ms} ms, the session timeout"
-            self._lose(why, now)
-        if self.phase is Phase.STABLE and self._is_to_reconcile(now):
+            self._lose_membership(why, now)
+        if self.phase is Phase.STABLE and self._must_reconcile(now):
             self._transition(Event.ASSIGNED)
 
-    def _is_to_reconcile(self, now: float) -> bool:
+    def _must_reconcile(self, now: float) -> bool:
         its = self._difference()
         asks = bool(its.unresolved) and now >= self._resolve_backoff.not_before
         return bool(its.revoked or its.added) or asks
@@ -311,7 +311,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def _heartbeat_due(self) -> bool:
         if self.phase is Phase.JOINING:
             return self._is_prepared and (bool(self._topics) or bool(self._regex))
-        return self.epoch > JOINS and self.phase in HEARTBEATING and not self._lost
+        return self.epoch > JOIN_EPOCH and self.phase in HEARTBEATING and not self._lost
 
     def _send_heartbeat_soon(self, now: float) -> None:
         earliest = max(now, self._heartbeat_backoff.not_before)
@@ -321,7 +321,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         """Returns True if a heartbeat is due."""
         return self._heartbeat_due and now >= self._heartbeat_at
 
-    def heartbeat(self, version: int, now: float) -> Beat | None:
+    def heartbeat(self, version: int, now: float) -> Heartbeat | None:
         """Returns the heartbeat to send now; None if none is due any more.
 
         Raises UnsupportedVersionError if the coordinator is too old for a pattern.
@@ -330,113 +330,115 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             return None
         if self._releases_instance and self.phase is Phase.JOINING:
             return release_heartbeat(self.settings, self.member_id, self._incarnation, now)
-        if not self.member_id and version >= FIRST_OWN_ID:
-            self.member_id = self._own_id
-        says = Said(self._topics, self._regex, told_of(self._partitions.owned))
+        if not self.member_id and version >= CLIENT_MEMBER_ID_VERSION:
+            self.member_id = self._generated_member_id
+        fields = HeartbeatFields(self._topics, self._regex, by_topic_id(self._partitions.owned))
         request = heartbeat_request(
             self.settings,
             self.rack,
             (self.member_id, self.epoch),
-            says,
-            self._known,
+            fields,
+            self._known_fields,
             version,
             acknowledges=self.phase is Phase.ACKNOWLEDGING,
         )
         self._may_be_known = True
         self._requests_member_id = not self.member_id
-        return Beat(request, says, self._incarnation, now)
+        return Heartbeat(request, fields, self._incarnation, now)
 
     def on_heartbeat_response(
-        self, beat: Beat, outcome: ConsumerGroupHeartbeatResponse | KprotoError, now: float
-    ) -> Meaning | None:
-        """Processes the outcome of a heartbeat; returns the meaning of its error, if current."""
+        self, beat: Heartbeat, outcome: ConsumerGroupHeartbeatResponse | KprotoError, now: float
+    ) -> ErrorAction | None:
+        """Processes the outcome of a heartbeat; returns the action for its error, if current."""
         if self._requests_member_id:
             self._requests_member_id = False
             if isinstance(outcome, ConsumerGroupHeartbeatResponse) and not outcome.error_code:
                 self.member_id = outcome.member_id or ""
         if isinstance(outcome, ConsumerGroupHeartbeatResponse) and outcome.error_code:
-            outcome = error_in(outcome, beat.kind, self.settings.group_id)
-        is_current = beat.life == self._incarnation and self._heartbeat_due
-        if beat.request.member_epoch == LEAVES_FOR_A_TIME:
+            outcome = error_in(outcome, beat.group_request, self.settings.group_id)
+        is_current = beat.incarnation == self._incarnation and self._heartbeat_due
+        if beat.request.member_epoch == STATIC_LEAVE_EPOCH:
             return self._on_instance_released(outcome, now)
         if isinstance(outcome, KprotoError):
-            meaning = meaning_of(beat.kind, outcome)
-            if meaning is not Meaning.UNRELEASED:  # the coordinator may have registered the id
+            action = action_for(beat.group_request, outcome)
+            if action is not ErrorAction.UNRELEASED:  # the coordinator may have registered the id
                 self._may_have_instance = True
             if is_current:
-                self._on_heartbeat_failed(meaning, outcome, beat.kind, now)
-                return meaning
-            return meaning if meaning is Meaning.FIND_COORDINATOR else None
+                self._on_heartbeat_failed(action, outcome, beat.group_request, now)
+                return action
+            return action if action is ErrorAction.FIND_COORDINATOR else None
         if is_current:
-            self._answered(beat, outcome, now)
+            self._on_success(beat, outcome, now)
         return None
 
-    def on_heartbeat_not_sent(self, error: KprotoError, now: float) -> Meaning:
-        """Processes the failure to send a heartbeat; returns the meaning of the error."""
-        asked = GroupRequest.JOIN if self.epoch == JOINS else GroupRequest.HEARTBEAT
-        meaning = meaning_of(asked, error)
+    def on_heartbeat_not_sent(self, error: KprotoError, now: float) -> ErrorAction:
+        """Processes the failure to send a heartbeat; returns the action for the error."""
+        request = GroupRequest.JOIN if self.epoch == JOIN_EPOCH else GroupRequest.HEARTBEAT
+        action = action_for(request, error)
         if self._heartbeat_due:
-            self._on_heartbeat_failed(meaning, error, asked, now)
-        return meaning
+            self._on_heartbeat_failed(action, error, request, now)
+        return action
 
     def _on_heartbeat_failed(
-        self, meaning: Meaning, error: KprotoError, asked: GroupRequest, now: float
+        self, action: ErrorAction, error: KprotoError, request: GroupRequest, now: float
     ) -> None:
-        self._known = None  # the next heartbeat has all fields
-        self._heartbeat_backoff.failed(now, at_once=meaning is Meaning.MEMBER_UNKNOWN)
+        self._known_fields = None  # the next heartbeat has all fields
+        self._heartbeat_backoff.failed(now, at_once=action is ErrorAction.MEMBER_UNKNOWN)
         self._heartbeat_at = self._heartbeat_backoff.not_before
-        self._follow(meaning, error, asked, now)
+        self._apply_action(action, error, request, now)
 
-    def _answered(self, beat: Beat, answer: ConsumerGroupHeartbeatResponse, now: float) -> None:
+    def _on_success(
+        self, beat: Heartbeat, answer: ConsumerGroupHeartbeatResponse, now: float
+    ) -> None:
         """Processes the response to a heartbeat, which renews the session."""
         self._heartbeat_backoff.succeeded()
         self._unreleased_since = None
         self._unconverted_since = None
         self._may_have_instance = True
         assigned = assigned_in(answer)
-        self._session.heard(beat.sent_at, calm=self._was_calm(beat, assigned))
-        self._known = beat.said
+        self._session.on_heartbeat_answered(beat.sent_at, stable=self._was_stable(beat, assigned))
+        self._known_fields = beat.fields
         if answer.heartbeat_interval_ms > 0:
-            self._take_interval(answer.heartbeat_interval_ms)
+            self._set_heartbeat_interval(answer.heartbeat_interval_ms)
         self._heartbeat_at = beat.sent_at + self._interval_s
         if self.member_id and answer.member_id not in (None, "", self.member_id):
             self.member_id = answer.member_id or self.member_id
         self.epoch = answer.member_epoch
         if assigned is not None and self._partitions.assign(assigned):
             self._resolve_backoff.succeeded()
-        if self._topics != beat.said.topics or self._regex != beat.said.regex:
+        if self._topics != beat.fields.topics or self._regex != beat.fields.regex:
             self._heartbeat_at = now  # the subscription has changed since
         if self.phase is Phase.JOINING:
-            self._say("joined at epoch %d, as member %s", self.epoch, self.member_id)
+            self._log("joined at epoch %d, as member %s", self.epoch, self.member_id)
             self._transition(Event.JOINED)
         elif self.phase is Phase.ACKNOWLEDGING:
-            if beat.said.partitions == told_of(self._partitions.owned) and beat.tells:
+            if beat.lists_owned and beat.fields.partitions == by_topic_id(self._partitions.owned):
                 self._transition(Event.ACKNOWLEDGED)
             else:
                 self._heartbeat_at = now
-        if self.phase is Phase.STABLE and self._is_to_reconcile(now):
+        if self.phase is Phase.STABLE and self._must_reconcile(now):
             self._transition(Event.ASSIGNED)
 
-    def _take_interval(self, interval_ms: int) -> None:
+    def _set_heartbeat_interval(self, interval_ms: int) -> None:
         """Stores the heartbeat interval; derives the session timeout if it is not disclosed.
 
-        Sends at least `BEATS_IN_TIME` heartbeats in the session and in `max_poll_interval_ms`.
+        Sends at least `MIN_HEARTBEATS` heartbeats in the session and in `max_poll_interval_ms`.
         """
         if self._disclosed_session_ms is None:
-            self._session.session_ms = session_by(interval_ms)
+            self._session.session_ms = session_ms_for(interval_ms)
         limits = (self.session_ms, self.settings.max_poll_interval_ms)
-        self._interval_s = min(interval_ms, min(limits) / BEATS_IN_TIME) / 1000
+        self._interval_s = min(interval_ms, min(limits) / MIN_HEARTBEATS) / 1000
         self._session.interval_s = self._interval_s
 
-    def _was_calm(self, beat: Beat, assigned: Told | None) -> bool:
+    def _was_stable(self, beat: Heartbeat, assigned: TopicIdPartitions | None) -> bool:
         """Returns True if the coordinator waited for no revocation when it got that heartbeat.
 
         A revocation would be in the previous response, unless that response was lost.
         """
         before = self._partitions.assigned
-        if self._known is None and assigned is not None:
+        if self._known_fields is None and assigned is not None:
             before = assigned
-        return beat.said.partitions <= before
+        return beat.fields.partitions <= before
 
     def on_commit_refused(
         self, error: BrokerResponseError, identity: MemberIdentity, now: float
@@ -444,15 +446,15 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         current = (identity.member_id, identity.generation) == (self.member_id, self.epoch)
         if not current or not self._heartbeat_due:
             return
-        meaning = meaning_of(GroupRequest.COMMIT, error)
-        if meaning is Meaning.STALE:
+        action = action_for(GroupRequest.COMMIT, error)
+        if action is ErrorAction.STALE:
             self._send_heartbeat_soon(now)
-        elif meaning in (Meaning.MEMBER_UNKNOWN, Meaning.FENCED):
-            self._follow(meaning, error, GroupRequest.COMMIT, now)
+        elif action in (ErrorAction.MEMBER_UNKNOWN, ErrorAction.FENCED):
+            self._apply_action(action, error, GroupRequest.COMMIT, now)
 
     # Results of effects
 
-    def resolved(self, now: float) -> None:
+    def on_resolved(self, now: float) -> None:
         """Notes that a `Resolve` is done; starts a backoff if ids have no name yet."""
         if self._difference().unresolved:
             self._resolve_backoff.failed(now)
@@ -467,61 +469,61 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
     def on_revoked(self, now: float) -> None:
         self._partitions.owned = {}
         if self._lost:
-            self.epoch = JOINS
+            self.epoch = JOIN_EPOCH
         self._transition(Event.REVOKED)
         if self.phase is Phase.JOINING:
-            self._begin_to_join(now)
+            self._start_joining(now)
         elif self.phase is Phase.LEAVING:
             assert self._leave_intent is not None
             self._leave_by = now + self._leave_intent.leave_s
             self._leave_without_heartbeat(now)
 
-    def left(self, now: float) -> None:
+    def on_left(self, now: float) -> None:
         intent, self._leave_intent = self._leave_intent, None
         assert intent is not None
         self._leave_by = _NEVER
         self._may_be_known = False
         self._requests_member_id = False
         self._incarnation += 1
-        self.epoch = JOINS
+        self.epoch = JOIN_EPOCH
         self._lost = False
         self._step_backoff.succeeded()
         late = Event.LEFT_STALE if self._is_stale else Event.LEFT
         self._transition(Event.CLOSED if intent.ends else late)
         if not intent.ends:
-            self._join_if_wanted(now)
+            self._join_if_subscribed(now)
 
     # Errors
 
-    def failed(self, error: KprotoError, now: float) -> Meaning:
-        asked = GroupRequest.LEAVE if self.phase is Phase.LEAVING else GroupRequest.COORDINATOR
-        meaning = meaning_of(asked, error)
-        if asked is GroupRequest.LEAVE:  # no retry: the session times out anyway
-            self.left(now)
+    def failed(self, error: KprotoError, now: float) -> ErrorAction:
+        request = GroupRequest.LEAVE if self.phase is Phase.LEAVING else GroupRequest.COORDINATOR
+        action = action_for(request, error)
+        if request is GroupRequest.LEAVE:  # no retry: the session times out anyway
+            self.on_left(now)
         else:
             self._step_backoff.failed(now)
-            self._follow(meaning, error, asked, now)
-        return meaning
+            self._apply_action(action, error, request, now)
+        return action
 
-    def _follow(
-        self, meaning: Meaning, error: KprotoError, asked: GroupRequest, now: float
+    def _apply_action(
+        self, action: ErrorAction, error: KprotoError, request: GroupRequest, now: float
     ) -> None:
-        """Acts on the meaning of an error; the caller has scheduled the next heartbeat."""
-        match meaning:
-            case Meaning.MEMBER_UNKNOWN:
+        """Applies the action for an error; the caller has scheduled the next heartbeat."""
+        match action:
+            case ErrorAction.MEMBER_UNKNOWN:
                 self._may_be_known = False
-                self._lose(str(error), now)
-            case Meaning.UNRELEASED:
+                self._lose_membership(str(error), now)
+            case ErrorAction.UNRELEASED:
                 self._wait_for_release(error, now)
-            case Meaning.UNCONVERTED if not self._may_change:
+            case ErrorAction.UNCONVERTED if not self._may_change_protocol:
                 self._wait_for_conversion(error, now)
-            case Meaning.OTHER_PROTOCOL | Meaning.UNCONVERTED:
+            case ErrorAction.OTHER_PROTOCOL | ErrorAction.UNCONVERTED:
                 self._end_for_other_protocol(error, now)
-            case Meaning.FENCED | Meaning.FAIL:
-                self.fail(error, now, leaves=meaning is Meaning.FAIL)
-            case Meaning.FIND_COORDINATOR:
+            case ErrorAction.FENCED | ErrorAction.FAIL:
+                self.fail(error, now, leaves=action is ErrorAction.FAIL)
+            case ErrorAction.FIND_COORDINATOR:
                 if self._heartbeat_backoff.count + self._step_backoff.count == 1:
-                    self._say("%s is tried again: %s", asked.value, error)
+                    self._log("%s is tried again: %s", request.value, error)
 
     def _wait_for_release(self, error: KprotoError, now: float) -> None:
         """Retries for the session timeout while another member has the instance id.
@@ -536,7 +538,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         elif self._unreleased_since is None:
             self._unreleased_since = now
             text = "waiting until the session of another instance %s has ended: %s"
-            self._say(text, self.settings.instance_id, error, level=logging.WARNING)
+            self._log(text, self.settings.instance_id, error, level=logging.WARNING)
         elif now - self._unreleased_since > self.session_ms / 1000 + self._interval_s:
             self.fail(error, now, leaves=False)
 
@@ -545,44 +547,42 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         if self._unconverted_since is None:
             self._unconverted_since = now
             text = "waiting until the classic group can be converted: %s"
-            self._say(text, error, level=logging.WARNING)
+            self._log(text, error, level=logging.WARNING)
         elif now - self._unconverted_since > self._conversion_timeout_s:
             self.fail(error, now, leaves=False)
 
     def _on_instance_released(
         self, outcome: ConsumerGroupHeartbeatResponse | KprotoError, now: float
-    ) -> Meaning | None:
+    ) -> ErrorAction | None:
         """Processes the release of the instance id; it fails if another member has the id."""
-        meaning = (
-            meaning_of(GroupRequest.LEAVE, outcome) if isinstance(outcome, KprotoError) else None
-        )
-        if meaning in (Meaning.RETRY, Meaning.FIND_COORDINATOR):
-            self._heartbeat_backoff.failed(now)
-            self._heartbeat_at = self._heartbeat_backoff.not_before
-            return meaning
+        if isinstance(outcome, KprotoError):
+            action = action_for(GroupRequest.LEAVE, outcome)
+            if action in (ErrorAction.RETRY, ErrorAction.FIND_COORDINATOR):
+                self._heartbeat_backoff.failed(now)
+                self._heartbeat_at = self._heartbeat_backoff.not_before
+                return action
         self._releases_instance = False
         self._heartbeat_at = now
         return None
 
     def _end_for_other_protocol(self, error: KprotoError, now: float) -> None:
-        """Ends this member: a classic member replaces it if it `may_change`, else it fails."""
-        if self._may_change:
+        """Ends this member; a classic member replaces it if it `may_change_protocol`."""
+        if self._may_change_protocol:
             is_certain = isinstance(error, BrokerResponseError) and error.name == _DISABLED
             error = GroupProtocolMismatchError(str(error), is_certain=is_certain)
         self.fail(error, now, leaves=False)
 
-    def _lose(self, why: str, now: float) -> None:
+    def _lose_membership(self, why: str, now: float) -> None:
         """Drops the epoch, because other members may own the partitions by now."""
-        if self.phase is Phase.PREPARE_LEAVING and self._lost:
+        is_lost = self.phase is Phase.PREPARE_LEAVING and self._lost
+        if is_lost or not self._transition(Event.FENCED):
             return
-        if not self._transition(Event.FENCED):
-            return
-        if self.epoch > JOINS:
-            self._say("out of epoch %d: %s", self.epoch, why, level=logging.WARNING)
+        if self.epoch > JOIN_EPOCH:
+            self._log("out of epoch %d: %s", self.epoch, why, level=logging.WARNING)
         self._incarnation += 1
-        self.epoch = JOINS
+        self.epoch = JOIN_EPOCH
         if self.phase is Phase.JOINING:
-            self._begin_to_join(now)
+            self._start_joining(now)
         else:
             self._lost = True
 

@@ -15,20 +15,20 @@ from ...metadata.cluster import TopicPartition
 
 __all__ = [
     "Difference",
-    "Held",
+    "OwnedPartitions",
     "Reconciliation",
-    "Told",
+    "TopicIdPartitions",
     "assigned_in",
+    "by_topic_id",
     "difference",
-    "in_request",
-    "told_of",
+    "to_request",
 ]
 
 #: The owned partitions, with the id of each partition's topic.
-Held: TypeAlias = Mapping[TopicPartition, Uuid]
+OwnedPartitions: TypeAlias = Mapping[TopicPartition, Uuid]
 
 #: Partitions by topic id, as requests and responses have them.
-Told: TypeAlias = frozenset[tuple[Uuid, int]]
+TopicIdPartitions: TypeAlias = frozenset[tuple[Uuid, int]]
 
 
 class Difference(NamedTuple):
@@ -39,7 +39,7 @@ class Difference(NamedTuple):
     unresolved: frozenset[Uuid]
 
 
-def assigned_in(response: ConsumerGroupHeartbeatResponse) -> Told | None:
+def assigned_in(response: ConsumerGroupHeartbeatResponse) -> TopicIdPartitions | None:
     """Returns the assignment of a response; None if it has not changed."""
     if response.assignment is None:
         return None
@@ -50,26 +50,26 @@ def assigned_in(response: ConsumerGroupHeartbeatResponse) -> Told | None:
     )
 
 
-def told_of(held: Held) -> Told:
+def by_topic_id(owned: OwnedPartitions) -> TopicIdPartitions:
     """Returns the owned partitions by topic id, as a heartbeat lists them."""
-    return frozenset((topic_id, partition) for (_, partition), topic_id in held.items())
+    return frozenset((topic_id, partition) for (_, partition), topic_id in owned.items())
 
 
-def in_request(told: Iterable[tuple[Uuid, int]]) -> list[TopicPartitions]:
+def to_request(partitions: Iterable[tuple[Uuid, int]]) -> list[TopicPartitions]:
     """Returns the partitions as structs of a request."""
     by_id: dict[Uuid, list[int]] = {}
-    for topic_id, partition in sorted(told):
+    for topic_id, partition in sorted(partitions):
         by_id.setdefault(topic_id, []).append(partition)
     return [TopicPartitions(topic_id=each, partitions=its) for each, its in by_id.items()]
 
 
 def difference(
-    held: Held,
-    assigned: Told,
+    owned: OwnedPartitions,
+    assigned: TopicIdPartitions,
     name_of: Callable[[Uuid], str | None],
     wants: Callable[[str], bool],
 ) -> Difference:
-    """Returns the difference between `held` and `assigned`, for topics that the member `wants`."""
+    """Returns the difference between `owned` and `assigned`, for topics that the member `wants`."""
     names = {topic_id: name_of(topic_id) for topic_id, _ in assigned}
     target = {
         (name, partition): topic_id
@@ -77,8 +77,8 @@ def difference(
         if (name := names[topic_id]) is not None and wants(name)
     }
     return Difference(
-        frozenset(tp for tp, topic_id in held.items() if target.get(tp) != topic_id),
-        {tp: its for tp, its in target.items() if held.get(tp) != its},
+        frozenset(tp for tp, topic_id in owned.items() if target.get(tp) != topic_id),
+        {tp: its for tp, its in target.items() if owned.get(tp) != its},
         frozenset(topic_id for topic_id, name in names.items() if name is None),
     )
 
@@ -91,7 +91,7 @@ class Reconciliation:
 
     def __init__(self, name_of: Callable[[Uuid], str | None]) -> None:
         self.owned: dict[TopicPartition, Uuid] = {}
-        self.assigned: Told = frozenset()
+        self.assigned: TopicIdPartitions = frozenset()
         self._adding: dict[TopicPartition, Uuid] = {}
         self._name_of = name_of
         self._names: dict[Uuid, str] = {}
@@ -101,7 +101,7 @@ class Reconciliation:
         self.owned = {}
         self.assigned = frozenset()
 
-    def assign(self, assigned: Told) -> bool:
+    def assign(self, assigned: TopicIdPartitions) -> bool:
         """Stores the assignment; returns True if it has changed."""
         has_changed = assigned != self.assigned
         self.assigned = assigned

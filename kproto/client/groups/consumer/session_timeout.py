@@ -12,7 +12,13 @@ from ....messages.describe_configs_request import DescribeConfigsRequest, Descri
 from ....messages.describe_configs_response import DescribeConfigsResponse
 from ....protocol.error_codes import code_of
 
-__all__ = ["KAFKAS_SESSION_MS", "is_denied", "session_by", "session_in", "session_request"]
+__all__ = [
+    "DEFAULT_SESSION_MS",
+    "is_denied",
+    "session_ms_for",
+    "session_ms_in",
+    "session_timeout_request",
+]
 
 _DENIED: Final = code_of("GROUP_AUTHORIZATION_FAILED")
 
@@ -23,19 +29,19 @@ _GROUP: Final = 32
 _SESSION: Final = "consumer.session.timeout.ms"
 
 #: The default session timeout of brokers in ms, and the default of its lower limit. It is
-#: `_INTERVALS` times the default heartbeat interval, 5 s.
-KAFKAS_SESSION_MS: Final = 45_000
-_INTERVALS: Final = 9
+#: `_HEARTBEATS_IN_SESSION` times the default heartbeat interval, 5 s.
+DEFAULT_SESSION_MS: Final = 45_000
+_HEARTBEATS_IN_SESSION: Final = 9
 
 
-def session_by(interval_ms: int) -> int:
+def session_ms_for(interval_ms: int) -> int:
     """Returns the session timeout in ms to assume for a heartbeat interval, if the broker does not
     disclose it.
     """
-    return min(_INTERVALS * interval_ms, KAFKAS_SESSION_MS)
+    return min(_HEARTBEATS_IN_SESSION * interval_ms, DEFAULT_SESSION_MS)
 
 
-def session_request(group_id: str) -> DescribeConfigsRequest:
+def session_timeout_request(group_id: str) -> DescribeConfigsRequest:
     """Returns the request for the session timeout of a group."""
     asked = DescribeConfigsResource(
         resource_type=_GROUP, resource_name=group_id, configuration_keys=[_SESSION]
@@ -43,7 +49,7 @@ def session_request(group_id: str) -> DescribeConfigsRequest:
     return DescribeConfigsRequest(resources=[asked])
 
 
-def session_in(answer: DescribeConfigsResponse) -> int | None:
+def session_ms_in(answer: DescribeConfigsResponse) -> int | None:
     """Returns the session timeout in ms; None if the broker does not disclose it."""
     values = [
         config.value

@@ -390,7 +390,7 @@ async def subscribing_again(scene: Scene) -> Awaitable[object]:
     async def change() -> None:
         scene.consumer.unsubscribe()
         try:
-            while not scene.member.is_out:
+            while not scene.member.is_outside_group:
                 await scene.stage.clock.sleep(0.1)
         finally:
             scene.consumer.subscribe(TOPIC)

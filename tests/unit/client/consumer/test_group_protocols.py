@@ -47,7 +47,7 @@ async def client_of_a_broker(
 
 def protocol_of(consumer: GroupConsumer) -> GroupProtocol:
     assert isinstance(consumer._member, GroupMember)
-    return consumer._member.kind
+    return consumer._member.protocol
 
 
 async def until(holds: Callable[[], object]) -> None:

@@ -13,7 +13,7 @@ from kproto.messages import OffsetCommitRequest
 from tests.unit.client.consumer.grouped import group
 from tests.unit.client.consumer.test_group_reading import P0, P1, TEN, THREE, take
 
-BY_HAND: dict[str, Any] = {"auto_commit": False}
+FOR_MANUAL_ASSIGNMENT: dict[str, Any] = {"auto_commit": False}
 
 
 async def test_partitions_by_hand_have_no_member() -> None:
@@ -48,7 +48,7 @@ async def test_partitions_by_hand_of_a_group_that_has_members() -> None:
 
 
 async def test_a_commit_after_a_lost_connection_is_made_again() -> None:
-    async with group(TEN) as it, it.consumer(**BY_HAND) as consumer:
+    async with group(TEN) as it, it.consumer(**FOR_MANUAL_ASSIGNMENT) as consumer:
         await it.owner.assign([P0])
         await take(aiter(consumer), 3)
         committed = it.coordinator.commit

@@ -17,7 +17,7 @@ from typing import Any
 from kproto.client.groups.classic.membership import ClassicMembership
 from kproto.client.groups.classic.phases import Phase
 from kproto.client.groups.effects import ApplyAssignment, Join, Lead, Leave, Revoke, Step, Sync
-from kproto.client.groups.leader import assigned, members_in
+from kproto.client.groups.leader import compute_assignment, subscriptions_in
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
 from kproto.client.metadata.cluster import TopicPartition
@@ -275,7 +275,7 @@ class Simulated:
         self.its = ClassicMembership(settings, ClientSettings(retry_backoff_ms=50))
         self.owned: set[TopicPartition] = set()
         self.step: Step | None = None
-        self.turn = -1
+        self.transition_count = -1
         self.is_beating = False
         self.is_dead = False
         self.cut_until = 0.0
@@ -300,12 +300,12 @@ class Simulated:
             return
         its, now = self.its, self.model.now
         its.tick(now)
-        if self.step is not None and self.turn != its.turn:
+        if self.step is not None and self.transition_count != its.transition_count:
             self.step = None  # cancelled
         if self.step is None:
             step = its.step(now, self.owned)
             if step is not None:
-                self.step, self.turn = step, its.turn
+                self.step, self.transition_count = step, its.transition_count
                 self.begin(step)
         if not self.is_beating:
             request = its.heartbeat(now)
@@ -315,19 +315,24 @@ class Simulated:
         if next_at != float("inf"):
             self.model.at(next_at, self.pump)
 
-    def done(self, turn: int, tell: Callable[[], object]) -> None:
+    def done(self, transition_count: int, tell: Callable[[], object]) -> None:
         """Finishes a step unless it was cancelled."""
-        if self.is_dead or self.step is None or (turn, turn) != (self.turn, self.its.turn):
+        if (
+            self.is_dead
+            or self.step is None
+            or (transition_count, transition_count)
+            != (self.transition_count, self.its.transition_count)
+        ):
             return
         self.step = None
         tell()
         self.pump()
 
     def begin(self, step: Step) -> None:
-        its, turn, model = self.its, self.turn, self.model
+        its, transition_count, model = self.its, self.transition_count, self.model
 
         def later(seconds: float, tell: Callable[[], object]) -> None:
-            model.at(model.now + seconds, lambda: self.done(turn, tell))
+            model.at(model.now + seconds, lambda: self.done(transition_count, tell))
 
         match step:
             case Revoke(partitions=tps, lost=lost, until=until):
@@ -337,7 +342,7 @@ class Simulated:
                     its.on_revoked(model.now)
 
                 if lost or not tps:
-                    self.done(turn, revoke)
+                    self.done(transition_count, revoke)
                 else:
                     later(self.processing_s(until), revoke)
             case ApplyAssignment(revoked=revoked, added=added, until=until):
@@ -351,23 +356,27 @@ class Simulated:
             case Join(subscription=subscription):
                 request = its.join_request(sorted(subscription.topics), self.owned)
                 self.send(
-                    turn, lambda reply: model.coordinator.join(request, reply), its.on_join_response
+                    transition_count,
+                    lambda reply: model.coordinator.join(request, reply),
+                    its.on_join_response,
                 )
             case Sync(request=sync):
                 self.send(
-                    turn, lambda reply: model.coordinator.sync(sync, reply), its.on_sync_response
+                    transition_count,
+                    lambda reply: model.coordinator.sync(sync, reply),
+                    its.on_sync_response,
                 )
             case Lead(members=members, assignor=assignor):
-                member_data = members_in(members)
+                member_data = subscriptions_in(members)
                 topics = {"t": [frozenset[str]()] * model.partitions}
-                found = assigned(assignor, topics, member_data.members)
+                found = compute_assignment(assignor, topics, member_data.members)
                 later(model.chance.choice((0.0, 0.3)), lambda: its.on_assignment_computed(found))
             case Leave(member_id=member_id, until=until):
                 if model.gets_through(self):
                     model.coordinator.leave(member_id)
-                    later(0.05, lambda: its.left(model.now))
+                    later(0.05, lambda: its.on_left(model.now))
                 else:
-                    later(until - model.now, lambda: its.left(model.now))
+                    later(until - model.now, lambda: its.on_left(model.now))
 
     def processing_s(self, until: float) -> float:
         """Returns how many seconds records stay in process."""
@@ -376,7 +385,7 @@ class Simulated:
 
     def send(
         self,
-        turn: int,
+        transition_count: int,
         request: Callable[[Reply], None],
         answered: Callable[[Any, float, float], object],
     ) -> None:
@@ -385,7 +394,7 @@ class Simulated:
 
         def fail() -> None:
             error = BrokerConnectionError("gone")
-            self.done(turn, lambda: self.its.failed(error, model.now))
+            self.done(transition_count, lambda: self.its.failed(error, model.now))
 
         def reply(answer: Any) -> None:
             if isinstance(answer, str):
@@ -399,7 +408,7 @@ class Simulated:
             delay = model.delay() + (0.2 if lost else 0.0)
 
             def tell() -> None:
-                self.done(turn, lambda: answered(answer, sent_at, model.now))
+                self.done(transition_count, lambda: answered(answer, sent_at, model.now))
 
             model.at(model.now + delay, fail if lost else tell)
 

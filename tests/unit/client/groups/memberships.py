@@ -9,7 +9,7 @@ from kproto.client.groups.assignors.subscriptions import Subscription as MemberS
 from kproto.client.groups.classic.membership import ClassicMembership
 from kproto.client.groups.classic.phases import Phase
 from kproto.client.groups.effects import ApplyAssignment, Join, Lead, Leave, Revoke, Step, Sync
-from kproto.client.groups.group_errors import Meaning
+from kproto.client.groups.group_errors import ErrorAction
 from kproto.client.groups.protocol_data import assignment_bytes, subscription_bytes
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
@@ -76,7 +76,7 @@ class Walk:
         self.join_sent = self.its.join_request(step.subscription.topics, self.owned)
         return self.join_sent
 
-    def join_refused(self, name: str, member_id: str = "") -> Meaning | None:
+    def join_refused(self, name: str, member_id: str = "") -> ErrorAction | None:
         answer = JoinGroupResponse(error_code=code_of(name), member_id=member_id)
         return self.its.on_join_response(answer, self.sent_at, self.now)
 
@@ -113,7 +113,7 @@ class Walk:
             {member_id: list(tps) for member_id, tps in assignment.items()}
         )
 
-    def sync_refused(self, name: str) -> Meaning | None:
+    def sync_refused(self, name: str) -> ErrorAction | None:
         assert isinstance(self.step(), Sync)
         return self.its.on_sync_response(
             SyncGroupResponse(error_code=code_of(name)), self.now, self.now
@@ -138,7 +138,7 @@ class Walk:
     def leave(self) -> Leave:
         step = self.step()
         assert isinstance(step, Leave)
-        self.its.left(self.now)
+        self.its.on_left(self.now)
         return step
 
     def heartbeat(self) -> HeartbeatRequest:
@@ -148,7 +148,9 @@ class Walk:
         assert request is not None
         return request
 
-    def on_heartbeat_response(self, name: str | None = None, took: float = 0.1) -> Meaning | None:
+    def on_heartbeat_response(
+        self, name: str | None = None, took: float = 0.1
+    ) -> ErrorAction | None:
         """Sends a heartbeat and answers it."""
         request, sent_at = self.heartbeat(), self.now
         self.now += took

@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.client.groups.assignors.ranges import assign_ranges
-from kproto.client.groups.assignors.roundrobin import assign_in_turns
+from kproto.client.groups.assignors.roundrobin import assign_round_robin
 from kproto.client.groups.assignors.sticky import assign_cooperatively, assign_stickily
 from kproto.client.groups.assignors.sticky_data import (
-    Owned,
+    MemberData,
+    cooperative_member_data,
     cooperative_user_data,
-    owned_cooperatively,
-    owned_eagerly,
+    eager_member_data,
     sticky_user_data,
 )
 from kproto.client.groups.assignors.subscriptions import Assign, Subscription, java_sorted
 
-ALL: list[Assign] = [assign_ranges, assign_in_turns, assign_stickily, assign_cooperatively]
+ALL: list[Assign] = [assign_ranges, assign_round_robin, assign_stickily, assign_cooperatively]
 
 NO_RACKS: frozenset[str] = frozenset()
 
@@ -121,7 +121,7 @@ def test_static_members_are_ordered_first_by_instance_id() -> None:
         "b": Subscription(["t"], instance_id="2"),
         "c": Subscription(["t"], instance_id="1"),
     }
-    for assign in (assign_ranges, assign_in_turns):
+    for assign in (assign_ranges, assign_round_robin):
         assert assign(topics, members) == {"c": [("t", 0)], "b": [("t", 1)], "a": [("t", 2)]}
 
 
@@ -149,13 +149,15 @@ def test_user_data_has_the_bytes_of_kafkas_assignors() -> None:
     data = bytes.fromhex("0000000100016100000002000000000000000300000007")
     assert sticky_user_data([("a", 0), ("a", 3)], 7) == data
     member = Subscription(["a"], user_data=data)
-    assert owned_eagerly(member) == Owned([("a", 0), ("a", 3)], 7)
+    assert eager_member_data(member) == MemberData([("a", 0), ("a", 3)], 7)
     # Version 0 has no generation.
-    assert owned_eagerly(member._replace(user_data=data[:-4])) == Owned([("a", 0), ("a", 3)], None)
-    assert owned_eagerly(member._replace(user_data=data[:7])) == Owned((), -1)
+    assert eager_member_data(member._replace(user_data=data[:-4])) == MemberData(
+        [("a", 0), ("a", 3)], None
+    )
+    assert eager_member_data(member._replace(user_data=data[:7])) == MemberData((), -1)
     assert cooperative_user_data(7) == bytes.fromhex("00000007")
     cooperative = Subscription(["a"], owned=[("a", 1)], user_data=cooperative_user_data(7))
-    assert owned_cooperatively(cooperative) == Owned([("a", 1)], 7)
+    assert cooperative_member_data(cooperative) == MemberData([("a", 1)], 7)
 
 
 def test_strings_are_sorted_by_utf16_code_units() -> None:

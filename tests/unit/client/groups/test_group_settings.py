@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kproto.client.groups.assignor import ASSIGNORS, Assignor, assignors_called
+from kproto.client.groups.assignor import ASSIGNORS, Assignor, resolve_assignors
 from kproto.client.groups.group_protocol import (
     GroupProtocol,
-    first_kind,
+    initial_protocol,
     is_live_classic,
-    may_change,
+    may_change_protocol,
 )
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription, TopicPattern
@@ -47,8 +47,8 @@ def test_settings_select_the_group_protocol(
 ) -> None:
     """`assignors` selects the classic protocol, even if it names the default assignors."""
     its = GroupSettings("g", **settings)
-    assert first_kind(its) is protocol
-    assert may_change(its) is changes
+    assert initial_protocol(its) is protocol
+    assert may_change_protocol(its) is changes
 
 
 def test_heartbeat_interval_is_not_checked_in_the_consumer_protocol() -> None:
@@ -150,9 +150,9 @@ def test_invalid_settings_are_refused(settings: dict[str, Any], words: str) -> N
 
 def test_assignors_are_found_by_name_and_custom_ones_are_kept() -> None:
     mine = Assignor("mine", nothing)
-    assert assignors_called("sticky") == (ASSIGNORS["sticky"],)
-    assert assignors_called(mine) == (mine,)
-    assert assignors_called(["range", mine]) == (ASSIGNORS["range"], mine)
+    assert resolve_assignors("sticky") == (ASSIGNORS["sticky"],)
+    assert resolve_assignors(mine) == (mine,)
+    assert resolve_assignors(["range", mine]) == (ASSIGNORS["range"], mine)
     assert list(ASSIGNORS) == ["range", "roundrobin", "sticky", "cooperative-sticky"]
     assert [each.name for each in ASSIGNORS.values() if each.cooperative] == ["cooperative-sticky"]
 

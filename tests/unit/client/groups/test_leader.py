@@ -10,10 +10,15 @@ import pytest
 
 from kproto.client.groups.assignor import ASSIGNORS, Assignor
 from kproto.client.groups.assignors.subscriptions import Subscription as MemberSubscription
-from kproto.client.groups.leader import assigned, members_in, racks_of, refused_topic
+from kproto.client.groups.leader import (
+    compute_assignment,
+    subscriptions_in,
+    topic_error,
+    topic_racks,
+)
 from kproto.client.groups.protocol_data import subscription_bytes
 from kproto.client.groups.subscription import Subscription
-from kproto.client.groups.topic_watch import Absent, Watch, partition_count
+from kproto.client.groups.topic_watch import MissingTopics, TopicWatch, partition_count
 from kproto.client.metadata.cluster import Cluster, PartitionInfo, TopicInfo
 from kproto.messages.join_group_response import JoinGroupResponseMember
 from kproto.protocol.error_codes import code_of
@@ -33,7 +38,7 @@ def info(name: str, partitions: int | tuple[int, ...] = 1, error: str = "NONE") 
 
 
 def test_leader_reads_the_subscriptions_of_members() -> None:
-    parsed = members_in(
+    parsed = subscriptions_in(
         [
             JoinGroupResponseMember(
                 member_id="a",
@@ -55,9 +60,9 @@ def test_member_with_malformed_metadata_gets_no_partitions() -> None:
     whole = JoinGroupResponseMember(
         member_id="a", metadata=subscription_bytes(MemberSubscription(("t",)))
     )
-    parsed = members_in([broken, whole])
+    parsed = subscriptions_in([broken, whole])
     assert list(parsed.unreadable) == ["b"]
-    found = assigned(ASSIGNORS["range"], {"t": [NO_RACKS]}, parsed.members)
+    found = compute_assignment(ASSIGNORS["range"], {"t": [NO_RACKS]}, parsed.members)
     assert found == {"a": [("t", 0)], "b": []}
 
 
@@ -65,17 +70,17 @@ def test_topics_are_described_with_the_racks_of_their_replicas() -> None:
     cluster = Cluster(racks={1: "x", 2: "y"})
     topics = [info("t", 2), info("u", 0, "UNKNOWN_TOPIC_OR_PARTITION"), info("v", (0, 2))]
     both = frozenset({"x", "y"})
-    assert racks_of(topics, cluster) == {"t": [both, both], "v": [both]}
-    assert racks_of([info("t")], Cluster(racks={2: "y"})) == {"t": [frozenset({"y"})]}
+    assert topic_racks(topics, cluster) == {"t": [both, both], "v": [both]}
+    assert topic_racks([info("t")], Cluster(racks={2: "y"})) == {"t": [frozenset({"y"})]}
 
 
 def test_unauthorized_topic_is_an_error_for_its_subscriber() -> None:
     topics = [info("t"), info("secret", 0, "TOPIC_AUTHORIZATION_FAILED")]
-    assert refused_topic(topics, ["t"]) is None
-    error = refused_topic(topics, ["t", "secret"])
+    assert topic_error(topics, ["t"]) is None
+    error = topic_error(topics, ["t", "secret"])
     assert error is not None
     assert error.name == "TOPIC_AUTHORIZATION_FAILED"
-    assert refused_topic([info("t", 0, "UNKNOWN_TOPIC_OR_PARTITION")], ["t"]) is None
+    assert topic_error([info("t", 0, "UNKNOWN_TOPIC_OR_PARTITION")], ["t"]) is None
 
 
 # Assigning
@@ -89,7 +94,7 @@ def test_assignor_gets_only_subscribed_topics() -> None:
         return {"a": [("t", 0)]}
 
     members = {"a": MemberSubscription(("t", "gone")), "b": MemberSubscription(("t",))}
-    found = assigned(Assignor("mine", mine), {"t": [NO_RACKS], "u": [NO_RACKS]}, members)
+    found = compute_assignment(Assignor("mine", mine), {"t": [NO_RACKS], "u": [NO_RACKS]}, members)
     assert seen == [{"t": [NO_RACKS]}]
     assert found == {"a": [("t", 0)], "b": []}
 
@@ -115,7 +120,7 @@ def test_wrong_result_of_a_custom_assignor_is_refused(mine: Any, words: str) -> 
     members = {"a": MemberSubscription(("t", "u")), "b": MemberSubscription(("t",))}
     topics = {"t": [NO_RACKS] * 2, "u": [NO_RACKS]}
     with pytest.raises(ConfigurationError, match=re.escape(words)):
-        assigned(Assignor("mine", mine), topics, members)
+        compute_assignment(Assignor("mine", mine), topics, members)
 
 
 def test_custom_cooperative_assignor_may_not_move_an_owned_partition() -> None:
@@ -126,24 +131,24 @@ def test_custom_cooperative_assignor_may_not_move_an_owned_partition() -> None:
         return {"b": [("t", 0), ("t", 1)]}
 
     with pytest.raises(ConfigurationError, match="leave it out once"):
-        assigned(Assignor("mine", moves, cooperative=True), topics, members)
-    assert assigned(Assignor("mine", moves), topics, members)["b"] == [("t", 0), ("t", 1)]
+        compute_assignment(Assignor("mine", moves, cooperative=True), topics, members)
+    assert compute_assignment(Assignor("mine", moves), topics, members)["b"] == [("t", 0), ("t", 1)]
 
     def stays(topics: Any, members: Any) -> dict[str, Any]:
         return {"a": [("t", 0)], "b": [("t", 1)]}
 
-    found = assigned(Assignor("mine", stays, cooperative=True), topics, members)
+    found = compute_assignment(Assignor("mine", stays, cooperative=True), topics, members)
     assert found == {"a": [("t", 0)], "b": [("t", 1)]}
 
 
 # Watching topics
 
 
-def led(*topics: TopicInfo, wanted: tuple[str, ...] = ()) -> Watch:
-    watch = Watch()
+def led(*topics: TopicInfo, wanted: tuple[str, ...] = ()) -> TopicWatch:
+    watch = TopicWatch()
     names = wanted or tuple(each.name for each in topics)
     watch.joined(Subscription.to(names), frozenset(names))
-    watch.lead(names, racks_of(topics, Cluster()))
+    watch.lead(names, topic_racks(topics, Cluster()))
     return watch
 
 
@@ -151,88 +156,102 @@ def test_leader_notices_new_partitions_of_the_groups_topics() -> None:
     watch = led(info("t", 2), info("u", 1))
     assert watch.topics == frozenset({"t", "u"})
     same = {"t": info("t", 2), "u": info("u", 1), "v": info("v", 9)}
-    assert watch.differs(same) is None
-    assert watch.differs({"u": info("u", 1)}) is None  # a topic missing in metadata may still exist
-    more = watch.differs(same | {"t": info("t", 3)})
+    assert watch.rejoin_reason(same) is None
+    assert (
+        watch.rejoin_reason({"u": info("u", 1)}) is None
+    )  # a topic missing in metadata may still exist
+    more = watch.rejoin_reason(same | {"t": info("t", 3)})
     assert more == "topic t has 3 partitions, and had 2"
-    assert watch.told([info("t", 3)], whole=False) == more
+    assert watch.rejoin_reason_in_response([info("t", 3)], whole=False) == more
 
 
 def test_leader_notices_a_created_topic() -> None:
     watch = led(info("t", 2), wanted=("t", "u"))
     assert watch.missing == {"u"}
     missing = info("u", 0, "UNKNOWN_TOPIC_OR_PARTITION")
-    assert watch.told([missing], whole=False) is None
-    assert watch.told([info("u", 0, "LEADER_NOT_AVAILABLE")], whole=False) is None
-    assert watch.told([info("u", 1)], whole=False) == "topic u has 1 partitions, and had 0"
+    assert watch.rejoin_reason_in_response([missing], whole=False) is None
+    assert (
+        watch.rejoin_reason_in_response([info("u", 0, "LEADER_NOT_AVAILABLE")], whole=False) is None
+    )
+    assert (
+        watch.rejoin_reason_in_response([info("u", 1)], whole=False)
+        == "topic u has 1 partitions, and had 0"
+    )
 
 
 def test_leader_notices_a_deleted_topic() -> None:
     watch = led(info("t", 2))
     gone = info("t", 0, "UNKNOWN_TOPIC_OR_PARTITION")
-    assert watch.told([gone], whole=False) == "topic t has 0 partitions, and had 2"
-    assert watch.told([], whole=True) is not None
-    assert watch.told([], whole=False) is None
-    assert watch.told([info("t", 0, "LEADER_NOT_AVAILABLE")], whole=False) is None
+    assert (
+        watch.rejoin_reason_in_response([gone], whole=False)
+        == "topic t has 0 partitions, and had 2"
+    )
+    assert watch.rejoin_reason_in_response([], whole=True) is not None
+    assert watch.rejoin_reason_in_response([], whole=False) is None
+    assert (
+        watch.rejoin_reason_in_response([info("t", 0, "LEADER_NOT_AVAILABLE")], whole=False) is None
+    )
 
 
 def test_partitions_after_a_gap_are_not_counted() -> None:
     assert partition_count(info("t", (0, 1, 3))) == 2
     watch = led(info("t", (0, 1, 3)))
-    assert watch.differs({"t": info("t", (0, 1, 3))}) is None
-    assert watch.differs({"t": info("t", 4)}) is not None
+    assert watch.rejoin_reason({"t": info("t", (0, 1, 3))}) is None
+    assert watch.rejoin_reason({"t": info("t", 4)}) is not None
 
 
 def test_follower_does_not_watch_topics_by_name() -> None:
     watch = led(info("t", 2))
     watch.joined(Subscription.to("t"), frozenset({"t"}))
     assert watch.topics == frozenset()
-    assert watch.differs({"t": info("t", 3)}) is None
+    assert watch.rejoin_reason({"t": info("t", 3)}) is None
 
 
 def test_every_member_watches_its_pattern() -> None:
-    watch = Watch()
+    watch = TopicWatch()
     watch.joined(Subscription.to(re.compile("o-.*")), frozenset({"o-a", "o-b"}))
     assert watch.topics is None
     assert (
-        watch.differs({"x": info("x")}) is None
+        watch.rejoin_reason({"x": info("x")}) is None
     )  # metadata may lack the other topics for a moment
-    assert watch.differs({"o-c": info("o-c")}) == (
+    assert watch.rejoin_reason({"o-c": info("o-c")}) == (
         "the topics of the pattern have changed: o-c matches"
     )
-    assert watch.told([info("o-a"), info("o-b"), info("x")], whole=True) is None
-    assert watch.told([info("o-a"), info("x")], whole=True) == (
+    assert (
+        watch.rejoin_reason_in_response([info("o-a"), info("o-b"), info("x")], whole=True) is None
+    )
+    assert watch.rejoin_reason_in_response([info("o-a"), info("x")], whole=True) == (
         "the topics of the pattern have changed: o-b is gone"
     )
     unsure = [info("o-a"), info("o-b", 0, "LEADER_NOT_AVAILABLE")]
-    assert watch.told(unsure, whole=True) is None
+    assert watch.rejoin_reason_in_response(unsure, whole=True) is None
 
 
 # Missing topics
 
 
 def test_missing_topic_is_reported_once_until_it_exists() -> None:
-    absent = Absent(5)
+    absent = MissingTopics(5)
     wanted = {"typo", "t"}
     gone = info("typo", 0, "UNKNOWN_TOPIC_OR_PARTITION")
     other = info("of others", 0, "UNKNOWN_TOPIC_OR_PARTITION")
-    assert absent.looks_at == float("inf")
-    assert absent.heard(wanted, [gone, info("t"), other], {"t"}, 1.0) == []
-    assert absent.looks_at == 6.0
-    assert absent.heard(wanted, [gone], {"t"}, 5.9) == []
-    assert absent.heard(wanted, [], {"t"}, 7.0) == [], "no broker has answered"
-    assert absent.looks_at == 6.0
-    assert absent.heard(wanted, [gone, other], {"t"}, 8.0) == ["typo"]
-    assert absent.looks_at == float("inf")
-    assert absent.heard(wanted, [gone], {"t"}, 99.0) == []
-    assert absent.heard(wanted, [], {"t", "typo"}, 100.0) == []
-    assert absent.heard(wanted, [gone], {"t"}, 200.0) == []
-    assert absent.heard(wanted, [gone], {"t"}, 205.0) == ["typo"]
+    assert absent.next_report_at == float("inf")
+    assert absent.to_report(wanted, [gone, info("t"), other], {"t"}, 1.0) == []
+    assert absent.next_report_at == 6.0
+    assert absent.to_report(wanted, [gone], {"t"}, 5.9) == []
+    assert absent.to_report(wanted, [], {"t"}, 7.0) == [], "no broker has answered"
+    assert absent.next_report_at == 6.0
+    assert absent.to_report(wanted, [gone, other], {"t"}, 8.0) == ["typo"]
+    assert absent.next_report_at == float("inf")
+    assert absent.to_report(wanted, [gone], {"t"}, 99.0) == []
+    assert absent.to_report(wanted, [], {"t", "typo"}, 100.0) == []
+    assert absent.to_report(wanted, [gone], {"t"}, 200.0) == []
+    assert absent.to_report(wanted, [gone], {"t"}, 205.0) == ["typo"]
 
 
 def test_unsubscribed_topic_is_forgotten() -> None:
-    absent = Absent(5)
+    absent = MissingTopics(5)
     gone = info("typo", 0, "UNKNOWN_TOPIC_OR_PARTITION")
-    assert absent.heard({"typo"}, [gone], (), 0.0) == []
-    assert absent.heard({"t"}, [gone], (), 9.0) == []
-    assert absent.looks_at == float("inf")
+    assert absent.to_report({"typo"}, [gone], (), 0.0) == []
+    assert absent.to_report({"t"}, [gone], (), 9.0) == []
+    assert absent.next_report_at == float("inf")

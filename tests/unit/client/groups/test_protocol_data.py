@@ -76,12 +76,12 @@ def test_subscription_survives_a_round_trip(
 ) -> None:
     subscription = Subscription(tuple(topics), owned, generation, rack, None, user_data)
     read = read_subscription(subscription_bytes(subscription))
-    in_order = [
+    sorted_members = [
         tp
         for topic in java_sorted({name for name, _ in owned})
         for tp in sorted(each for each in owned if each[0] == topic)
     ]
-    assert read == subscription._replace(topics=tuple(java_sorted(topics)), owned=in_order)
+    assert read == subscription._replace(topics=tuple(java_sorted(topics)), owned=sorted_members)
 
 
 @given(tps)

@@ -71,12 +71,12 @@ NEXT_PHASES: dict[Phase, dict[str, Phase]] = {
 @pytest.mark.parametrize("call", CALLS)
 def test_call_leads_to_its_next_phase(phase: Phase, call: str) -> None:
     walk = Walk().to(phase, T0)
-    turn = walk.its.turn
+    transition_count = walk.its.transition_count
     CALLS[call](walk)
     expected = NEXT_PHASES[phase].get(call)
     assert walk.phase is (expected or phase)
-    # A step that began before `turn` changed is obsolete.
-    assert (walk.its.turn != turn) == (expected is not None)
+    # A step that began before `transition_count` changed is obsolete.
+    assert (walk.its.transition_count != transition_count) == (expected is not None)
 
 
 #: Heartbeat error -> phase -> next phase.
@@ -112,11 +112,11 @@ HEARTBEAT_ERRORS: dict[str, dict[Phase, Phase]] = {
 @pytest.mark.parametrize("name", HEARTBEAT_ERRORS)
 def test_heartbeat_error_leads_to_its_next_phase(phase: Phase, name: str) -> None:
     walk = Walk().to(phase, T0)
-    turn = walk.its.turn
+    transition_count = walk.its.transition_count
     walk.on_heartbeat_response(name)
     expected = HEARTBEAT_ERRORS[name].get(phase)
     assert walk.phase is (expected or phase)
-    assert (walk.its.turn != turn) == (expected is not None)
+    assert (walk.its.transition_count != transition_count) == (expected is not None)
 
 
 def test_every_transition_of_the_table_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ def test_partitions_of_a_topic_without_subscription_are_ignored_and_logged() -> 
     walk = Walk().to(SYNCING)
     walk.synced(T0, ("u", 0))
     assert walk.apply().added == (T0,)
-    assert any("not subscribed to" in text for _, text, _ in walk.its.news)
+    assert any("not subscribed to" in text for _, text, _ in walk.its.log_lines)
 
 
 def test_partitions_of_an_unsubscribed_topic_are_ignored() -> None:
@@ -200,7 +200,7 @@ def test_partitions_of_an_unsubscribed_topic_are_ignored() -> None:
     assert walk.phase is REVOKING  # and rejoins at once with the new subscription
     walk.revoke()
     assert list(read_subscription(walk.join().protocols[0].metadata).topics) == ["u"]
-    assert not any("not subscribed to" in text for _, text, _ in walk.its.news)
+    assert not any("not subscribed to" in text for _, text, _ in walk.its.log_lines)
 
 
 def test_malformed_assignment_is_fatal() -> None:

@@ -15,7 +15,7 @@ from kproto.client.groups.effects import (
     Revoke,
     Sync,
 )
-from kproto.client.groups.group_errors import Meaning
+from kproto.client.groups.group_errors import ErrorAction
 from kproto.client.groups.protocol_data import read_subscription
 from kproto.messages import JoinGroupResponse, SyncGroupResponse
 from kproto.wire.errors import BrokerConnectionError, BrokerResponseError, RequestTimeoutError
@@ -51,7 +51,7 @@ def test_first_join_gets_an_id_and_then_a_generation() -> None:
         subscription.generation,
         subscription.rack,
     ) == (["t"], [], -1, "r1")
-    assert walk.join_refused("MEMBER_ID_REQUIRED", MEMBER) is Meaning.USE_MEMBER_ID
+    assert walk.join_refused("MEMBER_ID_REQUIRED", MEMBER) is ErrorAction.USE_MEMBER_ID
     again = walk.join()  # at once
     assert again.member_id == MEMBER
     assert again.reason == request.reason == "the subscription is now t"
@@ -112,7 +112,7 @@ def test_static_leader_skips_the_assignment() -> None:
 def test_retriable_error_makes_the_member_join_again(name: str) -> None:
     walk = Walk().to(JOINING)
     first = walk.join_sent
-    assert walk.join_refused(name) in (Meaning.RETRY, Meaning.FIND_COORDINATOR)
+    assert walk.join_refused(name) in (ErrorAction.RETRY, ErrorAction.FIND_COORDINATOR)
     assert walk.step() is None  # not at once
     walk.now = walk.its.next_at(walk.now)
     assert walk.join() == first  # with the same reason
@@ -145,7 +145,7 @@ def test_lost_response_leaves_no_abandoned_member(lost: Exception) -> None:
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()
     assert isinstance(lost, RequestTimeoutError | BrokerConnectionError)
-    assert walk.its.failed(lost, walk.now) is Meaning.FIND_COORDINATOR
+    assert walk.its.failed(lost, walk.now) is ErrorAction.FIND_COORDINATOR
     walk.now = walk.its.next_at(walk.now)
     assert walk.join().member_id == MEMBER
 
@@ -154,7 +154,7 @@ def test_unknown_id_while_joining_is_replaced() -> None:
     walk = Walk().to(JOINING)
     walk.join_refused("MEMBER_ID_REQUIRED", MEMBER)
     walk.join()
-    assert walk.join_refused("UNKNOWN_MEMBER_ID") is Meaning.MEMBER_UNKNOWN
+    assert walk.join_refused("UNKNOWN_MEMBER_ID") is ErrorAction.MEMBER_UNKNOWN
     assert walk.revoke().partitions == frozenset()
     assert walk.join().member_id == ""  # at once
     walk.join_refused("UNKNOWN_MEMBER_ID")

@@ -7,7 +7,7 @@ import pytest
 from kproto.client.core.retry import TICK_S
 from kproto.client.groups.classic.phases import Phase
 from kproto.client.groups.effects import MemberIdentity, Revoke, Sync
-from kproto.client.groups.group_errors import Meaning
+from kproto.client.groups.group_errors import ErrorAction
 from kproto.client.groups.protocol_data import read_subscription
 from kproto.wire.errors import BrokerConnectionError
 
@@ -36,13 +36,13 @@ def test_heartbeats_continue_through_a_rebalance() -> None:
         assert walk.now == before + 1.0
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
     for _ in range(30):  # records are being processed
-        assert walk.on_heartbeat_response("REBALANCE_IN_PROGRESS") is Meaning.REBALANCE
+        assert walk.on_heartbeat_response("REBALANCE_IN_PROGRESS") is ErrorAction.REBALANCE
         walk.its.tick(walk.now)
     assert walk.phase is REVOKING
     assert walk.its.identity(walk.now) == MemberIdentity("g", MEMBER, 1, None)
     walk.revoke()
     walk.join()
-    assert walk.on_heartbeat_response("REBALANCE_IN_PROGRESS") is Meaning.REBALANCE
+    assert walk.on_heartbeat_response("REBALANCE_IN_PROGRESS") is ErrorAction.REBALANCE
     assert walk.phase is JOINING
 
 
@@ -96,7 +96,7 @@ def test_membership_survives_a_lost_coordinator_within_the_session() -> None:
         lost = BrokerConnectionError("gone")
         meanings.append(walk.its.on_heartbeat_response(request, lost, walk.now, walk.now))
         walk.its.tick(walk.now)
-    assert set(meanings) == {Meaning.FIND_COORDINATOR}
+    assert set(meanings) == {ErrorAction.FIND_COORDINATOR}
     assert len(meanings) < 20  # with a wait between them
     assert walk.phase is STABLE
     walk.on_heartbeat_response()
@@ -216,17 +216,17 @@ def test_response_for_another_generation_is_ignored() -> None:
     walk.revoke()
     walk.join()
     walk.joined(2)
-    turn = walk.its.turn
+    transition_count = walk.its.transition_count
     walk.its.on_heartbeat_response(request, error("UNKNOWN_MEMBER_ID"), walk.now, walk.now)
-    assert (walk.its.turn, walk.its.member_id) == (turn, MEMBER)
+    assert (walk.its.transition_count, walk.its.member_id) == (transition_count, MEMBER)
 
 
 def test_revocation_turns_into_a_loss_when_the_member_is_unknown() -> None:
     walk = Walk().to(STABLE, T0)
     walk.its.request_rejoin("a test", walk.now)
-    turn = walk.its.turn
+    transition_count = walk.its.transition_count
     walk.on_heartbeat_response("UNKNOWN_MEMBER_ID")
-    assert walk.its.turn != turn
+    assert walk.its.transition_count != transition_count
     step = walk.step()
     assert isinstance(step, Revoke)
     assert step.lost
@@ -235,7 +235,7 @@ def test_revocation_turns_into_a_loss_when_the_member_is_unknown() -> None:
 
 def test_rebalance_during_an_assignment_follows_it() -> None:
     walk = Walk(assignors=("cooperative-sticky",)).to(ASSIGNING, T0)
-    assert walk.on_heartbeat_response("REBALANCE_IN_PROGRESS") is Meaning.REBALANCE
+    assert walk.on_heartbeat_response("REBALANCE_IN_PROGRESS") is ErrorAction.REBALANCE
     assert walk.phase is ASSIGNING
     walk.apply()
     assert walk.phase is REVOKING
@@ -252,23 +252,23 @@ def awaiting_first_generation() -> Walk:
 @pytest.mark.parametrize("name", ["ILLEGAL_GENERATION", "REBALANCE_IN_PROGRESS", "NOT_COORDINATOR"])
 def test_member_without_a_generation_sends_heartbeats(name: str) -> None:
     walk = awaiting_first_generation()
-    turn = walk.its.turn
+    transition_count = walk.its.transition_count
     for _ in range(20):
         request = walk.heartbeat()
         assert (request.member_id, request.generation_id) == (MEMBER, -1)
         walk.its.on_heartbeat_response(request, error(name), walk.now, walk.now)
         walk.its.tick(walk.now)
     assert walk.now == 120.0
-    assert (walk.phase, walk.its.turn) == (JOINING, turn)
+    assert (walk.phase, walk.its.transition_count) == (JOINING, transition_count)
 
 
 def test_unknown_member_rejoins_with_its_id() -> None:
     """The JoinGroup response decides whether the id is still valid, so that no abandoned member
     remains in the group."""
     walk = awaiting_first_generation()
-    turn = walk.its.turn
+    transition_count = walk.its.transition_count
     walk.on_heartbeat_response("UNKNOWN_MEMBER_ID")
-    assert (walk.phase, walk.its.turn) == (JOINING, turn + 1)
+    assert (walk.phase, walk.its.transition_count) == (JOINING, transition_count + 1)
     assert walk.join().member_id == MEMBER
     walk.join_refused("UNKNOWN_MEMBER_ID")
     walk.revoke()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.client.groups.consumer.heartbeat_errors import meaning_of
+from kproto.client.groups.consumer.heartbeat_errors import action_for
 from kproto.client.groups.consumer.phases import Phase
-from kproto.client.groups.group_errors import GroupRequest, Meaning
+from kproto.client.groups.group_errors import ErrorAction, GroupRequest
 from kproto.wire.errors import (
     BrokerConnectionError,
     KprotoError,
@@ -25,64 +25,64 @@ JOIN, HEARTBEAT, COMMIT, LEAVE = (
 
 
 @pytest.mark.parametrize(
-    ("sent", "name", "meaning"),
+    ("sent", "name", "action"),
     [
-        (HEARTBEAT, "UNKNOWN_MEMBER_ID", Meaning.MEMBER_UNKNOWN),
-        (HEARTBEAT, "FENCED_MEMBER_EPOCH", Meaning.MEMBER_UNKNOWN),
-        (HEARTBEAT, "GROUP_ID_NOT_FOUND", Meaning.MEMBER_UNKNOWN),
-        (HEARTBEAT, "UNSUPPORTED_VERSION", Meaning.OTHER_PROTOCOL),
-        (JOIN, "UNKNOWN_MEMBER_ID", Meaning.MEMBER_UNKNOWN),
-        (JOIN, "FENCED_MEMBER_EPOCH", Meaning.MEMBER_UNKNOWN),
-        (JOIN, "UNRELEASED_INSTANCE_ID", Meaning.UNRELEASED),
-        (JOIN, "GROUP_ID_NOT_FOUND", Meaning.OTHER_PROTOCOL),
-        (JOIN, "INCONSISTENT_GROUP_PROTOCOL", Meaning.OTHER_PROTOCOL),
-        (JOIN, "UNSUPPORTED_VERSION", Meaning.OTHER_PROTOCOL),
-        (COMMIT, "STALE_MEMBER_EPOCH", Meaning.STALE),
-        (COMMIT, "UNKNOWN_MEMBER_ID", Meaning.MEMBER_UNKNOWN),
-        (COMMIT, "FENCED_MEMBER_EPOCH", Meaning.MEMBER_UNKNOWN),
-        (LEAVE, "UNKNOWN_MEMBER_ID", Meaning.FAIL),
+        (HEARTBEAT, "UNKNOWN_MEMBER_ID", ErrorAction.MEMBER_UNKNOWN),
+        (HEARTBEAT, "FENCED_MEMBER_EPOCH", ErrorAction.MEMBER_UNKNOWN),
+        (HEARTBEAT, "GROUP_ID_NOT_FOUND", ErrorAction.MEMBER_UNKNOWN),
+        (HEARTBEAT, "UNSUPPORTED_VERSION", ErrorAction.OTHER_PROTOCOL),
+        (JOIN, "UNKNOWN_MEMBER_ID", ErrorAction.MEMBER_UNKNOWN),
+        (JOIN, "FENCED_MEMBER_EPOCH", ErrorAction.MEMBER_UNKNOWN),
+        (JOIN, "UNRELEASED_INSTANCE_ID", ErrorAction.UNRELEASED),
+        (JOIN, "GROUP_ID_NOT_FOUND", ErrorAction.OTHER_PROTOCOL),
+        (JOIN, "INCONSISTENT_GROUP_PROTOCOL", ErrorAction.OTHER_PROTOCOL),
+        (JOIN, "UNSUPPORTED_VERSION", ErrorAction.OTHER_PROTOCOL),
+        (COMMIT, "STALE_MEMBER_EPOCH", ErrorAction.STALE),
+        (COMMIT, "UNKNOWN_MEMBER_ID", ErrorAction.MEMBER_UNKNOWN),
+        (COMMIT, "FENCED_MEMBER_EPOCH", ErrorAction.MEMBER_UNKNOWN),
+        (LEAVE, "UNKNOWN_MEMBER_ID", ErrorAction.FAIL),
     ],
 )
 def test_error_of_a_request_has_its_meaning(
-    sent: GroupRequest, name: str, meaning: Meaning
+    sent: GroupRequest, name: str, action: ErrorAction
 ) -> None:
-    assert meaning_of(sent, error(name)) is meaning
+    assert action_for(sent, error(name)) is action
 
 
 @pytest.mark.parametrize("sent", [JOIN, HEARTBEAT])
 @pytest.mark.parametrize(
-    ("name", "meaning"),
+    ("name", "action"),
     [
-        ("COORDINATOR_LOAD_IN_PROGRESS", Meaning.RETRY),
-        ("COORDINATOR_NOT_AVAILABLE", Meaning.FIND_COORDINATOR),
-        ("NOT_COORDINATOR", Meaning.FIND_COORDINATOR),
-        ("FENCED_INSTANCE_ID", Meaning.FENCED),
-        ("GROUP_AUTHORIZATION_FAILED", Meaning.FAIL),
-        ("GROUP_MAX_SIZE_REACHED", Meaning.FAIL),
-        ("INVALID_GROUP_ID", Meaning.FAIL),
-        ("INVALID_REGULAR_EXPRESSION", Meaning.FAIL),
-        ("INVALID_REQUEST", Meaning.FAIL),
-        ("TOPIC_AUTHORIZATION_FAILED", Meaning.FAIL),
-        ("UNSUPPORTED_ASSIGNOR", Meaning.FAIL),
-        ("REQUEST_TIMED_OUT", Meaning.RETRY),
+        ("COORDINATOR_LOAD_IN_PROGRESS", ErrorAction.RETRY),
+        ("COORDINATOR_NOT_AVAILABLE", ErrorAction.FIND_COORDINATOR),
+        ("NOT_COORDINATOR", ErrorAction.FIND_COORDINATOR),
+        ("FENCED_INSTANCE_ID", ErrorAction.FENCED),
+        ("GROUP_AUTHORIZATION_FAILED", ErrorAction.FAIL),
+        ("GROUP_MAX_SIZE_REACHED", ErrorAction.FAIL),
+        ("INVALID_GROUP_ID", ErrorAction.FAIL),
+        ("INVALID_REGULAR_EXPRESSION", ErrorAction.FAIL),
+        ("INVALID_REQUEST", ErrorAction.FAIL),
+        ("TOPIC_AUTHORIZATION_FAILED", ErrorAction.FAIL),
+        ("UNSUPPORTED_ASSIGNOR", ErrorAction.FAIL),
+        ("REQUEST_TIMED_OUT", ErrorAction.RETRY),
     ],
 )
 def test_error_of_any_heartbeat_has_its_meaning(
-    sent: GroupRequest, name: str, meaning: Meaning
+    sent: GroupRequest, name: str, action: ErrorAction
 ) -> None:
-    assert meaning_of(sent, error(name)) is meaning
+    assert action_for(sent, error(name)) is action
 
 
 @pytest.mark.parametrize(
-    ("lost", "meaning"),
+    ("lost", "action"),
     [
-        (RequestTimeoutError("late"), Meaning.FIND_COORDINATOR),
-        (BrokerConnectionError("gone"), Meaning.FIND_COORDINATOR),
-        (UnsupportedVersionError("old"), Meaning.FAIL),
+        (RequestTimeoutError("late"), ErrorAction.FIND_COORDINATOR),
+        (BrokerConnectionError("gone"), ErrorAction.FIND_COORDINATOR),
+        (UnsupportedVersionError("old"), ErrorAction.FAIL),
     ],
 )
-def test_lost_heartbeat_has_its_meaning(lost: KprotoError, meaning: Meaning) -> None:
-    assert meaning_of(HEARTBEAT, lost) is meaning
+def test_lost_heartbeat_has_its_meaning(lost: KprotoError, action: ErrorAction) -> None:
+    assert action_for(HEARTBEAT, lost) is action
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_unchanged_assignment_is_acknowledged_too() -> None:
     """The partition was assigned and revoked before the member applied the assignment: the
     broker waits for the acknowledgement."""
     walk = Walk().to(Phase.RECONCILING)
-    assert walk.its._known is not None
+    assert walk.its._known_fields is not None
     step = walk.step()
     walk.on_heartbeat_response(5, [T0])
     walk.on_heartbeat_response(5, [])

@@ -16,7 +16,7 @@ from kproto.client.groups.effects import (
     Resolve,
     Revoke,
 )
-from kproto.client.groups.group_errors import Meaning
+from kproto.client.groups.group_errors import ErrorAction
 from kproto.client.groups.subscription import Subscription, TopicPattern
 from kproto.wire.errors import BrokerConnectionError, RequestTimeoutError
 from kproto.wire.uuid import Uuid
@@ -95,9 +95,11 @@ def test_second_assignment_waits_until_the_first_is_acknowledged() -> None:
     walk.on_heartbeat_response(5, [T0])
     step = walk.step()
     assert isinstance(step, ApplyAssignment)
-    turn = walk.its.turn
+    transition_count = walk.its.transition_count
     walk.on_heartbeat_response(5, [])  # while a record of T1 is being processed
-    assert walk.its.turn == turn  # the running revocation is not interrupted
+    assert (
+        walk.its.transition_count == transition_count
+    )  # the running revocation is not interrupted
     walk.carry_out(step)
     walk.on_heartbeat_response(6)
     assert walk.phase is RECONCILING
@@ -118,7 +120,7 @@ def test_response_to_an_earlier_heartbeat_acknowledges_nothing() -> None:
 
 def test_failed_heartbeat_acknowledges_nothing() -> None:
     walk = Walk().to(ACKNOWLEDGING, T0)
-    assert walk.refused("COORDINATOR_LOAD_IN_PROGRESS") is Meaning.RETRY
+    assert walk.refused("COORDINATOR_LOAD_IN_PROGRESS") is ErrorAction.RETRY
     assert walk.phase is ACKNOWLEDGING
     assert not walk.its.heartbeat_due(walk.now)
     walk.on_heartbeat_response(5, [T0])
@@ -133,7 +135,7 @@ def test_unknown_topic_id_is_resolved_by_a_metadata_refresh() -> None:
     walk.on_heartbeat_response(5, [T0, (NEW_ID, 0)])
     assert walk.step() == Resolve(frozenset([NEW_ID]))
     walk.topics["new"] = NEW_ID
-    walk.its.resolved(walk.now)
+    walk.its.on_resolved(walk.now)
     assert set(walk.apply().added) == {T0, ("new", 0)}
 
 
@@ -141,7 +143,7 @@ def test_unresolved_topic_id_is_skipped_and_requested_again() -> None:
     walk = Walk(["t", "new"]).to(JOINING)
     walk.on_heartbeat_response(5, [T0, (NEW_ID, 0)])
     assert isinstance(walk.step(), Resolve)
-    walk.its.resolved(walk.now)
+    walk.its.on_resolved(walk.now)
     assert walk.apply().added == (T0,)
     waits = walk.its.next_at(walk.now)
     assert walk.now < waits < walk.now + 0.2
@@ -151,7 +153,7 @@ def test_unresolved_topic_id_is_skipped_and_requested_again() -> None:
     walk.its.tick(walk.now)
     assert walk.step() == Resolve(frozenset([NEW_ID]))
     walk.topics["new"] = NEW_ID
-    walk.its.resolved(walk.now)
+    walk.its.on_resolved(walk.now)
     assert walk.apply().added == (("new", 0),)
 
 
@@ -166,7 +168,7 @@ def test_topic_id_is_resolved_by_any_metadata_update() -> None:
     walk = Walk(["t", "new"]).to(JOINING)
     walk.on_heartbeat_response(5, [(NEW_ID, 0)])
     walk.step()
-    walk.its.resolved(walk.now)
+    walk.its.on_resolved(walk.now)
     walk.apply()
     walk.on_heartbeat_response(5)
     walk.topics["new"] = NEW_ID
@@ -206,7 +208,7 @@ def test_compiled_pattern_is_matched_by_the_client() -> None:
     assert walk.on_heartbeat_response(5, [T0]).subscribed_topic_names == ["t"]
     walk.apply()
     walk.on_heartbeat_response(5)
-    walk.its.matched(frozenset(["t", "u"]), walk.now)
+    walk.its.on_topics_matched(frozenset(["t", "u"]), walk.now)
     assert walk.on_heartbeat_response(5).subscribed_topic_names == ["t", "u"]
 
 
@@ -218,10 +220,10 @@ def test_pattern_without_matches_sends_no_heartbeat() -> None:
     walk.its.subscribe(Subscription.to(re.compile("new.*")), walk.now)
     step = walk.step()
     assert isinstance(step, Prepare)
-    walk.its.prepared(step, frozenset(), walk.now)
+    walk.its.on_prepared(step, frozenset(), walk.now)
     assert not walk.its.heartbeat_due(walk.now)
     assert walk.its.is_reading  # so that the client watches the topics in metadata
-    walk.its.matched(frozenset(["new"]), walk.now)
+    walk.its.on_topics_matched(frozenset(["new"]), walk.now)
     assert walk.on_heartbeat_response(5, []).subscribed_topic_names == ["new"]
 
 
@@ -237,10 +239,10 @@ def test_subscription_changed_while_joining_is_sent_in_the_next_heartbeat() -> N
 
 def test_request_rejoin_only_logs_that_the_broker_rebalances(capsys: object) -> None:
     walk = Walk().to(STABLE, T0)
-    turn = walk.its.turn
+    transition_count = walk.its.transition_count
     walk.its.request_rejoin("as you like", walk.now)
-    assert walk.its.turn == turn
-    (line,) = [text % values for _, text, values in walk.its.news if "rebalance" in text]
+    assert walk.its.transition_count == transition_count
+    (line,) = [text % values for _, text, values in walk.its.log_lines if "rebalance" in text]
     assert "as you like" in line
 
 
@@ -260,7 +262,7 @@ def test_member_without_responses_is_fenced_by_its_own_clock() -> None:
     assert walk.its.identity(walk.now) is None
     assert walk.its.assignment_valid_until == float("-inf")
     assert walk.step() == Revoke(frozenset([T0]), True, walk.now)
-    assert "no heartbeat came through for 10000 ms" in str(walk.its.news[-1])
+    assert "no heartbeat came through for 10000 ms" in str(walk.its.log_lines[-1])
 
 
 def test_session_starts_when_the_heartbeat_is_sent() -> None:
@@ -304,7 +306,7 @@ def test_member_fenced_during_revocation_loses_all_partitions() -> None:
     walk.on_heartbeat_response(5, [T0])
     step = walk.step()
     assert isinstance(step, ApplyAssignment)
-    assert walk.refused("UNKNOWN_MEMBER_ID") is Meaning.MEMBER_UNKNOWN
+    assert walk.refused("UNKNOWN_MEMBER_ID") is ErrorAction.MEMBER_UNKNOWN
     assert walk.phase is FENCED
     assert walk.step() == Revoke(frozenset([T0, T1]), True, walk.now)
 
@@ -384,7 +386,7 @@ def test_leave_epoch_depends_on_instance_id_and_leave_flag(
         request = step.request("g")
         assert (request.group_id, request.member_id) == ("g", member_id)
         assert (request.member_epoch, request.instance_id) == (epoch, instance_id)
-        walk.its.left(walk.now)
+        walk.its.on_left(walk.now)
     assert walk.phase is FATAL
 
 
@@ -472,9 +474,9 @@ def test_subscription_during_leave_makes_the_member_rejoin() -> None:
 
 def test_member_fenced_while_leaving_loses_its_partitions() -> None:
     walk = Walk().to(PREPARE_LEAVING, T0)
-    turn = walk.its.turn
+    transition_count = walk.its.transition_count
     walk.refused("UNKNOWN_MEMBER_ID")
-    assert walk.its.turn == turn + 1
+    assert walk.its.transition_count == transition_count + 1
     assert walk.revoke() == Revoke(frozenset([T0]), True, walk.its._revoke_until)
     assert walk.step() is None  # a fenced member has nothing to leave
     assert walk.phase is UNSUBSCRIBED

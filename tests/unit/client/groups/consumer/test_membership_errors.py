@@ -8,7 +8,7 @@ import pytest
 
 from kproto.client.groups.consumer.phases import Phase
 from kproto.client.groups.effects import Revoke
-from kproto.client.groups.group_errors import Meaning
+from kproto.client.groups.group_errors import ErrorAction
 from kproto.client.groups.group_protocol import GroupProtocolMismatchError
 from kproto.wire.errors import BrokerConnectionError, BrokerResponseError
 
@@ -23,7 +23,7 @@ def test_member_waits_for_an_unreleased_instance_id() -> None:
     walk = Walk(instance_id="i").to(JOINING)
     begun = walk.now
     while walk.now < begun + 8:  # the next attempt may be a second later
-        assert walk.refused("UNRELEASED_INSTANCE_ID") is Meaning.UNRELEASED
+        assert walk.refused("UNRELEASED_INSTANCE_ID") is ErrorAction.UNRELEASED
         assert walk.phase is JOINING
     walk.on_heartbeat_response(1, [])
     assert walk.phase is RECONCILING
@@ -48,7 +48,7 @@ def test_member_releases_its_own_instance_id_before_rejoining() -> None:
     walk.its.tick(walk.now)
     walk.revoke()
     walk.prepare()
-    assert walk.refused("UNRELEASED_INSTANCE_ID") is Meaning.UNRELEASED
+    assert walk.refused("UNRELEASED_INSTANCE_ID") is ErrorAction.UNRELEASED
     release = walk.beat()
     its = release.request
     assert (its.member_id, its.member_epoch, its.instance_id) == (walk.its.member_id, -2, "i")
@@ -73,7 +73,7 @@ def test_instance_id_taken_by_a_lost_join_is_released() -> None:
     walk = Walk(instance_id="i").to(JOINING)
     walk.refused(BrokerConnectionError("a test"))
     walk.refused("UNRELEASED_INSTANCE_ID")
-    assert walk.refused(BrokerConnectionError("a test")) is Meaning.FIND_COORDINATOR
+    assert walk.refused(BrokerConnectionError("a test")) is ErrorAction.FIND_COORDINATOR
     assert walk.beat().request.member_epoch == -2
     walk.on_heartbeat_response(-2)
     assert walk.on_heartbeat_response(1, [T0]).member_epoch == 0
@@ -88,8 +88,8 @@ def test_instance_id_taken_by_a_lost_join_is_released() -> None:
     ],
 )
 def test_group_of_the_other_protocol_ends_the_membership(name: str, is_certain: bool) -> None:
-    walk = Walk(may_change=True).to(JOINING)
-    assert walk.refused(name) is Meaning.OTHER_PROTOCOL
+    walk = Walk(may_change_protocol=True).to(JOINING)
+    assert walk.refused(name) is ErrorAction.OTHER_PROTOCOL
     walk.revoke()
     assert walk.step() is None
     assert walk.phase is FATAL
@@ -139,10 +139,10 @@ def test_join_is_retried_until_a_rebalancing_classic_group_is_converted(
     walk = Walk(group_protocol="consumer").to(JOINING)
     begun = walk.now
     for _ in range(5):
-        assert walk.refused(name, words) is Meaning.UNCONVERTED
+        assert walk.refused(name, words) is ErrorAction.UNCONVERTED
         assert walk.phase is JOINING
     assert walk.now > begun + 1.5  # the backoff grows
-    warnings = [level for level, text, _ in walk.its.news if "can be converted" in text]
+    warnings = [level for level, text, _ in walk.its.log_lines if "can be converted" in text]
     assert warnings == [logging.WARNING]
     walk.on_heartbeat_response(1, [])
     assert walk.phase is RECONCILING
@@ -167,20 +167,20 @@ def test_classic_group_that_is_never_converted_is_fatal(name: str, words: str) -
 @pytest.mark.parametrize("words", NOT_CONVERTIBLE)
 def test_group_that_cannot_be_converted_is_fatal_at_once(words: str) -> None:
     walk = Walk(group_protocol="consumer").to(JOINING)
-    assert walk.refused("GROUP_ID_NOT_FOUND", words) is Meaning.OTHER_PROTOCOL
+    assert walk.refused("GROUP_ID_NOT_FOUND", words) is ErrorAction.OTHER_PROTOCOL
     assert isinstance(walk.its.error, BrokerResponseError)
     assert words in str(walk.its.error)
 
 
 @IN_A_REBALANCE
 def test_member_of_any_protocol_does_not_wait_for_a_conversion(name: str, words: str) -> None:
-    walk = Walk(may_change=True).to(JOINING)
+    walk = Walk(may_change_protocol=True).to(JOINING)
     walk.refused(name, words)
     assert isinstance(walk.its.error, GroupProtocolMismatchError)
 
 
 def test_partitions_are_lost_when_the_broker_disables_the_protocol() -> None:
-    walk = Walk(may_change=True).to(STABLE, T0)
+    walk = Walk(may_change_protocol=True).to(STABLE, T0)
     walk.refused("UNSUPPORTED_VERSION")
     assert walk.revoke() == Revoke(frozenset([T0]), True, walk.now)
     assert walk.step() is None

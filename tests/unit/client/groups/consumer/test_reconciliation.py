@@ -5,9 +5,9 @@ from __future__ import annotations
 from kproto.client.groups.consumer.reconciliation import (
     Difference,
     assigned_in,
+    by_topic_id,
     difference,
-    in_request,
-    told_of,
+    to_request,
 )
 from kproto.wire.uuid import Uuid
 
@@ -36,7 +36,7 @@ def test_difference_has_revoked_and_added_partitions() -> None:
     owned = {T0: T, T1: T}
     found = difference(owned, frozenset([(T, 1), (T, 2)]), name_of, wants)
     assert found == Difference(frozenset([T0]), {T2: T}, frozenset())
-    assert difference(owned, told_of(owned), name_of, wants) == Difference(
+    assert difference(owned, by_topic_id(owned), name_of, wants) == Difference(
         frozenset(), {}, frozenset()
     )
 
@@ -59,7 +59,7 @@ def test_recreated_topic_is_revoked_and_added() -> None:
 
 
 def test_owned_partitions_are_grouped_by_topic() -> None:
-    owned = told_of({T1: T, T0: T, ("u", 3): IDS["u"]})
-    shown = [(each.topic_id, each.partitions) for each in in_request(owned)]
+    owned = by_topic_id({T1: T, T0: T, ("u", 3): IDS["u"]})
+    shown = [(each.topic_id, each.partitions) for each in to_request(owned)]
     assert shown == [(T, [0, 1]), (IDS["u"], [3])]
-    assert in_request(frozenset()) == []
+    assert to_request(frozenset()) == []

@@ -136,7 +136,7 @@ async def test_member_becomes_classic_when_an_older_coordinator_takes_over(
     """This happens during a rolling downgrade of a cluster."""
     async with a_setting() as its:
         await with_an_older_coordinator(its, group_protocol="auto")
-        await its.pass_until(lambda: its.member.kind is GroupProtocol.CLASSIC)
+        await its.pass_until(lambda: its.member.protocol is GroupProtocol.CLASSIC)
         await its.pass_until(lambda: its.its.places == PARTITIONS)
         assert its.its.names == ["assign", "lose", "assign"]
         assert its.its.error is None
@@ -152,7 +152,7 @@ async def test_member_becomes_classic_when_the_broker_disables_the_protocol() ->
         await its.joined()
         its.group.errors[ConsumerGroupHeartbeatRequest] = ["UNSUPPORTED_VERSION"] * 9
         await its.pass_until(lambda: its.its.names == ["assign", "lose", "assign"])
-        assert its.member.kind is GroupProtocol.CLASSIC
+        assert its.member.protocol is GroupProtocol.CLASSIC
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ async def test_group_is_described_again_after_the_membership_is_lost() -> None:
         await its.until(lambda: its.is_in(Phase.STABLE))
         its.group.state = "Stable"
         its.group.member_id = "another"
-        await its.pass_until(lambda: its.member.kind is GroupProtocol.CLASSIC)
+        await its.pass_until(lambda: its.member.protocol is GroupProtocol.CLASSIC)
         await its.until(lambda: its.its.places == PARTITIONS)
         assert its.its.names == ["assign", "lose", "assign"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kproto.client.groups.consumer.heartbeats import Beat
+from kproto.client.groups.consumer.heartbeats import Heartbeat
 from kproto.client.groups.consumer.membership import ConsumerMembership
 from kproto.client.groups.consumer.phases import Phase
 from kproto.client.groups.effects import ApplyAssignment, LeaveByHeartbeat, Prepare, Revoke, Step
-from kproto.client.groups.group_errors import Meaning
+from kproto.client.groups.group_errors import ErrorAction
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription, TopicPattern
 from kproto.client.metadata.cluster import TopicPartition
@@ -68,7 +68,7 @@ class Walk:
         wanted: str | Iterable[str] | TopicPattern = "t",
         *,
         version: int = 1,
-        may_change: bool = False,
+        may_change_protocol: bool = False,
         **settings: Any,
     ) -> None:
         its: dict[str, Any] = {
@@ -79,9 +79,12 @@ class Walk:
         self.version = version
         self.topics = dict(IDS)
         self.its = ConsumerMembership(
-            self.settings, ClientSettings(rack="r1"), self.name_of, may_change=may_change
+            self.settings,
+            ClientSettings(rack="r1"),
+            self.name_of,
+            may_change_protocol=may_change_protocol,
         )
-        self.its.session_told(self.settings.session_timeout_ms)
+        self.its.on_session_timeout_known(self.settings.session_timeout_ms)
         self.now = 100.0
         self.owned: set[TopicPartition] = set()
         self.its.subscribe(Subscription.to(wanted), self.now)
@@ -100,9 +103,9 @@ class Walk:
         """Prepares the subscription with `topics`, by default with its own topics."""
         step = self.step()
         assert isinstance(step, Prepare)
-        self.its.prepared(step, frozenset(topics) or step.subscription.topics, self.now)
+        self.its.on_prepared(step, frozenset(topics) or step.subscription.topics, self.now)
 
-    def beat(self) -> Beat:
+    def beat(self) -> Heartbeat:
         """Sends the next heartbeat when it is due."""
         if not self.its.heartbeat_due(self.now):
             self.now = self.its.next_at(self.now)
@@ -111,7 +114,7 @@ class Walk:
         return beat
 
     def answered(
-        self, beat: Beat, epoch: int, *tps: tuple[str | Uuid, int], took: float = 0.1
+        self, beat: Heartbeat, epoch: int, *tps: tuple[str | Uuid, int], took: float = 0.1
     ) -> None:
         """Answers `beat` with an assignment of `tps` after `took` seconds."""
         self.now += took
@@ -126,7 +129,7 @@ class Walk:
         assert self.its.on_heartbeat_response(beat, answer_of(epoch, tps, **more), self.now) is None
         return beat.request
 
-    def refused(self, what: str | KprotoError, words: str = "why") -> Meaning | None:
+    def refused(self, what: str | KprotoError, words: str = "why") -> ErrorAction | None:
         """Sends a heartbeat and answers it with an error code and message, or loses it."""
         beat = self.beat()
         self.now += 0.1
@@ -158,7 +161,7 @@ class Walk:
     def leave(self) -> LeaveByHeartbeat:
         step = self.step()
         assert isinstance(step, LeaveByHeartbeat)
-        self.its.left(self.now)
+        self.its.on_left(self.now)
         return step
 
     # To a phase
