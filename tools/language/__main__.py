@@ -1,7 +1,7 @@
 """`python -m tools.language`: check prose, names and commit subjects by rules.toml.
 
-Ends with 1 if anything breaks a rule. `--list PATH …` prints every finding of these files and
-folders, also of those that exceptions.toml has under `not_yet`.
+Ends with 1 if anything breaks a rule. `--list PATH …` prints the findings of these files and
+folders alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--list",
         nargs="+",
         metavar="PATH",
-        help="print every finding of these files and folders, those under not_yet included",
+        help="print the findings of these files and folders alone",
     )
     options = parser.parse_args(arguments)
     rules, exceptions = load_rules(), load_exceptions()
@@ -57,9 +57,9 @@ def list_findings(rules: Rules, exceptions: Exceptions, places: Sequence[str]) -
 def check(rules: Rules, exceptions: Exceptions) -> int:
     """Prints what breaks a rule in files and commit subjects; returns 1 if anything does."""
     paths = files(rules)
-    all_findings = _findings(rules, [path for path in paths if not exceptions.waits(path)])
+    all_findings = _findings(rules, paths)
     findings = exceptions.remaining(all_findings)
-    wrong = [str(finding) for finding in findings] + exceptions.unused(all_findings, paths)
+    wrong = [str(finding) for finding in findings] + exceptions.unused(all_findings)
     base = os.environ.get("LANGUAGE_BASE") or rules.commits["base"]
     subjects = subjects_since(ROOT, base)
     if subjects is None:
@@ -68,9 +68,7 @@ def check(rules: Rules, exceptions: Exceptions) -> int:
         wrong += check_subjects(subjects, rules.commits, exceptions.commits)
     for line in wrong:
         print(line)
-    counted = len(paths) - sum(map(exceptions.waits, paths))
-    print(_summary(findings, counted), end="")
-    print(f"; {len(paths) - counted} files are not yet checked" if counted < len(paths) else "")
+    print(_summary(findings, len(paths)))
     return 1 if wrong else 0
 
 

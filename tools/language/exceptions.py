@@ -39,9 +39,8 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class Exceptions:
-    """Holds all exceptions: paths that are not written by the rules yet, findings, commits."""
+    """Holds all exceptions: findings and commits."""
 
-    not_yet: tuple[str, ...]
     allowed: tuple[Allowed, ...]
     commits: Mapping[str, str]
 
@@ -49,24 +48,13 @@ class Exceptions:
         """Returns the findings that no exception allows."""
         return [each for each in findings if not any(row.matches(each) for row in self.allowed)]
 
-    def waits(self, path: str) -> bool:
-        """Returns whether the prose at `path` is not written by the rules yet."""
-        return any(is_below(path, each) for each in self.not_yet)
-
-    def unused(self, findings: list[Finding], paths: Iterable[str]) -> list[str]:
-        """Returns a line for each exception that matches nothing; `paths` are all files checked."""
-        paths = list(paths)
-        lines = [
+    def unused(self, findings: list[Finding]) -> list[str]:
+        """Returns a line for each exception that matches no finding."""
+        return [
             f"exceptions.toml: `{row.text}` ({row.rule}) is not found in {row.path}: remove it"
             for row in self.allowed
-            if not self.waits(row.path) and not any(map(row.matches, findings))
+            if not any(map(row.matches, findings))
         ]
-        lines += [
-            f"exceptions.toml: not_yet names {each}, which has no file: remove it"
-            for each in self.not_yet
-            if not any(is_below(path, each) for path in paths)
-        ]
-        return lines
 
 
 def is_below(path: str, place: str) -> bool:
@@ -84,7 +72,6 @@ def load_exceptions(path: Path = EXCEPTIONS) -> Exceptions:
         if not row.get("reason", "").strip():
             raise ValueError(f"{path}: an exception has no reason: {row}")
     return Exceptions(
-        not_yet=tuple(table.get("not_yet", ())),
         allowed=tuple(
             Allowed(row["path"], row["rule"], row.get("text", ""), row["reason"]) for row in rows
         ),

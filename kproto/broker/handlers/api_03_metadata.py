@@ -4,7 +4,7 @@ v0      an empty list of topics asks for all
 v1      null asks for all, an empty list for none; controller id, racks, internal topics
 v2      cluster id (KIP-78)
 v3      throttle time
-v4      whether missing topics may be created (KIP-204)
+v4      whether missing topics may be created
 v5      offline replicas (KIP-112)
 v7      leader epoch (KIP-320)
 v8-v10  authorized operations (KIP-430); those of the cluster left with v11 (KIP-700)

@@ -55,7 +55,7 @@ _REBOOTSTRAP: Final = code_of("REBOOTSTRAP_REQUIRED")
 _BY_ID: Final = 12
 
 #: Up to this version brokers may create the topics of a Metadata request; later versions have a
-#: flag for that (KIP-204).
+#: flag for that.
 _ALWAYS_CREATES: Final = 3
 
 

@@ -199,6 +199,11 @@ def listing(scene: Scene) -> Awaitable[object]:
     return scene.client.list_offsets({(FIXED, 0): "latest", (FIXED, 1): "earliest"})
 
 
+@row("Client.commit_offsets")
+def committing_for_a_group(scene: Scene) -> Awaitable[object]:
+    return scene.client.commit_offsets("without-members", {(FIXED, 0): 1})
+
+
 @row("Client.fetch")
 def fetching(scene: Scene) -> Awaitable[object]:
     return scene.client.fetch(FIXED, 0, 0, max_wait_ms=20)

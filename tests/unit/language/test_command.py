@@ -12,7 +12,7 @@ from tools.language.exceptions import Exceptions
 from tools.language.rules import load_rules
 
 RULES = load_rules()
-NONE = Exceptions((), (), {})
+NONE = Exceptions((), {})
 
 
 @pytest.fixture
@@ -48,17 +48,6 @@ def test_findings_are_printed_and_end_with_1(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.usefixtures("root")
-def test_paths_that_wait_are_left_out_of_the_check_but_listed(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    waiting = Exceptions(("a.md", "kproto"), (), {})
-    assert command.check(RULES, waiting) == 0
-    assert "0 findings in 1 files; 2 files are not yet checked" in capsys.readouterr().out
-    assert command.list_findings(RULES, waiting, [str(command.ROOT / "a.md")]) == 1
-    assert "a.md:1: opening" in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("root")
 def test_list_of_a_place_without_files_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.list_findings(RULES, NONE, [str(command.ROOT / "g")]) == 2
     assert "no Python or Markdown file" in capsys.readouterr().out
@@ -76,7 +65,7 @@ def test_base_of_commits_is_taken_from_the_environment(
 
     monkeypatch.setattr(command, "subjects_since", subjects)
     monkeypatch.setenv("LANGUAGE_BASE", "v1")
-    assert command.check(RULES, Exceptions((".",), (), {})) == 1
+    assert command.check(RULES, NONE) == 1
     assert "commit abc: no area in front" in capsys.readouterr().out
     monkeypatch.setenv("LANGUAGE_BASE", "")
     command.check(RULES, NONE)

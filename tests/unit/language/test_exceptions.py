@@ -38,12 +38,7 @@ def row(path: str = "docs", rule: str = "word", text: str = "in hand", reason: s
 def test_exception_allows_path_rule_and_text(tmp_path: Path, text: str, allowed: bool) -> None:
     exceptions = load(tmp_path, text)
     assert exceptions.remaining([FINDING]) == ([] if allowed else [FINDING])
-    assert bool(exceptions.unused([FINDING], ["docs/a.md"])) is not allowed
-
-
-def test_exception_of_a_path_that_waits_is_kept(tmp_path: Path) -> None:
-    exceptions = load(tmp_path, f'not_yet = ["docs"]\n{row(path="docs/a.md")}')
-    assert exceptions.unused([], ["docs/a.md"]) == []
+    assert bool(exceptions.unused([FINDING])) is not allowed
 
 
 def test_exception_without_a_reason_is_refused(tmp_path: Path) -> None:
@@ -54,15 +49,6 @@ def test_exception_without_a_reason_is_refused(tmp_path: Path) -> None:
 def test_commits_are_read_with_their_reasons(tmp_path: Path) -> None:
     exceptions = load(tmp_path, '[[commit]]\nhash = "abc"\nreason = "was pushed"\n')
     assert exceptions.commits == {"abc": "was pushed"}
-
-
-def test_paths_that_wait_are_files_and_folders(tmp_path: Path) -> None:
-    exceptions = load(tmp_path, 'not_yet = ["docs", "README.md"]\n')
-    assert exceptions.waits("docs/a.md")
-    assert exceptions.waits("README.md")
-    assert not exceptions.waits("docs.py")
-    (line,) = exceptions.unused([], ["docs/a.md"])
-    assert "not_yet names README.md" in line
 
 
 def test_path_is_below_itself_its_folder_and_the_root() -> None:

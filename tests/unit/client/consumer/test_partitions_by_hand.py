@@ -20,7 +20,7 @@ async def test_partitions_by_hand_have_no_member() -> None:
     async with group(TEN, THREE) as it:
         it.coordinator.offsets[P1] = (2, -1, "")
         async with it.consumer([P0, P1]) as consumer:
-            assert it.played == []
+            assert it.members == []
             assert consumer.assignment == {P0, P1}
             assert sorted(await take(aiter(consumer), 11)) == [(0, at) for at in range(10)] + [
                 (1, 2)
