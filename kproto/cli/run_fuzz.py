@@ -40,7 +40,7 @@ _INTERRUPTED = 130
 
 def run(options: argparse.Namespace) -> int:
     """Runs the cases, or replays one; returns 1 if there is a finding, else 0."""
-    _refuse_what_does_not_go_together(options)
+    _check_option_combinations(options)
     if options.broker is not None:
         return _broker(options)
     if options.properties is not None or options.x_properties:
@@ -76,13 +76,13 @@ def run(options: argparse.Namespace) -> int:
     _write(options, node, report.text(result))
     if result.interrupted:
         return _INTERRUPTED
-    return 1 if result.harmful or result.gave_up else 0
+    return 1 if result.harmful or result.restarts_exhausted else 0
 
 
 #: Options that have no effect on a command or on a broker; ignored silently, they would mislead.
-_OF_COMMANDS: tuple[str, ...] = ("judge", "package", "messages", "versions", "timeout")
-_OF_BROKERS: tuple[str, ...] = ("rate", "not_loopback", "it_may_break")
-_OF_RUNS: tuple[str, ...] = (
+_COMMAND_OPTIONS: tuple[str, ...] = ("judge", "package", "messages", "versions", "timeout")
+_BROKER_OPTIONS: tuple[str, ...] = ("rate", "not_loopback", "it_may_break")
+_RUN_OPTIONS: tuple[str, ...] = (
     "messages",
     "versions",
     "kinds",
@@ -94,13 +94,15 @@ _OF_RUNS: tuple[str, ...] = (
 )
 
 
-def _refuse_what_does_not_go_together(options: argparse.Namespace) -> None:
+def _check_option_combinations(options: argparse.Namespace) -> None:
     if options.broker is None:
-        refused = [(_OF_BROKERS, "needs --broker")]
+        refused = [(_BROKER_OPTIONS, "needs --broker")]
     else:
-        refused = [(_OF_COMMANDS, "needs --command: a broker gets the versions that it advertises")]
+        refused = [
+            (_COMMAND_OPTIONS, "needs --command: a broker gets the versions that it advertises")
+        ]
     if options.replay is not None:
-        refused.append((_OF_RUNS, "cannot be used with --replay"))
+        refused.append((_RUN_OPTIONS, "cannot be used with --replay"))
     for names, why in refused:
         for name in names:
             if getattr(options, name) not in (None, False):
@@ -128,13 +130,13 @@ def _broker(options: argparse.Namespace) -> int:
         raise ConfigurationError(
             "--not-loopback needs --it-may-break, and vice versa: broken frames may crash a broker"
         )
-    anywhere: bool = options.not_loopback
+    allow_remote: bool = options.not_loopback
     given = properties_from_options(options).settings
     secured = ConnectionSecurity(given.get("tls", False), given.get("sasl"))
     if options.replay is not None:
         node = _example_of(_json_of(options.replay))
         said = replay_frames(
-            options.broker, node, settings=settings, anywhere=anywhere, secured=secured
+            options.broker, node, settings=settings, allow_remote=allow_remote, secured=secured
         )
         _print("".join(f"{each}\n" for each in said))
         return 1 if any(":" in each for each in said) else 0
@@ -144,7 +146,7 @@ def _broker(options: argparse.Namespace) -> int:
             seed=options.seed,
             settings=settings,
             kinds=_kinds(options.kinds, FRAME_KINDS),
-            anywhere=anywhere,
+            allow_remote=allow_remote,
             shrink=not options.no_shrink,
             secured=secured,
             progress=progress,

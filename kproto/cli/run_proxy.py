@@ -77,24 +77,24 @@ def _recorder(path: str | None, max_bytes: int) -> Iterator[Recorder | None]:
 class Log:
     """Prints lines to an open file in a thread, so that no caller waits for the reader of the file.
 
-    Lines that do not fit in the queue are counted, and `left_out` formats a line with their number.
-    The thread calls `on_lost` if no more lines can be written to the file.
+    Lines that do not fit in the queue are counted, and `dropped_line` formats a line with their
+    number. The thread calls `on_lost` if no more lines can be written to the file.
     """
 
     def __init__(
         self,
         fileno: int,
-        left_out: Callable[[int], str],
+        dropped_line: Callable[[int], str],
         on_lost: Callable[[OSError], None],
         *,
         max_lines: int = _MAX_WAITING_LINES,
         close_timeout_s: float = _LOG_CLOSE_TIMEOUT_S,
     ) -> None:
         self._fileno = fileno
-        self._left_out = left_out
+        self._dropped_line = dropped_line
         self._on_lost = on_lost
         self._close_timeout_s = close_timeout_s
-        self._missing = 0
+        self._dropped = 0
         self._lines: queue.Queue[str | None] = queue.Queue(max_lines)
         # The thread is a daemon, so that a slow reader does not delay the end of the process.
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
@@ -103,18 +103,18 @@ class Log:
     def put(self, line: str) -> None:
         """Queues a line, which is printed after those before it."""
         try:
-            if self._missing:
-                self._lines.put_nowait(self._left_out(self._missing))
-                self._missing = 0
+            if self._dropped:
+                self._lines.put_nowait(self._dropped_line(self._dropped))
+                self._dropped = 0
             self._lines.put_nowait(line)
         except queue.Full:
-            self._missing += 1
+            self._dropped += 1
 
     def close(self) -> None:
         """Waits for at most `close_timeout_s` until all lines are printed."""
         with contextlib.suppress(queue.Full):
-            if self._missing:
-                self._lines.put(self._left_out(self._missing), timeout=self._close_timeout_s)
+            if self._dropped:
+                self._lines.put(self._dropped_line(self._dropped), timeout=self._close_timeout_s)
             self._lines.put(None, timeout=self._close_timeout_s)
             self._thread.join(self._close_timeout_s)
 
@@ -149,11 +149,11 @@ async def _serve(
             return
         print(f"kproto: the log ends: {error.strerror}; the proxy continues", file=sys.stderr)
 
-    def left_out(count: int) -> str:
+    def dropped_line(count: int) -> str:
         text = f"{count} lines were dropped here, because the log was not read in time"
         return json.dumps({"notice": text}) if options.json else text
 
-    def put(line: str) -> None:
+    def write_line(line: str) -> None:
         log.put(line)
 
     def on_event(event: Event, connection: int) -> None:
@@ -161,18 +161,18 @@ async def _serve(
             return
         if options.json:
             data = event_as_json(event, connection, show_secrets=settings.show_secrets)
-            put(json.dumps(data))
+            write_line(json.dumps(data))
         else:
-            put(event_as_text(event, connection, show_secrets=settings.show_secrets))
+            write_line(event_as_text(event, connection, show_secrets=settings.show_secrets))
 
     def on_notice(text: str, connection: int | None) -> None:
         if options.json:
             data: dict[str, Any] = {"notice": text}
             if connection is not None:
                 data["connection"] = connection
-            put(json.dumps(data))
+            write_line(json.dumps(data))
         else:
-            put(text if connection is None else f"#{connection}: {text}")
+            write_line(text if connection is None else f"#{connection}: {text}")
 
     proxy = Proxy(
         options.listen,
@@ -182,7 +182,7 @@ async def _serve(
         on_notice=on_notice,
         recorder=recorder,
     )
-    log = Log(sys.stdout.fileno(), left_out, on_lost)
+    log = Log(sys.stdout.fileno(), dropped_line, on_lost)
     try:
         async with proxy:
             on_notice(f"kproto proxy for {options.target} listens on {proxy.listens_at}", None)

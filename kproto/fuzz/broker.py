@@ -86,7 +86,7 @@ WORDS: Final = {
 GONE: Final = frozenset({"crashed", "hung"})
 
 #: Pause between two checks whether a crashed broker is back.
-_LOOK_S: Final = 0.05
+_POLL_INTERVAL_S: Final = 0.05
 
 #: Faults of Kafka's own brokers as well: values that the definition allows may make no sense.
 HARMLESS: Final = frozenset({"closed"})
@@ -103,7 +103,7 @@ class BrokerFinding:
     cause: str
     frames: list[Frame]
     count: int = 0
-    where: Counter[tuple[str, int]] = field(default_factory=Counter)
+    locations: Counter[tuple[str, int]] = field(default_factory=Counter)
     unshrunk: str = ""
 
     @property
@@ -145,7 +145,7 @@ class BrokerResult:
 
 def _finding_to_json(finding: BrokerFinding) -> dict[str, Any]:
     where: dict[str, list[int]] = {}
-    for name, version in sorted(finding.where):
+    for name, version in sorted(finding.locations):
         where.setdefault(name, []).append(version)
     return {
         "fault": finding.fault,
@@ -176,7 +176,7 @@ def fuzz_broker(
     seed: int = 0,
     settings: BrokerFuzzSettings | None = None,
     kinds: tuple[str, ...] = tuple(FRAME_KINDS),
-    anywhere: bool = False,
+    allow_remote: bool = False,
     shrink: bool = True,
     secured: ConnectionSecurity = PLAINTEXT,
     progress: Callable[[int, int], None] | None = None,
@@ -188,27 +188,27 @@ def fuzz_broker(
     be restarted, which the run waits for. `secured` has TLS and SASL: each frame is sent on an
     authenticated connection.
 
-    Raises ConfigurationError for an address of another machine, unless `anywhere`, and
+    Raises ConfigurationError for an address of another machine, unless `allow_remote`, and
     BrokerConnectionError if no broker answers there at the beginning.
     """
     limits = settings or BrokerFuzzSettings()
-    target = _Target(address, limits, secured, anywhere=anywhere)
+    target = _Target(address, limits, secured, allow_remote=allow_remote)
     versions = target.versions()
     result = BrokerResult(address, seed)
     try:
         _send_all(target, generate_frames(versions, seed, kinds), limits, result, progress)
-        _sort(result)
+        _sort_findings(result)
         until = time.monotonic() + limits.shrink_s
         for finding in list(result.findings) if shrink else ():
             _shrink(result, finding, target, until)
     except KeyboardInterrupt:
         result.stopped = "interrupted"
         result.interrupted = True
-        _sort(result)
+        _sort_findings(result)
     return result
 
 
-def _sort(result: BrokerResult) -> None:
+def _sort_findings(result: BrokerResult) -> None:
     result.findings.sort(key=lambda it: (list(WORDS).index(it.fault), -it.count))
 
 
@@ -220,39 +220,39 @@ def _send_all(
     progress: Callable[[int, int], None] | None,
 ) -> None:
     """Sends frames until a limit is reached or the broker is gone; counts into `result`."""
-    began = time.monotonic()
-    since: list[Frame] = []
+    started = time.monotonic()
+    unchecked: list[Frame] = []
     answered = 0
     for number, frame in enumerate(frames):
         if number == limits.frames:
             break
-        if time.monotonic() - began > limits.time_s:
+        if time.monotonic() - started > limits.time_s:
             result.stopped = f"the limit of {limits.time_s:g} s was reached"
             break
-        time.sleep(max(0.0, began + number / limits.rate - time.monotonic()))
+        time.sleep(max(0.0, started + number / limits.rate - time.monotonic()))
         outcome, fault = target.send(frame)
         result.tried[frame.kind] += 1
         result.outcomes[outcome] += 1
         if fault is not None:
             _add(result, fault[0], fault[1], [frame])
-        since.append(frame)
+        unchecked.append(frame)
         answered += 1
         if outcome != "answered" or answered >= limits.check_every:
             liveness_fault = target.liveness_fault()
             if liveness_fault is not None:
-                _add(result, liveness_fault[0], liveness_fault[1], since)
+                _add(result, liveness_fault[0], liveness_fault[1], unchecked)
                 result.stopped = f"the broker is gone: {liveness_fault[1]}"
                 break
-            since, answered = [], 0
+            unchecked, answered = [], 0
         if progress:
             progress(number + 1, limits.frames)
-    if since and not result.stopped.startswith("the broker"):
+    if unchecked and not result.stopped.startswith("the broker"):
         liveness_fault = target.liveness_fault()
         if liveness_fault is not None:
-            _add(result, liveness_fault[0], liveness_fault[1], since)
+            _add(result, liveness_fault[0], liveness_fault[1], unchecked)
 
 
-class _Enough(Exception):  # noqa: N818 - no error: the search ends
+class _StopShrinking(Exception):  # noqa: N818 - no error: the search ends
     """Ends the search; the text gives the reason."""
 
 
@@ -273,14 +273,14 @@ def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until
             if attempts >= limits.shrink_attempts or waits >= limits.shrink_waits:
                 return False
             if time.monotonic() > until:
-                raise _Enough(f"the limit of {limits.shrink_s:g} s was reached")
+                raise _StopShrinking(f"the limit of {limits.shrink_s:g} s was reached")
             if not target.recovers():
                 liveness_fault = (
                     None if finding.fault in GONE or not known else target.liveness_fault()
                 )
                 if liveness_fault is not None:
                     _add(result, liveness_fault[0], liveness_fault[1], list(last))
-                raise _Enough("the broker is gone, and was not restarted")
+                raise _StopShrinking("the broker is gone, and was not restarted")
             attempts += len(frames)
             last = frames
             known[key], waited = target.shows(frames, finding.fault, finding.cause)
@@ -292,9 +292,9 @@ def _shrink(result: BrokerResult, finding: BrokerFinding, target: _Target, until
 
     try:
         if not shows(best):
-            raise _Enough("the fault did not occur again")
+            raise _StopShrinking("the fault did not occur again")
         best = smallest_frames(best, shows)
-    except _Enough as error:
+    except _StopShrinking as error:
         finding.unshrunk = str(error)
     cause = known.get(tuple(frame.data for frame in best))
     finding.frames, finding.cause = list(best), cause or finding.cause
@@ -305,7 +305,7 @@ def replay_frames(
     node: Any,
     *,
     settings: BrokerFuzzSettings | None = None,
-    anywhere: bool = False,
+    allow_remote: bool = False,
     secured: ConnectionSecurity = PLAINTEXT,
 ) -> list[str]:
     """Sends the frames of a report's example again; returns the outcome of each, and the broker's.
@@ -314,21 +314,21 @@ def replay_frames(
     """
     frames = _frames_from_json(node)
     limits = settings or BrokerFuzzSettings()
-    target = _Target(address, limits, secured, anywhere=anywhere)
+    target = _Target(address, limits, secured, allow_remote=allow_remote)
     target.versions()
-    said = []
+    outcomes = []
     for frame in frames:
         outcome, fault = target.send(frame)
-        said.append(outcome if fault is None else f"{fault[0]}: {fault[1]}")
+        outcomes.append(outcome if fault is None else f"{fault[0]}: {fault[1]}")
     liveness_fault = target.liveness_fault()
     until = time.monotonic() + limits.dying_s
-    while liveness_fault is None and "closed" in said and time.monotonic() < until:
-        time.sleep(_LOOK_S)
+    while liveness_fault is None and "closed" in outcomes and time.monotonic() < until:
+        time.sleep(_POLL_INTERVAL_S)
         liveness_fault = target.liveness_fault()
-    said.append(
+    outcomes.append(
         "it lives" if liveness_fault is None else f"{liveness_fault[0]}: {liveness_fault[1]}"
     )
-    return said
+    return outcomes
 
 
 def _frames_from_json(node: Any) -> list[Frame]:
@@ -364,7 +364,7 @@ def _add(result: BrokerResult, fault: str, cause: str, frames: list[Frame]) -> N
         result.findings.append(finding)
     finding.count += 1
     last = frames[-1]
-    finding.where[last.name or last.kind, -1 if last.version is None else last.version] += 1
+    finding.locations[last.name or last.kind, -1 if last.version is None else last.version] += 1
     if sum(len(it.data) for it in frames) < sum(len(it.data) for it in finding.frames):
         finding.frames = list(frames)
 
@@ -378,7 +378,7 @@ class _Target:
         settings: BrokerFuzzSettings,
         secured: ConnectionSecurity,
         *,
-        anywhere: bool,
+        allow_remote: bool,
     ) -> None:
         host, colon, port = address.rpartition(":")
         if not colon or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
@@ -387,13 +387,13 @@ class _Target:
         self.settings = settings
         self.contexts = TlsContexts(secured.tls)
         self.sasl = secured.sasl
-        self.where = (host.strip("[]"), int(port))
-        if not anywhere:
-            self._refuse_elsewhere()
+        self.endpoint = (host.strip("[]"), int(port))
+        if not allow_remote:
+            self._require_loopback()
 
-    def _refuse_elsewhere(self) -> None:
+    def _require_loopback(self) -> None:
         try:
-            found = {str(each[4][0]) for each in socket.getaddrinfo(*self.where)}
+            found = {str(each[4][0]) for each in socket.getaddrinfo(*self.endpoint)}
         except (OSError, UnicodeError) as error:  # an invalid host name, such as `a..b`
             raise BrokerConnectionError(f"cannot be found: {error}", address=self.address) from None
         if not all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in found):
@@ -443,7 +443,7 @@ class _Target:
         while (liveness_fault := self.liveness_fault()) is not None:
             if liveness_fault[0] == "hung" or time.monotonic() > until:
                 return False
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_INTERVAL_S)
         return True
 
     def shows(self, frames: Sequence[Frame], fault: str, cause: str) -> tuple[str | None, bool]:
@@ -490,15 +490,15 @@ class _Target:
     def _connected(self) -> socket.socket:
         limits = self.settings
         return connect(
-            self.where,
+            self.endpoint,
             self.contexts,
             self.sasl,
-            patience_s=limits.alive_s,
+            timeout_s=limits.alive_s,
             most=limits.max_answer_bytes,
         )
 
-    def _frame(self, connection: socket.socket, patience_s: float) -> bytes | None:
-        return read_frame(connection, patience_s, self.settings.max_answer_bytes)
+    def _frame(self, connection: socket.socket, timeout_s: float) -> bytes | None:
+        return read_frame(connection, timeout_s, self.settings.max_answer_bytes)
 
     def _wrong(self, frame: Frame, answer: bytes) -> tuple[str, str] | None:
         """Returns the error in a response, if the request's bytes determine the right one."""

@@ -36,24 +36,24 @@ PLAINTEXT: Final = ConnectionSecurity()
 
 
 def connect(
-    where: tuple[str, int],
+    endpoint: tuple[str, int],
     contexts: TlsContexts,
     sasl: Sasl | None,
     *,
-    patience_s: float,
+    timeout_s: float,
     most: int,
 ) -> socket.socket:
-    """Returns an authenticated connection; each step may take `patience_s`.
+    """Returns an authenticated connection; each step may take `timeout_s`.
 
     `most` bounds a response, in bytes. Raises OSError for an unreachable broker,
     AuthenticationError and BrokerConnectionError for one that refuses, ConfigurationError for
     unusable files.
     """
-    connection = socket.create_connection(where, patience_s)
+    connection = socket.create_connection(endpoint, timeout_s)
     try:
-        connection = _with_tls(connection, where, contexts)
+        connection = _with_tls(connection, endpoint, contexts)
         if sasl is not None:
-            _authenticate(connection, sasl, where, patience_s, most)
+            _authenticate(connection, sasl, endpoint, timeout_s, most)
     except BaseException:
         connection.close()
         raise
@@ -61,58 +61,58 @@ def connect(
 
 
 def _with_tls(
-    connection: socket.socket, where: tuple[str, int], contexts: TlsContexts
+    connection: socket.socket, endpoint: tuple[str, int], contexts: TlsContexts
 ) -> socket.socket:
     if not contexts.enabled:
         return connection
     context = contexts.cached() or contexts.renew()
-    name = contexts.name_of(where[0])
+    name = contexts.name_of(endpoint[0])
     try:
         return context.wrap_socket(connection, server_hostname=name)
     except (ssl.SSLError, ConnectionError) as error:
-        address, shows = _text(where), contexts.shows_certificate
+        address, shows = _text(endpoint), contexts.shows_certificate
         raise handshake_fault(error, address, name, shows_certificate=shows) from None
 
 
 def _authenticate(
-    connection: socket.socket, sasl: Sasl, where: tuple[str, int], patience_s: float, most: int
+    connection: socket.socket, sasl: Sasl, endpoint: tuple[str, int], timeout_s: float, most: int
 ) -> None:
-    exchange = asyncio.run(new_exchange(sasl, where[0], _text(where)))
-    handshake = ConnectionHandshake(exchange, _text(where), _CLIENT_ID)
+    exchange = asyncio.run(new_exchange(sasl, endpoint[0], _text(endpoint)))
+    handshake = ConnectionHandshake(exchange, _text(endpoint), _CLIENT_ID)
     sent: bytes | None = handshake.begin()
     while sent is not None:
         connection.sendall(frame(sent))
         try:
-            answer = read_frame(connection, patience_s, most)
+            answer = read_frame(connection, timeout_s, most)
         except InvalidFrameError as error:
-            raise BrokerConnectionError(f"during SASL {error}", address=_text(where)) from None
+            raise BrokerConnectionError(f"during SASL {error}", address=_text(endpoint)) from None
         if answer is None:
-            raise handshake.cut_off() or BrokerConnectionError(
-                "closed during SASL", address=_text(where)
+            raise handshake.disconnect_error() or BrokerConnectionError(
+                "closed during SASL", address=_text(endpoint)
             )
         sent = handshake.next(answer)
 
 
-def read_frame(connection: socket.socket, patience_s: float, most: int) -> bytes | None:
+def read_frame(connection: socket.socket, timeout_s: float, most: int) -> bytes | None:
     """Returns one frame from the broker; None if it closes.
 
     Raises TimeoutError, and InvalidFrameError for an invalid size, or one above `most`.
     """
-    until = time.monotonic() + patience_s
-    head = _bytes(connection, 4, until)
+    deadline = time.monotonic() + timeout_s
+    head = _bytes(connection, 4, deadline)
     if head is None:
         return None
     (size,) = struct.unpack(">i", head)
     if not 0 <= size <= most:
         said = f" (as text {head.decode()!r})" if head.isalnum() else ""
         raise InvalidFrameError(f"it announces an answer of {size} bytes{said}, not 0 to {most}")
-    return _bytes(connection, size, until)
+    return _bytes(connection, size, deadline)
 
 
-def _bytes(connection: socket.socket, count: int, until: float) -> bytes | None:
+def _bytes(connection: socket.socket, count: int, deadline: float) -> bytes | None:
     held = bytearray()
     while len(held) < count:
-        connection.settimeout(max(0.001, until - time.monotonic()))
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
         piece = connection.recv(min(count - len(held), 65_536))
         if not piece:
             return None
@@ -120,6 +120,6 @@ def _bytes(connection: socket.socket, count: int, until: float) -> bytes | None:
     return bytes(held)
 
 
-def _text(where: tuple[str, int]) -> str:
-    host, port = where
+def _text(endpoint: tuple[str, int]) -> str:
+    host, port = endpoint
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -55,7 +55,7 @@ def generate_cases(
 def _value(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
     # `random_instances` takes a number: derived from the text, it is the same in every run.
     number = random.Random(seed).getrandbits(32)  # noqa: S311 - values for tests, not secrets
-    yield from _asked(
+    yield from _in_all_operations(
         random_instances(message_version.cls, message_version.version, seed=number),
         message_version,
         kind,
@@ -63,12 +63,14 @@ def _value(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Ca
 
 
 def _boundary(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
-    yield from _asked(
+    yield from _in_all_operations(
         cycle(instances(message_version.cls, message_version.version)), message_version, kind
     )
 
 
-def _asked(values: Iterator[Message], message_version: MessageVersion, kind: str) -> Iterator[Case]:
+def _in_all_operations(
+    values: Iterator[Message], message_version: MessageVersion, kind: str
+) -> Iterator[Case]:
     """Yields each value in all operations, one after the other."""
     for value in values:
         data = value.encode(message_version.version)
@@ -79,41 +81,41 @@ def _asked(values: Iterator[Message], message_version: MessageVersion, kind: str
         )
 
 
-def _sound(message_version: MessageVersion) -> list[bytes]:
+def _valid_encodings(message_version: MessageVersion) -> list[bytes]:
     """Returns valid encodings of `message_version` to mutate, the shortest first."""
     built: list[Message] = [*instances(message_version.cls, message_version.version)]
     built.extend(islice(random_instances(message_version.cls, message_version.version), _SEEDS))
     found = sorted(
-        {made.encode(message_version.version) for made in built}, key=lambda it: (len(it), it)
+        {mutated.encode(message_version.version) for mutated in built}, key=lambda it: (len(it), it)
     )
     return [data for data in found if len(data) <= _SEED_BYTES] or found[:1]
 
 
 def _mutated(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
     source = random.Random(seed)  # noqa: S311 - as above
-    sound = _sound(message_version)
-    length_fields = [walk_message(message_version.shape, data).length_fields for data in sound]
-    anything = mutations(sound, source)
+    valid = _valid_encodings(message_version)
+    length_fields = [walk_message(message_version.shape, data).length_fields for data in valid]
+    anything = mutations(valid, source)
     while True:
-        made = None
+        mutated = None
         if kind != "mix":
-            index = source.randrange(len(sound))
-            made = mutate(kind, sound[index], length_fields[index], source)
+            index = source.randrange(len(valid))
+            mutated = mutate(kind, valid[index], length_fields[index], source)
         # A message version without such a field gets a mutation of any kind instead.
-        data = next(anything) if made is None else made
+        data = next(anything) if mutated is None else mutated
         operation = Operation.DECODE if source.random() < 0.25 else Operation.REWRITE
-        yield Case(operation, message_version, data, "mix" if made is None else kind)
+        yield Case(operation, message_version, data, "mix" if mutated is None else kind)
 
 
 def _json(message_version: MessageVersion, kind: str, seed: str) -> Iterator[Case]:
     source = random.Random(seed)  # noqa: S311 - as above
-    sound = [
+    valid = [
         value.to_json(message_version.version)
         for value in instances(message_version.cls, message_version.version)[:4]
     ]
     while True:
-        node = json.loads(json.dumps(source.choice(sound)))
-        _spoil(node, source)
+        node = json.loads(json.dumps(source.choice(valid)))
+        _corrupt(node, source)
         yield Case(Operation.ENCODE, message_version, _text(node), kind)
 
 
@@ -124,37 +126,37 @@ _MAKERS: Final[dict[str, Callable[[MessageVersion, str, str], Iterator[Case]]]] 
 }
 
 #: Replacements of a value; those of its own type test the bounds.
-_OTHERS: Final[tuple[Any, ...]] = (
+_REPLACEMENTS: Final[tuple[Any, ...]] = (
     *(None, True, 0, 1, -1, 128, -129, 32768, 2**31, 2**32, 2**63, 0.5, 1.0, "", "16", "x"),
     *("====", "AAA", "\U0001f600", [], {}, [None], [[]]),
 )
 
 
-def _spoil(node: dict[str, Any], source: random.Random) -> None:
+def _corrupt(node: dict[str, Any], source: random.Random) -> None:
     """Changes one thing in a JSON object, at any depth."""
-    inside: Any = node
+    container: Any = node
     while True:
-        keys = list(inside) if isinstance(inside, dict) else list(range(len(inside)))
+        keys = list(container) if isinstance(container, dict) else list(range(len(container)))
         if not keys:
-            if isinstance(inside, dict):
-                inside["unknownField"] = 1
+            if isinstance(container, dict):
+                container["unknownField"] = 1
             else:
-                inside.append(source.choice(_OTHERS))
+                container.append(source.choice(_REPLACEMENTS))
             return
         key = source.choice(keys)
-        if isinstance(inside[key], dict | list) and source.random() < 0.8:
-            inside = inside[key]
+        if isinstance(container[key], dict | list) and source.random() < 0.8:
+            container = container[key]
             continue
         break
     match source.randrange(6):
-        case 0 if isinstance(inside, dict):
-            inside["unknownField"] = inside[key]
-        case 0 if isinstance(inside, list):
-            inside.append(inside[key])
+        case 0 if isinstance(container, dict):
+            container["unknownField"] = container[key]
+        case 0 if isinstance(container, list):
+            container.append(container[key])
         case 1:
-            del inside[key]
+            del container[key]
         case _:
-            inside[key] = source.choice(_OTHERS)
+            container[key] = source.choice(_REPLACEMENTS)
 
 
 def _text(node: object) -> str:

@@ -110,7 +110,7 @@ def _sized(content: bytes) -> bytes:
     return _SIZE.pack(len(content)) + content
 
 
-def _sound(request: _Request, source: random.Random) -> Frame:
+def _valid(request: _Request, source: random.Random) -> Frame:
     return request.frame("sound", _sized(request.header + request.body))
 
 
@@ -151,7 +151,7 @@ def _unknown(request: _Request, source: random.Random) -> Frame:
 
 
 def _several(request: _Request, source: random.Random) -> Frame:
-    first = _sound(request, source).data
+    first = _valid(request, source).data
     broken = _body(request, source).data
     return Frame("several", first + broken + first, request.message_version.name)
 
@@ -161,7 +161,7 @@ def _noise(request: _Request, source: random.Random) -> Frame:
 
 
 _MAKERS: Final[dict[str, Callable[[_Request, random.Random], Frame]]] = {
-    "sound": _sound,
+    "sound": _valid,
     "body": _body,
     "header": _header,
     "size": _size,

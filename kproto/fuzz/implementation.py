@@ -71,8 +71,8 @@ class _RunningCommand:
         assert self.process.stderr is not None
         self.lines: queue.Queue[bytes] = queue.Queue(_WAITING_LINES)
         self.outgoing: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self.first_words: list[bytes] = []
-        self.last_words: deque[bytes] = deque(maxlen=_ERROR_BYTES // 256)
+        self.stderr_head: list[bytes] = []
+        self.stderr_tail: deque[bytes] = deque(maxlen=_ERROR_BYTES // 256)
         self.answered = 0
         self._ending = threading.Event()
         self._threads = [
@@ -80,7 +80,7 @@ class _RunningCommand:
             for work, arguments in (
                 (self._write, (self.process.stdin,)),
                 (self._read, (self.process.stdout, max_line_bytes)),
-                (self._listen, (self.process.stderr,)),
+                (self._read_stderr, (self.process.stderr,)),
             )
         ]
         for thread in self._threads:
@@ -98,11 +98,11 @@ class _RunningCommand:
     def _read(self, source: IO[bytes], max_line_bytes: int) -> None:
         with source:
             while line := source.readline(max_line_bytes):
-                if not self._put(line):
+                if not self._enqueue(line):
                     return
-        self._put(_END)
+        self._enqueue(_END)
 
-    def _put(self, line: bytes) -> bool:
+    def _enqueue(self, line: bytes) -> bool:
         while not self._ending.is_set():
             try:
                 self.lines.put(line, timeout=0.1)
@@ -111,18 +111,18 @@ class _RunningCommand:
             return True
         return False
 
-    def _listen(self, source: IO[bytes]) -> None:
+    def _read_stderr(self, source: IO[bytes]) -> None:
         with source:
             while piece := source.read1(256):  # type: ignore[attr-defined]  # a BufferedReader
-                if len(self.first_words) < _ERROR_BYTES // 256:
-                    self.first_words.append(piece)
-                self.last_words.append(piece)
+                if len(self.stderr_head) < _ERROR_BYTES // 256:
+                    self.stderr_head.append(piece)
+                self.stderr_tail.append(piece)
 
-    def said(self) -> str:
+    def error_line(self) -> str:
         """Returns the best line of its standard error: the first, or for Python the last."""
-        lines = b"".join(self.first_words).decode(errors="replace").strip().splitlines()
+        lines = b"".join(self.stderr_head).decode(errors="replace").strip().splitlines()
         if lines and lines[0].startswith("Traceback"):
-            lines = b"".join(self.last_words).decode(errors="replace").strip().splitlines()[-1:]
+            lines = b"".join(self.stderr_tail).decode(errors="replace").strip().splitlines()[-1:]
         return lines[0][:SHOWN] if lines else ""
 
     def end(self) -> int | None:
@@ -182,7 +182,7 @@ class Implementation:
             self._running.end()
             self._running = None
 
-    def ask(self, cases: Sequence[Case]) -> list[Answer]:
+    def respond(self, cases: Sequence[Case]) -> list[Answer]:
         """Returns the outcome of each case, in their order.
 
         If the command ends or hangs, the open cases are asked again, one at a time. Raises
@@ -191,56 +191,56 @@ class Implementation:
         """
         found: dict[int, Answer] = {}
         try:
-            self._ask_all(cases, found)
+            self._respond_all(cases, found)
         except TooManyRestartsError as error:
             error.answers = found
             raise
         return [found[index] for index in range(len(cases))]
 
-    def _ask_all(self, cases: Sequence[Case], found: dict[int, Answer]) -> None:
+    def _respond_all(self, cases: Sequence[Case], found: dict[int, Answer]) -> None:
         for first in range(0, len(cases), self.settings.at_once):
             in_flight = list(range(first, min(first + self.settings.at_once, len(cases))))
-            failure = self._ask(cases, in_flight, found)
+            failure = self._send_cases(cases, in_flight, found)
             if failure is None:
                 continue
-            again = [index for index in in_flight if index not in found]
-            for index in again if len(in_flight) > 1 else ():
-                alone = self._ask(cases, [index], found)
+            unanswered = [index for index in in_flight if index not in found]
+            for index in unanswered if len(in_flight) > 1 else ():
+                alone = self._send_cases(cases, [index], found)
                 if alone is not None:
                     found[index] = alone
                     failure = None
             if failure is not None:  # only several cases together show it
-                first_open = again[0]
+                first_open = unanswered[0]
                 reason = failure.reason
                 if len(in_flight) > 1:
                     reason = f"{reason} (only after the cases before it)"
                 faults = (*found.get(first_open, failure).faults, *failure.faults)
                 found[first_open] = failure._replace(reason=reason, faults=faults)
 
-    def _ask(
+    def _send_cases(
         self, cases: Sequence[Case], in_flight: list[int], found: dict[int, Answer]
     ) -> Answer | None:
         """Asks the cases of `in_flight` at once; returns the outcome of the first open one at a
         failure.
         """
-        running = self._started()
+        running = self._ensure_running()
         numbers = {self._next + offset: index for offset, index in enumerate(in_flight)}
         self._next += len(in_flight)
         lines = [f"{cases[index].question(number)}\n" for number, index in numbers.items()]
         running.outgoing.put("".join(lines).encode())
-        lot_of = _InFlightCases(cases, numbers, found)
-        while lot_of.open:
-            failure = self._one_line(running, lot_of)
+        batch = _InFlightCases(cases, numbers, found)
+        while batch.open:
+            failure = self._receive_line(running, batch)
             if failure is not None:
                 try:
                     self._restart(failure)
                 except TooManyRestartsError:
-                    found[next(iter(lot_of.open.values()))] = failure
+                    found[next(iter(batch.open.values()))] = failure
                     raise
                 return failure
         return None
 
-    def _one_line(self, running: _RunningCommand, in_flight: _InFlightCases) -> Answer | None:
+    def _receive_line(self, running: _RunningCommand, in_flight: _InFlightCases) -> Answer | None:
         """Reads a line; returns the failure of the case that waits for it, if there is one."""
         settings = self.settings
         allowed = settings.answer_timeout_s
@@ -266,7 +266,7 @@ class Implementation:
             return self._ended(running, in_flight)
         if len(line) >= settings.max_line_bytes:
             return Answer(Outcome.GARBAGE, reason=f"a line of {len(line)} bytes or more")
-        in_flight.take(line)
+        in_flight.add_line(line)
         if in_flight.answered and not running.answered and self._start_s is None:
             self._start_s = time.monotonic() - started
         running.answered += in_flight.answered
@@ -284,13 +284,13 @@ class Implementation:
         how = "closed its output" if code is None else f"ended with exit code {code}"
         if code is not None and code < 0:
             how = f"was ended by signal {signal.Signals(-code).name}"
-        said = running.said()
-        reason = f"{how}: {said}" if said else how
+        error_line = running.error_line()
+        reason = f"{how}: {error_line}" if error_line else how
         if in_flight.garbage:
             reason = f"{reason}; before that it printed {in_flight.garbage}"
         return Answer(Outcome.CRASHED, reason=reason)
 
-    def _started(self) -> _RunningCommand:
+    def _ensure_running(self) -> _RunningCommand:
         if self._running is None:
             self._running = _RunningCommand(self.command, self.folder, self.settings.max_line_bytes)
         return self._running
@@ -302,10 +302,10 @@ class Implementation:
         running.end()
         self._running = None
         if self._silent_starts >= self.settings.max_silent_starts and self._never_answered():
-            said = running.said()
+            error_line = running.error_line()
             wrote = failure.reason if failure.outcome is Outcome.GARBAGE else ""
             words = (f"; it wrote {wrote}" if wrote else "") + (
-                f"; it said: {said}" if said else ""
+                f"; it said: {error_line}" if error_line else ""
             )
             raise ImplementationError(
                 f"{self.name} was started {self._silent_starts} times and never answered"
@@ -338,7 +338,7 @@ class _InFlightCases:
         self.late = ""
         self.answered = 0
 
-    def take(self, line: bytes) -> None:
+    def add_line(self, line: bytes) -> None:
         """Takes a line: an answer to an open question, or garbage."""
         try:
             number, node = self._parsed(line)

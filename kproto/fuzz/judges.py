@@ -41,7 +41,7 @@ def find_judge(name: str, settings: FuzzSettings) -> tuple[Responder, bool]:
         java = Implementation(command, settings.of_a_judge(), name=named, folder=_ROOT)
         reason = "they do not answer"
         try:
-            if java.ask([_PROBE])[0].outcome is Outcome.DONE:
+            if java.respond([_PROBE])[0].outcome is Outcome.DONE:
                 return java, False
         except ImplementationError as error:
             reason = str(error)

@@ -16,7 +16,7 @@ from ..schema.layout import StructLayout, struct_of
 from .case import Answer, Case, Operation, Outcome
 from .lenient_reader import Deviation, Oddity, UnreadableMessageError, walk_message
 
-__all__ = ["BEHIND", "BEYOND_INT8", "Fault", "Verdict", "judge", "without_records"]
+__all__ = ["BEYOND_INT8", "TRAILING_BYTES", "Fault", "Verdict", "judge", "without_records"]
 
 
 class Fault(Enum):
@@ -47,10 +47,10 @@ _BY_OUTCOME: Final = {
     Outcome.GARBAGE: Fault.GARBAGE,
 }
 
-_BESIDE: Final = {"garbage": Fault.GARBAGE, "order": Fault.ORDER}
+_PROTOCOL_FAULTS: Final = {"garbage": Fault.GARBAGE, "order": Fault.ORDER}
 
 #: The trait of bytes that continue after the message.
-BEHIND: Final = "bytes behind the message"
+TRAILING_BYTES: Final = "bytes behind the message"
 
 #: The trait of JSON that Kafka's converter changes: 128 becomes 0.
 BEYOND_INT8: Final = "a number from 128 to 256 for an int8"
@@ -89,7 +89,7 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
         return []
     traits, end = _traits(case)
     trait = ", ".join(sorted(traits.values()))
-    found = [Verdict(_BESIDE[kind], "", _cause(reason)) for kind, reason in given.faults]
+    found = [Verdict(_PROTOCOL_FAULTS[kind], "", _cause(reason)) for kind, reason in given.faults]
     if given.outcome is Outcome.UNSUPPORTED:
         return found or None
     if given.outcome in _BY_OUTCOME:
@@ -102,18 +102,18 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
         if (undecided or right.taken is not None) and not refused:
             return found or None
         return found if refused else [*found, Verdict(Fault.LOOSER, trait, _cause(right.reason))]
-    goes_on = _goes_on(case, right, end)
+    has_trailing_bytes = _has_trailing_bytes(case, right, end)
     if refused:
-        if goes_on:  # the code that splits frames decides whether they are refused
+        if has_trailing_bytes:  # the code that splits frames decides whether they are refused
             return found
-        odd = sorted(words for each, words in traits.items() if isinstance(each, Deviation))
+        oddities = sorted(words for each, words in traits.items() if isinstance(each, Deviation))
         if case.operation is Operation.ENCODE and _beyond_int8(case):
-            odd.append(BEYOND_INT8)
-        if odd:
-            return [*found, Verdict(Fault.STRICTER_ON_ODD, ", ".join(odd), "")]
+            oddities.append(BEYOND_INT8)
+        if oddities:
+            return [*found, Verdict(Fault.STRICTER_ON_ODD, ", ".join(oddities), "")]
         return [*found, Verdict(Fault.STRICTER, trait, _cause(given.reason))]
-    if goes_on:
-        trait = ", ".join(filter(None, (trait, BEHIND)))
+    if has_trailing_bytes:
+        trait = ", ".join(filter(None, (trait, TRAILING_BYTES)))
     different = _difference(case, right, given)
     if different:
         return [*found, Verdict(different[0], trait, different[1])]
@@ -123,7 +123,7 @@ def judge(case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> list[
     return found
 
 
-def _goes_on(case: Case, right: Answer, end: int | None) -> bool:
+def _has_trailing_bytes(case: Case, right: Answer, end: int | None) -> bool:
     """Returns whether bytes follow the message in a case."""
     if isinstance(case.content, str):
         return False

@@ -43,7 +43,7 @@ class KprotoCodec:
 
     name = "kproto's codec"
 
-    def ask(self, cases: Sequence[Case]) -> list[Answer]:
+    def respond(self, cases: Sequence[Case]) -> list[Answer]:
         """Returns the answer to each case."""
         return [answer(case) for case in cases]
 

@@ -108,8 +108,10 @@ def walk_message(shape: StructLayout, data: bytes) -> WalkResult:
     """Walks the message at the start of `data`. Raises UnreadableMessageError."""
     reader = _Reader(data)
     end = reader.struct(shape, 0)
-    odd = tuple(dict.fromkeys(reader.odd))
-    return WalkResult(end, tuple(dict.fromkeys(reader.found)), odd, tuple(reader.length_fields))
+    oddities = tuple(dict.fromkeys(reader.oddities))
+    return WalkResult(
+        end, tuple(dict.fromkeys(reader.found)), oddities, tuple(reader.length_fields)
+    )
 
 
 def length_fields_in(shape: StructLayout, data: bytes) -> tuple[LengthField, ...]:
@@ -124,7 +126,7 @@ class _Reader:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.found: list[Deviation] = []
-        self.odd: list[Oddity] = []
+        self.oddities: list[Oddity] = []
         self.length_fields: list[LengthField] = []
 
     def struct(self, shape: StructLayout, pos: int) -> int:
@@ -149,7 +151,7 @@ class _Reader:
             case "bool":
                 end = self.skip(pos, 1)
                 if self.data[pos] > 1:
-                    self.odd.append(Oddity.BOOL)
+                    self.oddities.append(Oddity.BOOL)
                 return end
             case fixed:
                 return self.skip(pos, _SIZES[fixed])
@@ -167,7 +169,7 @@ class _Reader:
                 usual = mark in (-1, 1)
                 pos += 1
             if not usual:
-                self.odd.append(Oddity.MARK)
+                self.oddities.append(Oddity.MARK)
             if not present:
                 return pos
         return self.struct(kind.struct, pos)
@@ -243,7 +245,7 @@ class _Reader:
             previous = unsigned
             kind = known.get(tag)
             if kind is None:
-                self.odd.append(Oddity.UNKNOWN_TAGS)
+                self.oddities.append(Oddity.UNKNOWN_TAGS)
                 pos = self.skip(pos, size)
                 continue
             end = self.value(kind, pos)
@@ -262,7 +264,7 @@ class _Reader:
             value |= (byte & 0x7F) << 7 * index
             if byte < 0x80:
                 if byte == 0 and index:
-                    self.odd.append(Oddity.LONG_VARINT)
+                    self.oddities.append(Oddity.LONG_VARINT)
                 value &= 0xFFFFFFFF
                 return value - (value >> 31 << 32), pos
         raise UnreadableMessageError

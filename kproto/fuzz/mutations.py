@@ -18,17 +18,17 @@ from .lenient_reader import LengthField, Role
 __all__ = ["MUTATIONS", "mutate", "mutations", "number_bytes"]
 
 
-def mutations(sound: list[bytes], source: random.Random) -> Iterator[bytes]:
-    """Yields encodings from `sound` with one to three mutations each, without end."""
+def mutations(valid: list[bytes], source: random.Random) -> Iterator[bytes]:
+    """Yields encodings from `valid` with one to three mutations each, without end."""
     while True:
-        data = bytearray(source.choice(sound))
+        data = bytearray(source.choice(valid))
         for _ in range(source.choice((1, 1, 1, 2, 3))):
-            source.choice(_MUTATIONS)(data, source, sound)
+            source.choice(_MUTATIONS)(data, source, valid)
         yield bytes(data)
 
 
 #: Bytes that are special in lengths, counts, tags and null marks.
-_TELLING_BYTES: Final = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF)
+_SPECIAL_BYTES: Final = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xFE, 0xFF)
 
 #: Lengths and varints, in hexadecimal: null, below null, the longest, not minimal, too long, with
 #: all bits set; and bytes that are not UTF-8.
@@ -37,64 +37,64 @@ _RUNS_IN_HEX: Final = """
     818000 8080808000 8180808000 ffffffff07 ffffffff0f 8080808008 8080808010 808080808000
     ffffffffff01 c328 eda080 f4908080
 """
-_TELLING_RUNS: Final = tuple(bytes.fromhex(run) for run in _RUNS_IN_HEX.split())
+_SPECIAL_RUNS: Final = tuple(bytes.fromhex(run) for run in _RUNS_IN_HEX.split())
 
 
-def _flip_bit(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+def _flip_bit(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
     if data:
         data[source.randrange(len(data))] ^= 1 << source.randrange(8)
 
 
-def _set_byte(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+def _set_byte(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
     if data:
-        byte = source.choice(_TELLING_BYTES) if source.random() < 0.7 else source.randrange(256)
+        byte = source.choice(_SPECIAL_BYTES) if source.random() < 0.7 else source.randrange(256)
         data[source.randrange(len(data))] = byte
 
 
-def _count_by_one(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+def _count_by_one(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
     if data:
         at = source.randrange(len(data))
         data[at] = (data[at] + source.choice((-1, 1))) % 256
 
 
-def _truncate(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+def _truncate(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
     del data[source.randrange(len(data) + 1) :]
 
 
-def _insert(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+def _insert(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
     at = source.randrange(len(data) + 1)
     data[at:at] = source.randbytes(source.randint(1, 4))
 
 
-def _delete(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+def _delete(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
     at = source.randrange(len(data) + 1)
     del data[at : at + source.randint(1, 4)]
 
 
-def _write_run(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
-    run = source.choice(_TELLING_RUNS)
+def _write_run(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
+    run = source.choice(_SPECIAL_RUNS)
     at = source.randrange(len(data) + 1)
     # Over as many bytes, over one, or between two.
     data[at : at + source.choice((len(run), 1, 0))] = run
 
 
-def _lengthen_varint(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+def _lengthen_varint(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
     if data:
         at = source.randrange(len(data))
         data[at : at + 1] = bytes([data[at] | 0x80, 0])
 
 
-def _repeat(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+def _repeat(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
     at = source.randrange(len(data) + 1)
     data[at:at] = data[at : at + source.randint(1, 16)]
 
 
-def _splice(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
-    other = source.choice(sound)
+def _splice(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
+    other = source.choice(valid)
     data[source.randrange(len(data) + 1) :] = other[source.randrange(len(other) + 1) :]
 
 
-def _put_tags(data: bytearray, source: random.Random, sound: list[bytes]) -> None:
+def _insert_tags(data: bytearray, source: random.Random, valid: list[bytes]) -> None:
     """Replaces a zero, which may be the count of tagged fields, by one to three tagged fields."""
     zeroes = [at for at, byte in enumerate(data) if byte == 0]
     at = source.choice(zeroes[-8:]) if zeroes else len(data)
@@ -121,7 +121,7 @@ _MUTATIONS: Final[tuple[Callable[[bytearray, random.Random, list[bytes]], None],
     _lengthen_varint,
     _repeat,
     _splice,
-    _put_tags,
+    _insert_tags,
 )
 
 
@@ -143,9 +143,9 @@ def _flip(
     """Flips one bit."""
     if not data:
         return None
-    made = bytearray(data)
-    made[source.randrange(len(made))] ^= 1 << source.randrange(8)
-    return bytes(made)
+    mutated = bytearray(data)
+    mutated[source.randrange(len(mutated))] ^= 1 << source.randrange(8)
+    return bytes(mutated)
 
 
 def _cut(
@@ -164,27 +164,27 @@ def _grow(
     return data[:at] + more + data[at:]
 
 
-def _other_number(
+def _change_number(
     role: Role, data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
     found = [length_field for length_field in length_fields if length_field.role is role]
     if not found:
         return None
     length_field = source.choice(found)
-    left = len(data) - length_field.end
-    wanted = (
+    remaining = len(data) - length_field.end
+    candidates = (
         length_field.value + 1,
         length_field.value - 1,
         0,
         -1,
         -2,
-        left,
-        left + 1,
+        remaining,
+        remaining + 1,
         0x7FFF,
         0x7FFFFFFF,
     )
     other = number_bytes(
-        length_field, source.choice([value for value in wanted if value != length_field.value])
+        length_field, source.choice([value for value in candidates if value != length_field.value])
     )
     return data[: length_field.begin] + other + data[length_field.end :]
 
@@ -193,14 +193,14 @@ def _length(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
     """Changes a length: by one, to null, below null, or far beyond the end."""
-    return _other_number(Role.LENGTH, data, length_fields, source)
+    return _change_number(Role.LENGTH, data, length_fields, source)
 
 
 def _count(
     data: bytes, length_fields: tuple[LengthField, ...], source: random.Random
 ) -> bytes | None:
     """Changes a count of elements, as `_length` does a length."""
-    return _other_number(Role.COUNT, data, length_fields, source)
+    return _change_number(Role.COUNT, data, length_fields, source)
 
 
 def _varint(

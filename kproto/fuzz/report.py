@@ -15,7 +15,7 @@ from .case import Answer, Case, Outcome, printable
 from .judging import HARMLESS, Verdict
 from .run import Finding, Result
 
-__all__ = ["broker_text", "replay_text", "shown", "text", "to_json", "where"]
+__all__ = ["broker_text", "locations", "replay_text", "shown", "text", "to_json"]
 
 
 def to_json(result: Result) -> dict[str, Any]:
@@ -41,9 +41,9 @@ def to_json(result: Result) -> dict[str, Any]:
 
 
 def _finding_to_json(finding: Finding) -> dict[str, Any]:
-    where: dict[str, list[int]] = {}
+    locations: dict[str, list[int]] = {}
     for message_version in sorted(finding.message_versions):
-        where.setdefault(message_version.name, []).append(message_version.version)
+        locations.setdefault(message_version.name, []).append(message_version.version)
     verdict = finding.verdict
     return {
         "fault": verdict.fault.name.lower(),
@@ -53,7 +53,7 @@ def _finding_to_json(finding: Finding) -> dict[str, Any]:
         "trait": verdict.trait or None,
         "cause": verdict.cause or None,
         "count": finding.count,
-        "where": where,
+        "where": locations,
         "example": finding.example.to_json(),
         "right": shown(finding.right),
         "given": shown(finding.given),
@@ -126,7 +126,7 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
         yield f"    odd:     {verdict.trait}"
     if verdict.cause:
         yield f"    cause:   {verdict.cause}"
-    yield f"    where:   {textwrap.shorten(where(finding), 120, placeholder=' …')}"
+    yield f"    where:   {textwrap.shorten(locations(finding), 120, placeholder=' …')}"
     yield f"    case:    {json.dumps(finding.example.to_json(), separators=(',', ':'))}"
     yield f"    judge:   {_cut(shown(finding.right))}"
     yield f"    command: {_cut(shown(finding.given))}"
@@ -137,7 +137,7 @@ def _cut(node: dict[str, Any]) -> str:
     return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}… ({len(said)} characters)"
 
 
-def where(finding: Finding) -> str:
+def locations(finding: Finding) -> str:
     """Returns the messages and versions of a finding in words."""
     held: dict[str, list[int]] = {}
     for message_version in sorted(finding.message_versions):

@@ -33,7 +33,7 @@ class Responder(Protocol):
 
     name: str
 
-    def ask(self, cases: Sequence[Case]) -> list[Answer]:
+    def respond(self, cases: Sequence[Case]) -> list[Answer]:
         """Returns the answer to each case, in their order."""
         raise NotImplementedError
 
@@ -79,8 +79,8 @@ class Result:
     outcome.
 
     Each case is agreed, differs, is undecided (kproto is the judge, and stricter than Kafka's
-    classes) or unsupported. `stopped` gives the reason if the run ended early; `gave_up` is True if
-    the command caused it, `interrupted` after Ctrl-C.
+    classes) or unsupported. `stopped` gives the reason if the run ended early; `restarts_exhausted`
+    is True if the command caused it, `interrupted` after Ctrl-C.
     """
 
     seed: int
@@ -92,7 +92,7 @@ class Result:
     unsupported: dict[str, Counter[str]] = field(default_factory=dict)
     restarts: int = 0
     stopped: str = ""
-    gave_up: bool = False
+    restarts_exhausted: bool = False
     interrupted: bool = False
 
     @property
@@ -134,31 +134,31 @@ def run(
         check_hypothesis()
     limits = settings or FuzzSettings()
     result = Result(plan.seed, right.name, implementation.name)
-    gathering = _Gathering(result, limits)
+    collector = _FindingCollector(result, limits)
     deadline = None if plan.time_s is None else time.monotonic() + plan.time_s
     try:
-        for batch in _batches(_cases(plan, gathering.unsupported), plan.cases):
-            batch, given, gave_up = _given(implementation, batch)
-            rightly = _judged(right, batch)
-            for case, wanted, got in zip(batch, rightly, given, strict=True):
-                gathering.take(case, wanted, got, by_kproto=by_kproto)
-            if gave_up is not None:
-                raise gave_up
+        for batch in _batches(_cases(plan, collector.unsupported), plan.cases):
+            batch, given, restarts_exhausted = _answered_cases(implementation, batch)
+            expected_answers = _expected_answers(right, batch)
+            for case, expected, actual in zip(batch, expected_answers, given, strict=True):
+                collector.add_case(case, expected, actual, by_kproto=by_kproto)
+            if restarts_exhausted is not None:
+                raise restarts_exhausted
             if progress:
                 progress(result.cases, plan.cases)
             if deadline is not None and time.monotonic() > deadline:
                 result.stopped = f"the limit of {plan.time_s:g} s was reached"
                 break
         if plan.shrink:
-            for finding in gathering.groups.values():
+            for finding in collector.groups.values():
                 _shrink(finding, implementation, right, plan, limits, by_kproto=by_kproto)
     except TooManyRestartsError as error:
         result.stopped = str(error)
-        result.gave_up = True
+        result.restarts_exhausted = True
     except KeyboardInterrupt:
         result.stopped = "interrupted"
         result.interrupted = True
-    result.findings = _merged(gathering.groups.values())
+    result.findings = _merged(collector.groups.values())
     result.restarts = getattr(implementation, "restarts", 0)
     return result
 
@@ -167,29 +167,29 @@ def replay(
     case: Case, implementation: Responder, right: Responder, *, by_kproto: bool
 ) -> tuple[Answer, Answer, list[Verdict] | None]:
     """Returns the right answer to one case, the given answer, and the faults; see `judge`."""
-    (wanted,) = _judged(right, [case])
-    (given,) = implementation.ask([case])
-    return wanted, given, judge(case, wanted, given, by_kproto=by_kproto)
+    (expected,) = _expected_answers(right, [case])
+    (given,) = implementation.respond([case])
+    return expected, given, judge(case, expected, given, by_kproto=by_kproto)
 
 
-def _given(
+def _answered_cases(
     implementation: Responder, batch: list[Case]
 ) -> tuple[list[Case], list[Answer], TooManyRestartsError | None]:
     """Returns the answered cases of a batch, their answers, and the error that ended them."""
     try:
-        return batch, implementation.ask(batch), None
+        return batch, implementation.respond(batch), None
     except TooManyRestartsError as error:
         held = sorted(error.answers.items())
         return [batch[index] for index, _ in held], [answer for _, answer in held], error
 
 
 def _batches(cases: Iterator[Case], count: int) -> Iterator[list[Case]]:
-    left = count
-    while left:
-        batch = list(islice(cases, min(left, _BATCH)))
+    remaining = count
+    while remaining:
+        batch = list(islice(cases, min(remaining, _BATCH)))
         if not batch:
             return
-        left -= len(batch)
+        remaining -= len(batch)
         yield batch
 
 
@@ -214,16 +214,16 @@ def _cases(plan: Plan, unsupported: set[tuple[Operation, MessageVersion]]) -> It
         ]
 
 
-def _judged(right: Responder, cases: Iterable[Case]) -> list[Answer]:
-    asked = list(cases)
-    answers = right.ask(asked)
-    for case, answer in zip(asked, answers, strict=True):
+def _expected_answers(right: Responder, cases: Iterable[Case]) -> list[Answer]:
+    listed = list(cases)
+    answers = right.respond(listed)
+    for case, answer in zip(listed, answers, strict=True):
         if answer.outcome not in (Outcome.DONE, Outcome.REFUSED, Outcome.UNSUPPORTED):
             raise JudgeError(f"{right.name} {answer.outcome.value} ({answer.reason}) on {case}")
     return answers
 
 
-class _Gathering:
+class _FindingCollector:
     """Counts the outcomes of cases, and groups the differences."""
 
     def __init__(self, result: Result, settings: FuzzSettings) -> None:
@@ -232,7 +232,7 @@ class _Gathering:
         self.groups: dict[_GroupKey, Finding] = {}
         self.unsupported: set[tuple[Operation, MessageVersion]] = set()
 
-    def take(self, case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> None:
+    def add_case(self, case: Case, right: Answer, given: Answer, *, by_kproto: bool) -> None:
         """Counts one case."""
         result = self.result
         result.tried.setdefault(case.message_version, Counter())[case.kind] += 1
@@ -292,10 +292,10 @@ def _shrink(
             return known[case.content][0] is not None
         if len(known) > settings.shrink_attempts or waits > settings.shrink_waits:
             return False
-        wanted, given, verdicts = replay(case, implementation, right, by_kproto=by_kproto)
+        expected, given, verdicts = replay(case, implementation, right, by_kproto=by_kproto)
         waits += given.outcome in (Outcome.CRASHED, Outcome.HUNG, Outcome.LATE, Outcome.GARBAGE)
-        same = [verdict for verdict in verdicts or () if _same(verdict, finding.verdict)]
-        known[case.content] = same[0] if same else None, wanted, given
+        same = [verdict for verdict in verdicts or () if _is_same_kind(verdict, finding.verdict)]
+        known[case.content] = same[0] if same else None, expected, given
         return bool(same)
 
     try:
@@ -310,21 +310,21 @@ def _shrink(
 
 #: Faults with a cause in words, for which oddities of the bytes may not matter: an example with
 #: fewer oddities shows the same fault.
-_TELLING = frozenset(
+_WITH_CAUSE = frozenset(
     {Fault.LOOSER, Fault.STRICTER, Fault.STRICTER_ON_ODD, Fault.JSON, Fault.FAILED}
 )
 
 
-def _same(verdict: Verdict, wanted: Verdict) -> bool:
+def _is_same_kind(verdict: Verdict, expected: Verdict) -> bool:
     """Returns whether a verdict is of the same kind as the one that is being shrunk."""
-    if wanted.fault in _WAITING:  # the cause of a crash may quote the case
-        return verdict.fault is wanted.fault
-    if verdict[::2] != wanted[::2]:
+    if expected.fault in _WAITING:  # the cause of a crash may quote the case
+        return verdict.fault is expected.fault
+    if verdict[::2] != expected[::2]:
         return False
     traits = set(verdict.trait.split(", ")) - {""}
     # Bytes without oddities are another kind than bytes with them.
-    return traits <= set(wanted.trait.split(", ")) and (
-        wanted.fault in _TELLING or bool(traits) == bool(wanted.trait)
+    return traits <= set(expected.trait.split(", ")) and (
+        expected.fault in _WITH_CAUSE or bool(traits) == bool(expected.trait)
     )
 
 

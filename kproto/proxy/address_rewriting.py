@@ -34,7 +34,7 @@ class Node(NamedTuple):
 class NodeFields(NamedTuple):
     """Names the list of a response that has nodes, "" for the response itself, and the id field."""
 
-    of: str
+    list_field: str
     node_id: str = "node_id"
 
 
@@ -84,7 +84,7 @@ def nodes_in(message: Message) -> Iterator[tuple[Node, Address, Any]]:
 
 
 def _structs(message: Any, fields: NodeFields) -> Iterable[Any]:
-    found: Iterable[Any] = getattr(message, fields.of) if fields.of else (message,)
+    found: Iterable[Any] = getattr(message, fields.list_field) if fields.list_field else (message,)
     return found
 
 

@@ -85,7 +85,7 @@ class Proxy:
     async def __aenter__(self) -> Self:
         """Starts to listen. Raises BrokerConnectionError if the address is not available."""
         try:
-            listener = _bound(self._listen)
+            listener = _listening_socket(self._listen)
         except OSError as error:
             reason = (error.strerror or str(error)).partition(" (while attempting")[0]
             raise BrokerConnectionError(
@@ -142,9 +142,9 @@ class Proxy:
         self._connections += 1
         task = asyncio.create_task(self._relay(self._connections, node, reader, writer))
         self._relays.add(task)
-        task.add_done_callback(partial(self._relayed, writer))
+        task.add_done_callback(partial(self._on_relay_done, writer))
 
-    def _relayed(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+    def _on_relay_done(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
         self._relays.discard(task)
         writer.transport.abort()  # a task that was cancelled before it began closed nothing
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -188,12 +188,12 @@ class Proxy:
         if recorder is None or recorder.is_full:
             return
         try:
-            has_room = recorder.write(entry)
+            fits = recorder.write(entry)
         except OSError as error:
             self._recorder = None
             self._on_notice(f"recording ends: {error.strerror or error}", None)
             return
-        if not has_room:
+        if not fits:
             self._on_notice(
                 f"recording ends at {recorder.written} bytes: the next entry exceeds its limit",
                 None,
@@ -224,7 +224,7 @@ class Proxy:
             self._on_notice(f"{address} has no port of its own here (max_brokers)", None)
             return
         try:
-            listener = self._bound_for_broker()
+            listener = self._broker_socket()
         except OSError as error:
             self._on_notice(
                 f"{address} has no port of its own here: {error.strerror or error}", None
@@ -236,21 +236,21 @@ class Proxy:
         await self._serve(listener, node)
         self._on_notice(f"{node.kind} {node.id} at {address} is advertised as {advertised}", None)
 
-    def _bound_for_broker(self) -> socket.socket:
+    def _broker_socket(self) -> socket.socket:
         """Returns a listening socket for one broker. Raises OSError if no port is available."""
         if not self._settings.first_broker_port:
-            return _bound(Address(self._listen.host, 0))
+            return _listening_socket(Address(self._listen.host, 0))
         while self._next_port <= _LAST_PORT:
             port, self._next_port = self._next_port, self._next_port + 1
             try:
-                return _bound(Address(self._listen.host, port))
+                return _listening_socket(Address(self._listen.host, port))
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise
         raise OSError(errno.EADDRINUSE, "every port from first_broker_port on is taken")
 
 
-def _bound(address: Address) -> socket.socket:
+def _listening_socket(address: Address) -> socket.socket:
     """Returns one listening socket: with port 0, several for one name would get different ports."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.create_server(address, family=family, backlog=_BACKLOG)

@@ -49,7 +49,7 @@ class Relay:
         self._on_events = on_events
         self._rewrite = rewrite
         self._conversation = Conversation(max_frame_bytes=settings.max_frame_bytes)
-        self._moved = 0  # bytes so far, in both directions
+        self._forwarded_bytes = 0  # bytes so far, in both directions
 
     async def run(self) -> str:
         """Forwards until both sides have ended, or one is lost; returns the reason."""
@@ -62,12 +62,12 @@ class Relay:
         for writer in (to_client, to_broker):
             writer.transport.set_write_buffer_limits(settings.max_unsent_bytes)
         directions = (
-            asyncio.create_task(self._pass_on(Side.CLIENT, from_client, to_broker)),
-            asyncio.create_task(self._pass_on(Side.BROKER, from_broker, to_client)),
+            asyncio.create_task(self._forward(Side.CLIENT, from_client, to_broker)),
+            asyncio.create_task(self._forward(Side.BROKER, from_broker, to_client)),
         )
         try:
             try:
-                return await self._ended(directions)
+                return await self._wait_until_ended(directions)
             finally:
                 for direction in directions:
                     direction.cancel()
@@ -80,52 +80,56 @@ class Relay:
             for writer in (to_client, to_broker):
                 writer.transport.abort()
 
-    async def _ended(self, directions: tuple[asyncio.Task[None], asyncio.Task[None]]) -> str:
+    async def _wait_until_ended(
+        self, directions: tuple[asyncio.Task[None], asyncio.Task[None]]
+    ) -> str:
         """Waits until both directions have ended, or one was lost, or is silent after the other."""
-        patience = self._settings.half_closed_timeout_ms / 1000
-        done, left = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+        timeout_s = self._settings.half_closed_timeout_ms / 1000
+        done, pending = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         first = "the client" if directions[0] in done else "the broker"
-        moved = -1
+        forwarded = -1
         while (
-            left and not any(direction.exception() for direction in done) and moved != self._moved
+            pending
+            and not any(direction.exception() for direction in done)
+            and forwarded != self._forwarded_bytes
         ):
-            moved = self._moved
-            ended, left = await asyncio.wait(left, timeout=patience)
+            forwarded = self._forwarded_bytes
+            ended, pending = await asyncio.wait(pending, timeout=timeout_s)
             done |= ended
-        for direction, who in zip(directions, ("the client", "the broker"), strict=True):
+        for direction, side in zip(directions, ("the client", "the broker"), strict=True):
             if direction in done and (error := direction.exception()) is not None:
                 if not isinstance(error, OSError):
                     raise error
-                return f"lost, forwarding from {who}: {_reason(error)}"
-        if left:
-            return f"closed: {first} ended its half, and the other was silent for {patience:g} s"
+                return f"lost, forwarding from {side}: {_reason(error)}"
+        if pending:
+            return f"closed: {first} ended its half, and the other was silent for {timeout_s:g} s"
         return f"ended by {first}"
 
-    async def _pass_on(
+    async def _forward(
         self, side: Side, source: asyncio.StreamReader, target: asyncio.StreamWriter
     ) -> None:
-        is_held = side is Side.BROKER and self._rewrite is not None
+        rewrites = side is Side.BROKER and self._rewrite is not None
         conversation = self._conversation
         while data := await source.read(self._settings.read_bytes):
-            self._moved += len(data)
-            if not is_held:
+            self._forwarded_bytes += len(data)
+            if not rewrites:
                 target.write(data)
             events = conversation.feed(side, now_us(), data)
             self._on_events(events)
-            if is_held:
-                await self._pass_events(events, target)
+            if rewrites:
+                await self._forward_rewritten(events, target)
             await target.drain()
         events = conversation.end_side(side, now_us())
         self._on_events(events)
-        if is_held:
-            await self._pass_events(events, target)
+        if rewrites:
+            await self._forward_rewritten(events, target)
         if target.can_write_eof():
             with contextlib.suppress(OSError):  # the peer is gone already
                 target.write_eof()
         else:
             target.close()  # TLS cannot close one half
 
-    async def _pass_events(self, events: list[Event], target: asyncio.StreamWriter) -> None:
+    async def _forward_rewritten(self, events: list[Event], target: asyncio.StreamWriter) -> None:
         assert self._rewrite is not None
         for event in events:
             target.write(await self._rewrite(event))

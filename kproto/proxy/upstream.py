@@ -91,7 +91,7 @@ async def _authenticate(stream: Stream, sasl: Sasl, target: Address, most: int) 
     except (asyncio.IncompleteReadError, OSError) as error:
         if isinstance(error, TimeoutError | BrokerConnectionError):
             raise
-        raise handshake.cut_off() or BrokerConnectionError(
+        raise handshake.disconnect_error() or BrokerConnectionError(
             "closed while the proxy authenticated: does this listener want TLS, or SASL at all?",
             address=str(target),
         ) from None

@@ -67,7 +67,7 @@ Answer: TypeAlias = SaslHandshakeResponse | SaslAuthenticateResponse | bytes
 
 
 class Authentication:
-    """Runs one authentication by `exchange` at the broker `where`, which supports `ranges`.
+    """Runs one authentication by `exchange` at the broker `address`, which supports `ranges`.
 
     `again` marks a reauthentication. `begin` returns the first step, `next` the step after each
     answer, and None at the end. All raise AuthenticationError for a refusal, and
@@ -78,26 +78,28 @@ class Authentication:
         self,
         exchange: ClientExchange,
         ranges: Mapping[int, ApiRange],
-        where: str,
+        address: str,
         *,
-        again: bool = False,
+        reauthenticating: bool = False,
     ) -> None:
-        self._again = again
+        self._reauthenticating = reauthenticating
         self._exchange = exchange
         self._ranges = ranges
-        self._where = where
+        self._address = address
         self._mechanism = exchange.mechanism
         self._version = 0  # of SaslAuthenticate
-        self._bare = False
-        self._said: list[bytes] = []
+        self._bare_tokens = False
+        self._sent_tokens: list[bytes] = []
         #: Lifetime of the session in ms; 0 for the lifetime of the connection (KIP-368).
         self.session_lifetime_ms = 0
 
     def begin(self) -> Step:
         """Returns the handshake, which names the mechanism."""
         version = self._negotiated(SaslHandshakeRequest)
-        self._bare = version < _WITH_REQUESTS or SaslAuthenticateRequest.API_KEY not in self._ranges
-        if self._bare:
+        self._bare_tokens = (
+            version < _WITH_REQUESTS or SaslAuthenticateRequest.API_KEY not in self._ranges
+        )
+        if self._bare_tokens:
             version = 0
         else:
             self._version = self._negotiated(SaslAuthenticateRequest)
@@ -108,11 +110,11 @@ class Authentication:
             return negotiate(request, self._ranges)
         except UnsupportedVersionError as error:
             raise AuthenticationError(
-                f"{self._where}: this listener has no SASL ({error}); connect without sasl, or"
+                f"{self._address}: this listener has no SASL ({error}); connect without sasl, or"
                 " to another port"
             ) from None
 
-    def needs_work(self, answer: Answer) -> bool:
+    def derives_keys(self, answer: Answer) -> bool:
         """Returns whether `next` derives keys, which takes milliseconds and needs a thread."""
         if isinstance(answer, SaslAuthenticateResponse):
             return not answer.error_code and bool(answer.auth_bytes)
@@ -122,33 +124,33 @@ class Authentication:
         """Returns the step after `answer`; None if the client is authenticated."""
         if isinstance(answer, SaslHandshakeResponse):
             self._check_handshake(answer)
-            return self._send(self._by_mechanism(self._exchange.first))
+            return self._send(self._call_mechanism(self._exchange.first))
         if isinstance(answer, bytes):
             token = answer
         else:
             self._check_refusal(answer)
             token = answer.auth_bytes
             self.session_lifetime_ms = max(0, answer.session_lifetime_ms)
-        reply = self._by_mechanism(lambda: self._exchange.next(token))
+        reply = self._call_mechanism(lambda: self._exchange.next(token))
         return None if self._exchange.done else self._send(reply)
 
     def _send(self, token: bytes) -> Step:
-        self._said.append(token)
-        if self._bare:
+        self._sent_tokens.append(token)
+        if self._bare_tokens:
             return Step(None, 0, token)
         return Step(SaslAuthenticateRequest(auth_bytes=token), self._version)
 
-    def _by_mechanism(self, call: Callable[[], T]) -> T:
+    def _call_mechanism(self, call: Callable[[], T]) -> T:
         """Returns the result of the exchange; a user's own mechanism may raise anything."""
         try:
             return call()
         except KprotoError as error:
             if isinstance(error, AuthenticationError):
-                raise AuthenticationError(f"{self._where}: {error}") from None
+                raise AuthenticationError(f"{self._address}: {error}") from None
             raise
         except Exception as error:  # noqa: BLE001 - see above; its text may hold a secret
             raise AuthenticationError(
-                f"{self._where}: the mechanism {self._mechanism} raised {type(error).__name__}"
+                f"{self._address}: the mechanism {self._mechanism} raised {type(error).__name__}"
             ) from None
 
     def _check_handshake(self, answer: SaslHandshakeResponse) -> None:
@@ -156,18 +158,18 @@ class Authentication:
         if code == _NOT_ENABLED:
             enabled = ", ".join(printable(name) for name in answer.mechanisms) or "none"
             raise AuthenticationError(
-                f"{self._where}: the SASL mechanism {self._mechanism} is not enabled at this"
+                f"{self._address}: the SASL mechanism {self._mechanism} is not enabled at this"
                 f" listener; these are: {enabled}"
             )
-        if code == _ILLEGAL_STATE and self._again:  # brokers accept one per second
+        if code == _ILLEGAL_STATE and self._reauthenticating:  # brokers accept one per second
             raise BrokerConnectionError(
                 "the broker did not take another authentication so soon: the session is too short"
                 " to be renewed",
-                address=self._where,
+                address=self._address,
             )
         if code == _ILLEGAL_STATE:
             raise AuthenticationError(
-                f"{self._where}: this listener has no SASL; connect without sasl, or to another"
+                f"{self._address}: this listener has no SASL; connect without sasl, or to another"
                 " port"
             )
         self._check_code(code, "")
@@ -178,36 +180,38 @@ class Authentication:
     def _redacted(self, text: str) -> str:
         """Returns a broker's text without the client's tokens, because it may repeat a password."""
         pieces = {
-            said for token in self._said for said in _PIECES.split(token.decode("utf-8", "replace"))
+            piece
+            for token in self._sent_tokens
+            for piece in _PIECES.split(token.decode("utf-8", "replace"))
         }
-        for said in sorted(pieces, key=len, reverse=True):  # a password may begin with the name
-            if len(said) >= _LEAST_HIDDEN:
-                text = text.replace(said, "<hidden>")
+        for piece in sorted(pieces, key=len, reverse=True):  # a password may begin with the name
+            if len(piece) >= _LEAST_HIDDEN:
+                text = text.replace(piece, "<hidden>")
         return printable(text)
 
     def _check_code(self, code: int, text: str) -> None:
         if not code:
             return
-        told = f": {text}" if text else ""
+        detail = f": {text}" if text else ""
         if code == _REFUSED:
             raise AuthenticationError(
-                f"{self._where}: the broker refused the {self._mechanism} authentication{told}"
+                f"{self._address}: the broker refused the {self._mechanism} authentication{detail}"
             )
         known = ERRORS.get(code)
         name = f"{known.name} ({code})" if known else f"error code {code}"
-        what = f"the {self._mechanism} authentication was answered with {name}{told}"
+        what = f"the {self._mechanism} authentication was answered with {name}{detail}"
         if known is not None and known.retriable:
-            raise BrokerConnectionError(what, address=self._where)
-        raise AuthenticationError(f"{self._where}: {what}")
+            raise BrokerConnectionError(what, address=self._address)
+        raise AuthenticationError(f"{self._address}: {what}")
 
-    def cut_off(self) -> AuthenticationError | None:
+    def disconnect_error(self) -> AuthenticationError | None:
         """Returns the refusal that a closed connection means, if the broker cannot send an
         error.
         """
-        if not self._bare:
+        if not self._bare_tokens:
             return None
         return AuthenticationError(
-            f"{self._where}: the broker closed the connection on a token of {self._mechanism},"
+            f"{self._address}: the broker closed the connection on a token of {self._mechanism},"
             " which is how brokers before 1.0 refuse one: check user name and password"
         )
 

@@ -23,7 +23,7 @@ __all__ = ["ConnectionHandshake", "new_exchange"]
 _FIRST: Final = 0
 
 
-async def new_exchange(sasl: Sasl, host: str, where: str) -> ClientExchange:
+async def new_exchange(sasl: Sasl, host: str, address: str) -> ClientExchange:
     """Returns a new exchange of `sasl` with the broker at `host`; a user's mechanism may raise
     anything.
 
@@ -35,12 +35,12 @@ async def new_exchange(sasl: Sasl, host: str, where: str) -> ClientExchange:
         raise
     except Exception as error:  # noqa: BLE001 - see above; its text may hold a secret
         raise AuthenticationError(
-            f"{where}: the mechanism {sasl.mechanism} raised {type(error).__name__}"
+            f"{address}: the mechanism {sasl.mechanism} raised {type(error).__name__}"
         ) from None
 
 
 class ConnectionHandshake:
-    """Runs one authentication by `exchange` at the broker `where`, frame by frame.
+    """Runs one authentication by `exchange` at the broker `address`, frame by frame.
 
     `begin` returns the first frame, `next` the frame after each answer, or None if the client is
     authenticated. Frames are without their size. All raise AuthenticationError for a refusal,
@@ -48,12 +48,14 @@ class ConnectionHandshake:
     an invalid answer.
     """
 
-    def __init__(self, exchange: ClientExchange, where: str, client_id: str) -> None:
+    def __init__(self, exchange: ClientExchange, address: str, client_id: str) -> None:
         self._exchange = exchange
-        self._where = where
+        self._address = address
         self._client_id = client_id
         self._authentication: Authentication | None = None
-        self._asked: tuple[type[Request[Any]], int] | None = None  # None after a bare token
+        self._pending_request: tuple[type[Request[Any]], int] | None = (
+            None  # None after a bare token
+        )
         self._count = 0
 
     def begin(self) -> bytes:
@@ -64,43 +66,43 @@ class ConnectionHandshake:
         """Returns the frame after this answer; None at the end. May take milliseconds to derive
         keys.
         """
-        if self._asked is None:
+        if self._pending_request is None:
             assert self._authentication is not None
             return self._step(self._authentication.next(frame))
-        answer = self._answer(*self._asked, frame)
+        answer = self._answer(*self._pending_request, frame)
         if self._authentication is None:
             ranges = broker_ranges(answer)
-            self._authentication = Authentication(self._exchange, ranges, self._where)
+            self._authentication = Authentication(self._exchange, ranges, self._address)
             return self._step(self._authentication.begin())
         return self._step(self._authentication.next(answer))
 
-    def cut_off(self) -> AuthenticationError | None:
+    def disconnect_error(self) -> AuthenticationError | None:
         """Returns the refusal that a closed connection means; None if that is not certain."""
-        return None if self._authentication is None else self._authentication.cut_off()
+        return None if self._authentication is None else self._authentication.disconnect_error()
 
     def _step(self, step: Step | None) -> bytes | None:
         if step is None:
             return None
         if step.request is None:
-            self._asked = None
+            self._pending_request = None
             return step.token
         return self._request(step.request, step.version)
 
     def _request(self, request: Request[Any], version: int) -> bytes:
         cls = type(request)
         self._count += 1
-        self._asked = (cls, version)
+        self._pending_request = (cls, version)
         header = encode_request_header(cls, version, self._count, self._client_id)
         return header + request.encode(version)
 
-    def _answer(self, asked: type[Request[Any]], version: int, frame: bytes) -> Any:
-        assert asked.API_KEY is not None
-        cls = response_class(asked.API_KEY)
+    def _answer(self, request: type[Request[Any]], version: int, frame: bytes) -> Any:
+        assert request.API_KEY is not None
+        cls = response_class(request.API_KEY)
         assert cls is not None
         number, at = parse_response_header(cls, version, frame)
         if number != self._count:
             raise ProtocolError(
-                f"{self._where}: {cls.__name__} has the correlation id {number}, and {self._count} "
-                "was asked for"
+                f"{self._address}: {cls.__name__} has the correlation id {number}, and "
+                f"{self._count} was asked for"
             )
         return cls.decode_from(frame, at, version)[0]

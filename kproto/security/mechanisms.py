@@ -55,12 +55,12 @@ class Sasl(Protocol):
         ...
 
 
-def check_sasl(given: object) -> None:
+def check_sasl(sasl: object) -> None:
     """Raises ConfigurationError for any other object than a SASL setting; quotes nothing of it."""
-    if given is None:
+    if sasl is None:
         return
-    if isinstance(given, type) or not isinstance(given, Sasl):
-        kind = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+    if isinstance(sasl, type) or not isinstance(sasl, Sasl):
+        kind = f"the class {sasl.__name__}" if isinstance(sasl, type) else type(sasl).__name__
         raise ConfigurationError(
             f"sasl is of {kind}; it must have `mechanism`, `readable` and `exchange`, as Plain,"
             " ScramSha256, ScramSha512, DelegationToken and OAuthBearer do"
@@ -81,7 +81,7 @@ class _Scram:
     _credentials: Credentials
     _salting: SaltedPasswords
 
-    def _know(self, credentials: Credentials) -> None:
+    def _set_credentials(self, credentials: Credentials) -> None:
         object.__setattr__(self, "_credentials", credentials)
         object.__setattr__(self, "_salting", SaltedPasswords())
 
@@ -126,7 +126,9 @@ class ScramSha256(_Scram):
     mechanism = "SCRAM-SHA-256"
 
     def __post_init__(self) -> None:
-        self._know(Credentials(self.username, self.password, prepare_strings=self.prepare_strings))
+        self._set_credentials(
+            Credentials(self.username, self.password, prepare_strings=self.prepare_strings)
+        )
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class DelegationToken(_Scram):
             raise ConfigurationError(
                 f"a delegation token needs {' or '.join(_SCRAM)}, not {self.mechanism!r}"
             )
-        self._know(
+        self._set_credentials(
             Credentials(self.token_id, self.hmac, delegation_token=True, prepare_strings=False)
         )
 

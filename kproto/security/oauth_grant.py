@@ -31,16 +31,16 @@ from ..wire.errors import (
 from .diagnosis import tls_fault
 from .tls import AnyTls, TlsContexts, check_tls
 
-__all__ = ["ClientCredentials", "TokenAnswer", "read_token"]
+__all__ = ["ClientCredentials", "TokenResponse", "read_token"]
 
 _log: Final = logging.getLogger("kproto.client")
 
 #: Part of a token's lifetime after which the next token is requested.
-KEPT_PART: Final = 0.8
+CACHED_PART: Final = 0.8
 
 #: How long a token without a lifetime is cached, in s (RFC 6749 makes it optional): long enough for
 #: all connections of a start.
-KEPT_WITHOUT_LIFETIME_S: Final = 10.0
+CACHED_WITHOUT_LIFETIME_S: Final = 10.0
 
 #: Largest response that is read, in bytes; tokens have one or two thousand.
 MAX_ANSWER_BYTES: Final = 262_144
@@ -61,22 +61,22 @@ _GRACE_S: Final = 0.5
 _LEAST: Final = {"timeout_ms": 1, "attempts": 1}
 
 
-class TokenAnswer(NamedTuple):
+class TokenResponse(NamedTuple):
     """Holds an issuer's token and its lifetime in seconds; None if the response has no lifetime."""
 
     token: str
-    lives_s: float | None
+    lifetime_s: float | None
 
     def __repr__(self) -> str:
         """Omits the token."""
-        return f"TokenAnswer(lives_s={self.lives_s!r})"
+        return f"TokenResponse(lifetime_s={self.lifetime_s!r})"
 
 
 #: The responses of urllib; an error has a status and a body too.
 _HttpAnswer: TypeAlias = http.client.HTTPResponse | urllib.error.HTTPError
 
 
-class _WorthRetryingError(Exception):
+class _RetriableError(Exception):
     """A retry may help; the text is that of the error after the last attempt."""
 
 
@@ -118,7 +118,7 @@ class ClientCredentials:
         self.attempts = attempts
         check_least(self, _LEAST)
         check_tls(tls)
-        self._where = _place(token_url)
+        self._issuer = _issuer_address(token_url)
         for what, text in (("client_id", client_id), ("client_secret", client_secret)):
             if not isinstance(text, str) or not text:
                 raise ConfigurationError(f"{what} is empty, or no str; set it")
@@ -131,15 +131,15 @@ class ClientCredentials:
         self._tls = tls
         self._contexts = TlsContexts(tls)
         self._clock = clock
-        self._answer: TokenAnswer | None = None
-        self._kept_until = float("-inf")
-        self._asking: asyncio.Task[str] | None = None
+        self._answer: TokenResponse | None = None
+        self._cached_until = float("-inf")
+        self._pending_token: asyncio.Task[str] | None = None
         if token_url.lower().startswith("http:"):
-            _log.warning("%s is asked without TLS: the network can read the secret", self._where)
+            _log.warning("%s is asked without TLS: the network can read the secret", self._issuer)
 
     def __repr__(self) -> str:
         """Omits the secret."""
-        return f"ClientCredentials({self._where!r}, client_id={self.client_id!r})"
+        return f"ClientCredentials({self._issuer!r}, client_id={self.client_id!r})"
 
     async def exchange(self, host: str) -> ClientExchange:
         """Returns a new exchange, with the cached token or a new one."""
@@ -148,32 +148,40 @@ class ClientCredentials:
             return OAuthBearerClient(BearerToken(token, self.extensions))
         except ConfigurationError:
             raise AuthenticationError(
-                f"{self._where}: the issuer gave a token of characters that no bearer token has"
+                f"{self._issuer}: the issuer gave a token of characters that no bearer token has"
             ) from None
 
     async def token(self) -> str:
         """Returns the cached token, or a new one; concurrent callers get the same."""
-        if self._answer is not None and self._clock.monotonic() < self._kept_until:
+        if self._answer is not None and self._clock.monotonic() < self._cached_until:
             return self._answer.token
-        asking = self._asking
-        if asking is None or asking.done() or asking.get_loop() is not asyncio.get_running_loop():
-            asking = self._asking = asyncio.create_task(self._ask())
-            asking.add_done_callback(_seen)
-        return await asyncio.shield(asking)
+        pending = self._pending_token
+        if (
+            pending is None
+            or pending.done()
+            or pending.get_loop() is not asyncio.get_running_loop()
+        ):
+            pending = self._pending_token = asyncio.create_task(self._request_token())
+            pending.add_done_callback(_retrieve_exception)
+        return await asyncio.shield(pending)
 
-    async def _ask(self) -> str:
+    async def _request_token(self) -> str:
         attempt = 1
         while True:
-            asked_at = self._clock.monotonic()
+            requested_at = self._clock.monotonic()
             try:
-                answer = await self._fetched()
-            except _WorthRetryingError as error:
+                answer = await self._fetch_with_timeout()
+            except _RetriableError as error:
                 if attempt == self.attempts:
-                    raise BrokerConnectionError(f"no token: {error}", address=self._where) from None
+                    raise BrokerConnectionError(
+                        f"no token: {error}", address=self._issuer
+                    ) from None
             else:
-                lives_s = answer.lives_s
-                keep = KEPT_WITHOUT_LIFETIME_S if lives_s is None else KEPT_PART * lives_s
-                self._kept_until = asked_at + keep
+                lifetime_s = answer.lifetime_s
+                cache_s = (
+                    CACHED_WITHOUT_LIFETIME_S if lifetime_s is None else CACHED_PART * lifetime_s
+                )
+                self._cached_until = requested_at + cache_s
                 self._answer = answer
                 return answer.token
             wait = min(BACKOFF_S * 2.0 ** (attempt - 1), BACKOFF_MAX_S)
@@ -181,17 +189,17 @@ class ClientCredentials:
             await self._clock.sleep(wait * (1 + _JITTER * (2 * chance - 1)))
             attempt += 1
 
-    async def _fetched(self) -> TokenAnswer:
+    async def _fetch_with_timeout(self) -> TokenResponse:
         """Asks the issuer once, for at most `timeout_ms`, even if the response is slow."""
         try:
             async with self._clock.timeout(self.timeout_ms / 1000 + _GRACE_S):
                 return await asyncio.to_thread(self._fetch)
         except TimeoutError:
-            raise _WorthRetryingError(
+            raise _RetriableError(
                 f"the issuer sent no whole response within {self.timeout_ms} ms"
             ) from None
 
-    def _fetch(self) -> TokenAnswer:
+    def _fetch(self) -> TokenResponse:
         """Asks the issuer once; in a thread."""
         context = self._contexts.cached() or self._contexts.renew()
         handlers = [urllib.request.HTTPSHandler(context=context), _NoRedirects()]
@@ -204,17 +212,17 @@ class ClientCredentials:
                 status = answer.status
                 assert status is not None, "responses have one"
                 if status in _RETRIABLE_STATUS:
-                    raise _WorthRetryingError(f"the issuer answered with status {status}")
-                return read_token(status, self._read(answer, ends_at), self._where, self._hidden)
+                    raise _RetriableError(f"the issuer answered with status {status}")
+                return read_token(status, self._read(answer, ends_at), self._issuer, self._hidden)
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", error)
             cause = reason if isinstance(reason, BaseException) else error
             name = urllib.parse.urlsplit(self.token_url).hostname or ""
-            fault = tls_fault(cause, self._where, name, shows_certificate=None)
+            fault = tls_fault(cause, self._issuer, name, shows_certificate=None)
             if fault is not None:
                 raise fault from None
-            told = getattr(cause, "strerror", None) or type(cause).__name__
-            raise _WorthRetryingError(f"the issuer cannot be asked: {told}") from None
+            reason = getattr(cause, "strerror", None) or type(cause).__name__
+            raise _RetriableError(f"the issuer cannot be asked: {reason}") from None
 
     def _read(self, answer: _HttpAnswer, ends_at: float) -> bytes:
         """Reads the body in pieces, because an issuer may send single bytes and block the
@@ -225,11 +233,11 @@ class ClientCredentials:
             body += piece
             if len(body) > MAX_ANSWER_BYTES:
                 raise AuthenticationError(
-                    f"{self._where}: the issuer's response is larger than {MAX_ANSWER_BYTES} bytes;"
-                    " is that the token URL?"
+                    f"{self._issuer}: the issuer's response is larger than {MAX_ANSWER_BYTES}"
+                    " bytes; is that the token URL?"
                 )
             if self._clock.monotonic() >= ends_at:
-                raise _WorthRetryingError(
+                raise _RetriableError(
                     f"the issuer's response is not whole after {self.timeout_ms} ms (timeout_ms)"
                 )
         if getattr(answer, "length", None):  # the missing bytes of the body
@@ -239,7 +247,7 @@ class ClientCredentials:
     def __getstate__(self) -> dict[str, Any]:
         """Omits the state of this process: the token, TLS contexts, a pending request."""
         state = dict(vars(self))
-        state |= {"_answer": None, "_kept_until": float("-inf"), "_asking": None}
+        state |= {"_answer": None, "_cached_until": float("-inf"), "_pending_token": None}
         del state["_contexts"]
         return state
 
@@ -248,35 +256,45 @@ class ClientCredentials:
         self._contexts = TlsContexts(self._tls)
 
 
-def read_token(status: int, body: bytes, where: str, hidden: tuple[str, ...] = ()) -> TokenAnswer:
+def read_token(
+    status: int, body: bytes, issuer: str, hidden: tuple[str, ...] = ()
+) -> TokenResponse:
     """Returns the token in an issuer's response (RFC 6749, 5). Raises AuthenticationError.
 
     Errors quote the issuer, except the texts in `hidden`.
     """
     try:
-        told = json.loads(body)
+        content = json.loads(body)
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+        content = None
+    if not isinstance(content, dict):
         raise AuthenticationError(
-            f"{where}: the issuer answered with status {status} and no JSON object; is that the"
+            f"{issuer}: the issuer answered with status {status} and no JSON object; is that the"
             " token URL?"
         )
     if not 200 <= status < 300:
-        said = " ".join(str(told[key]) for key in ("error", "error_description") if told.get(key))
-        raise AuthenticationError(
-            f"{where}: the issuer refused the client with status {status}"
-            f"{': ' if said else ''}{_shown(said, hidden)}; check client id, secret and scope"
+        description = " ".join(
+            str(content[key]) for key in ("error", "error_description") if content.get(key)
         )
-    token = told.get("access_token")
+        raise AuthenticationError(
+            f"{issuer}: the issuer refused the client with status {status}"
+            f"{': ' if description else ''}{_shown(description, hidden)}"
+            "; check client id, secret and scope"
+        )
+    token = content.get("access_token")
     if not isinstance(token, str) or not token:
-        raise AuthenticationError(f"{where}: the issuer's response has no access_token")
-    lives = told.get("expires_in")
-    if isinstance(lives, str) and lives.isascii() and lives.isdigit() and len(lives) < 19:
-        lives = int(lives)  # some issuers write it as text
-    if isinstance(lives, bool) or not isinstance(lives, int | float):
-        return TokenAnswer(token, None)
-    return TokenAnswer(token, float(lives) if 0 < lives < 1e12 else 0.0)
+        raise AuthenticationError(f"{issuer}: the issuer's response has no access_token")
+    expires_in = content.get("expires_in")
+    if (
+        isinstance(expires_in, str)
+        and expires_in.isascii()
+        and expires_in.isdigit()
+        and len(expires_in) < 19
+    ):
+        expires_in = int(expires_in)  # some issuers write it as text
+    if isinstance(expires_in, bool) or not isinstance(expires_in, int | float):
+        return TokenResponse(token, None)
+    return TokenResponse(token, float(expires_in) if 0 < expires_in < 1e12 else 0.0)
 
 
 def _opened(
@@ -297,7 +315,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def _place(url: str) -> str:
+def _issuer_address(url: str) -> str:
     """Returns scheme and host of the issuer, without secrets of the URL. Raises
     ConfigurationError.
     """
@@ -342,6 +360,6 @@ def _shown(text: str, hidden: tuple[str, ...]) -> str:
     return printable(text)
 
 
-def _seen(task: asyncio.Task[str]) -> None:
+def _retrieve_exception(task: asyncio.Task[str]) -> None:
     if not task.cancelled():
         task.exception()  # the waiting callers have it

@@ -76,25 +76,25 @@ def stamp(part: Pem) -> Stamp | None:
 def read_pem(part: Pem, what: str) -> bytes:
     """Returns the PEM of the setting called `what`. Raises ConfigurationError."""
     name = named(part, what)
-    given = inline(part)
-    if given is None:
+    pem = inline(part)
+    if pem is None:
         assert not isinstance(part, bytes)
         try:
             with Path(part).open("rb") as file:
-                given = file.read(MAX_PEM_BYTES + 1)
+                pem = file.read(MAX_PEM_BYTES + 1)
         except OSError as error:
             reason = error.strerror or type(error).__name__
             raise ConfigurationError(f"{name} cannot be read: {reason}") from None
         except ValueError:
             raise ConfigurationError(f"{name} is no path, and no PEM") from None
-        if len(given) > MAX_PEM_BYTES:
+        if len(pem) > MAX_PEM_BYTES:
             raise ConfigurationError(f"{name} is larger than {MAX_PEM_BYTES} bytes; is it PEM?")
-    if _BEGIN.encode() not in given:
-        for start, told in _OTHER_FORMATS.items():
-            if given.startswith(start):
-                raise ConfigurationError(f"{name} is {told}")
+    if _BEGIN.encode() not in pem:
+        for start, format_name in _OTHER_FORMATS.items():
+            if pem.startswith(start):
+                raise ConfigurationError(f"{name} is {format_name}")
         raise ConfigurationError(f"{name} is no PEM: it holds no line '-----BEGIN …'")
-    return given
+    return pem
 
 
 def named(part: Pem, what: str) -> str:

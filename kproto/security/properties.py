@@ -42,7 +42,7 @@ PropertySource: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
 #: A name that an error may quote. Other text may be a value in the place of a name: the second line
 #: of a certificate, if the first has no backslash at its end.
-_TOLD: Final = re.compile(r"[a-z][a-z0-9]{0,30}([._-][a-z][a-z0-9]{0,30}){1,9}")
+_PRINTABLE_NAME: Final = re.compile(r"[a-z][a-z0-9]{0,30}([._-][a-z][a-z0-9]{0,30}){1,9}")
 
 #: More than this in flight and Kafka's client is not idempotent, unless it is asked to be.
 _IDEMPOTENT_IN_FLIGHT: Final = 5
@@ -111,22 +111,25 @@ def read_values(
     by_part: dict[str, dict[str, ConfiguredProperty]] = {}
     protocol = _protocol(values)
     for row in ROWS:
-        there = [name for name in row.names if name in values]
-        if not there or row.part == "security":
+        present = [name for name in row.names if name in values]
+        if not present or row.part == "security":
             continue
         if (row.name if row.part == "settings" else row.part) in set_by_caller:
             continue
         if (row.part == "tls" and not protocol.endswith("SSL")) or (
             row.part == "sasl" and not protocol.startswith("SASL")
         ):
-            inactive += there
+            inactive += present
             continue
         given = resolve_synonyms(
-            [ConfiguredProperty(name, row.kind.value(name, _text(values, name))) for name in there]
+            [
+                ConfiguredProperty(name, row.kind.value(name, _text(values, name)))
+                for name in present
+            ]
         )
         assert given is not None
-        if _has_no_use(row, given):
-            unused += there
+        if _has_no_effect(row, given):
+            unused += present
         else:
             by_part.setdefault(row.part, {})[row.name] = given
 
@@ -144,7 +147,7 @@ def read_values(
     if consumer.get("start") == "none":
         group["start"] = consumer.pop("start")
     bootstrap = by_part.get("bootstrap", {}).get("bootstrap")
-    order = {name: place for place, name in enumerate(values)}
+    order = {name: index for index, name in enumerate(values)}
     return ClientProperties(
         None if bootstrap is None else str(bootstrap.value),
         settings,
@@ -191,9 +194,9 @@ def values_of_file(path: str | os.PathLike[str]) -> dict[str, str]:
         if not _is_known(name):
             raise _unknown(name, f"{os.fspath(path)}, line {entry.line}: ")
     twice = [
-        f"{name} (lines {entry.other_line} and {entry.line})"
+        f"{name} (lines {entry.earlier_line} and {entry.line})"
         for name, entry in entries.items()
-        if entry.other_line is not None
+        if entry.earlier_line is not None
     ]
     if twice:
         logger.warning(
@@ -218,15 +221,15 @@ def _is_known(name: str) -> bool:
     return name in known_names() or name.startswith(IGNORED_PREFIXES)
 
 
-def _unknown(name: str, where: str) -> ConfigurationError:
+def _unknown(name: str, location: str) -> ConfigurationError:
     near = nearest(name, known_names()) if len(name) <= 100 else []
     hint = f"; the nearest: {', '.join(near)}" if near else ""
-    if _TOLD.fullmatch(name):
-        return ConfigurationError(f"{where}no client of Kafka has a property {name!r}{hint}")
+    if _PRINTABLE_NAME.fullmatch(name):
+        return ConfigurationError(f"{location}no client of Kafka has a property {name!r}{hint}")
     return ConfigurationError(
-        f"{where}the text is no name of a property of any client of Kafka{hint}. Does the"
+        f"{location}the text is no name of a property of any client of Kafka{hint}. Does the"
         " line before it lack the '\\' with which a line goes on?"
-        if where
+        if location
         else f"a property has a name that no client of Kafka knows{hint}"
     )
 
@@ -262,7 +265,7 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     raise ConfigurationError(f"{name} is a {type(value).__name__}; it must be text")
 
 
-def _has_no_use(row: Row, given: ConfiguredProperty) -> bool:
+def _has_no_effect(row: Row, given: ConfiguredProperty) -> bool:
     """Returns whether this value has no effect in kproto."""
     return row.name == "acks" and bool(given.value != "all")
 

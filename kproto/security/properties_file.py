@@ -32,12 +32,12 @@ _SURROGATES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 class Entry:
     """Holds the value of a name, and the line on which its last definition begins, from 1.
 
-    `other_line` is the line of an earlier, different value of the same name; None without one.
+    `earlier_line` is the line of an earlier, different value of the same name; None without one.
     """
 
     value: str
     line: int
-    other_line: int | None = None
+    earlier_line: int | None = None
 
     def __repr__(self) -> str:
         return f"Entry(line={self.line})"  # the value may be a secret
@@ -84,7 +84,7 @@ def parse_properties(text: str) -> dict[str, Entry]:
         before = found.get(name)
         if before is not None:
             differs = before.value.strip() != entry.value.strip()
-            entry = replace(entry, other_line=before.line if differs else before.other_line)
+            entry = replace(entry, earlier_line=before.line if differs else before.earlier_line)
         found[name] = entry
     return found
 
@@ -92,21 +92,21 @@ def parse_properties(text: str) -> dict[str, Entry]:
 def _logical_lines(text: str) -> list[tuple[int, str]]:
     """Returns logical lines without comments, each with the number of its first line."""
     found: list[tuple[int, str]] = []
-    pending, begun = "", 0
+    pending, first_line = "", 0
     for number, natural in enumerate(_LINE_END.split(text), 1):
         part = natural.lstrip(_SPACE)
         if not pending:
             if part[:1] in ("", "#", "!"):
                 continue
-            begun = number
+            first_line = number
         backslashes = len(part) - len(part.rstrip("\\"))
         if backslashes % 2:  # the line goes on
             pending += part[:-1]
             continue
-        found.append((begun, pending + part))
+        found.append((first_line, pending + part))
         pending = ""
     if pending:
-        found.append((begun, pending))
+        found.append((first_line, pending))
     return found
 
 

@@ -105,13 +105,15 @@ class Authenticator:
         Raises AuthenticationError, and the error of a lost connection.
         """
         again = self._session_ends_at != _NEVER
-        current = Authentication(exchange, self._carrier.ranges, str(self._address), again=again)
+        current = Authentication(
+            exchange, self._carrier.ranges, str(self._address), reauthenticating=again
+        )
         self._current = current
         try:
             step: Step | None = current.begin()
             while step is not None:
                 answer = await self._carrier.carry(step, ends_at)
-                if current.needs_work(answer):
+                if current.derives_keys(answer):
                     step = await asyncio.to_thread(current.next, answer)
                 else:
                     step = current.next(answer)
@@ -130,7 +132,7 @@ class Authenticator:
 
         None if no authentication is in progress.
         """
-        return None if self._current is None else self._current.cut_off()
+        return None if self._current is None else self._current.disconnect_error()
 
     def _begin_again(self) -> None:
         self._timer = None

@@ -168,10 +168,10 @@ def test_an_example_is_small_and_shows_the_same(fault: str) -> None:
         small = fuzzed(broker)
         assert small.findings
         for before, after in zip(large.findings, small.findings, strict=True):
-            assert (before.fault, before.count, before.where) == (
+            assert (before.fault, before.count, before.locations) == (
                 after.fault,
                 after.count,
-                after.where,
+                after.locations,
             )
             (frame,) = after.frames
             assert len(frame.data) <= min(30, len(before.frames[0].data))
@@ -296,7 +296,7 @@ def test_other_machines_need_permission() -> None:
         fuzz_broker("192.0.2.1:9092")
     settings = BrokerFuzzSettings(alive_s=0.2)
     with pytest.raises(BrokerConnectionError):
-        fuzz_broker("127.0.0.1:1", settings=settings, anywhere=True)
+        fuzz_broker("127.0.0.1:1", settings=settings, allow_remote=True)
 
 
 async def test_ctrl_c_leaves_what_was_found() -> None:

@@ -100,16 +100,16 @@ def test_an_error_shows_no_control_characters(capsys: pytest.CaptureFixture[str]
 def test_ctrl_c_leaves_the_report_of_what_was_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = Implementation.ask
+    respond = Implementation.respond
     lots: list[int] = []
 
     def interrupted(self: Implementation, cases: Sequence[Case]) -> list[Answer]:
         lots.append(len(cases))
         if len(lots) > 1:
             raise KeyboardInterrupt
-        return asked(self, cases)
+        return respond(self, cases)
 
-    monkeypatch.setattr(Implementation, "ask", interrupted)
+    monkeypatch.setattr(Implementation, "respond", interrupted)
     path = tmp_path / "report.json"
     many = ["--judge", "kproto", "--messages", "MetadataRequest", "--cases", "600"]
     wrong = ["--command", f"{WRONG} looser", "--kinds", "cut", "--no-shrink"]

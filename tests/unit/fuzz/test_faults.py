@@ -169,7 +169,7 @@ def test_restarts_are_bounded() -> None:
 def test_findings_before_the_last_restart_are_kept(fault: str, found: str) -> None:
     settings = FuzzSettings(max_restarts=2, at_once=4, max_garbage=10)
     result = fuzzed(fault, 300, shrink=False, settings=settings)
-    assert result.gave_up
+    assert result.restarts_exhausted
     assert 0 < result.cases < 300
     kinds = {finding.verdict.fault.name.lower() for finding in result.findings}
     assert found in kinds
@@ -222,8 +222,8 @@ def test_a_cause_is_the_same_whatever_the_message(reasons: list[str], cause: str
         assert verdict.cause == cause
 
 
-class SaidOneThing:
-    """Stands for the run of a command that has said one thing, and will say nothing more."""
+class WritesOneLine:
+    """Stands for the run of a command that has written one line, and will write nothing more."""
 
     def __init__(self, *_: object) -> None:
         self.lines: queue.Queue[bytes] = queue.Queue()
@@ -234,7 +234,7 @@ class SaidOneThing:
     def end(self) -> None:
         pass
 
-    def said(self) -> str:
+    def error_line(self) -> str:
         return ""
 
 
@@ -244,7 +244,7 @@ def test_a_command_that_says_other_things_alone_is_told_what_it_said(
     said = "a line that is no JSON: what is this"
     with pytest.raises(ImplementationError, match=f"it wrote 4 lines such as {said}"):
         fuzzed("chatter", 10, settings=replace(QUICK, max_garbage=3, max_silent_starts=1))
-    monkeypatch.setattr(implementation, "_RunningCommand", SaidOneThing)
+    monkeypatch.setattr(implementation, "_RunningCommand", WritesOneLine)
     with pytest.raises(ImplementationError, match=f"it wrote {said}"):
         fuzzed("chatter", 10, settings=FuzzSettings(start_timeout_s=0.01, late_s=0.01))
 

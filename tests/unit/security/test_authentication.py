@@ -52,15 +52,15 @@ def test_versions(ranges: dict[int, ApiRange], handshake: int, authenticate: int
     if authenticate is None:
         assert (second.request, second.token) == (None, token)
         assert asking.next(b"") is None
-        assert asking.cut_off() is not None
+        assert asking.disconnect_error() is not None
     else:
         assert isinstance(second.request, SaslAuthenticateRequest)
         assert (second.request.auth_bytes, second.version) == (token, authenticate)
         answer = SaslAuthenticateResponse(session_lifetime_ms=9)
-        assert not asking.needs_work(answer)
+        assert not asking.derives_keys(answer)
         assert asking.next(answer) is None
         assert asking.session_lifetime_ms == 9
-        assert asking.cut_off() is None
+        assert asking.disconnect_error() is None
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,9 @@ def test_a_session_that_is_too_short_to_be_renewed_ends_its_connection_alone() -
     """Kafka refuses a handshake within a second of the last; a new connection has a new session."""
     told = {}
     for again in (False, True):
-        asking = Authentication(PlainClient(Credentials("al", SECRET)), NEW, "b1:9092", again=again)
+        asking = Authentication(
+            PlainClient(Credentials("al", SECRET)), NEW, "b1:9092", reauthenticating=again
+        )
         asking.begin()
         with pytest.raises(KprotoError) as caught:
             asking.next(SaslHandshakeResponse(error_code=34))

@@ -107,11 +107,11 @@ def test_a_listener_before_kafka_1_closes_on_a_wrong_token() -> None:
     one = opening()
     listener = Listener(handshake=0, authenticate=None)
     sent: bytes | None = one.begin()
-    assert one.cut_off() is None
+    assert one.disconnect_error() is None
     for _ in range(2):
         assert sent is not None
         sent = one.next(listener.answer(sent))
-    assert isinstance(one.cut_off(), AuthenticationError)
+    assert isinstance(one.disconnect_error(), AuthenticationError)
 
 
 def test_invalid_answer_is_reported() -> None:

@@ -334,4 +334,4 @@ def test_nothing_secret_is_shown_or_pickled_twice(caplog: pytest.LogCaptureFixtu
 
 
 def test_token_is_kept_for_80_percent_of_its_lifetime() -> None:
-    assert oauth_grant.KEPT_PART == 0.8
+    assert oauth_grant.CACHED_PART == 0.8
