@@ -35,21 +35,21 @@ def run(options: argparse.Namespace) -> int:
     """Prints the tree, or the guesses; returns the exit code. Raises KprotoError for broken
     bytes.
     """
-    data = read_bytes(_given(options), options.form)
+    data = read_bytes(_input_bytes(options), options.form)
     if not data:
         raise ConfigurationError("no bytes are given: as an argument, by --file, or to stdin")
     if options.guess:
         roots = _guessed(options, data)
     elif options.records:
-        roots = iter([annotate_records(data, **_common(options))])
+        roots = iter([annotate_records(data, **_reader_options(options))])
     elif options.message is None and not options.response and options.part is None:
-        roots = annotate_frames(data, **_common(options))
+        roots = annotate_frames(data, **_reader_options(options))
     else:
         roots = iter([_of_message(options, data)])
     return _printed(options, roots)
 
 
-def _given(options: argparse.Namespace) -> bytes:
+def _input_bytes(options: argparse.Namespace) -> bytes:
     """Returns the input as it is, before its format is parsed."""
     most = options.max_input_bytes
     if options.file is None and options.bytes != "-":
@@ -69,14 +69,14 @@ def _given(options: argparse.Namespace) -> bytes:
     return given
 
 
-class _Common(TypedDict):
+class _ReaderOptions(TypedDict):
     """Holds the arguments that all annotating functions share."""
 
     records_of: str
     max_nodes: int | None
 
 
-def _common(options: argparse.Namespace) -> _Common:
+def _reader_options(options: argparse.Namespace) -> _ReaderOptions:
     if options.max_nodes < 1:
         raise ConfigurationError(f"--max-nodes is {options.max_nodes}; it is 1 or more")
     return {
@@ -98,7 +98,7 @@ def _of_message(options: argparse.Namespace, data: bytes) -> Node:
         options.version,
         response=options.response,
         part=options.part,
-        **_common(options),
+        **_reader_options(options),
     )
 
 
@@ -111,7 +111,7 @@ def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
         print(json.dumps([_guess_as_json(one) for one in found], indent=2))
         return
     for number, one in enumerate(found, 1):
-        print(f"{number:>2}. {_in_words(one)}")
+        print(f"{number:>2}. {_guess_as_text(one)}")
         print(f"    {'; '.join(one.reasons)}")
     print()
     first = found[0]
@@ -121,7 +121,7 @@ def _guessed(options: argparse.Namespace, data: bytes) -> Iterator[Node]:
         first.versions[-1],
         response=first.is_response,
         part=first.part,
-        **_common(options),
+        **_reader_options(options),
     )
 
 
@@ -136,7 +136,7 @@ def _guess_as_json(one: Guess) -> dict[str, object]:
     }
 
 
-def _in_words(one: Guess) -> str:
+def _guess_as_text(one: Guess) -> str:
     low, high = one.versions[0], one.versions[-1]
     versions = f"v{low}" if low == high else f"v{low} to v{high}"
     return f"{one.message} {versions}, as a {one.part} (score {one.score:g})"

@@ -13,10 +13,10 @@ from .tables import print_json, print_table
 __all__ = ["run"]
 
 #: How many messages an error names if one was needed.
-_TOLD = 4
+_MAX_NAMED = 4
 
 #: The bytes before a message; for stored records they differ from kind to kind.
-_BEHIND = {"request": ", behind the header", "response": ", behind the header"}
+_PREFIXES = {"request": ", behind the header", "response": ", behind the header"}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -53,8 +53,8 @@ def _message(name: str, *, one: bool) -> MessageSpec | None:
         return None
     if not name:
         raise study.UnknownNameError("--version and --diff need the name of one message")
-    names = ", ".join(message.name for message in found[:_TOLD])
-    more = ", …" if len(found) > _TOLD else ""
+    names = ", ".join(message.name for message in found[:_MAX_NAMED])
+    more = ", …" if len(found) > _MAX_NAMED else ""
     raise study.UnknownNameError(
         f"--version and --diff need one message, and {name!r} names {len(found)}: {names}{more}"
     )
@@ -97,20 +97,22 @@ def _layout(message: MessageSpec, version: int, *, as_json: bool) -> None:
     rows = study.message_rows(message.name, version)
     size, least = study.least_size(message.name, version)
     note = _note(message, version)
-    brought, dropped = _brought_and_dropped(message, version)
+    added, dropped = _added_and_dropped(message, version)
     if as_json:
-        told = _message_json(message) | {"version": version, "size": size, "least": least}
-        told |= {"broughtBy": brought, "droppedBy": dropped}
-        told |= {"note": None if note is None else note.to_json()}
-        print_json(told | {"fields": [row.to_json() for row in rows]})
+        data = _message_json(message) | {"version": version, "size": size, "least": least}
+        data |= {"broughtBy": added, "droppedBy": dropped}
+        data |= {"note": None if note is None else note.to_json()}
+        print_json(data | {"fields": [row.to_json() for row in rows]})
         return
     print(_title(message, f"version {version} of {message.valid_versions}"))
     if _is_of_api(message):
-        came = "final in no release" if brought is None else f"brought by Kafka {brought}"
-        print(came + ("" if dropped is None else f", dropped by {dropped}"))
+        line = "final in no release" if added is None else f"brought by Kafka {added}"
+        print(line + ("" if dropped is None else f", dropped by {dropped}"))
     if note is not None:
         print(f"v{version}: {_note_words(note)}")
-    print(f"{'' if size is not None else 'at least '}{least} bytes{_BEHIND.get(message.type, '')}")
+    print(
+        f"{'' if size is not None else 'at least '}{least} bytes{_PREFIXES.get(message.type, '')}"
+    )
     if not rows:
         print("no fields")
         return
@@ -139,8 +141,8 @@ def _diff(message: MessageSpec, older: int, newer: int, *, as_json: bool) -> Non
     between = range(min(older, newer) + 1, max(older, newer) + 1)
     notes = [note for version in between if (note := _note(message, version)) is not None]
     if as_json:
-        told = study.VersionChanges(message.name, older, newer, changes).to_json()
-        print_json(told | {"notes": [note.to_json() for note in notes]})
+        data = study.VersionChanges(message.name, older, newer, changes).to_json()
+        print_json(data | {"notes": [note.to_json() for note in notes]})
         return
     print(_title(message, f"version {older} to {newer}"))
     for note in notes:
@@ -173,7 +175,7 @@ def _is_of_api(message: MessageSpec) -> bool:
     return message.module == "clients" and message.type in {"request", "response"}
 
 
-def _brought_and_dropped(message: MessageSpec, version: int) -> tuple[str | None, str | None]:
+def _added_and_dropped(message: MessageSpec, version: int) -> tuple[str | None, str | None]:
     if not _is_of_api(message):
         return None, None
     return study.brought_by(message.name, version), study.dropped_by(message.name, version)

@@ -189,22 +189,22 @@ def _struct_changes(
     new = {field.name: field for field in after.all_fields()}
     for name, field in old.items():
         if name not in new:
-            yield from _whole(ChangeKind.REMOVED, field, prefix)
+            yield from _with_inner_fields(ChangeKind.REMOVED, field, prefix)
     for name, field in new.items():
         if name in old:
             yield from _field_changes(old[name], field, prefix + name)
         else:
-            yield from _whole(ChangeKind.ADDED, field, prefix)
+            yield from _with_inner_fields(ChangeKind.ADDED, field, prefix)
 
 
-def _whole(kind: ChangeKind, field: LayoutField, prefix: str) -> Iterator[FieldChange]:
+def _with_inner_fields(kind: ChangeKind, field: LayoutField, prefix: str) -> Iterator[FieldChange]:
     """Yields an added or removed field and all fields inside it."""
     path = prefix + field.name
     yield FieldChange(kind, path, field_words(field))
     inner = struct_of(field.type)
     if inner is not None:
         for each in inner.all_fields():
-            yield from _whole(kind, each, path + ".")
+            yield from _with_inner_fields(kind, each, path + ".")
 
 
 def _field_changes(old: LayoutField, new: LayoutField, path: str) -> Iterator[FieldChange]:
@@ -218,14 +218,14 @@ def _field_changes(old: LayoutField, new: LayoutField, path: str) -> Iterator[Fi
         detail = f"was {default_words(old)}; is {default_words(new)}"
         yield FieldChange(ChangeKind.DEFAULT, path, detail)
     if old.tag != new.tag:
-        detail = f"was {_place_words(old)}; is {_place_words(new)}"
+        detail = f"was {_tag_words(old)}; is {_tag_words(new)}"
         yield FieldChange(ChangeKind.TAG, path, detail)
     inner, outer = struct_of(old.type), struct_of(new.type)
     if inner is not None and outer is not None:
         yield from _struct_changes(inner, outer, path + ".")
 
 
-def _place_words(field: LayoutField) -> str:
+def _tag_words(field: LayoutField) -> str:
     return "in its place" if field.tag is None else f"tag {field.tag}"
 
 

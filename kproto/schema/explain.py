@@ -73,7 +73,7 @@ def explain_encode(message: MessageSpec, version: int, value: object) -> EncodeE
 
 
 @contextmanager
-def _looking_at(path: str) -> Iterator[None]:
+def _inspecting(path: str) -> Iterator[None]:
     """Converts an exception that an object raises during its inspection to a fault of its field."""
     try:
         yield
@@ -87,54 +87,54 @@ def _looking_at(path: str) -> Iterator[None]:
 def _check_struct(shape: StructLayout, value: object, path: str) -> None:
     is_one = any(base.__name__ == shape.class_name for base in type(value).__mro__)
 
-    def held(attribute: str, where: str) -> object:
+    def attribute_value(attribute: str, field_path: str) -> object:
         try:
             return getattr(value, attribute)
         except AttributeError:
             if is_one:
-                raise _Fault("the attribute was deleted, or never set", where) from None
+                raise _Fault("the attribute was deleted, or never set", field_path) from None
             raise _Fault(f"a {shape.class_name} is wanted, not {_kind(value)}", path) from None
 
     if not is_one:  # a str has an attribute `partition` too, and is not a struct
-        with _looking_at(path):
-            held("_unknown_tags", path)
+        with _inspecting(path):
+            attribute_value("_unknown_tags", path)
     for spec in shape.absent:
         attribute = attribute_name(spec.name, of_message=shape.is_message)
         if not spec.ignorable:
-            where = _join(path, attribute)
-            with _looking_at(where):
-                _check_absent(spec, held(attribute, where), where)
+            field_path = _join(path, attribute)
+            with _inspecting(field_path):
+                _check_absent(spec, attribute_value(attribute, field_path), field_path)
     for field in shape.all_fields():
-        where = _join(path, field.attribute)
-        with _looking_at(where):
-            _check_field(field, held(field.attribute, where), where)
-    where = _join(path, "unknown_tagged_fields")
-    with _looking_at(where):
-        _check_unknown_tags(shape, held("_unknown_tags", where), where)
+        field_path = _join(path, field.attribute)
+        with _inspecting(field_path):
+            _check_field(field, attribute_value(field.attribute, field_path), field_path)
+    field_path = _join(path, "unknown_tagged_fields")
+    with _inspecting(field_path):
+        _check_unknown_tags(shape, attribute_value("_unknown_tags", field_path), field_path)
 
 
-def _check_unknown_tags(shape: StructLayout, unknown: Any, where: str) -> None:
+def _check_unknown_tags(shape: StructLayout, unknown: Any, field_path: str) -> None:
     if not unknown:
         return
     if not shape.flexible:
-        raise _Fault("tagged fields cannot be written: this version is not flexible", where)
+        raise _Fault("tagged fields cannot be written: this version is not flexible", field_path)
     elsewhere = shape.tags_of_other_versions()
-    taken = {field.tag for field in shape.tagged}
+    used = {field.tag for field in shape.tagged}
     try:
         numbers = [operator.index(tag) for tag, _ in unknown]
         for _, data in unknown:
             memoryview(data)
     except (TypeError, ValueError):
-        raise _Fault("a list of RawTaggedField(tag, bytes) is wanted", where) from None
+        raise _Fault("a list of RawTaggedField(tag, bytes) is wanted", field_path) from None
     for tag in numbers:
         if not 0 <= tag <= MAX_TAG:
             reason = f"{_kind(tag)} is no tag number, which are from 0 to {MAX_TAG}"
-            raise _Fault(reason, where)
+            raise _Fault(reason, field_path)
         if tag in elsewhere:
-            raise _Fault(f"tag {tag} is a field of {versions_in_words(elsewhere[tag])}", where)
-        if tag in taken:
-            raise _Fault(f"tag {tag} is a field of this version, or is there twice", where)
-        taken.add(tag)
+            raise _Fault(f"tag {tag} is a field of {versions_in_words(elsewhere[tag])}", field_path)
+        if tag in used:
+            raise _Fault(f"tag {tag} is a field of this version, or is there twice", field_path)
+        used.add(tag)
 
 
 def _check_absent(spec: FieldSpec, value: object, path: str) -> None:
@@ -144,9 +144,11 @@ def _check_absent(spec: FieldSpec, value: object, path: str) -> None:
 
 def not_in_version(spec: FieldSpec) -> str:
     """Returns the reason why a value of the field cannot be written in a version without it."""
-    held = spec.versions
+    attribute_value = spec.versions
     which = (
-        f"{versions_in_words(held)} {'does' if len(held) == 1 else 'do'}" if held else "none does"
+        f"{versions_in_words(attribute_value)} {'does' if len(attribute_value) == 1 else 'do'}"
+        if attribute_value
+        else "none does"
     )
     return f"this version does not have the field ({which})"
 
@@ -243,10 +245,10 @@ def _check_array(kind: WireType, value: Any, path: str) -> None:
         seen += 1
         if seen > count:
             break
-        where = f"{path}[{index}]"
+        field_path = f"{path}[{index}]"
         if element is None:
-            raise _Fault("null, which an element may not be", where)
-        _check_value(kind.element, element, where)
+            raise _Fault("null, which an element may not be", field_path)
+        _check_value(kind.element, element, field_path)
     if seen != count:
         more = "more" if seen > count else str(seen)
         raise _Fault(f"{_kind(value)}, which says it has {count} elements and gives {more}", path)

@@ -41,13 +41,13 @@ def _struct_to_json(shape: StructLayout, value: object) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for field in shape.all_fields():
         held = getattr(value, field.attribute)
-        if field.tag is not None and is_default(field.spec, held) and not _was_stated(held):
+        if field.tag is not None and is_default(field.spec, held) and not _is_stated_default(held):
             continue
         out[json_name(field.name)] = _value_to_json(field.type, held)
     return out
 
 
-class _Stated(list[RawTaggedField]):
+class _StatedDefault(list[RawTaggedField]):
     """Marks a tagged struct that JSON has with defaults only, so that it stays in the JSON.
 
     Kafka writes such a struct because it had unknown tagged fields only, which JSON loses. The
@@ -55,8 +55,8 @@ class _Stated(list[RawTaggedField]):
     """
 
 
-def _was_stated(value: object) -> bool:
-    return type(getattr(value, "_unknown_tags", None)) is _Stated
+def _is_stated_default(value: object) -> bool:
+    return type(getattr(value, "_unknown_tags", None)) is _StatedDefault
 
 
 def _value_to_json(kind: WireType, value: Any) -> Any:
@@ -119,7 +119,7 @@ class _Reader:
             if name is not None:
                 value = self.value(field.type, node[name], _join(path, name))
                 if field.tag is not None and field.type.kind == "struct" and value is not None:
-                    value._unknown_tags = _Stated()
+                    value._unknown_tags = _StatedDefault()
                 values[field.attribute] = value
             elif field.tag is None:
                 raise self.error("the field is missing", _join(path, json_name(field.name)))

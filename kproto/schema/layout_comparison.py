@@ -38,7 +38,7 @@ class DifferenceKind(StrEnum):
     TAG_CHANGED = "tag changed"
 
     @property
-    def other_bytes(self) -> bool:
+    def changes_bytes(self) -> bool:
         """Returns whether the version has other bytes.
 
         The bytes stay the same if a name or a default changes, if an array of primitives becomes an
@@ -66,20 +66,20 @@ def compare_layouts(
     old: StructLayout, new: StructLayout, prefix: str = ""
 ) -> Iterator[LayoutDifference]:
     """Yields every difference between two layouts, outermost first."""
-    here = prefix.rstrip(".")
+    path = prefix.rstrip(".")
     if old.flexible != new.flexible:
         words = {True: "flexible", False: "not flexible"}
         detail = f"was {words[old.flexible]}, is {words[new.flexible]}"
-        yield LayoutDifference(DifferenceKind.FLEXIBLE, here, detail)
+        yield LayoutDifference(DifferenceKind.FLEXIBLE, path, detail)
     names, new_names = _names(old.fields), _names(new.fields)
     moved = _moved(names, new_names)
     if moved:
         detail = f"was {', '.join(names)}; is {', '.join(new_names)}"
-        yield LayoutDifference(DifferenceKind.ORDER, here, detail)
+        yield LayoutDifference(DifferenceKind.ORDER, path, detail)
     if len(names) == len(new_names) and not moved:
         pairs = list(zip(old.fields, new.fields, strict=True))
     else:
-        yield from _fields_changed(names, new_names, here)
+        yield from _fields_changed(names, new_names, path)
         by_name = {entry.name: entry for entry in new.fields}
         pairs = [(entry, by_name[entry.name]) for entry in old.fields if entry.name in by_name]
     for before, after in pairs:
@@ -98,14 +98,16 @@ def _names(fields: Sequence[LayoutField]) -> list[str]:
     return [entry.name for entry in fields]
 
 
-def _fields_changed(old: list[str], new: list[str], here: str) -> Iterator[LayoutDifference]:
-    gone = [name for name in old if name not in new]
+def _fields_changed(old: list[str], new: list[str], path: str) -> Iterator[LayoutDifference]:
+    removed = [name for name in old if name not in new]
     added = [name for name in new if name not in old]
-    if not gone and not added:
+    if not removed and not added:
         return
-    parts = [f"{words} {', '.join(found)}" for words, found in (("has no", gone), ("has", added))]
-    detail = "; ".join(part for part, found in zip(parts, (gone, added), strict=True) if found)
-    yield LayoutDifference(DifferenceKind.FIELDS, here, f"now {detail}")
+    parts = [
+        f"{words} {', '.join(found)}" for words, found in (("has no", removed), ("has", added))
+    ]
+    detail = "; ".join(part for part, found in zip(parts, (removed, added), strict=True) if found)
+    yield LayoutDifference(DifferenceKind.FIELDS, path, f"now {detail}")
 
 
 def _compare_tagged(

@@ -11,7 +11,7 @@ from ..wire.errors import KprotoError
 __all__ = ["UnknownNameError", "nearest", "unknown_name_error"]
 
 #: How many names an error suggests; more would hide the right one.
-MAX_TOLD: Final = 3
+MAX_SUGGESTIONS: Final = 3
 
 
 class UnknownNameError(KprotoError, LookupError):
@@ -25,9 +25,9 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
         by_folded.setdefault(each.casefold(), each)
     # A name that contains `name`, however short, is nearer than one that only looks similar.
     folded = name.casefold()
-    holding = sorted((each for each in by_folded if folded and folded in each), key=len)
-    alike = get_close_matches(folded, by_folded, n=MAX_TOLD, cutoff=0.5)
-    return [by_folded[each] for each in dict.fromkeys((*holding, *alike))][:MAX_TOLD]
+    containing = sorted((each for each in by_folded if folded and folded in each), key=len)
+    similar = get_close_matches(folded, by_folded, n=MAX_SUGGESTIONS, cutoff=0.5)
+    return [by_folded[each] for each in dict.fromkeys((*containing, *similar))][:MAX_SUGGESTIONS]
 
 
 def unknown_name_error(what: str, name: str, known: Iterable[str]) -> UnknownNameError:

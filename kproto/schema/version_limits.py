@@ -80,21 +80,21 @@ def _set_fields(
     shape: VersionedFields,
     value: Any,
     path: str,
-    which: Callable[[VersionedFields], tuple[_VersionedField, ...]],
+    versioned: Callable[[VersionedFields], tuple[_VersionedField, ...]],
 ) -> Iterator[SetField]:
-    """Yields the set fields among `which` of each struct, without those that have a replacement."""
-    for attribute, field, replacements in which(shape):
+    """Yields the set fields that `versioned` selects in each struct and that nothing replaces."""
+    for attribute, field, replacements in versioned(shape):
         if is_default(field, getattr(value, attribute, None)):
             continue
         if not any(_is_set(spec, getattr(value, name, None)) for name, spec in replacements):
             yield SetField(f"{path}{attribute}", field.versions)
     for attribute, inner in shape.structs_inside:
-        held = getattr(value, attribute, None)
-        if isinstance(held, list | tuple):
-            for at, element in enumerate(held):
-                yield from _set_fields(inner, element, f"{path}{attribute}[{at}].", which)
-        elif held is not None:
-            yield from _set_fields(inner, held, f"{path}{attribute}.", which)
+        inner_value = getattr(value, attribute, None)
+        if isinstance(inner_value, list | tuple):
+            for at, element in enumerate(inner_value):
+                yield from _set_fields(inner, element, f"{path}{attribute}[{at}].", versioned)
+        elif inner_value is not None:
+            yield from _set_fields(inner, inner_value, f"{path}{attribute}.", versioned)
 
 
 def _is_set(field: FieldSpec, value: object) -> bool:
@@ -110,7 +110,7 @@ def versioned_fields(message: MessageSpec) -> VersionedFields:
         named = [(attribute_name(field.name, of_message=of_message), field) for field in fields]
         removed = tuple(
             _VersionedField(
-                attribute, field, tuple(each for each in named if _follows(each[1], field))
+                attribute, field, tuple(each for each in named if _replaces(each[1], field))
             )
             for attribute, field in named
             if field.versions and field.versions.highest < versions.highest
@@ -135,10 +135,10 @@ def versioned_fields(message: MessageSpec) -> VersionedFields:
     return shape(message.fields, of_message=True)
 
 
-def _follows(field: FieldSpec, other: FieldSpec) -> bool:
+def _replaces(field: FieldSpec, other: FieldSpec) -> bool:
     """Returns whether `field` is the uuid that replaces the string `other`."""
-    begins = field.versions.lowest == other.versions.highest + 1
-    return begins and (other.type, field.type) == ("string", "uuid")
+    follows = field.versions.lowest == other.versions.highest + 1
+    return follows and (other.type, field.type) == ("string", "uuid")
 
 
 def _is_name(field: FieldSpec, other: FieldSpec) -> bool:

@@ -78,7 +78,7 @@ class BytesFault(Exception):  # noqa: N818 - a finding, which `explain` makes an
         self.path = ""
         self.offset = offset
 
-    def inside(self, name: str) -> None:
+    def prepend(self, name: str) -> None:
         """Prepends the field or element `name`, which contains the fault, to the path."""
         dot = "." if name and self.path and not self.path.startswith("[") else ""
         self.path = f"{name}{dot}{self.path}"
@@ -90,8 +90,8 @@ class _NullFault(BytesFault):
     def __init__(self, offset: int) -> None:
         super().__init__("null", offset)
 
-    def inside(self, name: str) -> None:
-        super().inside(name)
+    def prepend(self, name: str) -> None:
+        super().prepend(name)
         self.reason = f"null, which {self.path} may not be in this version"
 
 
@@ -124,7 +124,7 @@ def _plain_width(kind: WireType) -> int | None:
     return None if None in widths else sum(width or 0 for width in widths)
 
 
-class _Place(NamedTuple):
+class _PartPosition(NamedTuple):
     """The position of a part of a struct: the index of its first field, the name of its last."""
 
     first: int
@@ -133,7 +133,7 @@ class _Place(NamedTuple):
 
 #: A field and the numbers before it: their place and width, a reader or a step for the field, and
 #: whether the field is a struct with a presence byte. A plain tuple, which unpacks fastest.
-_Part: TypeAlias = tuple[_Place, int, _Reader | None, _Step, bool]
+_Part: TypeAlias = tuple[_PartPosition, int, _Reader | None, _Step, bool]
 
 
 class _Validator:
@@ -146,39 +146,39 @@ class _Validator:
     def value(self, kind: WireType) -> _Step:
         """Builds the step for a value that stands by itself: in a tag, or as an element."""
         if kind.struct is None or (kind.nullable and not kind.compact):
-            return self.array(kind) if kind.kind == "array" else self.in_place([("", kind)])
+            return self.array(kind) if kind.kind == "array" else self.fields_step([("", kind)])
         step = self.struct(kind.struct)
         return self.marked_struct(step) if kind.nullable else step
 
     def struct(self, shape: StructLayout) -> _Step:
         """Builds the step for the fields of a struct and its tags."""
-        in_place = self.in_place([(field.attribute, field.type) for field in shape.fields])
+        fields_step = self.fields_step([(field.attribute, field.type) for field in shape.fields])
         if not shape.flexible:
-            return in_place
+            return fields_step
         data, size = self.data, self.size
         tags: _Step | None = None
 
-        def go(pos: int) -> int:
+        def run(pos: int) -> int:
             nonlocal tags
-            pos = in_place(pos)
+            pos = fields_step(pos)
             if pos < size and not data[pos]:
                 return pos + 1
             if tags is None:  # made where there are any
                 tags = self.tags(shape)
             return tags(pos)
 
-        return go
+        return run
 
-    def in_place(self, fields: Sequence[_Named]) -> _Step:
+    def fields_step(self, fields: Sequence[_Named]) -> _Step:
         """Builds one loop over the fields; it looks for the reason only after a reader failed."""
         data, size = self.data, self.size
-        parts, width, behind = self.parts(fields)
-        last = _Place(behind, "")
+        parts, width, numbers_start = self.parts(fields)
+        last = _PartPosition(numbers_start, "")
 
-        def go(pos: int) -> int:
-            place = last
+        def run(pos: int) -> int:
+            position = last
             try:
-                for place, skipped, read, step, marked in parts:  # noqa: B007 - of the fault
+                for position, skipped, read, step, marked in parts:  # noqa: B007 - of the fault
                     at = pos + skipped
                     if read is not None:
                         _, end = read(data, at)
@@ -194,18 +194,18 @@ class _Validator:
                 else:
                     if pos + width <= size:
                         return pos + width
-                    place = last
+                    position = last
             except READ_FAULTS:
                 pass
             except BytesFault as fault:
-                fault.inside(place.name)
+                fault.prepend(position.name)
                 raise
-            return self.one_by_one(fields[place.first :], pos)
+            return self.validate_one_by_one(fields[position.first :], pos)
 
-        def go_numbers(pos: int) -> int:
-            return pos + width if pos + width <= size else self.one_by_one(fields, pos)
+        def run_numbers(pos: int) -> int:
+            return pos + width if pos + width <= size else self.validate_one_by_one(fields, pos)
 
-        return go if parts else go_numbers
+        return run if parts else run_numbers
 
     def parts(self, fields: Sequence[_Named]) -> tuple[list[_Part], int, int]:
         """Returns the parts of the fields, then width and index of the numbers behind them."""
@@ -223,11 +223,11 @@ class _Validator:
                 step = self.struct(kind.struct)
             else:
                 step = self.array(kind)
-            parts.append((_Place(first, name), width, read, step, marked))
+            parts.append((_PartPosition(first, name), width, read, step, marked))
             first, width = index + 1, 0
         return parts, width, first
 
-    def one_by_one(self, fields: Sequence[_Named], pos: int) -> int:
+    def validate_one_by_one(self, fields: Sequence[_Named], pos: int) -> int:
         """Validates fields one by one, from the unreadable one or the numbers before it on."""
         for name, kind in fields:
             try:
@@ -236,10 +236,10 @@ class _Validator:
                     continue
                 width = SIZES.get(kind.kind, 1)  # 1 for the presence byte of a struct
                 if pos + width > self.size:
-                    raise self.short(pos, width)
+                    raise self.missing_bytes(pos, width)
                 pos += width
             except BytesFault as fault:
-                fault.inside(name)
+                fault.prepend(name)
                 raise
         return pos
 
@@ -253,7 +253,7 @@ class _Validator:
             raise BytesFault(reason, start)
         end = pos + count
         if end > self.size:
-            raise self.short(pos, count)
+            raise self.missing_bytes(pos, count)
         if is_text:
             try:
                 self.data[pos:end].decode()
@@ -265,11 +265,11 @@ class _Validator:
     def marked_struct(self, step: _Step) -> _Step:
         """Builds the step for a struct in a tagged field, which has a presence varint in front."""
 
-        def go(pos: int) -> int:
+        def run(pos: int) -> int:
             mark, pos = self.uvarint(pos)
             return step(pos) if 0 < mark <= MAX_LENGTH else pos
 
-        return go
+        return run
 
     def array(self, kind: WireType) -> _Step:
         assert kind.element is not None
@@ -279,7 +279,7 @@ class _Validator:
         # From `least` to 127, the first byte is the whole count.
         least = 128 if not kind.compact else 0 if kind.nullable else 1
 
-        def go(pos: int) -> int:
+        def run(pos: int) -> int:
             nonlocal elements
             start = pos
             if pos < size and least <= data[pos] < 128:
@@ -289,19 +289,21 @@ class _Validator:
             if count <= 0:  # empty, or null
                 return pos
             if count > size - pos or count > MAX_ARRAY_ELEMENTS:
-                raise self.too_many(count, start, pos)
+                raise self.count_fault(count, start, pos)
             if (
                 elements is None
             ):  # built at the first element, because most messages lack some arrays
                 elements = self.elements(element)
             return elements(count, pos)
 
-        return go
+        return run
 
-    def too_many(self, count: int, start: int, pos: int) -> BytesFault:
-        left = self.size - pos
-        if count > left:
-            return BytesFault(f"{count} elements are announced and {left} bytes are left", start)
+    def count_fault(self, count: int, start: int, pos: int) -> BytesFault:
+        remaining = self.size - pos
+        if count > remaining:
+            return BytesFault(
+                f"{count} elements are announced and {remaining} bytes are left", start
+            )
         reason = f"{count} elements are announced; at most {MAX_ARRAY_ELEMENTS} are read"
         return BytesFault(reason, start)
 
@@ -316,31 +318,35 @@ class _Validator:
         if plain is not None:
             return self.elements_with_tags(plain, step)
 
-        def go(count: int, pos: int) -> int:
+        def run(count: int, pos: int) -> int:
             index = 0
             try:
                 for index in range(count):  # noqa: B007 - of the one that finds the fault
                     pos = step(pos)
             except BytesFault as fault:
-                fault.inside(f"[{index}]")
+                fault.prepend(f"[{index}]")
                 raise
             return pos
 
-        return go
+        return run
 
     def elements_of_fixed_width(self, width: int, step: _Step) -> _Elements:
         size = self.size
 
-        def go(count: int, pos: int) -> int:
+        def run(count: int, pos: int) -> int:
             end = pos + count * width
-            return end if end <= size else self.one(step, pos, (size - pos) // width, width)
+            return (
+                end
+                if end <= size
+                else self.validate_element(step, pos, (size - pos) // width, width)
+            )
 
-        return go
+        return run
 
     def elements_by_reader(self, read: _Reader, step: _Step) -> _Elements:
         data, size = self.data, self.size
 
-        def go(count: int, pos: int) -> int:
+        def run(count: int, pos: int) -> int:
             index = 0
             try:
                 for index in range(count):  # noqa: B007 - of the one that finds the fault
@@ -352,29 +358,33 @@ class _Validator:
                     return pos
             except READ_FAULTS:
                 pass
-            return self.one(step, pos, index)
+            return self.validate_element(step, pos, index)
 
-        return go
+        return run
 
     def elements_with_tags(self, width: int, step: _Step) -> _Elements:
         """Builds the step for structs of `width` bytes that mostly have no tagged fields."""
         data, size = self.data, self.size
 
-        def go(count: int, pos: int) -> int:
+        def run(count: int, pos: int) -> int:
             for index in range(count):
                 end = pos + width
-                pos = end + 1 if end < size and not data[end] else self.one(step, pos, index)
+                pos = (
+                    end + 1
+                    if end < size and not data[end]
+                    else self.validate_element(step, pos, index)
+                )
             return pos
 
-        return go
+        return run
 
     @staticmethod
-    def one(step: _Step, pos: int, index: int, width: int = 0) -> int:
+    def validate_element(step: _Step, pos: int, index: int, width: int = 0) -> int:
         """Validates one element and adds its index to a fault; others have `width` bytes."""
         try:
             return step(pos + index * width)
         except BytesFault as fault:
-            fault.inside(f"[{index}]")
+            fault.prepend(f"[{index}]")
             raise
 
     def length(self, kind: WireType, width: int) -> Callable[[int], tuple[int, int]]:
@@ -383,36 +393,36 @@ class _Validator:
         least = -1 if kind.nullable else 0
         unpack = _LENGTHS[width].unpack_from
 
-        def go(pos: int) -> tuple[int, int]:
+        def run(pos: int) -> tuple[int, int]:
             end = pos + width
             if end > size:
-                raise self.short(pos, width)
+                raise self.missing_bytes(pos, width)
             (count,) = unpack(data, pos)
             if count < least:
                 raise BytesFault(f"a length of {count}", pos) if count < -1 else _NullFault(pos)
             return count, end
 
-        def go_compact(pos: int) -> tuple[int, int]:
+        def run_compact(pos: int) -> tuple[int, int]:
             count, end = uvarint(pos)
             if count <= least:
                 raise _NullFault(pos)
             return count - 1, end
 
-        return go_compact if kind.compact else go
+        return run_compact if kind.compact else run
 
     def uvarint(self, pos: int) -> tuple[int, int]:
         try:
             return reading.read_uvarint(self.data, pos)
         except IndexError:
-            raise self.short(self.size, 1) from None
+            raise self.missing_bytes(self.size, 1) from None
         except WireFault:
             reason = f"an unsigned varint of more than {MAX_VARINT_BYTES} bytes"
             raise BytesFault(reason, pos) from None
 
-    def short(self, pos: int, size: int) -> BytesFault:
-        left = self.size - pos
+    def missing_bytes(self, pos: int, size: int) -> BytesFault:
+        remaining = self.size - pos
         needed = "1 byte is" if size == 1 else f"{size} bytes are"
-        rest = "1 is" if left == 1 else f"{left} are"
+        rest = "1 is" if remaining == 1 else f"{remaining} are"
         return BytesFault(f"{needed} needed and {rest} left", pos)
 
     def tags(self, shape: StructLayout) -> _Step:
@@ -420,7 +430,7 @@ class _Validator:
         known = {field.tag: (field.attribute, self.value(field.type)) for field in shape.tagged}
         elsewhere = shape.tags_of_other_versions()
 
-        def go(pos: int) -> int:
+        def run(pos: int) -> int:
             count, pos = self.count_of_tags(pos)
             previous = -1
             for _ in range(count):
@@ -438,7 +448,7 @@ class _Validator:
                 pos = self.one_tag(tag, pos, known.get(tag))
             return pos
 
-        return go
+        return run
 
     def count_of_tags(self, pos: int) -> tuple[int, int]:
         count, end = self.part_of_tag(pos, "the number of tagged fields")
@@ -461,7 +471,7 @@ class _Validator:
             length, start = self.uvarint(pos) if self.long(pos) else (self.data[pos], pos + 1)
             end = start + length
             if end > self.size:
-                raise self.short(start, length)
+                raise self.missing_bytes(start, length)
         except BytesFault as fault:
             _of(f"tag {tag}", fault)
         if known is None:
@@ -473,7 +483,7 @@ class _Validator:
                 reason = f"tag {tag} announces {length} bytes and holds {stopped - start}"
                 raise BytesFault(reason, start)
         except BytesFault as fault:
-            fault.inside(name)
+            fault.prepend(name)
             raise
         return end
 

@@ -28,13 +28,13 @@ class AbortedTransactions:
     """
 
     def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
-        self._ahead = deque(sorted(aborted))
+        self._upcoming = deque(sorted(aborted))
         self._producer_ids: set[int] = set()
 
     def is_aborted(self, batch: RecordBatch) -> bool:
         """Returns whether `batch` is aborted, so that a read_committed consumer skips it."""
-        while self._ahead and self._ahead[0][0] <= batch.last_offset:
-            self._producer_ids.add(self._ahead.popleft()[1])
+        while self._upcoming and self._upcoming[0][0] <= batch.last_offset:
+            self._producer_ids.add(self._upcoming.popleft()[1])
         return batch.is_transactional and batch.producer_id in self._producer_ids
 
     def on_control_batch(

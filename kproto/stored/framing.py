@@ -56,7 +56,7 @@ def decode_after_prefix(cls: type[Message], data: bytes, start: int, version: in
     try:
         return cls.decode(data[start:], version)
     except DecodeError as error:
-        raise error.behind(start) from None
+        raise error.shifted(start) from None
 
 
 class Versioned(Protocol):

@@ -45,7 +45,7 @@ class _Wrong(NamedTuple):
     suffix: str = ""
 
 
-class _Place(NamedTuple):
+class _FieldSlot(NamedTuple):
     """An attribute inside a message, and the values that it cannot hold."""
 
     owner: Any
@@ -59,15 +59,15 @@ def break_one_field(message: M, version: int) -> SearchStrategy[InvalidMessage[M
 
     def broken(choice: tuple[int, Any]) -> InvalidMessage[M]:
         copied = message.copy()
-        place = list(_places(_shape(copied, version), copied, ""))[choice[0]]
+        slot = list(_field_slots(_shape(copied, version), copied, ""))[choice[0]]
         wrong: _Wrong = choice[1]
-        setattr(place.owner, place.attribute, wrong.value)
-        return InvalidMessage(copied, version, place.path + wrong.suffix, wrong.reason)
+        setattr(slot.owner, slot.attribute, wrong.value)
+        return InvalidMessage(copied, version, slot.path + wrong.suffix, wrong.reason)
 
-    places = list(_places(_shape(message, version), message, ""))
+    slots = list(_field_slots(_shape(message, version), message, ""))
     return (
-        st.integers(0, len(places) - 1)
-        .flatmap(lambda index: st.tuples(st.just(index), places[index].wrong))
+        st.integers(0, len(slots) - 1)
+        .flatmap(lambda index: st.tuples(st.just(index), slots[index].wrong))
         .map(broken)
     )
 
@@ -76,32 +76,32 @@ def _shape(message: Message, version: int) -> StructLayout:
     return layout(message._definition(), version)
 
 
-def _places(shape: StructLayout, value: Any, path: str) -> Iterator[_Place]:
+def _field_slots(shape: StructLayout, value: Any, path: str) -> Iterator[_FieldSlot]:
     """Yields every attribute of a message and of the structs inside it, in one fixed order."""
     for field in shape.all_fields():
-        where = _join(path, field.attribute)
-        yield _Place(value, field.attribute, where, _wrong_values(field.type))
-        yield from _places_inside(field, getattr(value, field.attribute), where)
+        field_path = _join(path, field.attribute)
+        yield _FieldSlot(value, field.attribute, field_path, _wrong_values(field.type))
+        yield from _inner_slots(field, getattr(value, field.attribute), field_path)
     for spec in shape.absent:
         if not spec.ignorable:
             attribute = attribute_name(spec.name, of_message=shape.is_message)
             wrong = st.just(
                 _Wrong(_not_default(spec), "not at its default, and in no such version")
             )
-            yield _Place(value, attribute, _join(path, attribute), wrong)
-    where = _join(path, "unknown_tagged_fields")
-    yield _Place(value, "unknown_tagged_fields", where, _wrong_tags(shape))
+            yield _FieldSlot(value, attribute, _join(path, attribute), wrong)
+    field_path = _join(path, "unknown_tagged_fields")
+    yield _FieldSlot(value, "unknown_tagged_fields", field_path, _wrong_tags(shape))
 
 
-def _places_inside(field: LayoutField, held: Any, path: str) -> Iterator[_Place]:
+def _inner_slots(field: LayoutField, value: Any, path: str) -> Iterator[_FieldSlot]:
     inner = struct_of(field.type)
-    if inner is None or held is None:
+    if inner is None or value is None:
         return
     if field.type.element is None:
-        yield from _places(inner, held, path)
+        yield from _field_slots(inner, value, path)
         return
-    for index, element in enumerate(held):
-        yield from _places(inner, element, f"{path}[{index}]")
+    for index, element in enumerate(value):
+        yield from _field_slots(inner, element, f"{path}[{index}]")
 
 
 def _wrong_values(kind: WireType) -> SearchStrategy[_Wrong]:
@@ -152,7 +152,7 @@ _OF_ANOTHER_TYPE: Final[dict[str, list[SearchStrategy[_Wrong]]]] = {
     "records": [_type("text", 5, ["text"])],
     "uuid": [
         _type("A" * 16, 5, []),
-        _NOT_16_BYTES.map(lambda held: _Wrong(held, "not of 16 bytes")),
+        _NOT_16_BYTES.map(lambda value: _Wrong(value, "not of 16 bytes")),
     ],
     "struct": [_type(5, "text", {"name": "text"})],
     "array": [_type(5, iter(()), object)],
@@ -163,7 +163,7 @@ def _wrong_tags(shape: StructLayout) -> SearchStrategy[_Wrong]:
     if not shape.flexible:
         tags = st.integers(0, MAX_TAG).map(lambda tag: [RawTaggedField(tag, b"")])
         return tags.map(
-            lambda held: _Wrong(held, "tagged fields in a version that is not flexible")
+            lambda value: _Wrong(value, "tagged fields in a version that is not flexible")
         )
     outside = st.one_of(st.integers(-(2**40), -1), st.integers(MAX_TAG + 1, 2**40))
     wrong = outside.map(lambda tag: _Wrong([RawTaggedField(tag, b"")], "no tag number"))
@@ -172,7 +172,7 @@ def _wrong_tags(shape: StructLayout) -> SearchStrategy[_Wrong]:
     if not known:
         return wrong
     taken = st.sampled_from(known).map(lambda tag: [RawTaggedField(tag, b"")])
-    return st.one_of(wrong, taken.map(lambda held: _Wrong(held, "the tag of a known field")))
+    return st.one_of(wrong, taken.map(lambda value: _Wrong(value, "the tag of a known field")))
 
 
 def _not_default(spec: FieldSpec) -> object:

@@ -57,10 +57,10 @@ class ManualClock(Clock):
         if seconds <= 0:
             await asyncio.sleep(0)
             return
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer = self.call_later(seconds, lambda: None if over.done() else over.set_result(None))
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        timer = self.call_later(seconds, lambda: None if future.done() else future.set_result(None))
         try:
-            await over
+            await future
         finally:
             timer.cancel()
 
@@ -76,18 +76,18 @@ class ManualClock(Clock):
 
     async def advance(self, ms: float) -> None:
         """Advances the time by `ms`. Calls each timer that is due in that time, in order."""
-        await _let_others_run()
+        await _run_pending_tasks()
         end = self._elapsed + ms / 1000
         while self.next_timer_ms is not None and self._timers[0][0] <= end:
             due, _, timer = heapq.heappop(self._timers)
             self._elapsed = max(self._elapsed, due)
             timer.fire()
-            await _let_others_run()
+            await _run_pending_tasks()
         self._elapsed = end
-        await _let_others_run()
+        await _run_pending_tasks()
 
 
-async def _let_others_run() -> None:
+async def _run_pending_tasks() -> None:
     for _ in range(TURNS):
         await asyncio.sleep(0)
 

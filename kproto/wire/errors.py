@@ -52,7 +52,7 @@ class DecodeError(KprotoError):
         self.offset = offset
         super().__init__(_describe(reason, message, version, field, offset))
 
-    def behind(self, size: int) -> DecodeError:
+    def shifted(self, size: int) -> DecodeError:
         """Returns the same error with `size` added to its offset."""
         return DecodeError(
             self.reason,
@@ -136,7 +136,9 @@ class BrokerConnectionError(KprotoError, ConnectionError):
         self.reason = reason
         self.address = address
         self.never_written = never_written
-        self.woke = False  # the request ended a silence in which the broker may have been closing
+        self.was_idle = (
+            False  # the request ended a silence in which the broker may have been closing
+        )
         super().__init__(reason if address is None else f"{address}: {reason}")
 
 

@@ -41,18 +41,18 @@ class UniformStructs:
     the count of its tagged fields, which must be 0.
     """
 
-    __slots__ = ("_arrays", "_behind", "_found", "_latest", "_parts")
+    __slots__ = ("_arrays", "_found", "_latest", "_parts", "_tail_size")
 
     def __init__(self, *parts: str) -> None:
         self._parts = parts
         sizes = [struct.calcsize(f">{part}") for part in parts]
         #: For each array: the bytes before its count, and the size of one number.
         self._arrays = [*zip(sizes[::2], sizes[1::2], strict=False)]
-        self._behind = sizes[-1]
+        self._tail_size = sizes[-1]
         #: Keyed by the bytes of the counts.
         self._found: dict[bytes, _Found] = {}
         #: The entry that was used last: mostly the next structs have the same counts.
-        self._latest = self._made(bytes([1]) * len(self._arrays))
+        self._latest = self._build(bytes([1]) * len(self._arrays))
 
     def of(self, data: bytes, pos: int, count: int) -> struct.Struct | None:
         """Returns the Struct that reads each of the `count` structs at `pos`; `count` is above 0.
@@ -74,29 +74,29 @@ class UniformStructs:
         counts = bytearray()
         for front, size in self._arrays:
             pos += front
-            held = data[pos]
-            if not 0 < held < 128:
+            count_byte = data[pos]
+            if not 0 < count_byte < 128:
                 return None
-            counts.append(held)
-            pos += 1 + (held - 1) * size
+            counts.append(count_byte)
+            pos += 1 + (count_byte - 1) * size
         key = bytes(counts)
         found = self._found.get(key)
         if found is None:
-            found = self._made(key)
+            found = self._build(key)
             if len(self._found) < _MAX_FOUND:
                 self._found[key] = found
         return found
 
-    def _made(self, counts: bytes) -> _Found:
+    def _build(self, counts: bytes) -> _Found:
         letters = ">"
         marks = []
         at = 0
-        for numbers, (front, size), held in zip(
+        for numbers, (front, size), count_byte in zip(
             self._parts[::2], self._arrays, counts, strict=False
         ):
-            letters += f"{numbers}x{(held - 1) * size}s"
+            letters += f"{numbers}x{(count_byte - 1) * size}s"
             at += front
-            marks.append((at, bytes([held])))
-            at += 1 + (held - 1) * size
-        marks.append((at + self._behind, b"\0"))
+            marks.append((at, bytes([count_byte])))
+            at += 1 + (count_byte - 1) * size
+        marks.append((at + self._tail_size, b"\0"))
         return _Found(struct.Struct(f"{letters}{self._parts[-1]}x"), tuple(marks))

@@ -114,7 +114,7 @@ def _version_changes(
         detail = f"was {message.api_key}; is {now.api_key}"
         yield change("api key changed", "", detail, breaking=True)
     for found in compare_layouts(layout(message, version), layout(now, number)):
-        breaking = found.kind.other_bytes or found.kind is DifferenceKind.DEFAULT
+        breaking = found.kind.changes_bytes or found.kind is DifferenceKind.DEFAULT
         yield change(found.kind.value, found.field, found.detail, breaking=breaking)
 
 

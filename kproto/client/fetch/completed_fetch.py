@@ -244,7 +244,7 @@ class CompletedFetch:
                 partition=self.state.partition,
             )
         records = self._up_to_end(batch, self._reader.read(_LIST_RECORDS))
-        if not self._reader.left:
+        if not self._reader.remaining:
             self._reader = None
             self._batches.popleft()
         elif records:

@@ -58,13 +58,13 @@ def zstandard_package() -> Any | None:
 # A zstandard object reuses its working memory for the next batch. The other libraries allocate it
 # for each batch, which takes longer than a batch of 16 KB itself: with a reused object such a batch
 # takes 0.4 of the time to decompress, and half to compress. Threads must not share an object.
-_kept = threading.local()
+_thread_local = threading.local()
 
 
 def _compressor(zstandard: Any, level: int) -> Any:
-    compressors: dict[int, Any] | None = getattr(_kept, "compressors", None)
+    compressors: dict[int, Any] | None = getattr(_thread_local, "compressors", None)
     if compressors is None:
-        compressors = _kept.compressors = {}
+        compressors = _thread_local.compressors = {}
     if level not in compressors:
         compressors.clear()  # some megabytes each at high levels; a producer has one level
         compressors[level] = zstandard.ZstdCompressor(level=level)
@@ -72,9 +72,9 @@ def _compressor(zstandard: Any, level: int) -> Any:
 
 
 def _decompressor(zstandard: Any) -> Any:
-    decompressor = getattr(_kept, "decompressor", None)
+    decompressor = getattr(_thread_local, "decompressor", None)
     if decompressor is None:
-        decompressor = _kept.decompressor = zstandard.ZstdDecompressor()
+        decompressor = _thread_local.decompressor = zstandard.ZstdDecompressor()
     return decompressor
 
 

@@ -80,10 +80,10 @@ class RecordBatch:
         """
         data = self._data = as_buffer(data)
         self.position = position
-        left = bytes_left(data, position)
-        if left < batch_header.HEADER_BYTES:
+        remaining = bytes_left(data, position)
+        if remaining < batch_header.HEADER_BYTES:
             raise CorruptBatchError(
-                f"{left} bytes are too few for a batch header of {batch_header.HEADER_BYTES}",
+                f"{remaining} bytes are too few for a batch header of {batch_header.HEADER_BYTES}",
                 offset=position,
                 base_offset=base_offset_at(data, position),
             )
@@ -107,9 +107,9 @@ class RecordBatch:
             raise self._corrupt(f"unknown magic {self.magic}")
         if self.size_in_bytes < batch_header.HEADER_BYTES:
             raise self._corrupt(f"batch length {length} is shorter than the header")
-        if self.size_in_bytes > left:
+        if self.size_in_bytes > remaining:
             raise self._corrupt(
-                f"batch of {self.size_in_bytes} bytes goes beyond the {left} that are left"
+                f"batch of {self.size_in_bytes} bytes goes beyond the {remaining} that are left"
             )
 
     @property
@@ -312,9 +312,9 @@ class BatchReader:
         self._from_offset = from_offset
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Returns how many records have not been read."""
-        return self._reader.left
+        return self._reader.remaining
 
     def read(self, most: int) -> list[Record]:
         """Returns the wanted records among the next `most` (or all that are left).

@@ -50,13 +50,13 @@ class RecordReader:
         "_log_append_time",
         "_origin",
         "_pos",
-        "_runs_left",
+        "_remaining_runs",
         "_seen",
         "_start",
         "_timestamp",
         "_tries",
         "any_offset",
-        "left",
+        "remaining",
     )
 
     def __init__(
@@ -88,9 +88,9 @@ class RecordReader:
         self._seen = _FIRST_DELTA
         self._timestamp = base_timestamp
         self._tries = record_layouts.tries(count) if count > 1 else 0
-        self._runs_left = runs(count)
+        self._remaining_runs = runs(count)
         #: The number of records that are left.
-        self.left = count
+        self.remaining = count
         #: Whether offsets may lie before the base offset of the batch.
         self.any_offset = False
 
@@ -117,26 +117,26 @@ class RecordReader:
         last = b""
         layout = NO_LAYOUT
         size, unpack, key_length, value_length, empty, nulls, _, _ = layout
-        runs_left = self._runs_left
+        remaining_runs = self._remaining_runs
         records: list[Record] = []
-        wanted = min(self.left, most)
+        wanted = min(self.remaining, most)
         pos = self._pos
         try:
             while len(records) < wanted:
                 # Making many objects at a time costs less for each; not all, in case the count is
                 # wrong.
-                left = wanted - len(records)
-                if left > _MADE_AT_ONCE:
-                    left = _MADE_AT_ONCE
+                remaining = wanted - len(records)
+                if remaining > _MADE_AT_ONCE:
+                    remaining = _MADE_AT_ONCE
                 if tries:
-                    left = min(left, record_layouts.same_sizes(index))
+                    remaining = min(remaining, record_layouts.same_sizes(index))
                     find = RECORDS.of_sizes(len(seen), len(varints[index]))
                     last = b""
-                fresh = list(map(Record.__new__, repeat(Record, left)))
+                fresh = list(map(Record.__new__, repeat(Record, remaining)))
                 others = iter(fresh)
                 for record in others:
                     if find is not None:
-                        if runs_left and last:
+                        if remaining_runs and last:
                             first = index
                             if is_run(data, pos, size, last):
                                 unread, index, seen, timestamp = read_run(
@@ -159,7 +159,7 @@ class RecordReader:
                                     continue
                                 record = unread
                             if index - first < LEAST_RUN:
-                                runs_left -= 1
+                                remaining_runs -= 1
                         length = data[pos : pos + 2]
                         if length != last:
                             found = find(length)
@@ -301,14 +301,18 @@ class RecordReader:
                 break
         except (IndexError, ValueError, struct_error):
             explain(data, self._start, self._limit, self._count)
-        self.left -= len(records)
-        if len(records) != wanted or pos > self._limit or (not self.left and pos != self._limit):
+        self.remaining -= len(records)
+        if (
+            len(records) != wanted
+            or pos > self._limit
+            or (not self.remaining and pos != self._limit)
+        ):
             explain(data, self._start, self._limit, self._count)
         self._pos = pos
-        if self.left:
+        if self.remaining:
             self._index = index
             self._tries = tries
-            self._runs_left = runs_left
+            self._remaining_runs = remaining_runs
             self._seen = seen
             self._timestamp = timestamp
         if wraps:

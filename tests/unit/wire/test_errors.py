@@ -70,7 +70,7 @@ def test_errors_are_also_what_python_calls_them() -> None:
 
 
 def test_an_error_for_one_who_has_more_bytes_in_front() -> None:
-    error = DecodeError("gone", message="Name", version=3, field="a[0]", offset=7).behind(2)
+    error = DecodeError("gone", message="Name", version=3, field="a[0]", offset=7).shifted(2)
     assert str(error) == "Name v3, field a[0], at byte 9: gone"
     assert (error.offset, error.reason) == (9, "gone")
-    assert str(DecodeError("gone", message="Name").behind(2)) == "Name: gone"
+    assert str(DecodeError("gone", message="Name").shifted(2)) == "Name: gone"

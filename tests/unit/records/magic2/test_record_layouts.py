@@ -142,10 +142,10 @@ def test_partial_reads_equal_the_whole_read(
     def in_parts() -> list[tuple[object, ...]]:
         reader = batch.reader(from_offset=from_offset)
         found = reader.read(most)
-        while reader.left:
-            before = reader.left
+        while reader.remaining:
+            before = reader.remaining
             found += reader.read(most)
-            assert reader.left == max(before - most, 0)
+            assert reader.remaining == max(before - most, 0)
         return list(map(fields, found))
 
     def whole() -> list[tuple[object, ...]]:
@@ -331,7 +331,7 @@ def test_partial_reads_skip_records_before_the_base_offset(most: int) -> None:
     )
     reader = batch.reader(from_offset=1000)
     found = []
-    while reader.left:
+    while reader.remaining:
         found += reader.read(most)
     expected = [1000 + delta for delta in deltas if delta >= 0]
     assert [record.offset for record in found] == expected
