@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 from ...protocol.error_codes import code_of
 from ...wire.errors import BrokerResponseError
+from ..core.group_errors import COMMIT_REFUSALS
 from ..core.retry import Remedy, remedy_of_code
 from ..metadata.cluster import TopicPartition
 from .incomplete_offsets import is_told
-from .membership import MEMBER_ERRORS
 from .requests import ToCommit
 
 __all__ = ["RENEW_S", "CommitResult", "CommitState", "Meaning", "judged", "meaning_of"]
@@ -41,7 +41,7 @@ class Meaning(Enum):
 _MEANINGS: Final = {
     code_of(name): meaning
     for name, meaning in {
-        **dict.fromkeys(MEMBER_ERRORS, Meaning.REFUSED),
+        **dict.fromkeys(COMMIT_REFUSALS, Meaning.REFUSED),
         "UNKNOWN_TOPIC_OR_PARTITION": Meaning.SOON,
         "UNKNOWN_TOPIC_ID": Meaning.SOON,  # KIP-516
     }.items()
@@ -128,10 +128,10 @@ class CommitState:
         return found
 
     def began(self, tp: TopicPartition, its: ToCommit) -> None:
-        """Adds the start offset of a partition without a commit; `begun` returns it."""
+        """Adds the start offset of a partition without a commit; `start_offsets` returns it."""
         self._began[tp] = its
 
-    def begun(self, tps: Container[TopicPartition]) -> dict[TopicPartition, ToCommit]:
+    def start_offsets(self, tps: Container[TopicPartition]) -> dict[TopicPartition, ToCommit]:
         """Returns the start offsets of `tps` that are not committed yet."""
         return {tp: its for tp, its in self._began.items() if tp in tps and tp not in self._last}
 

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from ...wire.errors import BrokerResponseError, UnsupportedVersionError
 from ...wire.uuid import ZERO_UUID, Uuid
+from ..core.group_errors import commit_refusal
 from ..core.retry import Attempts, Remedy, remedy_of
-from ..metadata.cluster import TopicPartition, named
+from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
-from .membership import GroupMembership, member_error
+from .membership import GroupMembership
 from .requests import CommittedOffset, Identity, committed_in, committed_requests
 from .topic_labels import Label, unlabelled
 
@@ -50,19 +51,19 @@ class CommittedOffsets:
         if not tps:
             return FetchedCommits({}, frozenset())
         view = self._view
-        attempts = Attempts(view.settings, begun=view.clock.monotonic())
+        attempts = Attempts(view.settings, started_at=view.clock.monotonic())
         while True:
             identity = self._identity()
             try:
                 return await view.retrying(partial(self._fetch, tps, identity))
             except BrokerResponseError as error:
-                if self.member is None or identity is None or member_error(error) is None:
+                if self.member is None or identity is None or commit_refusal(error) is None:
                     raise
                 self.member.on_commit_refused(error, identity)
                 if not attempts.failed(error, view.clock.monotonic()):
                     raise
                 view.observer.retried("call", error, attempts)
-            await view.until(attempts.not_before)
+            await view.sleep_until(attempts.not_before)
 
     def _identity(self) -> Identity | None:
         """Returns the identity for OffsetFetch; None for a member without an epoch (KIP-848)."""
@@ -125,6 +126,6 @@ class CommittedOffsets:
             logger.warning(
                 "%s: the committed offset belongs to a deleted topic; the present topic of that "
                 "name is read from its start",
-                named(deleted),
+                format_partitions(deleted),
             )
         return FetchedCommits(offsets | dict.fromkeys(deleted), frozenset(deleted))

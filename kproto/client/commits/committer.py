@@ -17,16 +17,17 @@ from ...wire.errors import (
     RequestTimeoutError,
 )
 from ...wire.uuid import ZERO_UUID
+from ..core.group_errors import CommitRefusal, commit_refusal
 from ..core.retry import Attempts, Remedy, remedy_of
 from ..core.tasks import retrieve_exception
-from ..metadata.cluster import TopicPartition, named
+from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from .commit_requests import CommitRequest, CommittableOffsets
 from .commit_state import judged
 from .errors import CommitFailedError
 from .group_offsets import send_commit
 from .incomplete_offsets import is_told
-from .membership import GroupMembership, MemberError, member_error
+from .membership import GroupMembership
 from .requests import Identity, ToCommit, commit_answers
 from .topic_labels import labelled
 
@@ -39,6 +40,13 @@ _OUT: Final = (
     "not assigned to this consumer any more, because the group removed it; their next owner reads "
     "them from the last committed offset"
 )
+
+_HAS_MEMBERS: Final = (
+    "the group has members, so it takes no commits for manually assigned partitions: read these "
+    "with another group id"
+)
+
+_NO_CONSUMERS: Final = "the group is no group of consumers: read these with another group id"
 
 _ENDED: Final = (
     "the member has ended, because closing was cut short before; uncommitted records are "
@@ -204,7 +212,7 @@ class Committer:
             if is_abandoned.is_set() or not attempts.failed(error, view.clock.monotonic()):
                 raise fault or error
             view.observer.retried("commit", error, attempts)
-            await view.until(attempts.not_before)
+            await view.sleep_until(attempts.not_before)
         if fault is not None:
             raise fault
 
@@ -263,11 +271,11 @@ class Committer:
             return None
         identity = self._membership.identity
         if identity is None and self._is_closed:
-            raise CommitFailedError(f"{named(offsets)}: {_ENDED}")
+            raise CommitFailedError(f"{format_partitions(offsets)}: {_ENDED}")
         if identity is None:
             raise CommitFailedError(
-                f"{named(offsets)}: the member of group {self._group_id!r} is in no generation: a "
-                "rebalance is in progress, and did not end in time",
+                f"{format_partitions(offsets)}: the member of group {self._group_id!r} is in no "
+                "generation: a rebalance is in progress, and did not end in time",
                 retriable=True,
             )
         return identity
@@ -283,18 +291,15 @@ class Committer:
         error = _first(errors)
         is_overtaken = False
         if self._membership is None or identity is None:
-            why = (
-                "the group has members, so it takes no commits for manually assigned partitions: "
-                "read these with another group id"
-            )
+            why = _NO_CONSUMERS if error.name == "GROUP_ID_NOT_FOUND" else _HAS_MEMBERS
         else:
             self._membership.on_commit_refused(error, identity)
-            is_overtaken = member_error(error) is MemberError.OVERTAKEN
+            is_overtaken = commit_refusal(error) is CommitRefusal.OVERTAKEN
             why = "a rebalance is in progress, and did not end in time" if is_overtaken else _OUT
             if is_overtaken and self._is_closed:
                 is_overtaken, why = False, _ENDED
         refused = CommitFailedError(
-            f"{named(errors)}: {why}", name=error.name, retriable=is_overtaken
+            f"{format_partitions(errors)}: {why}", name=error.name, retriable=is_overtaken
         )
         refused.__cause__ = error
         return refused
@@ -311,7 +316,7 @@ def _gone(tps: Collection[TopicPartition], error: KprotoError | None) -> CommitF
     `error` is the error before the wait.
     """
     name = error.name if isinstance(error, CommitFailedError | BrokerResponseError) else None
-    gone = CommitFailedError(f"{named(tps)}: {_MOVED}", name=name)
+    gone = CommitFailedError(f"{format_partitions(tps)}: {_MOVED}", name=name)
     gone.__cause__ = error
     return gone
 

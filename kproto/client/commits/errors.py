@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...wire.errors import KprotoError
-from ..metadata.cluster import TopicPartition, named
+from ..metadata.cluster import TopicPartition, format_partitions
 
 __all__ = ["CommitFailedError", "NoCommittedOffsetError"]
 
@@ -37,8 +37,8 @@ class NoCommittedOffsetError(KprotoError):
         self.group_id = group_id
         self.partitions = sorted(partitions)
         super().__init__(
-            f"group {group_id!r} has no commit for {named(self.partitions)}, and start is 'none': "
-            "commit offsets for them, seek there in on_assigned, or give another start"
+            f"group {group_id!r} has no commit for {format_partitions(self.partitions)}, and start "
+            "is 'none': commit offsets for them, seek there in on_assigned, or give another start"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,46 +1,17 @@
-"""`GroupMembership`: the member of a group, as the group consumer and the committer use it.
-
-The module also has the table of errors by which a coordinator refuses requests of a member.
-"""
+"""`GroupMembership`: the member of a group, as the group consumer and the committer use it."""
 
 from __future__ import annotations
 
-from enum import Enum
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from ...wire.errors import BrokerResponseError, KprotoError
+from ...wire.errors import BrokerResponseError
 from ...wire.uuid import Uuid
 from ..metadata.cluster import TopicPartition
 from .requests import Identity
 
-__all__ = ["MEMBER_ERRORS", "GroupMembership", "MemberError", "member_error"]
+__all__ = ["GroupMembership"]
 
 S_contra = TypeVar("S_contra", contravariant=True)
-
-
-class MemberError(Enum):
-    """The reason for which a coordinator refuses an OffsetCommit or OffsetFetch of a member."""
-
-    OVERTAKEN = "the member is in the group, but a rebalance has overtaken the request"
-    FENCED = "the member is no longer in the group: other members may own its partitions"
-
-
-#: Errors of OffsetCommit and OffsetFetch. FENCED_INSTANCE_ID is from KIP-345, STALE_MEMBER_EPOCH
-#: from KIP-848.
-MEMBER_ERRORS: Final = {
-    "ILLEGAL_GENERATION": MemberError.OVERTAKEN,
-    "REBALANCE_IN_PROGRESS": MemberError.OVERTAKEN,
-    "STALE_MEMBER_EPOCH": MemberError.OVERTAKEN,
-    "UNKNOWN_MEMBER_ID": MemberError.FENCED,
-    "FENCED_INSTANCE_ID": MemberError.FENCED,
-}
-
-
-def member_error(error: KprotoError) -> MemberError | None:
-    """Returns the reason of a refusal; None if the error does not concern the member."""
-    if not isinstance(error, BrokerResponseError):
-        return None
-    return MEMBER_ERRORS.get(error.name)
 
 
 class GroupMembership(Protocol[S_contra]):

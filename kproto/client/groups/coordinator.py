@@ -90,7 +90,7 @@ class Coordinator:
             opening = _open_in_background(view.connection_to(brokers[0], owner=self._join_owner))
         try:
             node = await view.group_coordinator(self._settings.group_id)
-            shared = view.connection_at_hand(node)
+            shared = view.open_connection(node)
             if shared is None or shared.version_of(JoinGroupRequest) < _ASSIGNS_ID:
                 return await self.send_join_or_sync(request)
             if opening is None:

@@ -20,7 +20,8 @@ from ...messages.describe_groups_request import DescribeGroupsRequest
 from ...protocol.error_codes import error_of_code
 from ...wire.errors import BrokerResponseError, ConfigurationError, KprotoError
 from ...wire.uuid import Uuid
-from ..metadata.cluster import TopicInfo, TopicPartition, named
+from ..core.group_errors import ErrorAction, GroupRequest
+from ..metadata.cluster import TopicInfo, TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from ..network.connection import BrokerConnection
 from ..observing.lines import say
@@ -34,7 +35,6 @@ from .effects import (
     Revoke,
     Step,
 )
-from .group_errors import ErrorAction, GroupRequest
 from .group_protocol import is_live_classic
 from .leader import topic_error
 from .settings import GroupSettings
@@ -158,7 +158,7 @@ class MemberDriver(ABC, Generic[M]):
 
     def start(self) -> None:
         """Joins the group, if there is a subscription."""
-        self._view.home.check()
+        self._view.loop_guard.check()
         if self._task is not None:
             raise ConfigurationError("the member was started already")
         self._task = asyncio.create_task(self._run())
@@ -451,13 +451,13 @@ class MemberDriver(ABC, Generic[M]):
         fault: KprotoError | None = None
         if step.lost and (step.partitions or self._has_unreported_loss):
             if step.partitions:
-                self._log("loses %s", named(step.partitions))
+                self._log("loses %s", format_partitions(step.partitions))
             self._counts.lost_partitions += len(step.partitions)
             self._has_unreported_loss = True
             fault = await self._callback_error(self._listener.on_partitions_lost(step.partitions))
             self._has_unreported_loss = False
         elif step.partitions:
-            self._log("revokes %s", named(step.partitions))
+            self._log("revokes %s", format_partitions(step.partitions))
             fault = await self._callback_error(self._listener.revoke(step.partitions, step.until))
 
         def on_result(now: float) -> None:
@@ -471,10 +471,10 @@ class MemberDriver(ABC, Generic[M]):
     async def _apply_assignment(self, step: ApplyAssignment) -> OnResult:
         fault: KprotoError | None = None
         if step.revoked:
-            self._log("revokes %s", named(step.revoked))
+            self._log("revokes %s", format_partitions(step.revoked))
             fault = await self._callback_error(self._listener.revoke(step.revoked, step.until))
         if fault is None:
-            self._log("is assigned %s", named(step.added) or "no new partitions")
+            self._log("is assigned %s", format_partitions(step.added) or "no new partitions")
             self._has_unreported_loss = False  # `assign` reports the loss first
             fault = await self._callback_error(self._listener.assign(step.added))
 
@@ -511,7 +511,7 @@ class MemberDriver(ABC, Generic[M]):
             topics = await self._view.refresh()
             self._schedule_refresh()
         wanted = subscription.among(topics)
-        if self._topics_refresh is None and not all(map(self._view.is_fresh, wanted)):
+        if self._topics_refresh is None and not all(map(self._view.has_current_metadata, wanted)):
             self._topics_refresh = self._spawn(self._request_topics, wanted)
         return wanted
 

@@ -98,7 +98,7 @@ class GroupMember:
         view, wanted = self._view, self._subscription
         if wanted is not None and wanted.broker_pattern is not None:
             return False
-        brokers = map(view.connection_at_hand, view.cluster.brokers)
+        brokers = map(view.open_connection, view.cluster.brokers)
         known = [has_consumer_groups(each.ranges) for each in brokers if each is not None]
         return bool(known) and not any(known)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..core.retry import TICK_S
+from ..core.retry import TIMER_RESOLUTION_S
 from .assignors.subscriptions import NO_GENERATION
 from .settings import GroupSettings
 
@@ -56,11 +56,11 @@ class Session:
         """Returns when the session of a member that knows of no rebalance may end: a rebalance may
         have started and ended without it.
         """
-        return min(self._silent_until, self._last_stable_at + self._poll_s - TICK_S)
+        return min(self._silent_until, self._last_stable_at + self._poll_s - TIMER_RESOLUTION_S)
 
     @property
     def _silent_until(self) -> float:
-        return self._session_start + self.session_ms / 1000 - TICK_S
+        return self._session_start + self.session_ms / 1000 - TIMER_RESOLUTION_S
 
     def is_silent(self, now: float) -> bool:
         """Returns True if the session timed out without a response to a heartbeat; False for a

@@ -15,9 +15,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import Uuid
+from ..core.group_errors import ErrorAction
 from ..metadata.cluster import TopicPartition
 from .effects import ApplyAssignment, MemberIdentity, Step
-from .group_errors import ErrorAction, with_explanation
+from .error_explanations import with_explanation
 from .group_protocol import GroupProtocolMismatchError
 from .settings import GroupSettings
 from .subscription import Subscription

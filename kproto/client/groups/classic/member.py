@@ -15,11 +15,11 @@ from ....messages.heartbeat_request import HeartbeatRequest
 from ....messages.leave_group_request import LeaveGroupRequest
 from ....protocol.error_codes import error_of_code
 from ....wire.errors import KprotoError
+from ...core.group_errors import ErrorAction, classic_action
 from ...metadata.cluster import TopicInfo
 from ...metadata.cluster_view import ClusterView
 from ..driver import AssignmentListener, HeartbeatSender, MemberDriver, OnResult
 from ..effects import Join, Lead, Leave, MemberIdentity, Sync
-from ..group_errors import ErrorAction, action_for
 from ..group_protocol import GroupProtocolMismatchError, has_consumer_groups
 from ..leader import compute_assignment, subscriptions_in, topic_error, topic_racks
 from ..settings import GroupSettings
@@ -69,7 +69,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
     async def _check_group_protocol(self) -> None:
         """Raises GroupProtocolMismatchError if the group does not use the classic protocol."""
         node = await self._view.group_coordinator(self.settings.group_id)
-        connection = self._view.connection_at_hand(node)
+        connection = self._view.open_connection(node)
         if connection is None:
             connection = await self._coordinator.connection()
         if not has_consumer_groups(connection.ranges):
@@ -133,7 +133,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         known = [
             view.cluster.topics[name]
             for name in names
-            if name in view.cluster.topics and view.heard_since(name, young)
+            if name in view.cluster.topics and view.has_metadata_since(name, young)
         ]
         return known if len(known) == len(names) else await view.refresh(names)
 
@@ -154,7 +154,7 @@ class ClassicMember(MemberDriver[ClassicMembership]):
             self._coordinator.forget()
             raise
         codes = [answer.error_code, *(each.error_code for each in answer.members)]
-        self._check_leave_response(codes, action_for)
+        self._check_leave_response(codes, classic_action)
 
     # Heartbeats
 

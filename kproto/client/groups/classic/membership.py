@@ -21,6 +21,7 @@ from ....messages.sync_group_response import SyncGroupResponse
 from ....protocol.consumer_protocol import PROTOCOL_TYPE
 from ....protocol.error_codes import code_of, error_of_code
 from ....wire.errors import BrokerResponseError, DecodeError, KprotoError
+from ...core.group_errors import ErrorAction, GroupRequest, classic_action
 from ...metadata.cluster import TopicPartition
 from ...settings import ClientSettings
 from ..assignors.subscriptions import NO_GENERATION, Assignment
@@ -37,7 +38,6 @@ from ..effects import (
     Step,
     Sync,
 )
-from ..group_errors import ErrorAction, GroupRequest, action_for
 from ..protocol_data import assignment_bytes, read_assignment
 from ..session import Session
 from ..settings import GroupSettings
@@ -302,7 +302,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
 
         Returns the action for its error; None if the heartbeat is outdated.
         """
-        action = None if error is None else action_for(GroupRequest.HEARTBEAT, error)
+        action = None if error is None else classic_action(GroupRequest.HEARTBEAT, error)
         if (request.member_id, request.generation_id) != (self.member_id, self.generation):
             return action if action is ErrorAction.FIND_COORDINATOR else None
         if self.generation < 0:
@@ -350,7 +350,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         current = (identity.member_id, identity.generation) == (self.member_id, self.generation)
         if not current or not self._heartbeat_due:
             return
-        action = action_for(GroupRequest.COMMIT, error)
+        action = classic_action(GroupRequest.COMMIT, error)
         if action is ErrorAction.REBALANCE:
             self.request_rejoin("a commit was refused, because the group rebalances", now)
         elif action is ErrorAction.GENERATION_LOST and self.phase is Phase.JOINING:
@@ -520,7 +520,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     ) -> ErrorAction:
         """Processes the failure of the running effect; returns the action for the error."""
         request = request or _REQUESTS.get(self.phase, GroupRequest.COORDINATOR)
-        action = action_for(request, error)
+        action = classic_action(request, error)
         if self.phase is Phase.LEAVING:  # no retry: the session times out anyway
             self.on_left(now)
             return action

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from ....messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from ....wire.errors import UnsupportedVersionError
+from ...core.group_errors import GroupRequest
 from ..effects import LeaveByHeartbeat
-from ..group_errors import GroupRequest
 from ..settings import GroupSettings
 from .reconciliation import TopicIdPartitions, to_request
 

@@ -19,6 +19,7 @@ from typing import Final
 from ....messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from ....wire.errors import BrokerResponseError, KprotoError
 from ....wire.uuid import Uuid
+from ...core.group_errors import ErrorAction, GroupRequest
 from ...metadata.cluster import TopicPartition
 from ...settings import ClientSettings
 from ..backoff import Backoff
@@ -32,7 +33,6 @@ from ..effects import (
     Revoke,
     Step,
 )
-from ..group_errors import ErrorAction, GroupRequest
 from ..group_protocol import GroupProtocolMismatchError
 from ..session import Session
 from ..settings import MIN_HEARTBEATS, GroupSettings

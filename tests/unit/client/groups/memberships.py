@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kproto.client.core.group_errors import ErrorAction
 from kproto.client.groups.assignors.subscriptions import Subscription as MemberSubscription
 from kproto.client.groups.classic.membership import ClassicMembership
 from kproto.client.groups.classic.phases import Phase
 from kproto.client.groups.effects import ApplyAssignment, Join, Lead, Leave, Revoke, Step, Sync
-from kproto.client.groups.group_errors import ErrorAction
 from kproto.client.groups.protocol_data import assignment_bytes, subscription_bytes
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription

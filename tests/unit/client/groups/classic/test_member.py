@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kproto import Client, ClientSettings, ConfigurationError, KprotoError
-from kproto.client.core.retry import TICK_S
+from kproto.client.core.retry import TIMER_RESOLUTION_S
 from kproto.client.groups.classic.member import ClassicMember
 from kproto.client.groups.classic.phases import Phase
 from kproto.client.groups.settings import GroupSettings
@@ -274,7 +274,7 @@ async def test_partitions_are_lost_when_the_session_expires_without_responses() 
         await its.pass_until(lambda: "lose" in its.its.names, 50)
         lost_at = its.clock.monotonic()
         assert until - 0.01 <= lost_at <= until + 0.1
-        assert until == pytest.approx(since + 10.0 - TICK_S)
+        assert until == pytest.approx(since + 10.0 - TIMER_RESOLUTION_S)
         # Each heartbeat times out after a third of the session.
         assert len(its.requests(HeartbeatRequest)) >= 2
         assert its.client.metrics()["groups"]["g"]["lost_partitions"] == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from kproto.client.core.group_errors import ErrorAction
 from kproto.client.groups.classic.phases import Phase
 from kproto.client.groups.effects import (
     ApplyAssignment,
@@ -15,7 +16,6 @@ from kproto.client.groups.effects import (
     Revoke,
     Sync,
 )
-from kproto.client.groups.group_errors import ErrorAction
 from kproto.client.groups.protocol_data import read_subscription
 from kproto.messages import JoinGroupResponse, SyncGroupResponse
 from kproto.wire.errors import BrokerConnectionError, BrokerResponseError, RequestTimeoutError

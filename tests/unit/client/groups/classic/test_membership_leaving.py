@@ -42,7 +42,7 @@ def test_close_revokes_and_then_sends_leavegroup() -> None:
         MEMBER,
         "closed",
     )
-    walk.its.left(walk.now)
+    walk.its.on_left(walk.now)
     assert walk.phase is FATAL
     assert (walk.its.member_id, walk.its.generation) == ("", -1)
 

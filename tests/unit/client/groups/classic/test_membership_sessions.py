@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.client.core.retry import TICK_S
+from kproto.client.core.group_errors import ErrorAction
+from kproto.client.core.retry import TIMER_RESOLUTION_S
 from kproto.client.groups.classic.phases import Phase
 from kproto.client.groups.effects import MemberIdentity, Revoke, Sync
-from kproto.client.groups.group_errors import ErrorAction
 from kproto.client.groups.protocol_data import read_subscription
 from kproto.wire.errors import BrokerConnectionError
 
@@ -70,9 +70,9 @@ def test_illegal_generation_while_joining_ends_the_session_on_time() -> None:
 
 def test_session_starts_when_the_heartbeat_is_sent() -> None:
     walk = Walk().to(STABLE, T0)
-    assert walk.its.assignment_valid_until == pytest.approx(110.0 - TICK_S)
+    assert walk.its.assignment_valid_until == pytest.approx(110.0 - TIMER_RESOLUTION_S)
     walk.on_heartbeat_response(took=0.8)
-    assert walk.its.assignment_valid_until == pytest.approx(111.0 - TICK_S)
+    assert walk.its.assignment_valid_until == pytest.approx(111.0 - TIMER_RESOLUTION_S)
     walk.now = 110.9
     walk.its.tick(walk.now)
     assert walk.phase is STABLE
@@ -108,7 +108,7 @@ def test_records_in_process_may_delay_joingroup_until_its_deadline() -> None:
     """The rebalance started after the last error-free heartbeat; the deadline leaves a margin."""
     walk = Walk().to(STABLE, T0)
     walk.on_heartbeat_response(took=0.5)
-    assert walk.its.assignment_valid_until == pytest.approx(111.0 - TICK_S)
+    assert walk.its.assignment_valid_until == pytest.approx(111.0 - TIMER_RESOLUTION_S)
     walk.now += 5.0
     walk.on_heartbeat_response("REBALANCE_IN_PROGRESS")
     step = walk.step()
@@ -132,7 +132,7 @@ def test_session_of_a_cooperative_member_starts_when_joingroup_is_sent() -> None
     sent_at = walk.now
     walk.now += 9.0
     walk.joined(2, protocol="cooperative-sticky")
-    assert walk.its.assignment_valid_until == pytest.approx(sent_at + 10.0 - TICK_S)
+    assert walk.its.assignment_valid_until == pytest.approx(sent_at + 10.0 - TIMER_RESOLUTION_S)
     step = walk.step()
     assert isinstance(step, Sync)
     eager = Walk().to(STABLE, T0)
@@ -141,7 +141,7 @@ def test_session_of_a_cooperative_member_starts_when_joingroup_is_sent() -> None
     eager.join()
     eager.now += 50.0  # the time in which the other members join
     eager.joined(2)
-    assert eager.its.assignment_valid_until == pytest.approx(eager.now + 10.0 - TICK_S)
+    assert eager.its.assignment_valid_until == pytest.approx(eager.now + 10.0 - TIMER_RESOLUTION_S)
 
 
 def test_assignment_is_applied_only_after_a_heartbeat_confirms_the_session() -> None:
@@ -189,9 +189,9 @@ def test_heartbeat_interval_is_shorter_than_a_rebalance() -> None:
 def test_member_without_responses_stops_when_a_rebalance_may_have_ended() -> None:
     walk = Walk(max_poll_interval_ms=3_000).to(STABLE, T0)
     walk.on_heartbeat_response(took=0.0)
-    until = walk.now + 3.0 - TICK_S
+    until = walk.now + 3.0 - TIMER_RESOLUTION_S
     assert walk.its.assignment_valid_until == pytest.approx(until)
-    walk.now = until + TICK_S
+    walk.now = until + TIMER_RESOLUTION_S
     walk.its.tick(walk.now)
     assert walk.revoke()[:2] == (frozenset({T0}), True)
     assert walk.join().member_id == MEMBER

@@ -104,4 +104,4 @@ async def protocol_with(its: Setting, **settings: Any) -> GroupProtocol:
     its.make(**settings)
     its.member.start()
     await its.pass_until(lambda: its.its.places == PARTITIONS, 1)
-    return its.member.kind
+    return its.member.protocol

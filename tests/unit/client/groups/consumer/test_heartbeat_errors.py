@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kproto.client.core.group_errors import ErrorAction, GroupRequest
 from kproto.client.groups.consumer.heartbeat_errors import action_for
 from kproto.client.groups.consumer.phases import Phase
-from kproto.client.groups.group_errors import ErrorAction, GroupRequest
 from kproto.wire.errors import (
     BrokerConnectionError,
     KprotoError,

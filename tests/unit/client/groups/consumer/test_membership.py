@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from kproto.client.core.retry import TICK_S
+from kproto.client.core.group_errors import ErrorAction
+from kproto.client.core.retry import TIMER_RESOLUTION_S
 from kproto.client.groups.consumer.phases import Phase
 from kproto.client.groups.effects import (
     ApplyAssignment,
@@ -16,7 +17,6 @@ from kproto.client.groups.effects import (
     Resolve,
     Revoke,
 )
-from kproto.client.groups.group_errors import ErrorAction
 from kproto.client.groups.subscription import Subscription, TopicPattern
 from kproto.wire.errors import BrokerConnectionError, RequestTimeoutError
 from kproto.wire.uuid import Uuid
@@ -77,7 +77,7 @@ def test_short_max_poll_interval_shortens_the_heartbeat_interval() -> None:
     walk = Walk(max_poll_interval_ms=3_000).to(STABLE, T0)
     for _ in range(5):
         walk.on_heartbeat_response(5, interval_ms=5_000)
-        walk.its.tick(walk.its.next_at(walk.now) - TICK_S)
+        walk.its.tick(walk.its.next_at(walk.now) - TIMER_RESOLUTION_S)
         assert walk.phase is STABLE
     assert walk.its.interval_ms == 1_000
 
@@ -252,7 +252,7 @@ def test_request_rejoin_only_logs_that_the_broker_rebalances(capsys: object) -> 
 def test_member_without_responses_is_fenced_by_its_own_clock() -> None:
     walk = Walk().to(STABLE, T0)
     sent_at = walk.now - 0.1
-    assert walk.its.assignment_valid_until == pytest.approx(sent_at + 10 - TICK_S)
+    assert walk.its.assignment_valid_until == pytest.approx(sent_at + 10 - TIMER_RESOLUTION_S)
     while walk.now < walk.its.assignment_valid_until:
         walk.refused(BrokerConnectionError("gone"))
         assert walk.phase is STABLE
@@ -270,7 +270,7 @@ def test_session_starts_when_the_heartbeat_is_sent() -> None:
     beat = walk.beat()
     walk.now += 4
     walk.its.on_heartbeat_response(beat, answer_of(5), walk.now)
-    assert walk.its.assignment_valid_until == pytest.approx(beat.sent_at + 10 - TICK_S)
+    assert walk.its.assignment_valid_until == pytest.approx(beat.sent_at + 10 - TIMER_RESOLUTION_S)
 
 
 def test_revocation_has_the_time_that_the_broker_waits() -> None:
@@ -284,10 +284,10 @@ def test_revocation_has_the_time_that_the_broker_waits() -> None:
     assert step.until == pytest.approx(beat.sent_at + 6 - 0.6)
     for _ in range(3):
         walk.on_heartbeat_response(5)  # heartbeats continue while the record is processed
-    assert walk.its.assignment_valid_until == pytest.approx(beat.sent_at + 6 - TICK_S)
+    assert walk.its.assignment_valid_until == pytest.approx(beat.sent_at + 6 - TIMER_RESOLUTION_S)
     walk.carry_out(step)
     walk.on_heartbeat_response(6)
-    assert walk.its.assignment_valid_until == pytest.approx(walk.now - 0.1 + 6 - TICK_S)
+    assert walk.its.assignment_valid_until == pytest.approx(walk.now - 0.1 + 6 - TIMER_RESOLUTION_S)
 
 
 def test_lost_response_may_have_carried_the_revocation() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from kproto.client.core.group_errors import ErrorAction
 from kproto.client.groups.consumer.heartbeats import Heartbeat
 from kproto.client.groups.consumer.membership import ConsumerMembership
 from kproto.client.groups.consumer.phases import Phase
 from kproto.client.groups.effects import ApplyAssignment, LeaveByHeartbeat, Prepare, Revoke, Step
-from kproto.client.groups.group_errors import ErrorAction
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription, TopicPattern
 from kproto.client.metadata.cluster import TopicPartition

@@ -1,0 +1,185 @@
+"""The one table of errors of groups: the action by request, error and group protocol.
+
+A member follows the action of its request. Without a row it retries the error if `core.retry` calls
+it retriable, and ends otherwise. No state is used here.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+from ...wire.errors import BrokerResponseError, KprotoError
+from .retry import Remedy, remedy_of
+
+__all__ = [
+    "COMMIT_REFUSALS",
+    "ERROR_ACTIONS",
+    "CommitRefusal",
+    "ErrorAction",
+    "GroupRequest",
+    "classic_action",
+    "commit_refusal",
+    "consumer_action",
+]
+
+
+class GroupRequest(Enum):
+    """The requests of a member."""
+
+    COORDINATOR = "finding the coordinator"
+    TOPICS = "asking for the topics"
+    JOIN = "joining"
+    SYNC = "asking for the assignment"
+    HEARTBEAT = "heartbeat"
+    COMMIT = "committing"
+    LEAVE = "leaving"
+
+
+class ErrorAction(Enum):
+    """The action that follows from an error."""
+
+    RETRY = "retry after a backoff"
+    FIND_COORDINATOR = "find the coordinator, then retry"
+    USE_MEMBER_ID = "join with the member id of the response"
+    REBALANCE = "rejoin; still a member, with all its partitions"
+    GENERATION_LOST = "the partitions may be lost; rejoin as the same member"
+    MEMBER_UNKNOWN = "the partitions are lost; rejoin as a new member"
+    STALE = "the member epoch has changed; commit with the new epoch, once it is known"
+    UNRELEASED = "another member has the instance id; retry for the length of a session"
+    UNCONVERTED = "the classic group is in a rebalance; retry for api_timeout_ms"
+    OTHER_PROTOCOL = "the group uses the other protocol, or its cluster supports only the other"
+    FENCED = "another member has the instance id and fenced this one; end the member"
+    FAIL = "raise the error to the user"
+
+
+class ErrorRow(NamedTuple):
+    """The actions for an error of these requests; None if the protocol does not have the error.
+
+    In the consumer protocol JOIN is the heartbeat of a member without an epoch.
+    """
+
+    error: str
+    requests: tuple[GroupRequest, ...]
+    classic: ErrorAction | None
+    consumer: ErrorAction | None
+
+
+_ALL: Final = tuple(GroupRequest)
+_COORDINATOR, _TOPICS, _JOIN, _SYNC, _HEARTBEAT, _COMMIT, _LEAVE = _ALL
+_A = ErrorAction
+
+ERROR_ACTIONS: Final = (
+    ErrorRow("COORDINATOR_LOAD_IN_PROGRESS", _ALL, _A.RETRY, _A.RETRY),
+    ErrorRow("COORDINATOR_NOT_AVAILABLE", _ALL, _A.FIND_COORDINATOR, _A.FIND_COORDINATOR),
+    ErrorRow("NOT_COORDINATOR", _ALL, _A.FIND_COORDINATOR, _A.FIND_COORDINATOR),
+    ErrorRow("FENCED_INSTANCE_ID", _ALL, _A.FENCED, _A.FENCED),  # KIP-345
+    ErrorRow("GROUP_AUTHORIZATION_FAILED", _ALL, _A.FAIL, _A.FAIL),
+    ErrorRow("INVALID_GROUP_ID", _ALL, _A.FAIL, _A.FAIL),
+    # A member in a generation or an epoch.
+    ErrorRow(
+        "UNKNOWN_MEMBER_ID",
+        (_JOIN, _SYNC, _HEARTBEAT, _COMMIT),
+        _A.MEMBER_UNKNOWN,
+        _A.MEMBER_UNKNOWN,
+    ),
+    # The member id is still valid.
+    ErrorRow("ILLEGAL_GENERATION", (_JOIN, _SYNC, _HEARTBEAT, _COMMIT), _A.GENERATION_LOST, None),
+    ErrorRow("REBALANCE_IN_PROGRESS", (_SYNC, _HEARTBEAT, _COMMIT), _A.REBALANCE, None),  # KIP-568
+    # The broker could not store the group in time.
+    ErrorRow("REBALANCE_IN_PROGRESS", (_JOIN,), _A.RETRY, None),
+    ErrorRow("FENCED_MEMBER_EPOCH", (_JOIN, _HEARTBEAT, _COMMIT), None, _A.MEMBER_UNKNOWN),
+    # The member has another epoch by now, or the next response has it (KIP-848).
+    ErrorRow("STALE_MEMBER_EPOCH", (_COMMIT,), None, _A.STALE),
+    # Joining.
+    ErrorRow("MEMBER_ID_REQUIRED", (_JOIN,), _A.USE_MEMBER_ID, None),  # KIP-394
+    ErrorRow("INVALID_SESSION_TIMEOUT", (_JOIN,), _A.FAIL, None),
+    ErrorRow("UNRELEASED_INSTANCE_ID", (_JOIN,), None, _A.UNRELEASED),
+    # KIP-559 for SyncGroup; in the consumer protocol the broker does not convert the group.
+    ErrorRow("INCONSISTENT_GROUP_PROTOCOL", (_JOIN,), _A.FAIL, _A.OTHER_PROTOCOL),
+    ErrorRow("INCONSISTENT_GROUP_PROTOCOL", (_SYNC,), _A.FAIL, None),
+    # The broker must not convert the group. Later: the group was deleted, or changed its protocol.
+    ErrorRow("GROUP_ID_NOT_FOUND", (_JOIN,), None, _A.OTHER_PROTOCOL),
+    ErrorRow("GROUP_ID_NOT_FOUND", (_HEARTBEAT, _COMMIT), None, _A.MEMBER_UNKNOWN),
+    # The consumer protocol is disabled in the cluster.
+    ErrorRow("UNSUPPORTED_VERSION", (_JOIN, _HEARTBEAT), None, _A.OTHER_PROTOCOL),
+    # Kafka 4 fails to convert a classic group whose first rebalance has not ended, or in which a
+    # joining member does not support the previous assignor.
+    ErrorRow("UNKNOWN_SERVER_ERROR", (_JOIN,), None, _A.UNCONVERTED),
+    # Settings that no retry changes.
+    ErrorRow("GROUP_MAX_SIZE_REACHED", (_JOIN,), _A.FAIL, _A.FAIL),  # KIP-389
+    ErrorRow("GROUP_MAX_SIZE_REACHED", (_HEARTBEAT,), None, _A.FAIL),
+    ErrorRow("INVALID_REGULAR_EXPRESSION", (_JOIN, _HEARTBEAT), None, _A.FAIL),  # RE2
+    ErrorRow("INVALID_REQUEST", (_JOIN, _HEARTBEAT), None, _A.FAIL),
+    ErrorRow("TOPIC_AUTHORIZATION_FAILED", (_JOIN, _HEARTBEAT), None, _A.FAIL),
+    ErrorRow("UNSUPPORTED_ASSIGNOR", (_JOIN, _HEARTBEAT), None, _A.FAIL),  # KIP-848
+)
+
+_CLASSIC: Final = {
+    (request, row.error): row.classic
+    for row in ERROR_ACTIONS
+    for request in row.requests
+    if row.classic is not None
+}
+
+_CONSUMER: Final = {
+    (request, row.error): row.consumer
+    for row in ERROR_ACTIONS
+    for request in row.requests
+    if row.consumer is not None
+}
+
+
+def classic_action(request: GroupRequest, error: KprotoError) -> ErrorAction:
+    """Returns the action for the member of a classic group."""
+    known = _CLASSIC.get((request, _name_of(error)))
+    return _by_remedy(error) if known is None else known
+
+
+def consumer_action(request: GroupRequest, error: KprotoError) -> ErrorAction:
+    """Returns the action for a member of the consumer protocol (KIP-848)."""
+    known = _CONSUMER.get((request, _name_of(error)))
+    return _by_remedy(error) if known is None else known
+
+
+def _name_of(error: KprotoError) -> str:
+    return error.name if isinstance(error, BrokerResponseError) else ""
+
+
+def _by_remedy(error: KprotoError) -> ErrorAction:
+    """Returns the action for an error without a row."""
+    if remedy_of(error) is Remedy.FAIL:
+        return ErrorAction.FAIL
+    if isinstance(error, BrokerResponseError):
+        return ErrorAction.RETRY
+    return ErrorAction.FIND_COORDINATOR  # an unreachable broker may not be the coordinator any more
+
+
+class CommitRefusal(Enum):
+    """The reason for which a coordinator refuses an OffsetCommit or OffsetFetch of a member."""
+
+    OVERTAKEN = "the member is in the group, but a rebalance has overtaken the request"
+    FENCED = "the member is no longer in the group: other members may own its partitions"
+
+
+_REFUSALS: Final = {
+    ErrorAction.GENERATION_LOST: CommitRefusal.OVERTAKEN,
+    ErrorAction.REBALANCE: CommitRefusal.OVERTAKEN,
+    ErrorAction.STALE: CommitRefusal.OVERTAKEN,
+    ErrorAction.MEMBER_UNKNOWN: CommitRefusal.FENCED,
+    ErrorAction.FENCED: CommitRefusal.FENCED,
+}
+
+#: The errors of OffsetCommit and OffsetFetch that concern the member, by their name.
+COMMIT_REFUSALS: Final = {
+    row.error: _REFUSALS[action]
+    for row in ERROR_ACTIONS
+    if GroupRequest.COMMIT in row.requests
+    for action in (row.classic, row.consumer)
+    if action in _REFUSALS
+}
+
+
+def commit_refusal(error: KprotoError) -> CommitRefusal | None:
+    """Returns the reason of a refusal; None if the error does not concern the member."""
+    return COMMIT_REFUSALS.get(_name_of(error))
