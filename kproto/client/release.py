@@ -18,11 +18,11 @@ from ..wire.errors import ConfigurationError
 __all__ = [
     "MAGIC_OF_BATCHES",
     "common_ranges",
+    "has_api_versions",
     "magic_of",
     "message_magic",
     "release_called",
     "release_ranges",
-    "says_versions",
 ]
 
 #: The format of record batches.
@@ -60,7 +60,7 @@ def release_ranges(name: str) -> Mapping[int, ApiRange]:
     }
 
 
-def says_versions(name: str | None) -> bool:
+def has_api_versions(name: str | None) -> bool:
     """Returns True if brokers of a release answer ApiVersions; None is an unknown release."""
     return name is None or ApiVersionsRequest.API_KEY in release_ranges(name)
 

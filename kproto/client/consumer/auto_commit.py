@@ -18,7 +18,7 @@ from ..commits.committer import Committer
 from ..commits.membership import GroupMembership
 from ..core.retry import Attempts
 from ..fetch.subscription_state import SubscriptionState
-from ..metadata.cluster import named
+from ..metadata.cluster import format_partitions
 from ..metadata.cluster_view import ClusterView
 from .group_shell import GroupShell
 
@@ -89,7 +89,7 @@ class AutoCommit:
         commit_state = self._subscriptions.commit_state
         failures = self._failures
         while True:
-            await self._view.until(failures.not_before)
+            await self._view.sleep_until(failures.not_before)
             await self._until_due()
             if self._membership is None or self._membership.identity is not None:
                 try:
@@ -100,7 +100,7 @@ class AutoCommit:
                     if left:
                         logger.warning(
                             "%s: processed offsets were not committed, and will be retried: %s",
-                            named(left),
+                            format_partitions(left),
                             error,
                         )
                 else:

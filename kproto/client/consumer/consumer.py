@@ -73,7 +73,7 @@ class Consumer(RecordStream):
         super().__init__(view, fetch_options, subscriptions, in_flight, self._starts, status, owner)
 
     async def __aenter__(self) -> Self:
-        self._view.home.check()
+        self._view.loop_guard.check()
         try:
             await self._begin()
         except BaseException:
@@ -91,7 +91,7 @@ class Consumer(RecordStream):
 
     async def close(self) -> None:
         """Ends every iteration, cancels the fetches in flight and closes their connections."""
-        self._view.home.check()
+        self._view.loop_guard.check()
         self._status.is_closed = True
         self._buffer.put_back_rest()
         self._subscriptions.high_watermarks.clear()

@@ -43,6 +43,7 @@ from .auto_commit import AutoCommit
 from .group_positions import GroupPositions
 from .group_shell import GroupShell
 from .group_topics import wanted_by_a_group, with_topics
+from .offset_acks import OffsetAcks
 from .poll_status import PollStatus
 from .rebalance_listener import Callbacks, RebalanceListenerInvoker
 from .record_processing import MakeOutlet, RecordProcessing, check_topics
@@ -162,19 +163,16 @@ class GroupConsumer(RecordStream):
             self,
             subscriptions,
             self._shell,
-            status,
             self._listener,
-            self._committer,
-            self._auto_commit,
+            OffsetAcks(self._committer, self._auto_commit, status, is_auto=settings.auto_commit),
             make_outlet,
             group_id=settings.group_id,
-            is_auto=settings.auto_commit,
         )
 
     # Joining and leaving
 
     async def __aenter__(self) -> Self:
-        self._view.home.check()
+        self._view.loop_guard.check()
         if self._has_begun or self._status.is_closed:
             was = "closed" if self._status.is_closed else "started"
             raise ConfigurationError(f"the consumer was {was} already; create another one")
@@ -241,7 +239,7 @@ class GroupConsumer(RecordStream):
             raise fault
 
     async def _close(self, leave: bool | None, limit_ms: int) -> None:
-        self._view.home.check()
+        self._view.loop_guard.check()
         self._check_no_callback("close")
         await self._processing.end()
         self._shell.close()
@@ -312,7 +310,7 @@ class GroupConsumer(RecordStream):
             self._member.on_poll()
         if self._processing.pool is None:
             self._want_too(frozenset())
-        await self._yielder.after_blocking(took_s)
+        await self._yielder.yield_after_blocking(took_s)
         await self._shell.until_in_session()
 
     async def _fetch_once(self) -> None:
@@ -397,7 +395,7 @@ class GroupConsumer(RecordStream):
         lost partitions. See docs/how-to/handling.md. Raises ConfigurationError, e.g. for a retry
         topic that does not exist; errors of handlers after the last retry; and errors of polls.
         """
-        self._view.home.check()
+        self._view.loop_guard.check()
         settings = RunSettings.of(
             workers=workers,
             order=order,
@@ -470,7 +468,7 @@ class GroupConsumer(RecordStream):
         Raises ConfigurationError for a partition that is not assigned, NoCommittedOffsetError with
         `start` "none", BrokerResponseError.
         """
-        self._view.home.check()
+        self._view.loop_guard.check()
         return await self._positions.position(checked_tp(partition))
 
     def seek(self, partition: TopicPartition, where: int | Literal["earliest", "latest"]) -> None:
@@ -479,7 +477,7 @@ class GroupConsumer(RecordStream):
         Its buffered records are dropped. Raises ConfigurationError for a partition that is not
         assigned, and for an invalid offset.
         """
-        self._view.home.check()
+        self._view.loop_guard.check()
         if isinstance(where, str) and where not in ("earliest", "latest"):
             raise ConfigurationError(f"cannot seek to {where!r:.80}; it is earliest or latest")
         if not isinstance(where, str):
@@ -498,12 +496,12 @@ class GroupConsumer(RecordStream):
 
         A revocation ends the pause of a partition: `on_assigned` can pause it again.
         """
-        self._view.home.check()
+        self._view.loop_guard.check()
         self._subscriptions.pause(self._positions.checked(partitions))
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Fetches and returns records of paused partitions again."""
-        self._view.home.check()
+        self._view.loop_guard.check()
         self._shell.carry_out(self._subscriptions.resume(self._positions.checked(partitions)))
 
     @property
@@ -517,7 +515,7 @@ class GroupConsumer(RecordStream):
         It asks brokers for the ends, with `read_committed` for the last stable offsets. Partitions
         that do not exist any more are left out. Raises the errors of `position`.
         """
-        self._view.home.check()
+        self._view.loop_guard.check()
         return await self._positions.lag()
 
     async def offsets_for_times(
@@ -541,7 +539,7 @@ class GroupConsumer(RecordStream):
         BrokerResponseError if the broker refuses the commit, RequestTimeoutError if no broker
         responds, and ConfigurationError for an invalid offset.
         """
-        self._view.home.check()
+        self._view.loop_guard.check()
         self._check_begun("commit by")
         if self._status.is_closed and not self._listener.is_telling:
             raise ConfigurationError("the consumer is closed; it committed processed offsets")
@@ -566,14 +564,14 @@ class GroupConsumer(RecordStream):
         None without a commit, or if the commit belongs to a deleted topic of that name. Raises
         BrokerResponseError.
         """
-        self._view.home.check()
+        self._view.loop_guard.check()
         tps = dict.fromkeys(map(checked_tp, partitions)) or self._subscriptions.partitions
         return (await self._committed.fetch(tps)).offsets
 
     # Checks
 
     def _joined(self, what: str) -> GroupMembership[Subscription]:
-        self._view.home.check()
+        self._view.loop_guard.check()
         if self._member is None:
             raise ConfigurationError(f"cannot {what} with assigned partitions: there is no member")
         if self._status.is_closed:

@@ -11,7 +11,7 @@ from ..fetch.list_offsets import OffsetWanted, is_no_such, list_offsets, those_t
 from ..fetch.partition_state import NO_POSITION, TopicPartitionState
 from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState
-from ..metadata.cluster import TopicPartition, named
+from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from .user_offsets import checked_tp
 
@@ -38,7 +38,7 @@ class GroupPositions:
         """Returns the state of a partition. Raises ConfigurationError if it is not assigned."""
         state = self._subscriptions.partitions.get(tp)
         if state is None:
-            mine = named(self._subscriptions.partitions) or "nothing"
+            mine = format_partitions(self._subscriptions.partitions) or "nothing"
             raise ConfigurationError(
                 f"{tp!r} is not assigned to this consumer now, which reads {mine}"
             )

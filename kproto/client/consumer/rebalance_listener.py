@@ -20,7 +20,7 @@ from ..commits.committer import Committer
 from ..core.retry import LAST_ATTEMPT_S
 from ..fetch.partition_state import TopicPartitionState
 from ..fetch.subscription_state import SubscriptionState
-from ..metadata.cluster import TopicPartition, named
+from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from .group_shell import GroupShell
 from .poll_status import PollStatus
@@ -182,7 +182,7 @@ class RebalanceListenerInvoker:
             logger.warning(
                 "%s: revoked without on_revoked and without a last commit, because another "
                 "callback is still running",
-                named(gone),
+                format_partitions(gone),
             )
             return
         try:
@@ -205,7 +205,7 @@ class RebalanceListenerInvoker:
         others_until = until if self._is_closing else self._view.clock.monotonic() + _LEAST_S
         if has_returned and self._auto_commit:
             await self._commit_last(CommitRequest(CommitKind.DUE, gone), until)
-        elif self._subscriptions.commit_state.begun(gone):
+        elif self._subscriptions.commit_state.start_offsets(gone):
             await self._commit_last(CommitRequest(CommitKind.START_OFFSETS, gone), until)
         await self.committer.end(others_until)
 
@@ -226,7 +226,7 @@ class RebalanceListenerInvoker:
             logger.warning(
                 "%s: revoked with a record in flight, because the last poll was more than "
                 "max_poll_interval_ms ago: the record is redelivered",
-                named(gone),
+                format_partitions(gone),
             )
 
     async def _call(self, name: str, tps: Iterable[TopicPartition]) -> bool:
@@ -237,7 +237,7 @@ class RebalanceListenerInvoker:
             callback = self._callbacks.on_revoked
         if callback is None or not partitions:
             return True
-        logger.info("%s: %s", name, named(partitions))
+        logger.info("%s: %s", name, format_partitions(partitions))
         self._caller = caller = asyncio.current_task()
         assert caller is not None, "the member and `close` have tasks"
         before = caller.cancelling()
@@ -248,7 +248,7 @@ class RebalanceListenerInvoker:
             if caller.cancelling() > before:
                 raise asyncio.CancelledError  # the callback has swallowed it
         except Exception as error:  # noqa: BLE001 - the next poll raises it
-            error.add_note(f"raised by {name} for {named(partitions)}")
+            error.add_note(f"raised by {name} for {format_partitions(partitions)}")
             if isinstance(error, StopAsyncIteration):  # it would end an iteration silently
                 fault = RuntimeError(f"{name} raised StopAsyncIteration")
                 fault.__cause__ = error
@@ -271,4 +271,6 @@ class RebalanceListenerInvoker:
         except KprotoError as error:
             left = self._subscriptions.offsets_to_commit(request, clock.monotonic())
             if left:
-                logger.warning("%s: processed offsets were not committed: %s", named(left), error)
+                logger.warning(
+                    "%s: processed offsets were not committed: %s", format_partitions(left), error
+                )

@@ -214,7 +214,7 @@ class RecordStream(ABC):
 
         If it is cancelled, it loses no record.
         """
-        self._view.home.check()
+        self._view.loop_guard.check()
         if self._status.is_polling:
             raise ConfigurationError(
                 "another iteration of this consumer waits for records; read it in one task, or "
@@ -270,7 +270,9 @@ class RecordStream(ABC):
         self._loop = asyncio.get_running_loop()
         now = self._view.clock.monotonic()
         if now >= self._yielder.next_at:
-            has_yielded = await self._yielder.at_intervals(now, unless=not self._in_flight.fetches)
+            has_yielded = await self._yielder.yield_at_intervals(
+                now, unless=not self._in_flight.fetches
+            )
             if has_yielded and self._status.is_closed:
                 return None
         while True:
@@ -315,7 +317,7 @@ class RecordStream(ABC):
         """Starts due fetches, waits until a fetch completes or another is due, takes responses."""
         # A fault must be raised before further fetches start.
         due_at = self._fetcher.start_due() if self._status.fault is None else self._status.raised_at
-        await self._in_flight.first(None if due_at == _NEVER else self._view.until(due_at))
+        await self._in_flight.first(None if due_at == _NEVER else self._view.sleep_until(due_at))
         if self._status.is_closed:
             return
         try:

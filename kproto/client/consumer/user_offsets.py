@@ -14,7 +14,7 @@ from ..commits.requests import ToCommit
 from ..fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
 from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState
-from ..metadata.cluster import TopicPartition, named
+from ..metadata.cluster import TopicPartition, format_partitions
 
 __all__ = ["Returned", "checked_tp", "explicit_commit", "offsets_of"]
 
@@ -93,8 +93,8 @@ def commits_of(
     missing = offsets.keys() - states.keys()
     if missing:
         raise CommitFailedError(
-            f"{named(missing)}: not assigned to this consumer, at least not any more; nothing was "
-            "committed"
+            f"{format_partitions(missing)}: not assigned to this consumer, at least not any more; "
+            "nothing was committed"
         )
     old = [
         tp
@@ -103,8 +103,8 @@ def commits_of(
     ]
     if old and not isinstance(given, Mapping):
         raise CommitFailedError(
-            f"{named(old)}: the partition was revoked and assigned again, or its topic was "
-            "recreated, since the record was returned; the group may have committed more: no "
+            f"{format_partitions(old)}: the partition was revoked and assigned again, or its topic "
+            "was recreated, since the record was returned; the group may have committed more: no "
             "offset was committed"
         )
     for tp, state in states.items():

@@ -22,12 +22,12 @@ from ..settings import ClientSettings
 
 __all__ = [
     "LAST_ATTEMPT_S",
-    "TICK_S",
+    "TIMER_RESOLUTION_S",
     "Attempts",
     "Remedy",
     "backoff_ms",
     "by_code",
-    "doubled_ms",
+    "exponential_backoff_ms",
     "remedy_of",
     "remedy_of_code",
 ]
@@ -40,7 +40,7 @@ JITTER: Final = 0.2
 LAST_ATTEMPT_S: Final = 0.1
 
 #: A rest shorter than this, in seconds, counts as none: timers are not more exact.
-TICK_S: Final = 0.001
+TIMER_RESOLUTION_S: Final = 0.001
 
 _NEVER: Final = float("inf")
 
@@ -107,10 +107,12 @@ def backoff_ms(settings: ClientSettings, attempt: int, chance: float) -> float:
     It doubles from `retry_backoff_ms` up to `retry_backoff_max_ms`; `chance` is a random number,
     0 <= chance < 1.
     """
-    return doubled_ms(settings.retry_backoff_ms, settings.retry_backoff_max_ms, attempt, chance)
+    return exponential_backoff_ms(
+        settings.retry_backoff_ms, settings.retry_backoff_max_ms, attempt, chance
+    )
 
 
-def doubled_ms(least: int, most: int, attempt: int, chance: float) -> float:
+def exponential_backoff_ms(least: int, most: int, attempt: int, chance: float) -> float:
     """Returns a backoff in ms that doubles from `least` up to `most`, with jitter by `chance`."""
     return float(min(least * 2.0 ** min(attempt - 1, 30), most) * (1 + JITTER * (2 * chance - 1)))
 
@@ -118,20 +120,20 @@ def doubled_ms(least: int, most: int, attempt: int, chance: float) -> float:
 class Attempts:
     """Counts the consecutive failures of one operation.
 
-    All times are in seconds of the client's clock. `limit_ms` bounds the operation, from `begun` or
-    `begin`; without these, from the first failure. `not_before` is the time of the next attempt,
-    `deadline` the time of the last attempt.
+    All times are in seconds of the client's clock. `limit_ms` bounds the operation, from
+    `started_at` or `begin`; without these, from the first failure. `not_before` is the time of the
+    next attempt, `deadline` the time of the last attempt.
     """
 
     __slots__ = ("_limit_s", "_settings", "count", "deadline", "error", "not_before")
 
     def __init__(
-        self, settings: ClientSettings, limit_ms: int | None = None, begun: float | None = None
+        self, settings: ClientSettings, limit_ms: int | None = None, started_at: float | None = None
     ) -> None:
         limit_ms = settings.api_timeout_ms if limit_ms is None else limit_ms
         self._settings = settings
         self._limit_s = limit_ms / 1000
-        self.deadline = _NEVER if begun is None else begun + self._limit_s
+        self.deadline = _NEVER if started_at is None else started_at + self._limit_s
         self.count = 0
         self.error: KprotoError | None = None
         self.not_before = float("-inf")
@@ -141,17 +143,17 @@ class Attempts:
         if self.deadline == _NEVER:
             self.deadline = now + self._limit_s
 
-    def asked(self, now: float) -> None:
+    def on_attempt_started(self, now: float) -> None:
         """Starts another attempt at `now`; a pause before it moves the deadline."""
         if self.count:
             self.deadline += max(0.0, now - self.not_before)
             self.not_before = now
 
-    def go_on(self, now: float) -> None:
+    def make_due(self, now: float) -> None:
         """Makes the second part of an attempt due, because its first part has succeeded."""
         self.not_before = max(self.not_before, now)
 
-    def at_once(self, now: float) -> None:
+    def skip_backoff(self, now: float) -> None:
         """Skips the backoff after a failure, because the next attempt uses another broker."""
         self.not_before = now
 
@@ -169,7 +171,7 @@ class Attempts:
         self.error = error
         chance = random.random()  # noqa: S311 - jitter, no secret
         self.not_before = now + backoff_ms(self._settings, self.count, chance) / 1000
-        if now >= self.deadline - TICK_S:
+        if now >= self.deadline - TIMER_RESOLUTION_S:
             return False
         self.not_before = min(self.not_before, self.deadline)
         return True

@@ -21,20 +21,22 @@ _INTERVAL_S: Final = 0.001
 #: If handlers may have blocked the event loop for this many seconds, several iterations follow, in
 #: which a heartbeat can be sent and its response received.
 _LONG_S: Final = 0.02
-_HEARTBEAT_TURNS: Final = 10
+_HEARTBEAT_ITERATIONS: Final = 10
 
 
 class LoopYielder:
-    """Yields for one task; call `at_intervals` from `next_at` on, in seconds of the clock."""
+    """Yields for one task; call `yield_at_intervals` from `next_at` on, in seconds of the clock."""
 
-    __slots__ = ("_blocked_s", "_has_turned", "next_at")
+    __slots__ = ("_blocked_s", "_has_iterated", "next_at")
 
     def __init__(self) -> None:
         self.next_at = _LONG_AGO
-        self._has_turned = True  # the loop, since `next_at` was set
+        self._has_iterated = True  # the loop, since `next_at` was set
         self._blocked_s = 0.0
 
-    async def at_intervals(self, now: float, took_s: float = 0.0, *, unless: bool = False) -> bool:
+    async def yield_at_intervals(
+        self, now: float, took_s: float = 0.0, *, unless: bool = False
+    ) -> bool:
         """Yields if the event loop had no iteration for an interval; returns True if it did.
 
         `took_s` is the time of the last handlers, in seconds: if it is long, the event loop gets
@@ -42,25 +44,25 @@ class LoopYielder:
         """
         if now < self.next_at:
             return False
-        yields = not self._has_turned and not unless
+        yields = not self._has_iterated and not unless
         if yields:
-            await self._turn(_HEARTBEAT_TURNS if took_s > _LONG_S else 1)
+            await self._yield(_HEARTBEAT_ITERATIONS if took_s > _LONG_S else 1)
         self.next_at = now + _INTERVAL_S
-        self._has_turned = False
-        asyncio.get_running_loop().call_soon(self._turned)
+        self._has_iterated = False
+        asyncio.get_running_loop().call_soon(self._on_iteration)
         return yields
 
-    def _turned(self) -> None:
-        self._has_turned = True
+    def _on_iteration(self) -> None:
+        self._has_iterated = True
 
-    async def after_blocking(self, took_s: float) -> None:
+    async def yield_after_blocking(self, took_s: float) -> None:
         """Yields for several iterations once the sum of all `took_s` is long."""
         self._blocked_s += took_s
         if self._blocked_s > _LONG_S:
             self._blocked_s = 0.0
-            await self._turn(_HEARTBEAT_TURNS)
+            await self._yield(_HEARTBEAT_ITERATIONS)
 
     @staticmethod
-    async def _turn(turns: int) -> None:
-        for _ in range(turns):
+    async def _yield(iterations: int) -> None:
+        for _ in range(iterations):
             await asyncio.sleep(0)

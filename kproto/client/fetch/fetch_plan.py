@@ -33,7 +33,7 @@ class FetchPlan(NamedTuple):
 def plan_fetches(
     partitions: Iterable[TopicPartitionState],
     now: float,
-    led_by: Callable[[str, int, float], int | None],
+    leader_since: Callable[[str, int, float], int | None],
     epoch_of: Callable[[str, int], int],
     brokers: Container[int],
 ) -> FetchPlan:
@@ -46,7 +46,7 @@ def plan_fetches(
         if state.attempts.not_before > now:
             next_at = min(next_at, state.attempts.not_before)
             continue
-        node = led_by(state.topic, state.partition, state.metadata_since)
+        node = leader_since(state.topic, state.partition, state.metadata_since)
         if node is None:
             plan.unknown_leaders.append(state)
         elif state.fetch_state is FetchState.AWAIT_RESET:

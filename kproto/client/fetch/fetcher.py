@@ -83,7 +83,7 @@ class Fetcher:
         self._shell.on_metadata()
         cluster = view.cluster
         plan = self._subscriptions.plan_fetches(
-            now, view.led_by, cluster.leader_epoch, cluster.brokers
+            now, view.leader_since, cluster.leader_epoch, cluster.brokers
         )
         offsets = self._offsets
         if plan.unknown_leaders:
@@ -98,7 +98,7 @@ class Fetcher:
             if node not in self._in_flight.fetches:
                 self._fetch_at(node, states, now)
         stale = {state.topic for states in plan.fetches.values() for state in states}
-        stale = {topic for topic in stale if not view.is_fresh(topic)}
+        stale = {topic for topic in stale if not view.has_current_metadata(topic)}
         if stale and self._refreshes.not_before <= now:
             self._in_flight.look_up("metadata", self._refresh(stale))
         return plan.next_at
@@ -143,13 +143,13 @@ class Fetcher:
         """
         for node, session in self._sessions.items():
             session_id = session.close()
-            connection = self._view.connection_at_hand(node)
+            connection = self._view.open_connection(node)
             if session_id is not None and connection is not None:
                 version = connection.version_of(FetchRequest)
                 closing = closing_request(session_id)
                 with suppress(KprotoError):
-                    connection.post(
-                        closing, version=version, tell=lambda outcome: None, may_be_lost=True
+                    connection.try_send(
+                        closing, version=version, callback=lambda outcome: None, may_be_lost=True
                     )
         self._sessions.clear()
 
@@ -183,7 +183,7 @@ class Fetcher:
             )
 
         # The leader may name a replica to a fetch with a rack, and then sends no records.
-        without_rack = any(state.leader_until > fetch.begun_at for state in fetch.states.values())
+        without_rack = any(state.leader_until > fetch.started_at for state in fetch.states.values())
         try:
             fetch.response = await fetch_from(
                 view,
@@ -214,17 +214,19 @@ class Fetcher:
             fetch.session.handle_error()
         if isinstance(response, KprotoError):
             # The time for which a broker may delay a fetch does not count as a failure.
-            begun = min(fetch.begun_at + self._options.max_wait_ms / 1000, fetch.ended_at)
+            started_at = min(fetch.started_at + self._options.max_wait_ms / 1000, fetch.ended_at)
             for each in fetch.states.values():
                 if each.preferred_replica is not None:
                     self._prefer_leader(each, fetch.ended_at)
-            self._offsets.back_off(fetch.states, response, begun, fetch.ended_at)
+            self._offsets.back_off(fetch.states, response, started_at, fetch.ended_at)
             return
         hints = leader_hints(found)
         if hints:
             endpoints = response.node_endpoints
             view = self._view
-            view.hear_leaders(hints, [Broker(b.node_id, b.host, b.port, b.rack) for b in endpoints])
+            view.update_leaders(
+                hints, [Broker(b.node_id, b.host, b.port, b.rack) for b in endpoints]
+            )
         faults: list[KprotoError] = []
         for tp, data in found.items():
             wanted = fetch.wanted.get(tp)

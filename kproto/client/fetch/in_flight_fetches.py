@@ -33,7 +33,7 @@ class Fetch:
     states: dict[TopicPartition, TopicPartitionState]
     topics: dict[str, TopicInfo]
     session: FetchSession
-    begun_at: float
+    started_at: float
     ends_at: float
     ended_at: float = float("inf")
     sent: SessionFetch | None = None

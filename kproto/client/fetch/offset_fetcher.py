@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest
 from ...messages.offset_for_leader_epoch_response import OffsetForLeaderEpochResponse
 from ...wire.errors import BrokerResponseError, KprotoError, ProtocolError
-from ..metadata.cluster import TopicPartition, why_unled
+from ..metadata.cluster import TopicPartition, no_leader_error
 from ..metadata.cluster_view import ClusterView
 from .effects import FetchShell
 from .fetch_options import FetchOptions, ResetPolicy
@@ -55,14 +55,14 @@ class OffsetFetcher:
         left = {(state.topic, state.partition): state for state in states}
         wanted: dict[TopicPartition, OffsetWanted]
         wanted = {tp: state.reset_strategy for tp, state in left.items()}
-        begun = view.clock.monotonic()
-        ends_at = self.begin_attempt(states, begun)
+        started_at = view.clock.monotonic()
+        ends_at = self.begin_attempt(states, started_at)
         try:
             answer = await view.with_deadline(
                 ends_at, ask_for_offsets(view, node, wanted, self._options.read_committed)
             )
         except KprotoError as error:
-            self.back_off(left, error, begun)
+            self.back_off(left, error, started_at)
             return
         for tp, found in offsets_or_errors(answer):
             state = left.pop(tp, None)
@@ -113,12 +113,12 @@ class OffsetFetcher:
             for tp, state in left.items()
         }
         positions = {tp: state.position for tp, state in left.items()}
-        begun = view.clock.monotonic()
-        ends_at = self.begin_attempt(states, begun)
+        started_at = view.clock.monotonic()
+        ends_at = self.begin_attempt(states, started_at)
         try:
             answer = await view.with_deadline(ends_at, ask_for_epochs(view, node, asked))
         except KprotoError as error:
-            self.back_off(left, error, begun)
+            self.back_off(left, error, started_at)
             return
         if answer is None:
             for tp, state in left.items():
@@ -192,22 +192,22 @@ class OffsetFetcher:
         """Refreshes metadata; a partition that still has no leader backs off."""
         view = self._view
         asked = {(state.topic, state.partition): state for state in states}
-        begun = view.clock.monotonic()
-        ends_at = self.begin_attempt(states, begun)
+        started_at = view.clock.monotonic()
+        ends_at = self.begin_attempt(states, started_at)
         try:
             found = await view.with_deadline(ends_at, view.refresh({topic for topic, _ in asked}))
         except KprotoError as lost:
-            self.back_off(asked, lost, begun)
+            self.back_off(asked, lost, started_at)
             return
         now = view.clock.monotonic()
         for state in self.current(asked).values():
-            if view.led_by(state.topic, state.partition, state.metadata_since) is None:
-                error = why_unled(found, state.topic, state.partition)
+            if view.leader_since(state.topic, state.partition, state.metadata_since) is None:
+                error = no_leader_error(found, state.topic, state.partition)
                 state.on_failure(error, now)
                 tp = (state.topic, state.partition)
                 self._view.observer.retried("fetch", error, state.attempts, *tp)
             else:
-                state.attempts.go_on(now)
+                state.attempts.make_due(now)
 
     # Attempts
 
@@ -215,7 +215,7 @@ class OffsetFetcher:
         """Begins an attempt for partitions; returns the earliest deadline, in seconds."""
         ends_at = now + self._view.settings.api_timeout_ms / 1000
         for state in states:
-            state.attempts.asked(now)
+            state.attempts.on_attempt_started(now)
             ends_at = min(ends_at, state.attempts.ends_at(now))
         return ends_at
 
@@ -229,7 +229,7 @@ class OffsetFetcher:
         self,
         states: Mapping[TopicPartition, TopicPartitionState],
         error: KprotoError,
-        begun: float,
+        started_at: float,
         ended: float | None = None,
     ) -> None:
         """Backs off after an attempt that failed; its times are in seconds of the clock.
@@ -238,7 +238,7 @@ class OffsetFetcher:
         """
         now = self._view.clock.monotonic() if ended is None else ended
         for tp, state in self.current(states).items():
-            state.attempts.begin(begun)
+            state.attempts.begin(started_at)
             if is_out_of_range(error) and self._options.reset_policy is not ResetPolicy.NONE:
                 state.request_offset_reset(error, now)
             else:

@@ -39,11 +39,11 @@ class ProcessedOffsets:
     ) -> dict[TopicPartition, ToCommit]:
         """Returns the offsets of a commit of `states` that is sent now."""
         if request.kind is CommitKind.START_OFFSETS:
-            return self._commit_state.begun(states)
+            return self._commit_state.start_offsets(states)
         processed = self.of(states)
         if request.kind is CommitKind.DUE:
             due = self._commit_state.due(processed, now, self._unchanged(states, processed))
-            return self._commit_state.begun(states) | due
+            return self._commit_state.start_offsets(states) | due
         if request.metadata:
             return {tp: its._replace(metadata=request.metadata) for tp, its in processed.items()}
         return self._commit_state.due(processed, now)

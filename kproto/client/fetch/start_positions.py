@@ -101,7 +101,7 @@ async def find_partitions(
     partitions, or have a topic that was deleted.
     """
     names = set(map(topic_of, wanted))
-    old = {name for name in names if not view.heard_since(name, as_of)}
+    old = {name for name in names if not view.has_metadata_since(name, as_of)}
     if old:
         await view.refresh(old)
     await view.ensure_metadata(names)

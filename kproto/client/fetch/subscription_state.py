@@ -117,12 +117,12 @@ class SubscriptionState:
     def plan_fetches(
         self,
         now: float,
-        led_by: Callable[[str, int, float], int | None],
+        leader_since: Callable[[str, int, float], int | None],
         epoch_of: Callable[[str, int], int],
         brokers: Container[int],
     ) -> FetchPlan:
         """Returns the requests that are due at `now` at each broker."""
-        return plan_fetches(self.fetchable(), now, led_by, epoch_of, brokers)
+        return plan_fetches(self.fetchable(), now, leader_since, epoch_of, brokers)
 
     def preempts(self, plan: FetchPlan, busy: Container[int]) -> bool:
         """Returns True if newly assigned partitions would wait for a fetch in flight at a `busy`
@@ -219,7 +219,7 @@ class SubscriptionState:
             before = self.topics.get(name)
             if info is None or info is before:
                 continue
-            if info.is_another_than(before):
+            if info.is_recreated_since(before):
                 effects += self._on_recreated(info, member)
             elif before is not None and before.partitions.keys() != info.partitions.keys():
                 effects.append(Signal.TOPICS_CHANGED)

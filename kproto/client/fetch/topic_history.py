@@ -50,5 +50,5 @@ class TopicHistory:
         if first is None:
             return False
         return partition not in first.partitions or (
-            last is not None and last.is_another_than(first)
+            last is not None and last.is_recreated_since(first)
         )

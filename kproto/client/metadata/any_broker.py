@@ -15,11 +15,11 @@ from ..network.pool import ConnectionPool
 from ..settings import Address
 from .broker_selection import BrokerSelection
 
-__all__ = ["reach", "reach_any"]
+__all__ = ["connect", "connect_any"]
 
 
-async def reach_any(
-    pool: ConnectionPool, choosing: BrokerSelection, known: Iterable[Address]
+async def connect_any(
+    pool: ConnectionPool, selection: BrokerSelection, known: Iterable[Address]
 ) -> BrokerConnection:
     """Returns a shared connection to any broker, in the order of `broker_selection`.
 
@@ -31,24 +31,24 @@ async def reach_any(
     brokers = list(known)
 
     def load(address: Address) -> int | None:
-        connection = pool.at_hand(address)
+        connection = pool.open_connection(address)
         if connection is not None:
             return connection.in_flight
-        if pool.has_lost(address):
-            choosing.failed(address)
+        if pool.has_lost_connection(address):
+            selection.on_failed(address)
         return None
 
     failures: list[KprotoError] = []
     # Brokers in backoff come last.
-    for address in sorted(choosing.order(brokers, load), key=pool.wait_s):
+    for address in sorted(selection.order(brokers, load), key=pool.backoff_s):
         try:
-            connection = await reach(pool, choosing, address)
+            connection = await connect(pool, selection, address)
         except ConfigurationError:
             raise
         except KprotoError as error:
             failures.append(error)
         else:
-            choosing.asked(address)
+            selection.on_request(address)
             return connection
     reasons = "; ".join(dict.fromkeys(map(str, failures)))
     refused = [isinstance(each, AuthenticationError) for each in failures]
@@ -59,16 +59,16 @@ async def reach_any(
     raise BrokerConnectionError(f"no broker can be reached: {reasons}")
 
 
-async def reach(
-    pool: ConnectionPool, choosing: BrokerSelection, address: Address, owner: object = None
+async def connect(
+    pool: ConnectionPool, selection: BrokerSelection, address: Address, owner: object = None
 ) -> BrokerConnection:
-    """Returns the connection to one address; reports success or failure to `choosing`."""
+    """Returns the connection to one address; reports success or failure to `selection`."""
     try:
-        connection = await pool.to(address, owner)
+        connection = await pool.connection(address, owner)
     except ConfigurationError:
         raise
     except KprotoError:
-        choosing.failed(address)
+        selection.on_failed(address)
         raise
-    choosing.answered(address)
+    selection.on_success(address)
     return connection

@@ -11,7 +11,7 @@ from typing import Final
 
 from ..settings import Address
 
-__all__ = ["BrokerSelection", "Recovery"]
+__all__ = ["BrokerSelection", "RebootstrapTimer"]
 
 #: The number of brokers without a connection that are tried before the bootstrap list. If a whole
 #: cluster is silent, each attempt takes `connect_timeout_ms`.
@@ -21,32 +21,32 @@ _BEFORE_BOOTSTRAP: Final = 3
 class BrokerSelection:
     """Orders the brokers by preference. `bootstrap` are the configured servers."""
 
-    def __init__(self, bootstrap: Sequence[Address], *, goes_back: bool) -> None:
+    def __init__(self, bootstrap: Sequence[Address], *, rebootstraps: bool) -> None:
         self._bootstrap = list(dict.fromkeys(bootstrap))
-        self._goes_back = goes_back
+        self._rebootstraps = rebootstraps
         self._start = random.random()  # noqa: S311 - spreads clients over brokers, no secret
-        self._turn = 0
-        self._asked: dict[Address, int] = {}
-        self._failed: dict[Address, int] = {}
+        self._sequence = 0
+        self._last_used: dict[Address, int] = {}
+        self._last_failed: dict[Address, int] = {}
 
-    def asked(self, address: Address) -> None:
+    def on_request(self, address: Address) -> None:
         """Counts a request to a broker: it comes after brokers with an equal load."""
-        self._turn += 1
-        self._asked[address] = self._turn
+        self._sequence += 1
+        self._last_used[address] = self._sequence
 
-    def answered(self, address: Address) -> None:
+    def on_success(self, address: Address) -> None:
         """Resets the failures of a broker that can be reached."""
-        self._failed.pop(address, None)
+        self._last_failed.pop(address, None)
 
-    def failed(self, address: Address) -> None:
+    def on_failed(self, address: Address) -> None:
         """Marks a broker that cannot be reached, or was lost."""
-        self._turn += 1
-        self._failed[address] = self._turn
+        self._sequence += 1
+        self._last_failed[address] = self._sequence
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Forgets the outcomes of all brokers."""
-        self._asked.clear()
-        self._failed.clear()
+        self._last_used.clear()
+        self._last_failed.clear()
 
     def order(
         self, brokers: Iterable[Address], load: Callable[[Address], int | None]
@@ -70,62 +70,62 @@ class BrokerSelection:
 
         def busy(address: Address) -> tuple[bool, int, int]:
             # A bootstrap address may be a load balancer: the brokers themselves come first.
-            return address in others, loads[address] or 0, self._asked.get(address, 0)
+            return address in others, loads[address] or 0, self._last_used.get(address, 0)
 
-        at_hand = sorted(filter(is_open, loads), key=busy)
+        connected = sorted(filter(is_open, loads), key=busy)
         start = int(self._start * len(known))
         turned = known[start:] + known[:start]
         closed = self._by_failure(each for each in turned if not is_open(each))
         back = self._by_failure(each for each in others if not is_open(each))
-        if known and not self._goes_back:
+        if known and not self._rebootstraps:
             back = []
-        if closed and all(each in self._failed for each in closed):
-            return [*at_hand, *back, *closed]
-        return [*at_hand, *closed[:_BEFORE_BOOTSTRAP], *back, *closed[_BEFORE_BOOTSTRAP:]]
+        if closed and all(each in self._last_failed for each in closed):
+            return [*connected, *back, *closed]
+        return [*connected, *closed[:_BEFORE_BOOTSTRAP], *back, *closed[_BEFORE_BOOTSTRAP:]]
 
     def _forget_all_but(self, addresses: set[Address]) -> None:
         """Forgets the outcomes of addresses that no broker has any more."""
-        for outcomes in (self._asked, self._failed):
+        for outcomes in (self._last_used, self._last_failed):
             for gone in outcomes.keys() - addresses:
                 del outcomes[gone]
 
     def _by_failure(self, addresses: Iterable[Address]) -> list[Address]:
         """Sorts addresses: the most recent failure is last."""
-        return sorted(addresses, key=lambda each: self._failed.get(each, 0))
+        return sorted(addresses, key=lambda each: self._last_failed.get(each, 0))
 
 
-class Recovery:
+class RebootstrapTimer:
     """Decides when to rebootstrap for lack of metadata (KIP-1102).
 
     All times are in seconds of the client's clock. Time without a request does not count. With a
     trigger of 0 the first failure suffices.
     """
 
-    def __init__(self, trigger_ms: int, *, goes_back: bool) -> None:
+    def __init__(self, trigger_ms: int, *, rebootstraps: bool) -> None:
         self._trigger_s = trigger_ms / 1000
-        self._goes_back = goes_back
+        self._rebootstraps = rebootstraps
         self._since: float | None = None
         self._last = float("-inf")
         self._has_failed = False
 
-    def asked(self, now: float) -> bool:
+    def on_request(self, now: float) -> bool:
         """Starts a Metadata request; returns True if metadata is missing for the trigger time."""
         if self._since is None or now - self._last > self._trigger_s:
             self._since = now
         self._last = now
         had_time = self._trigger_s > 0 or self._has_failed
         is_due = had_time and now - self._since >= self._trigger_s
-        if not self._goes_back or not is_due:
+        if not self._rebootstraps or not is_due:
             return False
         self._since = now
         self._has_failed = False
         return True
 
-    def failed(self) -> None:
+    def on_failed(self) -> None:
         """Takes note of a failed Metadata request."""
         self._has_failed = True
 
-    def answered(self) -> None:
+    def on_success(self) -> None:
         """Resets the recovery, because metadata has arrived."""
         self._since = None
         self._has_failed = False

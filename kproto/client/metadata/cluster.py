@@ -24,8 +24,8 @@ __all__ = [
     "PartitionInfo",
     "TopicInfo",
     "TopicPartition",
-    "named",
-    "why_unled",
+    "format_partitions",
+    "no_leader_error",
 ]
 
 #: The leader epoch in requests and responses when none is known.
@@ -85,7 +85,7 @@ class TopicInfo:
     internal: bool = False
     error_code: int = 0
 
-    def is_another_than(self, before: TopicInfo | None) -> bool:
+    def is_recreated_since(self, before: TopicInfo | None) -> bool:
         """Returns True if the topic was deleted and recreated since `before` (KIP-516).
 
         It is False if one of both has no id: a cluster that is upgraded assigns ids to its topics.
@@ -99,13 +99,13 @@ class TopicInfo:
 class Cluster:
     """The brokers and topics of the latest metadata.
 
-    `ever` has all node ids so far, because a broker that has left may rejoin.
+    `known_nodes` has all node ids so far, because a broker that has left may rejoin.
     """
 
     cluster_id: str | None = None
     controller: int = -1
     brokers: dict[int, Address] = field(default_factory=dict)
-    ever: set[int] = field(default_factory=set)
+    known_nodes: set[int] = field(default_factory=set)
     racks: dict[int, str] = field(default_factory=dict)
     topics: dict[str, TopicInfo] = field(default_factory=dict)
 
@@ -127,13 +127,13 @@ class Cluster:
             response.cluster_id,
         ):
             self.topics.clear()  # another cluster has other leader epochs
-            self.ever.clear()
+            self.known_nodes.clear()
         self.cluster_id = response.cluster_id
         self.controller = response.controller_id
         self.brokers = {
             broker.node_id: Address(broker.host, broker.port) for broker in response.brokers
         }
-        self.ever.update(self.brokers)
+        self.known_nodes.update(self.brokers)
         self.racks = {broker.node_id: broker.rack for broker in response.brokers if broker.rack}
         topics = [
             TopicInfo(
@@ -175,14 +175,14 @@ class Cluster:
             part.error_code,
         )
 
-    def hear_brokers(self, brokers: Iterable[Broker]) -> None:
+    def update_brokers(self, brokers: Iterable[Broker]) -> None:
         """Applies the addresses of brokers; brokers that the response does not name stay."""
         for each in brokers:
             self.brokers[each.node] = Address(each.host, each.port)
             if each.rack:
                 self.racks[each.node] = each.rack
 
-    def hear_leader(self, hint: LeaderHint) -> bool:
+    def update_leader(self, hint: LeaderHint) -> bool:
         """Applies a leader; returns False if its broker is unknown, or if it is not new.
 
         It is new if its leader epoch is above the known one (KIP-320).
@@ -198,7 +198,7 @@ class Cluster:
         self.topics[hint.topic] = replace(info, partitions=partitions)
         return True
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Drops brokers and topics; the cluster id stays for comparison."""
         self.controller = -1
         self.brokers.clear()
@@ -232,7 +232,7 @@ class Cluster:
         return None
 
 
-def why_unled(topics: Iterable[TopicInfo], topic: str, partition: int) -> BrokerResponseError:
+def no_leader_error(topics: Iterable[TopicInfo], topic: str, partition: int) -> BrokerResponseError:
     """Returns the error for a partition without a leader, by a Metadata response."""
     code = _NO_SUCH_PARTITION
     for info in topics:
@@ -242,8 +242,8 @@ def why_unled(topics: Iterable[TopicInfo], topic: str, partition: int) -> Broker
     return error_of_code(code, f"looking for the leader of {topic}[{partition}]")
 
 
-def named(places: Iterable[TopicPartition]) -> str:
+def format_partitions(tps: Iterable[TopicPartition]) -> str:
     """Formats partitions for a message: `orders[0], orders[1]`, and the first ones of many."""
-    names = [f"{topic}[{partition}]" for topic, partition in sorted(places)]
+    names = [f"{topic}[{partition}]" for topic, partition in sorted(tps)]
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

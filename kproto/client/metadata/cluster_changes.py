@@ -8,7 +8,7 @@ from typing import Final
 from ..settings import Address
 from .cluster import Cluster, TopicInfo
 
-__all__ = ["Changes"]
+__all__ = ["MetadataChanges"]
 
 #: The most dropped topics in memory: they may be requested again.
 MOST_FORGOTTEN: Final = 1_000
@@ -17,14 +17,14 @@ MOST_FORGOTTEN: Final = 1_000
 _NAMED: Final = 5
 
 
-class Changes:
+class MetadataChanges:
     """The last known brokers and topics, and recently dropped topics."""
 
     def __init__(self) -> None:
         self._brokers: dict[int, Address] = {}
         self._topics: dict[str, TopicInfo] = {}
 
-    def heard(self, cluster: Cluster) -> list[str]:
+    def log_lines(self, cluster: Cluster) -> list[str]:
         """Returns a line for each broker that joined, left or moved, and each topic that changed.
 
         A topic changes if its leaders move, if it gets partitions, or if it is recreated. The
@@ -58,7 +58,7 @@ class Changes:
 
 
 def _of_topic(before: TopicInfo, now: TopicInfo) -> Iterator[str]:
-    if now.is_another_than(before):
+    if now.is_recreated_since(before):
         yield f"topic {now.name} was recreated: its id is {now.topic_id}, not {before.topic_id}"
         return
     moved = [

@@ -26,16 +26,16 @@ from ...wire.errors import (
 )
 from ...wire.uuid import Uuid
 from ..core.gather import gather_all
-from ..core.retry import TICK_S, Attempts, Remedy, remedy_of
+from ..core.retry import TIMER_RESOLUTION_S, Attempts, Remedy, remedy_of
 from ..core.single_flight import SingleFlight
 from ..network.connection import BrokerConnection
 from ..network.pool import ConnectionPool
 from ..observing.observer import Observer
 from ..settings import Address, ClientSettings
-from .any_broker import reach, reach_any
-from .broker_selection import BrokerSelection, Recovery
-from .cluster import Broker, Cluster, LeaderHint, TopicInfo, TopicPartition, why_unled
-from .cluster_changes import Changes
+from .any_broker import connect, connect_any
+from .broker_selection import BrokerSelection, RebootstrapTimer
+from .cluster import Broker, Cluster, LeaderHint, TopicInfo, TopicPartition, no_leader_error
+from .cluster_changes import MetadataChanges
 from .request_router import BrokerAnswer, RequestRouter
 from .routing import CoordinatorType, Route, route_of
 
@@ -69,19 +69,19 @@ class ClusterView:
         self.clock = clock
         self.cluster = Cluster()
         self.observer = Observer(settings.hooks, clock.monotonic)
-        self._changes = Changes()
+        self._changes = MetadataChanges()
         self._pool = ConnectionPool(bootstrap, settings, clock, self.observer)
-        self.home = self._pool.home
+        self.loop_guard = self._pool.loop_guard
         self._requests = RequestRouter(self)
-        self._heard_of: dict[str, float] = {}  # the arrival time of a topic's metadata
-        self._hinted: dict[TopicPartition, float] = {}  # the time of a hint that named the leader
-        self._goes_back = settings.metadata_recovery_strategy == "rebootstrap"
-        self._choosing = BrokerSelection(bootstrap, goes_back=self._goes_back)
+        self._received_at: dict[str, float] = {}  # the arrival time of a topic's metadata
+        self._leader_hinted_at: dict[TopicPartition, float] = {}  # the time of the last hint
+        self._rebootstraps = settings.metadata_recovery_strategy == "rebootstrap"
+        self._broker_selection = BrokerSelection(bootstrap, rebootstraps=self._rebootstraps)
         trigger_ms = settings.metadata_recovery_rebootstrap_trigger_ms
-        self._recovery = Recovery(trigger_ms, goes_back=self._goes_back)
-        self._all_topics = SingleFlight(self._ask_for_all)
-        self._by_name = SingleFlight(self._ask_by_name)
-        self._by_id = SingleFlight(self._ask_by_id)
+        self._rebootstrap_timer = RebootstrapTimer(trigger_ms, rebootstraps=self._rebootstraps)
+        self._all_topics = SingleFlight(self._request_all)
+        self._by_name = SingleFlight(self._request_by_name)
+        self._by_id = SingleFlight(self._request_by_id)
         self._brokers_are_invalid = False  # a broker was lost, or is not the controller
 
     async def close(self) -> None:
@@ -89,22 +89,22 @@ class ClusterView:
 
         Raises ConfigurationError in another event loop, unless the client's own is closed.
         """
-        if self.home.is_gone:
+        if self.loop_guard.is_gone:
             self._pool.forget()
             return
-        self.home.check()
+        self.loop_guard.check()
         self.observer.over()
         await self._pool.close()
         # Without connections these requests end at once; cancelling them would cancel callers.
-        await self._all_topics.ended()
-        await self._by_name.ended()
-        await self._by_id.ended()
+        await self._all_topics.wait_until_idle()
+        await self._by_name.wait_until_idle()
+        await self._by_id.wait_until_idle()
 
     def __del__(self) -> None:
         # Clients, producers and consumers refer to the view; connections do not.
         pool = getattr(self, "_pool", None)
         if pool is not None and not sys.is_finalizing():
-            pool.dropped()
+            pool.warn_if_not_closed()
 
     # Requests
 
@@ -138,9 +138,9 @@ class ClusterView:
     async def refresh_invalid_brokers(self) -> None:
         """Refreshes the brokers before the next request, if they may have changed."""
         if self._brokers_are_invalid:
-            await self._ask_for_brokers()
+            await self._request_brokers()
 
-    async def _ask_for_brokers(self) -> None:
+    async def _request_brokers(self) -> None:
         """Refreshes the brokers, their addresses, and the controller."""
         try:
             await self.refresh([])
@@ -167,12 +167,14 @@ class ClusterView:
         With `owner` no other caller uses the connection: its requests may wait at the broker.
         """
         if broker is None:
-            return await reach_any(self._pool, self._choosing, self.cluster.brokers.values())
+            return await connect_any(
+                self._pool, self._broker_selection, self.cluster.brokers.values()
+            )
         if broker not in self.cluster.brokers:
             await self.refresh([])
         if broker not in self.cluster.brokers:
             known = ", ".join(map(str, sorted(self.cluster.brokers))) or "none"
-            if broker in self.cluster.ever:
+            if broker in self.cluster.known_nodes:
                 raise BrokerConnectionError(f"broker {broker} is away; the cluster has {known}")
             raise ConfigurationError(f"the cluster has no broker {broker}; it has {known}")
         return await self.connection_to(broker, owner=owner)
@@ -186,12 +188,12 @@ class ClusterView:
         address = self.cluster.brokers.get(node)
         if address is None:
             raise BrokerConnectionError(f"broker {node} has left the cluster")
-        return await reach(self._pool, self._choosing, address, owner)
+        return await connect(self._pool, self._broker_selection, address, owner)
 
-    def connection_at_hand(self, node: int) -> BrokerConnection | None:
+    def open_connection(self, node: int) -> BrokerConnection | None:
         """Returns the connection that `connection_to` would return, if it is open."""
         address = self.cluster.brokers.get(node)
-        return None if address is None else self._pool.at_hand(address)
+        return None if address is None else self._pool.open_connection(address)
 
     @property
     def message_magic(self) -> int:
@@ -223,11 +225,11 @@ class ClusterView:
 
     async def refresh(self, topics: Iterable[str] | None = None) -> list[TopicInfo]:
         """Requests metadata of `topics`, or of all; see `Client.refresh`."""
-        self.home.check()
+        self.loop_guard.check()
         if topics is None:
-            return await self._all_topics.answer(frozenset())
+            return await self._all_topics.request(frozenset())
         wanted = frozenset(topics)
-        return [each for each in await self._by_name.answer(wanted) if each.name in wanted]
+        return [each for each in await self._by_name.request(wanted) if each.name in wanted]
 
     async def refresh_ids(self, ids: Iterable[Uuid]) -> list[TopicInfo]:
         """Requests metadata of topics by their ids; returns them with their error codes.
@@ -235,17 +237,17 @@ class ClusterView:
         Before Metadata v12 the request is for all topics.
         """
         wanted = frozenset(ids)
-        return [each for each in await self._by_id.answer(wanted) if each.topic_id in wanted]
+        return [each for each in await self._by_id.request(wanted) if each.topic_id in wanted]
 
-    async def _ask_for_all(self, _: frozenset[str]) -> list[TopicInfo]:
+    async def _request_all(self, _: frozenset[str]) -> list[TopicInfo]:
         # In v0 an empty list means all topics; in later versions null does.
         return await self._metadata(lambda version: None if version else [])
 
-    async def _ask_by_name(self, names: frozenset[str]) -> list[TopicInfo]:
+    async def _request_by_name(self, names: frozenset[str]) -> list[TopicInfo]:
         topics = [MetadataRequestTopic(name=name) for name in sorted(names)]
         return await self._metadata(lambda version: topics)
 
-    async def _ask_by_id(self, ids: frozenset[Uuid]) -> list[TopicInfo]:
+    async def _request_by_id(self, ids: frozenset[Uuid]) -> list[TopicInfo]:
         topics = [MetadataRequestTopic(topic_id=each, name=None) for each in sorted(ids)]
         return await self._metadata(lambda version: topics if version >= _BY_ID else None)
 
@@ -253,47 +255,49 @@ class ClusterView:
         self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
     ) -> list[TopicInfo]:
         """Requests the topics that `topics_in` returns for a version, None for all."""
-        if self._recovery.asked(self.clock.monotonic()):
+        if self._rebootstrap_timer.on_request(self.clock.monotonic()):
             waited = self.settings.metadata_recovery_rebootstrap_trigger_ms
             self._rebootstrap(f"no metadata came for {waited} ms")
         try:
-            response, version, is_whole = await self._asked_for_metadata(topics_in)
-            if response.error_code == _REBOOTSTRAP and self._goes_back:
+            response, version, is_whole = await self._send_metadata_request(topics_in)
+            if response.error_code == _REBOOTSTRAP and self._rebootstraps:
                 self._rebootstrap("a broker says that this client must rebootstrap")
-                response, version, is_whole = await self._asked_for_metadata(topics_in)
+                response, version, is_whole = await self._send_metadata_request(topics_in)
         except KprotoError:
-            self._recovery.failed()
+            self._rebootstrap_timer.on_failed()
             raise
         if response.error_code == _REBOOTSTRAP:  # retriable, like a lost broker
             raise BrokerConnectionError("a broker says that this client must rebootstrap")
         raise_for_code(response.error_code, "asking for metadata")
-        self._recovery.answered()
+        self._rebootstrap_timer.on_success()
         before = self.cluster.cluster_id
         topics = self.cluster.update(response, whole=is_whole, version=version)
         self.observer.refreshed()
-        self._tell_changes()
-        self._heard(topics, is_whole)
+        self._log_changes()
+        self._store_arrival_times(topics, is_whole)
         if before is not None and self.cluster.cluster_id not in (None, before):
             self.observer.another_cluster(self.cluster.cluster_id, before)
         return topics
 
-    def _heard(self, topics: Sequence[TopicInfo], is_whole: bool) -> None:
+    def _store_arrival_times(self, topics: Sequence[TopicInfo], is_whole: bool) -> None:
         """Stores the arrival time of topics; drops the times of topics that no longer exist."""
         now = self.clock.monotonic()
         names = {topic.name for topic in topics}
-        left = self.cluster.topics if is_whole else self._heard_of.keys() - names
-        self._heard_of = {name: at for name, at in self._heard_of.items() if name in left}
-        self._heard_of.update({topic.name: now for topic in topics if not topic.error_code})
+        left = self.cluster.topics if is_whole else self._received_at.keys() - names
+        self._received_at = {name: at for name, at in self._received_at.items() if name in left}
+        self._received_at.update({topic.name: now for topic in topics if not topic.error_code})
         # Metadata is newer than earlier hints.
-        self._hinted = {
-            tp: at for tp, at in self._hinted.items() if not is_whole and tp[0] not in names
+        self._leader_hinted_at = {
+            tp: at
+            for tp, at in self._leader_hinted_at.items()
+            if not is_whole and tp[0] not in names
         }
 
-    def _tell_changes(self) -> None:
+    def _log_changes(self) -> None:
         if self.observer.tells_changes:
-            self.observer.changed(self._changes.heard(self.cluster))
+            self.observer.changed(self._changes.log_lines(self.cluster))
 
-    async def _asked_for_metadata(
+    async def _send_metadata_request(
         self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]
     ) -> tuple[MetadataResponse, int, bool]:
         """Returns the response, its version, and True if it has all topics."""
@@ -311,52 +315,54 @@ class ClusterView:
         servers = ", ".join(map(str, self._pool.bootstrap))
         self.observer.rebootstrapped(why, servers)
         self._pool.abort_all()
-        self.cluster.begin_anew()
+        self.cluster.reset()
         self._requests.coordinators.forget_all()
-        self._choosing.begin_anew()
-        self._heard_of.clear()
-        self._hinted.clear()
+        self._broker_selection.reset()
+        self._received_at.clear()
+        self._leader_hinted_at.clear()
 
-    def is_fresh(self, name: str) -> bool:
+    def has_current_metadata(self, name: str) -> bool:
         """Returns True if metadata of a topic is known and younger than `metadata_max_age_ms`."""
-        age = self.clock.monotonic() - self._heard_of.get(name, float("-inf"))
+        age = self.clock.monotonic() - self._received_at.get(name, float("-inf"))
         return name in self.cluster.topics and age * 1000 < self.settings.metadata_max_age_ms
 
-    def led_by(self, topic: str, partition: int, since: float) -> int | None:
+    def leader_since(self, topic: str, partition: int, since: float) -> int | None:
         """Returns the leader of a partition, from metadata or a hint after `since`, or None."""
-        heard = self._heard_of.get(topic, float("-inf"))
-        if max(heard, self._hinted.get((topic, partition), float("-inf"))) <= since:
+        received_at = self._received_at.get(topic, float("-inf"))
+        if max(received_at, self._leader_hinted_at.get((topic, partition), float("-inf"))) <= since:
             return None
         node = self.cluster.leader(topic, partition)
         return node if node in self.cluster.brokers else None
 
-    def hear_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
+    def update_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
         """Applies the leaders that a response names (KIP-951); returns True if any is new.
 
-        `led_by` returns them from now on, without a Metadata request.
+        `leader_since` returns them from now on, without a Metadata request.
         """
-        self.cluster.hear_brokers(brokers)
-        new = [hint for hint in hints if self.cluster.hear_leader(hint)]
-        self._tell_changes()
+        self.cluster.update_brokers(brokers)
+        new = [hint for hint in hints if self.cluster.update_leader(hint)]
+        self._log_changes()
         now = self.clock.monotonic()
-        self._hinted.update({(hint.topic, hint.partition): now for hint in new})
+        self._leader_hinted_at.update({(hint.topic, hint.partition): now for hint in new})
         return bool(new)
 
-    def heard_since(self, name: str, moment: float) -> bool:
-        """Returns True if metadata of a topic arrived after `moment`, in seconds of the clock."""
-        return self._heard_of.get(name, float("-inf")) >= moment
+    def has_metadata_since(self, name: str, at: float) -> bool:
+        """Returns True if metadata of a topic arrived after `at`, in seconds of the clock."""
+        return self._received_at.get(name, float("-inf")) >= at
 
     async def ensure_metadata(self, names: Iterable[str]) -> None:
         """Requests metadata of unknown topics in one request, if there are several."""
-        unknown = {name for name in names if not self.is_fresh(name)}
+        unknown = {name for name in names if not self.has_current_metadata(name)}
         if len(unknown) > 1:
             await self.refresh(unknown)
 
     async def topic(self, name: str) -> TopicInfo:
         """Returns a topic and its partitions; see `Client.topic`."""
-        if self.is_fresh(name):
+        if self.has_current_metadata(name):
             return self.cluster.topics[name]
-        return await self._asking_for(name, lambda found: 0 if found.partitions else _NO_LEADER)
+        return await self._refresh_topic_until(
+            name, lambda found: 0 if found.partitions else _NO_LEADER
+        )
 
     async def leader(self, topic: str, partition: int) -> int:
         """Returns the node id of the leader of a partition.
@@ -366,31 +372,31 @@ class ClusterView:
         """
         info = await self.topic(topic)
         if partition not in info.partitions:
-            info = await self._asked_for(topic)  # partitions may have been added
+            info = await self._refresh_topic(topic)  # partitions may have been added
         if info.error_code:
-            raise why_unled([info], topic, partition)
+            raise no_leader_error([info], topic, partition)
         if partition not in info.partitions:
             raise error_of_code(
                 _NO_SUCH_TOPIC,
                 f"topic {topic!r} has {len(info.partitions)} partitions, and none is {partition}",
             )
-        if not self._is_led(info, partition):
-            info = await self._asking_for(
-                topic, lambda found: 0 if self._is_led(found, partition) else _NO_LEADER
+        if not self._has_leader(info, partition):
+            info = await self._refresh_topic_until(
+                topic, lambda found: 0 if self._has_leader(found, partition) else _NO_LEADER
             )
         return info.partitions[partition].leader
 
-    def _is_led(self, info: TopicInfo, partition: int) -> bool:
+    def _has_leader(self, info: TopicInfo, partition: int) -> bool:
         part = info.partitions.get(partition)
         return part is not None and part.leader in self.cluster.brokers
 
-    async def _asked_for(self, name: str) -> TopicInfo:
+    async def _refresh_topic(self, name: str) -> TopicInfo:
         for found in await self.refresh([name]):
             if found.name == name:
                 return found
         raise ProtocolError(f"the response to a Metadata request for topic {name!r} lacks it")
 
-    async def _asking_for(self, name: str, fault: Callable[[TopicInfo], int]) -> TopicInfo:
+    async def _refresh_topic_until(self, name: str, fault: Callable[[TopicInfo], int]) -> TopicInfo:
         """Requests metadata of a topic until its error code and that of `fault` are 0.
 
         The requests end after `metadata_wait_ms`.
@@ -398,7 +404,7 @@ class ClusterView:
         limit = self.settings.metadata_wait_ms
         attempts = Attempts(self.settings, limit, self.clock.monotonic())
         while True:
-            found = await self._asked_for(name)
+            found = await self._refresh_topic(name)
             code = found.error_code or fault(found)
             if not code:
                 return found
@@ -411,30 +417,33 @@ class ClusterView:
                     waited += "; metadata requests create no topics: see Client.create_topics"
                 raise error_of_code(code, waited)
             self.observer.retried("metadata", error, attempts, name)
-            await self.until(attempts.not_before)
+            await self.sleep_until(attempts.not_before)
 
     # Waiting and retrying
 
-    async def until(self, moment: float) -> None:
-        """Waits until the clock shows `moment`, in seconds."""
-        await self.clock.sleep(moment - self.clock.monotonic())
+    async def sleep_until(self, at: float) -> None:
+        """Waits until the clock shows `at`, in seconds."""
+        await self.clock.sleep(at - self.clock.monotonic())
 
     async def with_deadline(
         self,
-        moment: float,
+        deadline: float,
         operation: Awaitable[T],
         limit_ms: int | None = None,
         limited_by: TimeoutSetting = "api_timeout_ms",
     ) -> T:
-        """Returns the result of `operation`; raises RequestTimeoutError at `moment`.
+        """Returns the result of `operation`; raises RequestTimeoutError at `deadline`.
 
         The error names the limit: `limit_ms`, or the setting `limited_by` if that is the limit.
         """
         try:
-            async with self.clock.timeout(max(0.0, moment - self.clock.monotonic())):
+            async with self.clock.timeout(max(0.0, deadline - self.clock.monotonic())):
                 return await operation
         except TimeoutError as error:
-            if isinstance(error, KprotoError) or self.clock.monotonic() < moment - TICK_S:
+            if (
+                isinstance(error, KprotoError)
+                or self.clock.monotonic() < deadline - TIMER_RESOLUTION_S
+            ):
                 raise  # the operation's own timeout
             named_ms: int = getattr(self.settings, limited_by)
             is_named = limit_ms in (None, named_ms)
@@ -446,22 +455,22 @@ class ClusterView:
         operation: Callable[[], Awaitable[T]],
         *,
         responses: bool = True,
-        begun: float | None = None,
+        started_at: float | None = None,
         limited_by: TimeoutSetting = "api_timeout_ms",
     ) -> T:
         """Retries `operation` after retriable errors, for the time of the setting `limited_by`.
 
-        The time runs from `begun` on, in seconds of the clock; without it from now. Lost
+        The time runs from `started_at` on, in seconds of the clock; without it from now. Lost
         connections, timeouts and, with `responses`, retriable error codes are retried; any other
         error is raised at once. The last attempt starts at the deadline. An attempt that is still
         running at the deadline is cancelled: it raises the last error, or RequestTimeoutError.
         """
-        begun = self.clock.monotonic() if begun is None else begun
+        started_at = self.clock.monotonic() if started_at is None else started_at
         limit_ms: int = getattr(self.settings, limited_by)
-        attempts = Attempts(self.settings, limit_ms, begun)
+        attempts = Attempts(self.settings, limit_ms, started_at)
         while True:
             try:
-                return await self._within(attempts, operation(), limited_by)
+                return await self._attempt(attempts, operation(), limited_by)
             except KprotoError as error:
                 answered = isinstance(error, BrokerResponseError)
                 if remedy_of(error) is Remedy.FAIL or (answered and not responses):
@@ -472,9 +481,9 @@ class ClusterView:
                     self._brokers_are_invalid or remedy_of(error) is not Remedy.RETRY
                 )
                 self.observer.retried("call", error, attempts)
-            await self.until(attempts.not_before)
+            await self.sleep_until(attempts.not_before)
 
-    async def _within(
+    async def _attempt(
         self,
         attempts: Attempts,
         operation: Awaitable[T],
@@ -487,7 +496,7 @@ class ClusterView:
         try:
             return await self.with_deadline(ends_at, operation, limited_by=limited_by)
         except RequestTimeoutError as error:
-            if self.clock.monotonic() < ends_at - TICK_S:
+            if self.clock.monotonic() < ends_at - TIMER_RESOLUTION_S:
                 raise  # it is the operation's own
             raise attempts.error or error from None
 
@@ -502,17 +511,17 @@ class ClusterView:
         `api_timeout_ms`. Raises the errors of `leader`, and the first error of `ask`.
         """
         partitions = list(partitions)
-        attempts = Attempts(self.settings, begun=self.clock.monotonic())
+        attempts = Attempts(self.settings, started_at=self.clock.monotonic())
         while True:
             error: KprotoError
             try:
-                by_leader = await self._within(attempts, self._by_leader(partitions))
+                by_leader = await self._attempt(attempts, self._by_leader(partitions))
             except (BrokerConnectionError, RequestTimeoutError) as lost:
                 error = lost
             else:
                 asking = gather_all([ask(node, its) for node, its in by_leader.items()])
                 try:
-                    return await self._within(attempts, asking)
+                    return await self._attempt(attempts, asking)
                 except KprotoError as failed:
                     self.cluster.forget(topic for topic, _ in partitions)
                     error = failed
@@ -521,7 +530,7 @@ class ClusterView:
             if not attempts.failed(error, self.clock.monotonic()):
                 raise error
             self.observer.retried("leaders", error, attempts)
-            await self.until(attempts.not_before)
+            await self.sleep_until(attempts.not_before)
 
     async def _by_leader(
         self, partitions: Sequence[TopicPartition]

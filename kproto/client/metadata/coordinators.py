@@ -30,7 +30,7 @@ class Coordinators:
         """Returns the coordinator of `key`; None if it is unknown."""
         return self._nodes.get((kind, key))
 
-    def learn(self, kind: CoordinatorType, key: str, node: int) -> None:
+    def store(self, kind: CoordinatorType, key: str, node: int) -> None:
         """Stores a result of FindCoordinator."""
         self._nodes[kind, key] = node
 

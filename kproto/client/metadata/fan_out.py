@@ -22,9 +22,9 @@ __all__ = [
     "Element",
     "Level",
     "Split",
-    "answered_elements",
-    "elements_of",
     "merged",
+    "request_elements",
+    "response_elements",
     "split",
 ]
 
@@ -75,24 +75,24 @@ def _levels(path: str) -> tuple[Level, ...]:
 class Split(NamedTuple):
     """The paths of the elements of a request and of its response.
 
-    Requests for which `is_alone` returns True cannot be split, because only one broker can answer
-    them; `alone` is the reason in the error.
+    Requests for which `is_unsplittable` returns True cannot be split, because only one broker can
+    answer them; `unsplittable_reason` is the reason in the error.
     """
 
-    asked: str
-    answered: str
-    alone: str = ""
-    is_alone: Callable[[Any], bool] = lambda request: False
+    request_path: str
+    response_path: str
+    unsplittable_reason: str = ""
+    is_unsplittable: Callable[[Any], bool] = lambda request: False
 
     @property
     def request_levels(self) -> tuple[Level, ...]:
         """The path of the elements of the request."""
-        return _levels(self.asked)
+        return _levels(self.request_path)
 
     @property
     def response_levels(self) -> tuple[Level, ...]:
         """The path of the elements of the response."""
-        return _levels(self.answered)
+        return _levels(self.response_path)
 
 
 def _is_of_session(request: Any) -> bool:
@@ -118,8 +118,8 @@ SPLITS: Final[dict[str, Split]] = {
     "FetchRequest": Split(
         "topics[topic|topic_id].partitions[partition]",
         "responses[topic|topic_id].partitions[partition_index]",
-        alone="a fetch session",
-        is_alone=_is_of_session,
+        unsplittable_reason="a fetch session",
+        is_unsplittable=_is_of_session,
     ),
     "ListOffsetsRequest": Split(
         "topics[name].partitions[partition_index]",
@@ -144,14 +144,14 @@ SPLITS: Final[dict[str, Split]] = {
     "ShareFetchRequest": Split(
         "topics[topic_id].partitions[partition_index]",
         "responses[topic_id].partitions[partition_index]",
-        alone=_SHARE_SESSION,
-        is_alone=_names_no_topic,
+        unsplittable_reason=_SHARE_SESSION,
+        is_unsplittable=_names_no_topic,
     ),
     "ShareAcknowledgeRequest": Split(
         "topics[topic_id].partitions[partition_index]",
         "responses[topic_id].partitions[partition_index]",
-        alone=_SHARE_SESSION,
-        is_alone=_names_no_topic,
+        unsplittable_reason=_SHARE_SESSION,
+        is_unsplittable=_names_no_topic,
     ),
     # Answered by every broker with a replica.
     "AlterReplicaLogDirsRequest": Split(
@@ -200,12 +200,12 @@ SCALARS: Final[dict[str, tuple[str, Callable[[Sequence[Any]], Any]]]] = {
 }
 
 
-def elements_of(request: Message, row: Split) -> list[Element]:
+def request_elements(request: Message, row: Split) -> list[Element]:
     """Returns the elements of a request in order, each with the structs around it."""
     return list(_walk(request, row.request_levels))
 
 
-def answered_elements(response: Message, row: Split) -> list[Element]:
+def response_elements(response: Message, row: Split) -> list[Element]:
     """Returns the elements of a response in order, each with the structs around it."""
     return list(_walk(response, row.response_levels))
 
@@ -231,10 +231,10 @@ def split(request: Q, row: Split, owners: Sequence[Sequence[int]]) -> dict[int, 
     nodes = list(dict.fromkeys(node for its in owners for node in its))
     if len(nodes) == 1:
         return {nodes[0]: request}
-    if row.is_alone(request):
+    if row.is_unsplittable(request):
         raise ConfigurationError(
-            f"{type(request).__name__} is for {row.alone}, which only one broker knows; name it "
-            "with broker="
+            f"{type(request).__name__} is for {row.unsplittable_reason}, which only one broker "
+            "knows; name it with broker="
         )
     levels = row.request_levels
     return {

@@ -24,12 +24,12 @@ from ..core.gather import gather_all
 from ..network.connection import BrokerConnection
 from .cluster import Broker, Cluster, LeaderHint, TopicInfo
 from .coordinators import Coordinators, coordinators_in, find_coordinator_requests
-from .fan_out import SPLITS, Element, Split, elements_of, merged, split
+from .fan_out import SPLITS, Element, Split, merged, request_elements, split
 from .response_hints import (
     hints_of,
-    says_it_is_no_controller,
-    says_it_is_no_coordinator,
-    unled_topics,
+    is_not_controller,
+    is_not_coordinator,
+    topics_with_moved_leaders,
 )
 from .routing import (
     COORDINATORS,
@@ -90,11 +90,11 @@ class View(Protocol):
         """Retries an operation after retriable errors."""
         ...
 
-    def is_fresh(self, name: str) -> bool:
+    def has_current_metadata(self, name: str) -> bool:
         """Returns True if metadata of a topic is known and not too old."""
         ...
 
-    def hear_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
+    def update_leaders(self, hints: Iterable[LeaderHint], brokers: Iterable[Broker]) -> bool:
         """Applies the leaders of a response."""
         ...
 
@@ -127,7 +127,7 @@ class RequestRouter:
         for answer in answers:
             if answer.error is not None:
                 if len(answers) > 1:
-                    answer.error.add_note(_who_failed(answer, answers))
+                    answer.error.add_note(_failure_note(answer, answers))
                 raise answer.error
             assert answer.response is not None, "it is one or the other"
             responses.append(answer.response)
@@ -147,19 +147,19 @@ class RequestRouter:
         if broker is None:
             pieces = await self._pieces(route, request)
 
-        async def ask(node: int | None, piece: Request[R]) -> BrokerAnswer[R]:
+        async def send(node: int | None, piece: Request[R]) -> BrokerAnswer[R]:
             try:
-                response = await self._ask(route, node, piece, version, timeout_ms)
+                response = await self._send(route, node, piece, version, timeout_ms)
             except KprotoError as error:
                 return BrokerAnswer(node, piece, None, error)
             return BrokerAnswer(node, piece, response, None)
 
         if len(pieces) == 1:
             ((node, piece),) = pieces.items()
-            return [await ask(node, piece)]
-        return await gather_all(ask(node, piece) for node, piece in pieces.items())
+            return [await send(node, piece)]
+        return await gather_all(send(node, piece) for node, piece in pieces.items())
 
-    async def _ask(
+    async def _send(
         self,
         route: Route,
         node: int | None,
@@ -178,12 +178,12 @@ class RequestRouter:
             self._view.invalidate_brokers()
             self._forget(route, request)
             raise
-        if route in COORDINATORS and says_it_is_no_coordinator(response):
+        if route in COORDINATORS and is_not_coordinator(response):
             self._forget(route, request)
-        elif route is Route.CONTROLLER and says_it_is_no_controller(response):
+        elif route is Route.CONTROLLER and is_not_controller(response):
             self._view.invalidate_brokers()
         elif route in _BY_PARTITION:
-            self._heed(response, SPLITS[type(request).__name__])
+            self._apply_hints(response, SPLITS[type(request).__name__])
         return response
 
     def _forget(self, route: Route, request: Request[R]) -> None:
@@ -192,16 +192,16 @@ class RequestRouter:
             self.coordinators.forget(COORDINATORS[route].type, coordinator_keys(request))
         elif route in _BY_PARTITION:
             row = SPLITS[type(request).__name__]
-            topics = (self._topic(row, element) for element in elements_of(request, row))
+            topics = (self._topic(row, element) for element in request_elements(request, row))
             self._view.cluster.forget(name for name, _ in topics if name)
 
-    def _heed(self, response: Response, row: Split) -> None:
+    def _apply_hints(self, response: Response, row: Split) -> None:
         """Applies the leaders in a response about partitions."""
         cluster = self._view.cluster
         hints, brokers = hints_of(response, row, cluster)
         if hints:
-            self._view.hear_leaders(hints, brokers)
-        cluster.forget(unled_topics(response, row, cluster))
+            self._view.update_leaders(hints, brokers)
+        cluster.forget(topics_with_moved_leaders(response, row, cluster))
 
     # Routing
 
@@ -215,7 +215,7 @@ class RequestRouter:
             return dict.fromkeys(sorted(cluster.brokers), request)
         name = type(request).__name__
         row = SPLITS.get(name)
-        elements = [] if row is None else elements_of(request, row)
+        elements = [] if row is None else request_elements(request, row)
         if route in COORDINATORS:
             owners = await self._coordinators_for(route, request, row, elements)
         elif route is Route.RESOURCES:
@@ -274,7 +274,9 @@ class RequestRouter:
             found = []
             for element in elements:
                 name, _ = self._topic(row, element)
-                info = cluster.topics.get(name) if name and view.is_fresh(name) else None
+                info = (
+                    cluster.topics.get(name) if name and view.has_current_metadata(name) else None
+                )
                 at = partition.identities(element[-1])[0][1]
                 part = None if info is None else info.partitions.get(at)
                 nodes: tuple[int, ...] = ()
@@ -316,16 +318,16 @@ class RequestRouter:
         Unknown coordinators are requested together, with retries while they are not available.
         Raises BrokerResponseError for the first that cannot be found.
         """
-        nodes = self._known_of(kind, keys)
+        nodes = self._known_coordinators(kind, keys)
         if len(nodes) == len(set(keys)):
             return nodes
         return await self._view.retrying(lambda: self._find(kind, keys))
 
-    def _known_of(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
-        known = ((key, self._known(kind, key)) for key in keys)
+    def _known_coordinators(self, kind: CoordinatorType, keys: Sequence[str]) -> dict[str, int]:
+        known = ((key, self._known_coordinator(kind, key)) for key in keys)
         return {key: node for key, node in known if node is not None}
 
-    def _known(self, kind: CoordinatorType, key: str) -> int | None:
+    def _known_coordinator(self, kind: CoordinatorType, key: str) -> int | None:
         node = self.coordinators.node(kind, key)
         return node if node in self._view.cluster.brokers else None
 
@@ -334,34 +336,34 @@ class RequestRouter:
 
         A concurrent call may drop some of them before this call returns.
         """
-        nodes = self._known_of(kind, keys)
+        nodes = self._known_coordinators(kind, keys)
         missing = [key for key in dict.fromkeys(keys) if key not in nodes]
         if not missing:
             return nodes
         connection = await self._view.connection()
         version = connection.version_of(FindCoordinatorRequest)
 
-        async def ask(request: FindCoordinatorRequest) -> dict[str, int | BrokerResponseError]:
+        async def send(request: FindCoordinatorRequest) -> dict[str, int | BrokerResponseError]:
             answer = await connection.request(request, version=version)
             return coordinators_in(kind, request, answer)
 
         requests = find_coordinator_requests(kind, missing, version)
         errors = []
-        for found in await gather_all(map(ask, requests)):
+        for found in await gather_all(map(send, requests)):
             for key, node in found.items():
                 if isinstance(node, BrokerResponseError):
                     errors.append(node)
                 else:
-                    self.coordinators.learn(kind, key, node)
+                    self.coordinators.store(kind, key, node)
                     nodes[key] = node
         if errors:
             raise errors[0]
-        if any(self._known(kind, key) is None for key in missing):
+        if any(self._known_coordinator(kind, key) is None for key in missing):
             await self._view.refresh([])  # the coordinator has just joined the cluster
         return nodes
 
 
-def _who_failed(failed: BrokerAnswer[Any], answers: Sequence[BrokerAnswer[Any]]) -> str:
+def _failure_note(failed: BrokerAnswer[Any], answers: Sequence[BrokerAnswer[Any]]) -> str:
     others = [str(each.broker) for each in answers if each.error is None]
     answered = f"; those that answered: {', '.join(others)}" if others else ""
     return (

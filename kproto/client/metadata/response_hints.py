@@ -13,30 +13,30 @@ from ...protocol.codes_in_messages import error_codes_in
 from ...protocol.error_codes import code_of
 from ..core.retry import Remedy, remedy_of_code
 from .cluster import Broker, Cluster, LeaderHint
-from .fan_out import Split, answered_elements
+from .fan_out import Split, response_elements
 
 __all__ = [
     "brokers_in",
     "hints_of",
-    "says_it_is_no_controller",
-    "says_it_is_no_coordinator",
-    "unled_topics",
+    "is_not_controller",
+    "is_not_coordinator",
+    "topics_with_moved_leaders",
 ]
 
 _NOT_CONTROLLER: Final = code_of("NOT_CONTROLLER")
 
 
-def says_it_is_no_coordinator(response: Message) -> bool:
+def is_not_coordinator(response: Message) -> bool:
     """Returns True if the broker is not the coordinator, or the coordinator is unavailable."""
     return any(remedy_of_code(c) is Remedy.FIND_COORDINATOR for c in error_codes_in(response))
 
 
-def says_it_is_no_controller(response: Message) -> bool:
+def is_not_controller(response: Message) -> bool:
     """Returns True if the broker is not the controller."""
     return _NOT_CONTROLLER in error_codes_in(response)
 
 
-def unled_topics(response: Message, row: Split, cluster: Cluster) -> set[str]:
+def topics_with_moved_leaders(response: Message, row: Split, cluster: Cluster) -> set[str]:
     """Returns the topics with a partition that the broker does not have or lead.
 
     Partitions whose new leader is known already, from a hint, do not count.
@@ -74,7 +74,7 @@ def _hint(name: str, partition: int, answer: Any) -> LeaderHint | None:
 def _partitions(response: Message, row: Split, cluster: Cluster) -> Iterator[tuple[str, int, Any]]:
     """Yields the partitions of a response: topic name, number and struct."""
     topic, partition = row.response_levels[-2:]
-    for element in answered_elements(response, row):
+    for element in response_elements(response, row):
         for _, each in topic.identities(element[-2]):
             name = each if isinstance(each, str) else cluster.topic_name(each)
             if name:

@@ -22,7 +22,7 @@ from ...wire.errors import (
 )
 from ..settings import Address
 
-__all__ = ["NEXT_ADDRESS_S", "Target", "Targets", "in_turns", "look_up"]
+__all__ = ["NEXT_ADDRESS_S", "Target", "Targets", "alternate_families", "resolve_host"]
 
 #: How long an address may take before the next one is tried concurrently, in seconds: the
 #: Connection Attempt Delay that RFC 8305 recommends.
@@ -33,26 +33,27 @@ class Target(NamedTuple):
     """One address of a name: its family, and the argument of `socket.connect`."""
 
     family: int
-    where: tuple[Any, ...]
+    sockaddr: tuple[Any, ...]
 
     @property
     def ip(self) -> str:
         """The address as text, without the port."""
-        return str(self.where[0])
+        return str(self.sockaddr[0])
 
 
-def in_turns(found: Sequence[Target], failed: str | None = None) -> list[Target]:
-    """Returns each address once, with alternating families; starts after the address `failed`."""
+def alternate_families(found: Sequence[Target], failed_ip: str | None = None) -> list[Target]:
+    """Returns each address once, with alternating families; starts after the address `failed_ip`.
+    """
     by_family: dict[int, list[Target]] = {}
     for target in dict.fromkeys(found):
         by_family.setdefault(target.family, []).append(target)
     most = max(map(len, by_family.values()), default=0)
     turns = [its[at] for at in range(most) for its in by_family.values() if at < len(its)]
-    first = next((at + 1 for at, target in enumerate(turns) if target.ip == failed), 0)
+    first = next((at + 1 for at, target in enumerate(turns) if target.ip == failed_ip), 0)
     return turns[first:] + turns[:first]
 
 
-async def look_up(address: Address) -> list[Target]:
+async def resolve_host(address: Address) -> list[Target]:
     """Resolves a host name. Raises OSError, and ValueError if it is no valid host name."""
     try:  # an address needs no thread
         found = socket.getaddrinfo(
@@ -61,75 +62,75 @@ async def look_up(address: Address) -> list[Target]:
     except socket.gaierror:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    return [Target(int(family), tuple(where)) for family, _, _, _, where in found]
+    return [Target(int(family), tuple(sockaddr)) for family, _, _, _, sockaddr in found]
 
 
 class Targets:
-    """The addresses of one name that are `left` to try, and the failures of the others."""
+    """The addresses of one name that are `remaining` to try, and the failures of the others."""
 
-    def __init__(self, address: Address, left: Sequence[Target]) -> None:
+    def __init__(self, address: Address, remaining: Sequence[Target]) -> None:
         self.address = address
-        self.left = list(left)
+        self.remaining = list(remaining)
         self.failures: list[tuple[Target, KprotoError]] = []
 
     async def connect(self, clock: Clock) -> tuple[socket.socket, Target]:
         """Returns a connected socket and its address. Raises BrokerConnectionError."""
-        if len(self.left) == 1:
-            target = self.left.pop()
+        if len(self.remaining) == 1:
+            target = self.remaining.pop()
             try:
                 return await _connected(target), target
             except OSError as error:
-                self._refused(target, error)
-                raise self.failure() from None
+                self._add_refused(target, error)
+                raise self.combined_error() from None
         attempts: dict[asyncio.Task[socket.socket], Target] = {}
         try:
             while True:
-                if self.left:
-                    target = self.left.pop(0)
+                if self.remaining:
+                    target = self.remaining.pop(0)
                     attempts[asyncio.create_task(_connected(target))] = target
                 if not attempts:
-                    raise self.failure()
-                done = await _first(attempts, NEXT_ADDRESS_S if self.left else None, clock)
+                    raise self.combined_error()
+                done = await _first(attempts, NEXT_ADDRESS_S if self.remaining else None, clock)
                 for task in done:
                     target = attempts.pop(task)
                     try:
                         return task.result(), target
                     except OSError as error:
-                        self._refused(target, error)
+                        self._add_refused(target, error)
         finally:
             # If the connected address does not work, the pending ones are tried again first.
-            self.left[:0] = attempts.values()
+            self.remaining[:0] = attempts.values()
             for task in attempts:
                 task.cancel()
             for ended in await asyncio.gather(*attempts, return_exceptions=True):
                 if isinstance(ended, socket.socket):
                     ended.close()
 
-    def _refused(self, target: Target, error: OSError) -> None:
+    def _add_refused(self, target: Target, error: OSError) -> None:
         # The text of asyncio's error would repeat the address.
         why = os.strerror(error.errno) if error.errno else str(error)
         reason = f"cannot connect: {why}"
-        self.failed(target, BrokerConnectionError(reason, address=str(self.address)))
+        self.add_failure(target, BrokerConnectionError(reason, address=str(self.address)))
 
-    def failed(self, target: Target, error: KprotoError) -> None:
+    def add_failure(self, target: Target, error: KprotoError) -> None:
         """Adds the failure of an address."""
         self.failures.append((target, error))
 
-    def gave(self, target: Target | None, error: KprotoError) -> None:
+    def on_attempt_failed(self, target: Target | None, error: KprotoError) -> None:
         """Adds the error of an attempt at `target`; without it, of all addresses left."""
         if target is not None:
-            self.failed(target, error)
+            self.add_failure(target, error)
         elif isinstance(error, RequestTimeoutError):
-            for silent in self.left:
-                self.failed(silent, error)
-            self.left.clear()
+            for silent in self.remaining:
+                self.add_failure(silent, error)
+            self.remaining.clear()
 
     @property
-    def last_failed(self) -> str | None:
+    def last_failed_ip(self) -> str | None:
         """The address that failed last; None without a failure."""
         return self.failures[-1][0].ip if self.failures else None
 
-    def failure(self) -> KprotoError:
+    def combined_error(self) -> KprotoError:
         """Returns the error after the last address; it names each address with its failure."""
         errors = [error for _, error in self.failures]
         if len(errors) == 1:
@@ -150,7 +151,7 @@ async def _connected(target: Target) -> socket.socket:
     made = socket.socket(target.family, socket.SOCK_STREAM)
     try:
         made.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(made, target.where)
+        await asyncio.get_running_loop().sock_connect(made, target.sockaddr)
     except BaseException:
         made.close()
         raise

@@ -20,24 +20,24 @@ from ...security.mechanisms import Sasl
 from ...wire.errors import AuthenticationError, KprotoError, RequestTimeoutError
 from ..settings import Address, ClientSettings
 
-__all__ = ["Authenticator", "Carrier"]
+__all__ = ["AuthenticatedConnection", "Authenticator"]
 
 #: No token is requested any more in the last seconds of a session, in seconds.
-_TOO_LATE_S: Final = 1.0
+_MIN_REMAINING_S: Final = 1.0
 
 _NEVER: Final = float("inf")
 
 
-class Carrier(Protocol):
+class AuthenticatedConnection(Protocol):
     """The connection that an authentication uses."""
 
     ranges: Mapping[int, ApiRange]
 
-    def carry(self, step: Step, ends_at: float) -> Awaitable[Answer]:
+    def send_step(self, step: Step, ends_at: float) -> Awaitable[Answer]:
         """Sends a step, and returns the response. Raises the error of a lost connection."""
         ...
 
-    def alone(self) -> AbstractAsyncContextManager[float]:
+    def exclusive(self) -> AbstractAsyncContextManager[float]:
         """Delays all other requests; yields the deadline of the responses, in seconds."""
         ...
 
@@ -51,13 +51,13 @@ class Authenticator:
 
     def __init__(
         self,
-        carrier: Carrier,
+        connection: AuthenticatedConnection,
         sasl: Sasl,
         address: Address,
         settings: ClientSettings,
         clock: Clock,
     ) -> None:
-        self._carrier = carrier
+        self._connection = connection
         self._sasl = sasl
         self._address = address
         self._limit_ms = settings.connect_timeout_ms
@@ -106,13 +106,13 @@ class Authenticator:
         """
         again = self._session_ends_at != _NEVER
         current = Authentication(
-            exchange, self._carrier.ranges, str(self._address), reauthenticating=again
+            exchange, self._connection.ranges, str(self._address), reauthenticating=again
         )
         self._current = current
         try:
             step: Step | None = current.begin()
             while step is not None:
-                answer = await self._carrier.carry(step, ends_at)
+                answer = await self._connection.send_step(step, ends_at)
                 if current.derives_keys(answer):
                     step = await asyncio.to_thread(current.next, answer)
                 else:
@@ -125,7 +125,7 @@ class Authenticator:
             self._session_ends_at = self._clock.monotonic() + lifetime_ms / 1000
             chance = random.random()  # noqa: S311 - jitter, no secret
             after_s = reauthenticate_after_ms(lifetime_ms, chance) / 1000
-            self._timer = self._clock.call_later(after_s, self._begin_again)
+            self._timer = self._clock.call_later(after_s, self._start_reauthentication)
 
     def cut_off(self) -> AuthenticationError | None:
         """Returns the error if the broker closes the connection during authentication.
@@ -134,18 +134,18 @@ class Authenticator:
         """
         return None if self._current is None else self._current.disconnect_error()
 
-    def _begin_again(self) -> None:
+    def _start_reauthentication(self) -> None:
         self._timer = None
-        self._task = asyncio.create_task(self._authenticate_again())
+        self._task = asyncio.create_task(self._reauthenticate())
 
-    async def _authenticate_again(self) -> None:
+    async def _reauthenticate(self) -> None:
         """Starts a new session; requests wait from the arrival of the token to its end."""
         try:
             exchange = await self._exchange_in_time()
-            async with self._carrier.alone() as ends_at:
+            async with self._connection.exclusive() as ends_at:
                 await self.authenticate(exchange, ends_at)
         except KprotoError as error:
-            self._carrier.fail(error)
+            self._connection.fail(error)
 
     async def _exchange_in_time(self) -> ClientExchange:
         """Retries `exchange` until the session is about to end: the token issuer may be down.
@@ -157,7 +157,7 @@ class Authenticator:
                 return await self.exchange()
             except KprotoError:
                 left = self._session_ends_at - self._clock.monotonic()
-                if left < _TOO_LATE_S:
+                if left < _MIN_REMAINING_S:
                     raise
             await self._clock.sleep(left / 2)
 

@@ -38,8 +38,8 @@ from ..settings import Address, ClientSettings
 from .addresses import Target, Targets
 from .authenticator import Authenticator
 from .disconnect_errors import disconnect_error, error_for_request, throttled_error, timed_out_error
-from .handshake import agreed_ranges, attach, context_of, targets_of
-from .in_flight import NEVER, InFlightRequest, InFlightRequests, Tell
+from .handshake import attach, negotiate_ranges, resolve_targets, tls_context
+from .in_flight import NEVER, InFlightRequest, InFlightRequests, OnOutcome
 from .node_state import NodeState
 from .request_slots import RequestSlots
 from .resend import may_resend
@@ -54,7 +54,7 @@ R = TypeVar("R", bound=Response)
 Reopen: TypeAlias = Callable[[], Awaitable["BrokerConnection"]]
 
 #: After this many idle seconds the broker may be closing the connection.
-QUIET_S: Final = 1.0
+IDLE_S: Final = 1.0
 
 
 class BrokerConnection(asyncio.BufferedProtocol):
@@ -89,14 +89,14 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self.failed_at = NEVER
         self._is_closed_by_peer = False
         self._was_closed_here = False
-        self._had_work = False
-        self._lost: asyncio.Future[None] = self._loop.create_future()
+        self._had_requests = False
+        self._disconnected: asyncio.Future[None] = self._loop.create_future()
         self._tls = tls
         self._sasl: Authenticator | None = None
         if settings.sasl is not None:
             self._sasl = Authenticator(self, settings.sasl, address, settings, clock)
         self._stage = Stage.VERSIONS
-        self._opened_with = -1  # the correlation id of the last request of the handshake
+        self._last_handshake_id = -1  # the correlation id of the last request of the handshake
         self._bare_token: asyncio.Future[bytes] | None = (
             None  # the broker's token, without a header
         )
@@ -127,7 +127,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         ends_at = clock.monotonic() + limit_ms / 1000
         try:
             async with clock.timeout(limit_ms / 1000):
-                targets = await targets_of(address, node_state.failed_ip)
+                targets = await resolve_targets(address, node_state.failed_ip)
         except TimeoutError:
             raise RequestTimeoutError(
                 f"{address}: its name was not looked up within {limit_ms} ms (connect_timeout_ms)"
@@ -138,10 +138,10 @@ class BrokerConnection(asyncio.BufferedProtocol):
             try:
                 await connection._open(targets, ends_at, limit_ms)
             except (BrokerConnectionError, ProtocolError, RequestTimeoutError) as error:
-                targets.gave(connection.target, error)
-                node_state.failed_ip = targets.last_failed
-                if not targets.left or clock.monotonic() >= ends_at:
-                    raise targets.failure() from None
+                targets.on_attempt_failed(connection.target, error)
+                node_state.failed_ip = targets.last_failed_ip
+                if not targets.remaining or clock.monotonic() >= ends_at:
+                    raise targets.combined_error() from None
             else:
                 return connection
 
@@ -150,13 +150,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
         address, clock = self.address, self.clock
         try:
             async with clock.timeout(max(ends_at - clock.monotonic(), 0.0)):
-                context = await context_of(self._tls)
+                context = await tls_context(self._tls)
                 connected, self.target = await targets.connect(clock)
             # An address that does not answer must leave time for the others.
-            seconds = max(ends_at - clock.monotonic(), 0.0) / (1 + len(targets.left))
+            seconds = max(ends_at - clock.monotonic(), 0.0) / (1 + len(targets.remaining))
             async with clock.timeout(seconds):
                 await attach(self, connected, address, self._tls, context)
-                self.ranges = await agreed_ranges(
+                self.ranges = await negotiate_ranges(
                     self._exchange, address, self.settings.broker_version
                 )
             produce = self.ranges.get(ProduceRequest.API_KEY)
@@ -168,7 +168,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 async with clock.timeout(self.settings.connect_timeout_ms / 1000):
                     await self._sasl.authenticate(exchange)
             self._stage = Stage.FIRST_REQUEST
-            self._opened_with = self._protocol.last_correlation_id
+            self._last_handshake_id = self._protocol.last_correlation_id
             self._raise_if_failed()  # bytes after the last response may have failed it
         except DecodeError as error:
             await self.close()
@@ -190,7 +190,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
 
     # SASL
 
-    async def carry(self, step: Step, ends_at: float) -> Answer:
+    async def send_step(self, step: Step, ends_at: float) -> Answer:
         """Sends a step of an authentication before all queued requests; returns the response."""
         if step.request is None:
             return await self._exchange_tokens(step.token)
@@ -209,13 +209,13 @@ class BrokerConnection(asyncio.BufferedProtocol):
             self._bare_token = None
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[float]:
+    async def exclusive(self) -> AsyncIterator[float]:
         """Delays all requests that are not written yet.
 
         Yields the deadline of a response to a request that is sent now, in seconds of the clock:
         the broker responds to the requests in flight first.
         """
-        async with self._write_queue.alone():
+        async with self._write_queue.exclusive():
             yield self._in_flight.latest_deadline + self.settings.request_timeout_ms / 1000
 
     @property
@@ -236,7 +236,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
     @property
     def was_dropped(self) -> bool:
         """True if the connection failed with requests in flight, and this side did not close it."""
-        return self._error is not None and self._had_work and not self._was_closed_here
+        return self._error is not None and self._had_requests and not self._was_closed_here
 
     def version_of(self, request: type[Request[R]], at_most: int | None = None) -> int:
         """Returns the version that is negotiated for a request. Raises UnsupportedVersionError."""
@@ -287,77 +287,77 @@ class BrokerConnection(asyncio.BufferedProtocol):
             ends_at = self.clock.monotonic() + limit_ms / 1000
             return cast(R, await self._exchange(request, used, ends_at, limit_ms))
 
-    def post(
-        self, request: Request[R], *, version: int, tell: Tell, may_be_lost: bool = False
+    def try_send(
+        self, request: Request[R], *, version: int, callback: OnOutcome, may_be_lost: bool = False
     ) -> bool:
-        """Writes `request` now, and calls `tell` later with the response or an error.
+        """Writes `request` now, and calls `callback` later with the response or an error.
 
         Returns False and does nothing if the request would have to wait for queued requests, for a
         broker that does not read, or for one that may be closing an idle connection; with
         `may_be_lost` the last is ignored. Use `request` then. Raises the errors of `request` before
         a write.
         """
-        self._refuse_unanswered(request, version)
+        self._check_expects_response(request, version)
         now = self.clock.monotonic()
-        if not self._can_post(now, may_be_lost=may_be_lost):
+        if not self._can_send_now(now, may_be_lost=may_be_lost):
             return False
-        posted = self._new_post(type(request), version, tell, now)
+        sent = self._new_request(type(request), version, callback, now)
         try:
-            _, data = self._protocol.send(request, version, posted)
+            _, data = self._protocol.send(request, version, sent)
         except BaseException:
             self._slots.release()
             raise
-        self._write_posted(posted, data, now)
+        self._write_frame(sent, data, now)
         return True
 
-    def post_encoded(
-        self, request: type[Request[R]], body: Sequence[bytes], *, version: int, tell: Tell
+    def try_send_encoded(
+        self, request: type[Request[R]], body: Sequence[bytes], *, version: int, callback: OnOutcome
     ) -> bool:
-        """Does the same as `post` for an encoded request: the joined pieces of `body`."""
+        """Does the same as `try_send` for an encoded request: the joined pieces of `body`."""
         now = self.clock.monotonic()
-        if not self._can_post(now):
+        if not self._can_send_now(now):
             return False
-        posted = self._new_post(request, version, tell, now)
+        sent = self._new_request(request, version, callback, now)
         try:
-            data = self._protocol.send_encoded(request, version, body, posted)
+            data = self._protocol.send_encoded(request, version, body, sent)
         except BaseException:
             self._slots.release()
             raise
-        self._write_posted(posted, data, now)
+        self._write_frame(sent, data, now)
         return True
 
-    def _can_post(self, now: float, *, may_be_lost: bool = False) -> bool:
+    def _can_send_now(self, now: float, *, may_be_lost: bool = False) -> bool:
         """Takes a slot if a write need not wait. Raises the connection's error."""
         if not self._write_queue.can_write_now:
             return False
         self._raise_if_failed()
-        return (may_be_lost or not self._is_quiet(now)) and self._slots.try_acquire()
+        return (may_be_lost or not self._is_idle(now)) and self._slots.try_acquire()
 
-    def _is_quiet(self, now: float) -> bool:
-        """Returns True if the connection is idle for `QUIET_S`: the broker may be closing it."""
-        return now - self._write_queue.used_at > QUIET_S and not self._pending
+    def _is_idle(self, now: float) -> bool:
+        """Returns True if the connection is idle for `IDLE_S`: the broker may be closing it."""
+        return now - self._write_queue.used_at > IDLE_S and not self._pending
 
     def is_idle_since(self, moment: float) -> bool:
         """Returns True if nothing is in flight or queued, or was written after `moment`, in s."""
         return self.used_at <= moment and not self._pending and self._write_queue.is_empty
 
-    def _new_post(
-        self, request: type[Message], version: int, tell: Tell, now: float
+    def _new_request(
+        self, request: type[Message], version: int, callback: OnOutcome, now: float
     ) -> InFlightRequest:
         limit_ms = self.settings.request_timeout_ms
         ends_at = now + limit_ms / 1000
-        return InFlightRequest(request, version, tell, ends_at, limit_ms, holds_slot=True)
+        return InFlightRequest(request, version, callback, ends_at, limit_ms, holds_slot=True)
 
-    def _write_posted(self, posted: InFlightRequest, data: bytes, now: float) -> None:
+    def _write_frame(self, sent: InFlightRequest, data: bytes, now: float) -> None:
         """Writes a frame, then watches its request, so that the frame does not wait for that."""
         self._write_queue.write_now(data, now)
-        self._in_flight.watch(posted)
-        self._watch.written(posted.request, posted.version, len(data), now)
+        self._in_flight.watch(sent)
+        self._watch.written(sent.request, sent.version, len(data), now)
 
-    def _tell(self, exchange: InFlightRequest, outcome: Response | KprotoError) -> None:
+    def _complete(self, exchange: InFlightRequest, outcome: Response | KprotoError) -> None:
         if exchange.holds_slot:
             self._slots.release()
-        exchange.tell(outcome)
+        exchange.callback(outcome)
 
     async def send_only(self, request: Request[R], *, version: int | None = None) -> None:
         """Sends a request that brokers do not answer (Produce with acks=0).
@@ -382,18 +382,18 @@ class BrokerConnection(asyncio.BufferedProtocol):
         Raises RequestTimeoutError after `limit_ms`. No other request is written between the return
         of this call and a write in the same iteration of the event loop.
         """
-        is_quiet = self._error is None and self._is_quiet(self.clock.monotonic())
-        if self._write_queue.is_writable and not is_quiet:
+        is_idle = self._error is None and self._is_idle(self.clock.monotonic())
+        if self._write_queue.is_writable and not is_idle:
             return
         try:
-            await self._write_queue.turn(
-                limit_ms / 1000, lambda: self._is_quiet(self.clock.monotonic())
+            await self._write_queue.wait_until_writable(
+                limit_ms / 1000, lambda: self._is_idle(self.clock.monotonic())
             )
         except TimeoutError:
             throttle = self._write_queue.throttle
             if throttle.is_on:
                 raise throttled_error(
-                    self.address, request, version, limit_ms, throttle.left_s
+                    self.address, request, version, limit_ms, throttle.remaining_s
                 ) from None
             error = timed_out_error(self.address, request, version, what, limit_ms)
             self.fail(error)
@@ -410,7 +410,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         self._raise_if_failed()
         future: asyncio.Future[Response] = self._loop.create_future()
 
-        def tell(outcome: Response | KprotoError) -> None:
+        def callback(outcome: Response | KprotoError) -> None:
             if future.done():
                 return
             if isinstance(outcome, Response):
@@ -418,26 +418,26 @@ class BrokerConnection(asyncio.BufferedProtocol):
             else:
                 future.set_exception(outcome)
 
-        exchange = InFlightRequest(type(request), version, tell, ends_at, limit_ms)
+        exchange = InFlightRequest(type(request), version, callback, ends_at, limit_ms)
         now = self.clock.monotonic()
-        self._write_queue.write(self._begin(request, exchange, now), now)
+        self._write_queue.write(self._register(request, exchange, now), now)
         try:
             return await future
         except asyncio.CancelledError:
             exchange.ends_at = NEVER  # no caller waits for it any more
             raise
 
-    def _begin(self, request: Request[R], exchange: InFlightRequest, now: float) -> bytes:
+    def _register(self, request: Request[R], exchange: InFlightRequest, now: float) -> bytes:
         """Registers a request as in flight; returns its frame, which is written next."""
-        self._refuse_unanswered(request, exchange.version)
-        exchange.woke = self._is_quiet(now)
+        self._check_expects_response(request, exchange.version)
+        exchange.was_idle = self._is_idle(now)
         _, data = self._protocol.send(request, exchange.version, exchange)
-        self._write_queue.note(exchange)
+        self._write_queue.mark_unwritten(exchange)
         self._in_flight.watch(exchange)
         self._watch.written(exchange.request, exchange.version, len(data), now)
         return data
 
-    def _refuse_unanswered(self, request: Request[R], version: int) -> None:
+    def _check_expects_response(self, request: Request[R], version: int) -> None:
         if not expects_response(request, version):
             raise ConfigurationError(
                 f"no broker answers this {type(request).__name__} v{version}: it has "
@@ -448,7 +448,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Fails the connection after a request timeout: the broker counts as lost."""
         what = "was not answered"
         error = timed_out_error(self.address, late.request, late.version, what, late.limit_ms)
-        self._tell(late, error)
+        self._complete(late, error)
         self.fail(error)
 
     def _raise_if_failed(self) -> None:
@@ -463,33 +463,33 @@ class BrokerConnection(asyncio.BufferedProtocol):
         if self._error is None:
             self._error = error
             self.failed_at = self.clock.monotonic()
-            self._had_work = self._in_flight.has_requests
+            self._had_requests = self._in_flight.has_requests
         self._in_flight.stop()
         if self._sasl is not None:
             self._sasl.stop()
         if self._bare_token is not None and not self._bare_token.done():
             self._bare_token.set_exception(error_for_request(self._error, self.address))
         self._watch.lost(
-            self._error, had_work=self._had_work, was_closed_here=self._was_closed_here
+            self._error, had_requests=self._had_requests, was_closed_here=self._was_closed_here
         )
-        if not self._write_queue.end() and not self._lost.done():
-            self._lost.set_result(None)
+        if not self._write_queue.end() and not self._disconnected.done():
+            self._disconnected.set_result(None)
         while (pending := self._pending.take()) is not None:
-            self._tell(pending.context, self._lost_with(pending.context))
+            self._complete(pending.context, self._disconnect_error_for(pending.context))
 
-    def _lost_with(self, exchange: InFlightRequest) -> KprotoError:
+    def _disconnect_error_for(self, exchange: InFlightRequest) -> KprotoError:
         """Returns the error for a request that was in flight."""
         assert self._error is not None
         error = error_for_request(self._error, self.address)
         if isinstance(error, BrokerConnectionError):
             error.never_written = not exchange.is_written
-            error.woke = exchange.woke and self._is_closed_by_peer
+            error.was_idle = exchange.was_idle and self._is_closed_by_peer
         return error
 
     async def close(self) -> None:
         """Closes the connection and waits for the socket; requests in flight fail."""
         self.abort()
-        await asyncio.shield(self._lost)
+        await asyncio.shield(self._disconnected)
         if self._sasl is not None:
             await self._sasl.stopped()
 
@@ -545,11 +545,11 @@ class BrokerConnection(asyncio.BufferedProtocol):
                 self._throttle(throttle_time_ms_of(message, pending.version))
         if pending is not None:
             self._watch.answered(len(data), outcome)
-            self._tell(pending.context, outcome)
+            self._complete(pending.context, outcome)
 
-    def _throttle(self, asked_ms: int) -> None:
+    def _throttle(self, throttle_ms: int) -> None:
         """Stops writing for the throttle time of a response (KIP-219)."""
-        waits_ms = min(asked_ms, self.settings.throttle_max_ms)
+        waits_ms = min(throttle_ms, self.settings.throttle_max_ms)
         self.node_state.throttled_ms += waits_ms
         self._write_queue.throttle.begin(waits_ms)
 
@@ -557,29 +557,29 @@ class BrokerConnection(asyncio.BufferedProtocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        left = self._reader.pending
+        unread_bytes = self._reader.pending
         self._write_queue.detach()
-        self._is_closed_by_peer = not left
+        self._is_closed_by_peer = not unread_bytes
         is_in_sasl = self._stage is Stage.AUTHENTICATION and self._sasl is not None
         error = disconnect_error(
             exc,
-            left,
-            self._reached(),
+            unread_bytes,
+            self._current_stage(),
             address=self.address,
             settings=self.settings,
             tls=self._tls,
             cut_off=self._sasl.cut_off() if is_in_sasl and self._sasl is not None else None,
-            is_asked=self._protocol.pending.oldest is not None,
+            has_pending=self._protocol.pending.oldest is not None,
         )
         self.fail(error)
-        if not self._lost.done():
-            self._lost.set_result(None)
+        if not self._disconnected.done():
+            self._disconnected.set_result(None)
 
-    def _reached(self) -> Stage:
+    def _current_stage(self) -> Stage:
         """Returns the stage of the connection: OPEN after the first response to a request."""
         oldest = self._protocol.pending.oldest
         if self._stage is Stage.FIRST_REQUEST and (
-            oldest is None or oldest.correlation_id != self._opened_with + 1
+            oldest is None or oldest.correlation_id != self._last_handshake_id + 1
         ):
             return Stage.OPEN
         return self._stage

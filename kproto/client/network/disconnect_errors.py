@@ -13,7 +13,7 @@ from ...wire.errors import (
     ProtocolError,
     RequestTimeoutError,
 )
-from ..release import says_versions
+from ..release import has_api_versions
 from ..settings import Address, ClientSettings
 
 __all__ = ["disconnect_error", "error_for_request", "throttled_error", "timed_out_error"]
@@ -41,33 +41,33 @@ def timed_out_error(
 
 
 def throttled_error(
-    address: Address, request: type[Message], version: int, limit_ms: int, left_s: float
+    address: Address, request: type[Message], version: int, limit_ms: int, remaining_s: float
 ) -> RequestTimeoutError:
     """Returns the error of a request that timed out while the broker throttled the client.
 
-    `left_s` is the rest of the throttle time, in seconds.
+    `remaining_s` is the rest of the throttle time, in seconds.
     """
     return RequestTimeoutError(
         f"{address}: {request.__name__} v{version} could not be sent in {limit_ms} ms: the broker "
-        f"throttles this client by its quota for {round(left_s * 1000)} ms more"
+        f"throttles this client by its quota for {round(remaining_s * 1000)} ms more"
     )
 
 
 def disconnect_error(
     exc: Exception | None,
-    left: int,
+    unread_bytes: int,
     stage: Stage,
     *,
     address: Address,
     settings: ClientSettings,
     tls: TlsContexts,
     cut_off: AuthenticationError | None,
-    is_asked: bool,
+    has_pending: bool,
 ) -> KprotoError:
     """Returns the error of a connection that the peer or the network has ended at `stage`.
 
-    `left` bytes of a response had arrived; `cut_off` is the error of a SASL authentication in
-    progress; `is_asked` is True if a request was in flight.
+    `unread_bytes` bytes of a response had arrived; `cut_off` is the error of a SASL authentication
+    in progress; `has_pending` is True if a request was in flight.
     """
     shows = tls.shows_certificate
     name = tls.name_of(address.host)
@@ -77,11 +77,11 @@ def disconnect_error(
     reason = "the broker closed the connection"
     if exc is not None:
         reason = f"the connection was lost ({exc})"
-    if left:
-        reason += f", {left} bytes into a response"
+    if unread_bytes:
+        reason += f", {unread_bytes} bytes into a response"
     else:
         release = settings.broker_version
-        if is_asked and not says_versions(release):
+        if has_pending and not has_api_versions(release):
             reason += f"; is it a Kafka {release} (broker_version)?"
         hint = closed_hint(stage, tls=tls.enabled, sasl=settings.sasl is not None)
         if hint:

@@ -21,11 +21,11 @@ from ...security.diagnosis import handshake_fault
 from ...security.tls import TlsContexts
 from ...version import __version__
 from ...wire.errors import BrokerConnectionError, ProtocolError
-from ..release import common_ranges, release_ranges, says_versions
+from ..release import common_ranges, has_api_versions, release_ranges
 from ..settings import Address
-from .addresses import Targets, in_turns, look_up
+from .addresses import Targets, alternate_families, resolve_host
 
-__all__ = ["agreed_ranges", "attach", "context_of", "targets_of"]
+__all__ = ["attach", "negotiate_ranges", "resolve_targets", "tls_context"]
 
 #: The name of this client's software (KIP-511).
 _SOFTWARE_NAME: Final = "kproto"
@@ -33,10 +33,10 @@ _SOFTWARE_NAME: Final = "kproto"
 _LAST_PORT: Final = 65_535
 
 #: Sends a request in a version, and returns the response.
-_Ask: TypeAlias = Callable[[Request[Any], int], Awaitable[Response]]
+_SendRequest: TypeAlias = Callable[[Request[Any], int], Awaitable[Response]]
 
 
-async def targets_of(address: Address, failed_ip: str | None) -> Targets:
+async def resolve_targets(address: Address, failed_ip: str | None) -> Targets:
     """Resolves a broker's host name; the addresses start after `failed_ip`.
 
     Raises BrokerConnectionError.
@@ -45,7 +45,7 @@ async def targets_of(address: Address, failed_ip: str | None) -> Targets:
         reason = f"cannot connect: {address.port} is no port; they end at {_LAST_PORT}"
         raise BrokerConnectionError(reason, address=str(address))
     try:
-        return Targets(address, in_turns(await look_up(address), failed_ip))
+        return Targets(address, alternate_families(await resolve_host(address), failed_ip))
     except OSError as error:
         reason = f"cannot connect: {error.strerror or error}"
     except ValueError as error:  # not a valid host name, such as an empty label
@@ -53,7 +53,7 @@ async def targets_of(address: Address, failed_ip: str | None) -> Targets:
     raise BrokerConnectionError(reason, address=str(address))
 
 
-async def context_of(tls: TlsContexts) -> ssl.SSLContext | None:
+async def tls_context(tls: TlsContexts) -> ssl.SSLContext | None:
     """Returns the TLS context of a connection; None without TLS.
 
     It reads files in a thread. Raises ConfigurationError.
@@ -96,29 +96,31 @@ def _unconnected(address: Address, error: OSError) -> BrokerConnectionError:
     return BrokerConnectionError(reason, address=str(address))
 
 
-async def agreed_ranges(ask: _Ask, address: Address, release: str | None) -> Mapping[int, ApiRange]:
+async def negotiate_ranges(
+    send: _SendRequest, address: Address, release: str | None
+) -> Mapping[int, ApiRange]:
     """Returns the versions that a broker supports, by ApiVersions, limited to its `release`.
 
     Brokers of releases before 0.10 have no ApiVersions: for these the table of releases is used.
     Raises ProtocolError if the broker refuses ApiVersions.
     """
     if release is None:
-        return await _broker_ranges(ask, address)
+        return await _broker_ranges(send, address)
     ranges = release_ranges(release)
-    if not says_versions(release):
+    if not has_api_versions(release):
         return ranges
-    return common_ranges(ranges, await _broker_ranges(ask, address))
+    return common_ranges(ranges, await _broker_ranges(send, address))
 
 
-async def _broker_ranges(ask: _Ask, address: Address) -> Mapping[int, ApiRange]:
+async def _broker_ranges(send: _SendRequest, address: Address) -> Mapping[int, ApiRange]:
     request = ApiVersionsRequest(
         client_software_name=_SOFTWARE_NAME, client_software_version=__version__
     )
     version = ApiVersionsRequest.LATEST_STABLE
-    answer = cast(ApiVersionsResponse, await ask(request, version))
+    answer = cast(ApiVersionsResponse, await send(request, version))
     if answer.error_code == UNSUPPORTED_VERSION and version > 0:
         version = min(version - 1, fallback_version(answer))
-        answer = cast(ApiVersionsResponse, await ask(request, version))
+        answer = cast(ApiVersionsResponse, await send(request, version))
     if answer.error_code:
         raise ProtocolError(
             f"{address}: ApiVersions v{version} was answered with error code "

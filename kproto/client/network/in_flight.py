@@ -14,10 +14,10 @@ from ...messages.base import Message, Response
 from ...protocol.received import PendingRequest, PendingRequests
 from ...wire.errors import KprotoError
 
-__all__ = ["NEVER", "InFlightRequest", "InFlightRequests", "Tell"]
+__all__ = ["NEVER", "InFlightRequest", "InFlightRequests", "OnOutcome"]
 
 #: Called with the outcome of a request.
-Tell: TypeAlias = Callable[[Response | KprotoError], None]
+OnOutcome: TypeAlias = Callable[[Response | KprotoError], None]
 
 NEVER: Final = float("inf")
 
@@ -25,39 +25,39 @@ NEVER: Final = float("inf")
 class InFlightRequest:
     """A request that waits for its response until `ends_at`, in seconds: its timeout is `limit_ms`.
 
-    `holds_slot` is True if its slot is released when `tell` is called. `is_written` is True once
-    the socket has its bytes; `woke` is True if the connection was idle before, so that the broker
-    may have been closing it.
+    `holds_slot` is True if its slot is released when `callback` is called. `is_written` is True
+    once the socket has its bytes; `was_idle` is True if the connection was idle before, so that the
+    broker may have been closing it.
     """
 
     __slots__ = (
+        "callback",
         "ends_at",
         "holds_slot",
         "is_written",
         "limit_ms",
         "request",
-        "tell",
         "version",
-        "woke",
+        "was_idle",
     )
 
     def __init__(
         self,
         request: type[Message],
         version: int,
-        tell: Tell,
+        callback: OnOutcome,
         ends_at: float = NEVER,
         limit_ms: int = 0,
         holds_slot: bool = False,
     ) -> None:
         self.request = request
         self.version = version
-        self.tell = tell
+        self.callback = callback
         self.ends_at = ends_at
         self.limit_ms = limit_ms
         self.holds_slot = holds_slot
         self.is_written = True
-        self.woke = False
+        self.was_idle = False
 
 
 class InFlightRequests:
@@ -88,7 +88,7 @@ class InFlightRequests:
     @property
     def has_requests(self) -> bool:
         """True if a request is in flight that was not the first after an idle time."""
-        return any(not each.context.woke for each in self._pending)
+        return any(not each.context.was_idle for each in self._pending)
 
     @property
     def latest_deadline(self) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ...wire.errors import KprotoError, RequestTimeoutError
-from ..core.retry import doubled_ms
+from ..core.retry import exponential_backoff_ms
 from ..settings import ClientSettings
 
 __all__ = ["NodeState"]
@@ -57,7 +57,7 @@ class NodeState:
         self.error = error
         self.failed_ip = ip
         settings = self._settings
-        wait_ms = doubled_ms(
+        wait_ms = exponential_backoff_ms(
             settings.reconnect_backoff_ms,
             settings.reconnect_backoff_max_ms,
             self.failures,

@@ -19,7 +19,7 @@ from ...clock import Clock, Timer
 from ...security.tls import TlsContexts
 from ...wire.errors import BrokerConnectionError, ConfigurationError, KprotoError
 from ..core.loop_guard import LoopGuard
-from ..core.retry import TICK_S
+from ..core.retry import TIMER_RESOLUTION_S
 from ..observing.observer import Observer
 from ..release import magic_of
 from ..settings import Address, ClientSettings
@@ -52,10 +52,10 @@ class ConnectionPool:
         self.settings = settings
         self.clock = clock
         self._observer = observer or Observer(settings.hooks, clock.monotonic)
-        self.home = LoopGuard()
+        self.loop_guard = LoopGuard()
         self._open: dict[_Key, BrokerConnection] = {}
-        self._opening: dict[_Key, _Opening] = {}
-        self._ending: set[asyncio.Task[BrokerConnection]] = set()  # without a caller that waits
+        self._opening: dict[_Key, _ConnectAttempt] = {}
+        self._cancelled: set[asyncio.Task[BrokerConnection]] = set()  # without a caller that waits
         self._node_states: dict[Address, NodeState] = {}
         self._idle_timer: Timer | None = None
         self._closed = False
@@ -68,31 +68,31 @@ class ConnectionPool:
                 settings.sasl.mechanism,
             )
 
-    def at_hand(self, address: Address) -> BrokerConnection | None:
+    def open_connection(self, address: Address) -> BrokerConnection | None:
         """Returns the shared connection to `address`, if it is open."""
         connection = self._open.get((address, None))
         return connection if connection is not None and connection.usable else None
 
-    def has_lost(self, address: Address) -> bool:
+    def has_lost_connection(self, address: Address) -> bool:
         """Returns True if the shared connection to `address` has failed, and none is open."""
         connection = self._open.get((address, None))
         return connection is not None and not connection.usable
 
-    def wait_s(self, address: Address) -> float:
+    def backoff_s(self, address: Address) -> float:
         """Returns the rest of the backoff of `address`, in seconds."""
         node_state = self._node_states.get(address)
         return (
             0.0 if node_state is None else max(0.0, node_state.not_before - self.clock.monotonic())
         )
 
-    async def to(self, address: Address, owner: object = None) -> BrokerConnection:
+    async def connection(self, address: Address, owner: object = None) -> BrokerConnection:
         """Returns a usable connection to `address`, shared or that of `owner`.
 
         Concurrent callers share one attempt, and its error. After a failure callers wait until the
         backoff of the broker is over. Raises the errors of `BrokerConnection.open`, and
         ConfigurationError once the pool is closed, or in another event loop.
         """
-        self.home.check()
+        self.loop_guard.check()
         key = (address, owner)
         connection = self._usable(key)
         if connection is not None:
@@ -100,8 +100,8 @@ class ConnectionPool:
         self._raise_if_closed()
         opening = self._opening.get(key)
         if opening is None:
-            opening = self._opening[key] = _Opening(asyncio.create_task(self._connect(key)))
-            opening.task.add_done_callback(lambda task: self._opened(key, task))
+            opening = self._opening[key] = _ConnectAttempt(asyncio.create_task(self._connect(key)))
+            opening.task.add_done_callback(lambda task: self._on_opened(key, task))
         opening.waiting += 1
         opening.is_shared = opening.is_shared or opening.waiting > 1
         try:
@@ -156,8 +156,8 @@ class ConnectionPool:
     async def _connect(self, key: _Key) -> BrokerConnection:
         address, owner = key
         node_state = self._node_state_of(address)
-        while (wait_s := node_state.not_before - self.clock.monotonic()) > 0:
-            await self.clock.sleep(wait_s)
+        while (backoff_s := node_state.not_before - self.clock.monotonic()) > 0:
+            await self.clock.sleep(backoff_s)
         watch = self._observer.connection(str(address))
         try:
             connection = await watch.opening(
@@ -174,18 +174,18 @@ class ConnectionPool:
             node_state.failed(error, self.clock.monotonic(), _chance(), node_state.failed_ip)
             raise
         node_state.succeeded()
-        connection.reopen = lambda: self.to(address, owner)
+        connection.reopen = lambda: self.connection(address, owner)
         self._open[key] = connection
         usable = [each.message_magic for each in self._open.values() if each.usable]
         self.message_magic = min(usable, default=self.message_magic)
         self._schedule_idle_check(self.settings.connections_max_idle_ms / 1000)
         return connection
 
-    def _opened(self, key: _Key, task: asyncio.Task[BrokerConnection]) -> None:
+    def _on_opened(self, key: _Key, task: asyncio.Task[BrokerConnection]) -> None:
         opening = self._opening.get(key)
         if opening is not None and opening.task is task:
             del self._opening[key]
-        self._ending.discard(task)
+        self._cancelled.discard(task)
         if not task.cancelled():
             task.exception()  # its waiter has raised it
 
@@ -193,7 +193,7 @@ class ConnectionPool:
         """Cancels a connection attempt that no caller waits for."""
         task = self._opening.pop(key).task
         if not task.done():
-            self._ending.add(task)
+            self._cancelled.add(task)
             task.cancel()
 
     # Idle connections
@@ -210,7 +210,7 @@ class ConnectionPool:
         now = self.clock.monotonic()
         first = float("inf")
         for key, connection in list(self._open.items()):
-            if connection.is_idle_since(now - limit_s + TICK_S):
+            if connection.is_idle_since(now - limit_s + TIMER_RESOLUTION_S):
                 _log.debug("the connection to %s was idle, and is closed", key[0])
                 del self._open[key]
                 connection.abort()
@@ -225,14 +225,14 @@ class ConnectionPool:
 
     async def release(self, owner: object) -> None:
         """Closes the connections that belong to `owner`, and waits until they are closed."""
-        await self._close_connections(self._taken_from(owner))
+        await self._close_connections(self._remove_connections_of(owner))
 
     def abort(self, owner: object) -> None:
         """Closes the connections that belong to `owner`, without waiting."""
-        for connection in self._taken_from(owner):
+        for connection in self._remove_connections_of(owner):
             connection.abort()
 
-    def _taken_from(self, owner: object) -> list[BrokerConnection]:
+    def _remove_connections_of(self, owner: object) -> list[BrokerConnection]:
         for key in [key for key in self._opening if key[1] is owner]:
             self._cancel_opening(key)
         return [self._open.pop(key) for key in list(self._open) if key[1] is owner]
@@ -249,12 +249,12 @@ class ConnectionPool:
         self._open.clear()
         await self._close_connections(connections)
 
-    def dropped(self) -> None:
+    def warn_if_not_closed(self) -> None:
         """Warns about a client that was not closed, and closes its connections.
 
         It may be called in any thread.
         """
-        loop = self.home.loop
+        loop = self.loop_guard.loop
         if self._closed or loop is None or not any(each.usable for each in self._open.values()):
             return
         servers = ", ".join(map(str, self.bootstrap))
@@ -280,7 +280,7 @@ class ConnectionPool:
         self._closed = True
         self._open.clear()
         self._opening.clear()
-        self._ending.clear()
+        self._cancelled.clear()
 
     async def _close_connections(self, connections: Sequence[BrokerConnection]) -> None:
         """Closes connections, and waits for them and for cancelled attempts.
@@ -289,11 +289,11 @@ class ConnectionPool:
         """
         for connection in connections:
             connection.abort()
-        await asyncio.gather(*self._ending, return_exceptions=True)
+        await asyncio.gather(*self._cancelled, return_exceptions=True)
         await asyncio.gather(*(connection.close() for connection in connections))
 
 
-class _Opening:
+class _ConnectAttempt:
     """A pending connection, and the number of callers that wait for it."""
 
     __slots__ = ("is_shared", "task", "waiting")

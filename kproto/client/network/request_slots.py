@@ -23,30 +23,30 @@ class RequestSlots:
         self._free -= 1
         return True
 
-    async def take(self) -> None:
+    async def acquire(self) -> None:
         """Takes a slot, after the callers that wait already."""
         if self.try_acquire():
             return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
         try:
-            await turn
+            await waiter
         except asyncio.CancelledError:
-            if not turn.cancelled():
+            if not waiter.cancelled():
                 self.release()  # the slot was passed on already
             raise
 
     def release(self) -> None:
         """Passes the slot to the caller that has waited longest; without one it frees the slot."""
         while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
                 return
         self._free += 1
 
     async def __aenter__(self) -> None:
-        await self.take()
+        await self.acquire()
 
     async def __aexit__(
         self,

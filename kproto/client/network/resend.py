@@ -49,4 +49,4 @@ def may_resend(request: type[Message], error: BrokerConnectionError) -> bool:
     The broker must not have received it, or the request only reads and the broker has closed an
     idle connection, so that it may not have received it.
     """
-    return error.never_written or (error.woke and request._generated().__name__ in REPEATABLE)
+    return error.never_written or (error.was_idle and request._generated().__name__ in REPEATABLE)

@@ -18,7 +18,7 @@ __all__ = ["Throttle", "throttle_time_ms_of"]
 #: The first version whose response is sent before the throttle time, by request name. In earlier
 #: versions the broker waits before it responds. Requests that are missing here are newer: brokers
 #: respond at once in every version. Source: the comments of the definitions.
-WAITS_BEHIND_FROM: Final = {
+CLIENT_SIDE_FROM_VERSION: Final = {
     "AddOffsetsToTxn": 1,
     "AddPartitionsToTxn": 1,
     "AlterConfigs": 1,
@@ -59,22 +59,22 @@ WAITS_BEHIND_FROM: Final = {
 
 def throttle_time_ms_of(response: Response, version: int) -> int:
     """Returns the time for which the client must not send after a response, in ms."""
-    asked: int = getattr(response, "throttle_time_ms", 0)
-    if asked > 0:
+    throttle_ms: int = getattr(response, "throttle_time_ms", 0)
+    if throttle_ms > 0:
         name = type(response)._generated().__name__.removesuffix("Response")
-        if version < WAITS_BEHIND_FROM.get(name, 0):
+        if version < CLIENT_SIDE_FROM_VERSION.get(name, 0):
             return 0
-    return max(asked, 0)
+    return max(throttle_ms, 0)
 
 
 class Throttle:
     """Blocks writes while it `is_on`: until `not_before`, in seconds of the clock."""
 
-    __slots__ = ("_clock", "_over", "_timer", "is_on", "not_before")
+    __slots__ = ("_clock", "_ended", "_timer", "is_on", "not_before")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._over = asyncio.Event()
+        self._ended = asyncio.Event()
         self._timer: Timer | None = None
         self.is_on = False
         self.not_before = float("-inf")
@@ -87,7 +87,7 @@ class Throttle:
         self.end()
         self.not_before = until
         self.is_on = True
-        self._over.clear()
+        self._ended.clear()
         self._timer = self._clock.call_later(ms / 1000, self.end)
 
     def end(self) -> None:
@@ -96,14 +96,14 @@ class Throttle:
             self._timer.cancel()
             self._timer = None
         self.is_on = False
-        self._over.set()
+        self._ended.set()
 
     @property
-    def left_s(self) -> float:
+    def remaining_s(self) -> float:
         """The remaining time, in seconds."""
         return max(0.0, self.not_before - self._clock.monotonic()) if self.is_on else 0.0
 
-    async def over(self) -> None:
+    async def wait_until_over(self) -> None:
         """Waits until the throttle is over, or the connection is lost."""
         while self.is_on:
-            await self._over.wait()
+            await self._ended.wait()

@@ -21,7 +21,7 @@ __all__ = ["WriteQueue"]
 
 #: The iterations in which the event loop notices that the broker has closed: the first polls the
 #: socket, the second calls `connection_lost`, the third runs the callbacks of that.
-TURNS: Final = 3
+IDLE_ITERATIONS: Final = 3
 
 #: A frame of at least this many bytes is written alone: a copy costs more than a call.
 _LARGE_BYTES: Final = 65_536
@@ -102,26 +102,26 @@ class WriteQueue:
         """True if no bytes and no callers wait."""
         return not (self._queued_calls or self._outgoing)
 
-    async def turn(self, limit_s: float, is_quiet: Callable[[], bool]) -> None:
+    async def wait_until_writable(self, limit_s: float, is_idle: Callable[[], bool]) -> None:
         """Waits until the broker reads, after the callers that wait already.
 
-        If the connection `is_quiet`, it first waits `TURNS` iterations of the event loop, which may
-        notice that the broker has closed. Raises TimeoutError after `limit_s` plus the throttle
-        time. No other caller writes between the return of this call and a write in the same
-        iteration.
+        If the connection `is_idle`, it first waits `IDLE_ITERATIONS` iterations of the event loop,
+        which may notice that the broker has closed. Raises TimeoutError after `limit_s` plus the
+        throttle time. No other caller writes between the return of this call and a write in the
+        same iteration.
         """
         self._queued_calls += 1
         try:
-            async with self._clock.timeout(limit_s + self.throttle.left_s), self._call_queue:
-                for _ in range(TURNS if is_quiet() else 0):
+            async with self._clock.timeout(limit_s + self.throttle.remaining_s), self._call_queue:
+                for _ in range(IDLE_ITERATIONS if is_idle() else 0):
                     await asyncio.sleep(0)
-                await self.throttle.over()
+                await self.throttle.wait_until_over()
                 await self._writable.wait()
         finally:
             self._queued_calls -= 1
 
     @asynccontextmanager
-    async def alone(self) -> AsyncIterator[None]:
+    async def exclusive(self) -> AsyncIterator[None]:
         """Delays all queued writes until the end of the block."""
         self._queued_calls += 1
         try:
@@ -153,7 +153,7 @@ class WriteQueue:
         elif not self._has_ended:
             self._transport.write(data)
 
-    def note(self, exchange: InFlightRequest) -> None:
+    def mark_unwritten(self, exchange: InFlightRequest) -> None:
         """Marks `exchange` as not written until the next flush."""
         exchange.is_written = False
         self._unwritten.append(exchange)

@@ -100,10 +100,10 @@ class ConnectionWatch:
         self._tell("opened", begun, None)
         return connection
 
-    def lost(self, error: KprotoError, *, had_work: bool, was_closed_here: bool) -> None:
+    def lost(self, error: KprotoError, *, had_requests: bool, was_closed_here: bool) -> None:
         """Reports the end of the connection: requests in flight get no response.
 
-        It may be called again. `had_work` is False if the requests in flight are sent again;
+        It may be called again. `had_requests` is False if the requests in flight are sent again;
         `was_closed_here` is True if the client closed the connection itself.
         """
         in_flight = len(self._written)
@@ -119,7 +119,7 @@ class ConnectionWatch:
         else:
             self._broker.lost += 1
             say(
-                logging.WARNING if had_work else logging.INFO,
+                logging.WARNING if had_requests else logging.INFO,
                 "lost the connection to %s after %.1f s, %d requests were in flight: %s",
                 self.address,
                 seconds,
@@ -216,7 +216,7 @@ class NullWatch(ConnectionWatch):
     async def opening(self, open_it: Callable[[], Awaitable[T]]) -> T:
         return await open_it()
 
-    def lost(self, error: KprotoError, *, had_work: bool, was_closed_here: bool) -> None:
+    def lost(self, error: KprotoError, *, had_requests: bool, was_closed_here: bool) -> None:
         pass
 
     def written(self, request: type[Message], version: int, size: int, now: float) -> None:

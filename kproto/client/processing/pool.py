@@ -28,7 +28,7 @@ from .failure_headers import due_of, headers_with, origin_of, text_of, with_reco
 from .failure_log import log_failed, log_unraised
 from .failure_policy import Forward, Retry, next_step, stop_in
 from .handlers import Handle, NotAsyncError, UndecodableError
-from .ports import ConsumerPort, RecordSink
+from .ports import AckSink, ConsumerPort, RecordSink
 from .settings import RunSettings, RunSummary
 from .shards import OrderedShard, Shard, UnorderedShard
 from .tracker import Tracker
@@ -56,6 +56,7 @@ class ProcessingPool:
     def __init__(
         self,
         host: ConsumerPort,
+        acks: AckSink,
         clock: Clock,
         settings: RunSettings,
         handle: Handle,
@@ -63,6 +64,7 @@ class ProcessingPool:
         group_id: str,
     ) -> None:
         self._host = host
+        self._acks = acks
         self._clock = clock
         self.settings = settings
         self._handle = handle
@@ -456,14 +458,14 @@ class ProcessingPool:
         self._commit_timer = None
         for worker in self._workers:
             worker.stop_early()
-        self._host.commit_soon()
+        self._acks.acknowledge_soon()
 
     async def _yield_to_loop(self, began: float) -> None:
         """Yields to the event loop, because handlers may have blocked it."""
         now = self._clock.monotonic()
         self._batch_size.on_records_returned(began)
         took = self._batch_size.on_poll(now)
-        await self._yielder.at_intervals(now, took)
+        await self._yielder.yield_at_intervals(now, took)
 
     # Failures
 

@@ -311,7 +311,7 @@ class Accumulator:
     def plan(
         self,
         now: float,
-        led_by: Callable[[str, int, float], int | None],
+        leader_since: Callable[[str, int, float], int | None],
         in_flight: Callable[[int], int],
     ) -> Plan:
         """Returns the requests that are due at `now`.
@@ -331,7 +331,7 @@ class Accumulator:
             if self.producer_state.identity is None and queue.needs_producer_id:
                 needs_producer_id = True
                 continue
-            node = led_by(queue.topic, queue.partition, queue.suspect_since)
+            node = leader_since(queue.topic, queue.partition, queue.suspect_since)
             if node is None:
                 plan.unknown_leaders.append(queue)
             elif queue.in_flight and queue.node != node:
@@ -544,7 +544,7 @@ class Accumulator:
     ) -> None:
         queue.attempts.failed(error, now)
         if moved:
-            queue.attempts.at_once(now)
+            queue.attempts.skip_backoff(now)
         elif remedy_of(error) is Remedy.REFRESH:
             queue.suspect_since = now
         self._observer.retried("produce", error, queue.attempts, queue.topic, queue.partition)

@@ -224,12 +224,12 @@ class RecordAppender:
             raise ConfigurationError("the producer is closed; records can no longer be sent")
         if not isinstance(topic, str):
             raise EncodeError(f"{topic!r} is no name of a topic")
-        if self._view.home.loop is not asyncio.get_running_loop():
-            self._view.home.check()
+        if self._view.loop_guard.loop is not asyncio.get_running_loop():
+            self._view.loop_guard.check()
         if (
             topic in self.append_queues.by_topic
             or self._accumulator.buffered > self._buffer_bytes
-            or not self._view.is_fresh(topic)
+            or not self._view.has_current_metadata(topic)
         ):
             return None
         return self._appender_of(topic)
@@ -251,31 +251,33 @@ class RecordAppender:
         Raises RequestTimeoutError after `delivery_timeout_ms`.
         """
         view, topic = self._view, ticket.topic
-        begun = view.clock.monotonic()
+        started_at = view.clock.monotonic()
         with ticket:
-            if view.is_fresh(topic):
+            if view.has_current_metadata(topic):
                 info = view.cluster.topics[topic]
             else:
                 # Connection errors are retried here, as they are retried for batches.
                 info = await view.retrying(
                     lambda: view.topic(topic),
                     responses=False,
-                    begun=begun,
+                    started_at=started_at,
                     limited_by="delivery_timeout_ms",
                 )
             if isinstance(partition, int) and partition not in info.partitions:
                 # The partition may have been added since the last metadata.
                 await view.retrying(
-                    lambda: view.refresh([topic]), begun=begun, limited_by="delivery_timeout_ms"
+                    lambda: view.refresh([topic]),
+                    started_at=started_at,
+                    limited_by="delivery_timeout_ms",
                 )
-            await self._wait_for_memory(ticket, begun)
+            await self._wait_for_memory(ticket, started_at)
         # Newer metadata stays; if it lacks the topic, the batch fails with that error.
         view.cluster.topics.setdefault(topic, info)
         return self._appender_of(topic)
 
-    async def _wait_for_memory(self, ticket: AppendTicket, begun: float) -> None:
+    async def _wait_for_memory(self, ticket: AppendTicket, started_at: float) -> None:
         limit_ms = self._view.settings.delivery_timeout_ms
-        left = begun + limit_ms / 1000 - self._view.clock.monotonic()
+        left = started_at + limit_ms / 1000 - self._view.clock.monotonic()
         is_first = False
         try:
             async with self._view.clock.timeout(max(0.0, left)):

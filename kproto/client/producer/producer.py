@@ -113,19 +113,19 @@ class Producer:
         `error_flush_ms`.
         """
         _check_time_out(timeout_ms)
-        self._view.home.check()
+        self._view.loop_guard.check()
         self._appender.is_closed = True
         limit_ms = self._view.settings.delivery_timeout_ms
         if timeout_ms is not None:
             limit_ms = min(limit_ms, timeout_ms)
         clock = self._view.clock
-        begun = clock.monotonic()
+        started_at = clock.monotonic()
         try:
             # If the time is over, the calls whose records are incomplete raise the error.
             await self._within_timeout(limit_ms, self._calls_done())
             self._appender.append_queues.close()
             if timeout_ms is not None:
-                timeout_ms = max(0, timeout_ms - round((clock.monotonic() - begun) * 1000))
+                timeout_ms = max(0, timeout_ms - round((clock.monotonic() - started_at) * 1000))
             await self._within_timeout(timeout_ms, self._batches_completed())
         finally:
             self._appender.append_queues.close()
@@ -141,7 +141,7 @@ class Producer:
         calls and records in flight continue.
         """
         _check_time_out(timeout_ms)
-        self._view.home.check()
+        self._view.loop_guard.check()
         if not await self._within_timeout(timeout_ms, self._calls_done_and_batches_completed()):
             waiting = len(self._appender.append_queues.tickets())
             calls = f", and {waiting} calls have more records" if waiting else ""

@@ -21,7 +21,7 @@ from ...messages.produce_response import PartitionProduceResponse, ProduceRespon
 from ...protocol.error_codes import raise_for_code
 from ...wire.errors import KprotoError, ProtocolError, RequestTimeoutError
 from ...wire.uuid import ZERO_UUID, Uuid
-from ..metadata.cluster import TopicPartition, why_unled
+from ..metadata.cluster import TopicPartition, no_leader_error
 from ..metadata.cluster_view import ClusterView
 from ..metadata.response_hints import brokers_in
 from ..network.connection import BrokerConnection
@@ -134,7 +134,7 @@ class Sender:
         now = self._view.clock.monotonic()
         if now >= self._next_expiry:
             self._accumulator.expire_batches(now)
-        plan = self._accumulator.plan(now, self._view.led_by, self._in_flight.__getitem__)
+        plan = self._accumulator.plan(now, self._view.leader_since, self._in_flight.__getitem__)
         self._next_expiry = plan.deadline
         if plan.needs_producer_id and not self._is_initializing:
             self._is_initializing = True
@@ -172,8 +172,8 @@ class Sender:
         try:
             found = await view.refresh({queue.topic for queue in queues})
             for queue in queues:
-                if view.led_by(queue.topic, queue.partition, queue.suspect_since) is None:
-                    self._fail_queue(queue, why_unled(found, queue.topic, queue.partition))
+                if view.leader_since(queue.topic, queue.partition, queue.suspect_since) is None:
+                    self._fail_queue(queue, no_leader_error(found, queue.topic, queue.partition))
         except KprotoError as error:
             for queue in queues:
                 self._fail_queue(queue, error)
@@ -221,7 +221,7 @@ class Sender:
         now = view.clock.monotonic()
         if not accumulator.is_first(batch, now):
             return False
-        node = view.led_by(batch.topic, batch.partition, queue.suspect_since)
+        node = view.leader_since(batch.topic, batch.partition, queue.suspect_since)
         if node is None or self._in_flight[node]:
             return False
         self._send(node, [queue])
@@ -237,7 +237,7 @@ class Sender:
         try:
             for queue in queues:
                 left[queue.topic, queue.partition] = self._accumulator.take(queue, node)
-            connection = self._view.connection_at_hand(node)
+            connection = self._view.open_connection(node)
             magic = self._view.message_magic if connection is None else connection.message_magic
             self._build(left, magic)
             if not left:
@@ -277,17 +277,19 @@ class Sender:
             (batch,) = left.values()
             single = self._single_request(connection, batch)
             assert batch.data is not None, "it was built"
-            return connection.post_encoded(
+            return connection.try_send_encoded(
                 ProduceRequest,
                 single.pieces(batch.data),
                 version=single.version,
-                tell=lambda outcome: self._on_response(node, left, connection, single.ids, outcome),
+                callback=lambda outcome: self._on_response(
+                    node, left, connection, single.ids, outcome
+                ),
             )
         request, ids, version = self._request(connection, left)
-        return connection.post(
+        return connection.try_send(
             request,
             version=version,
-            tell=lambda outcome: self._on_response(node, left, connection, ids, outcome),
+            callback=lambda outcome: self._on_response(node, left, connection, ids, outcome),
         )
 
     def _single_request(self, connection: BrokerConnection, batch: Batch) -> SingleProduce:
@@ -376,7 +378,7 @@ class Sender:
                 continue
             error = produce_error(answer, batch)
             if error is not None and not has_hints:
-                self._view.hear_leaders(produce_hints(found), brokers_in(response))
+                self._view.update_leaders(produce_hints(found), brokers_in(response))
                 has_hints = True
             del left[tp]
             if error is None:

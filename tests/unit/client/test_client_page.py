@@ -70,6 +70,6 @@ def test_page_lists_the_route_of_each_request() -> None:
 def test_page_lists_the_split_of_each_request() -> None:
     listed = {name.strip("`"): (asked, answered) for name, asked, answered in cells("request")}
     assert listed == {
-        name.removesuffix("Request"): (f"`{row.asked}`", f"`{row.answered}`")
+        name.removesuffix("Request"): (f"`{row.request_path}`", f"`{row.response_path}`")
         for name, row in SPLITS.items()
     }

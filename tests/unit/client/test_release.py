@@ -7,11 +7,11 @@ import pytest
 from kproto.client import ClientSettings
 from kproto.client.release import (
     common_ranges,
+    has_api_versions,
     magic_of,
     message_magic,
     release_called,
     release_ranges,
-    says_versions,
 )
 from kproto.protocol.negotiation import ApiRange
 from kproto.wire.errors import ConfigurationError
@@ -59,7 +59,7 @@ def test_number_is_refused_as_a_release() -> None:
 def test_release_decides_apiversions_and_message_format(
     name: str | None, reports: bool, magic: int
 ) -> None:
-    assert says_versions(name) is reports
+    assert has_api_versions(name) is reports
     assert magic_of(name) == magic
 
 

@@ -73,11 +73,11 @@ def test_start_offset_is_committed_until_another_commit() -> None:
     state = CommitState(5_000)
     state.began(P0, ToCommit(10))
     state.began(P1, ToCommit(3))
-    assert state.begun({P0}) == {P0: ToCommit(10)}
+    assert state.start_offsets({P0}) == {P0: ToCommit(10)}
     state.committed({P0: ToCommit(4)}, 1.0)
-    assert state.begun({P0, P1}) == {P1: ToCommit(3)}
+    assert state.start_offsets({P0, P1}) == {P1: ToCommit(3)}
     state.forget([P0, P1])
-    assert state.begun({P0, P1}) == {}
+    assert state.start_offsets({P0, P1}) == {}
 
 
 def test_commit_is_due_after_the_interval_or_never() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kproto import Client, Consumer, CorruptBatchError
-from kproto.client.network.connection import QUIET_S
+from kproto.client.network.connection import IDLE_S
 from kproto.clock import SYSTEM_CLOCK, Clock
 from kproto.messages import FetchRequest, FetchResponse
 from kproto.protocol.connection import ReceivedRequest
@@ -75,7 +75,7 @@ async def test_session_is_closed_although_the_other_connection_is_quiet() -> Non
         async with client.consumer("t", max_wait_ms=5) as consumer:
             records = aiter(consumer)
             assert (await anext(records)).value == b"a"
-            await clock.advance(1_000 * QUIET_S + 1)
+            await clock.advance(1_000 * IDLE_S + 1)
         await broker.until(lambda: log.sessions.closed == [101])
 
 

@@ -103,13 +103,13 @@ def test_attempts_end_at_the_deadline_set_by_the_first_failure() -> None:
 
 def test_backoff_after_the_deadline_is_not_shortened() -> None:
     """A caller with its own deadline retries further."""
-    attempts = Attempts(SETTINGS, 1_000, begun=0.0)
+    attempts = Attempts(SETTINGS, 1_000, started_at=0.0)
     assert not attempts.failed(LOST, 5.0)
     assert attempts.not_before >= 5.08
 
 
 def test_last_attempt_has_a_minimum_time() -> None:
-    attempts = Attempts(SETTINGS, 1_000, begun=0.0)
+    attempts = Attempts(SETTINGS, 1_000, started_at=0.0)
     assert attempts.ends_at(0.99) == 1.0
     attempts.failed(LOST, 0.99)
     assert attempts.ends_at(1.0) == 1.0 + LAST_ATTEMPT_S
@@ -119,17 +119,17 @@ def test_deadline_excludes_idle_time_and_includes_attempts() -> None:
     attempts = Attempts(SETTINGS, 1_000)
     attempts.failed(LOST, 0.0)
     due = attempts.not_before
-    attempts.asked(due + 10)
+    attempts.on_attempt_started(due + 10)
     assert attempts.deadline == pytest.approx(11.0)
-    attempts.asked(due + 10)
+    attempts.on_attempt_started(due + 10)
     assert attempts.deadline == pytest.approx(11.0)
-    attempts.go_on(due + 10.5)
-    attempts.asked(due + 20.5)
+    attempts.make_due(due + 10.5)
+    attempts.on_attempt_started(due + 20.5)
     assert attempts.deadline == pytest.approx(21.0)
 
 
 def test_deadline_may_start_before_the_first_failure() -> None:
-    attempts = Attempts(SETTINGS, 1_000, begun=49.0)
+    attempts = Attempts(SETTINGS, 1_000, started_at=49.0)
     assert not attempts.failed(LOST, 50.0)
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import pytest
 
-from kproto.client.metadata.broker_selection import BrokerSelection, Recovery
+from kproto.client.metadata.broker_selection import BrokerSelection, RebootstrapTimer
 from kproto.client.settings import Address
 
 A, B, C, VIP = (Address(name, 9092) for name in ("a", "b", "c", "vip"))
 
 
-def selection(*bootstrap: Address, goes_back: bool = True, start: float = 0.0) -> BrokerSelection:
-    made = BrokerSelection(bootstrap or (VIP,), goes_back=goes_back)
+def selection(
+    *bootstrap: Address, rebootstraps: bool = True, start: float = 0.0
+) -> BrokerSelection:
+    made = BrokerSelection(bootstrap or (VIP,), rebootstraps=rebootstraps)
     made._start = start
     return made
 
@@ -23,7 +25,7 @@ def closed(_: Address) -> None:
 
 def test_bootstrap_list_is_used_in_order_before_the_first_metadata() -> None:
     assert selection(B, A, B).order([], closed) == [B, A]
-    assert selection(B, A, goes_back=False).order([], closed) == [B, A]
+    assert selection(B, A, rebootstraps=False).order([], closed) == [B, A]
 
 
 def test_least_loaded_open_connection_comes_first() -> None:
@@ -37,10 +39,10 @@ def test_addresses_of_former_brokers_are_forgotten() -> None:
         moving = Address(f"moving-{number}", 9092)
         chosen.order([A, moving], closed)
         for address in (A, moving, VIP):
-            chosen.asked(address)
-            chosen.failed(address)
+            chosen.on_request(address)
+            chosen.on_failed(address)
     chosen.order([A], closed)
-    assert chosen._asked.keys() == chosen._failed.keys() == {A, VIP}
+    assert chosen._last_used.keys() == chosen._last_failed.keys() == {A, VIP}
 
 
 def test_equal_brokers_are_used_in_turn() -> None:
@@ -48,7 +50,7 @@ def test_equal_brokers_are_used_in_turn() -> None:
     selected = []
     for _ in range(6):
         selected.append(chosen.order([A, B, C], lambda _: 0)[0])
-        chosen.asked(selected[-1])
+        chosen.on_request(selected[-1])
     assert selected == [A, B, C, A, B, C]
 
 
@@ -66,22 +68,22 @@ def test_clients_start_with_different_brokers(start: float, order: list[Address]
 
 def test_failed_broker_comes_last() -> None:
     chosen = selection()
-    chosen.failed(A)
+    chosen.on_failed(A)
     assert chosen.order([A, B, C], closed) == [B, C, A, VIP]
-    chosen.failed(B)
+    chosen.on_failed(B)
     assert chosen.order([A, B, C], closed) == [C, A, B, VIP]
-    chosen.answered(A)
+    chosen.on_success(A)
     assert chosen.order([A, B, C], closed) == [A, C, B, VIP]
 
 
 def test_bootstrap_list_comes_first_once_all_brokers_failed() -> None:
     chosen = selection()
     for address in (A, B):
-        chosen.failed(address)
+        chosen.on_failed(address)
     assert chosen.order([A, B], closed) == [VIP, A, B]
-    chosen.failed(VIP)
+    chosen.on_failed(VIP)
     assert chosen.order([A, B], closed) == [VIP, A, B]
-    chosen.begin_anew()
+    chosen.reset()
     assert chosen.order([A, B], closed) == [A, B, VIP]
 
 
@@ -93,8 +95,8 @@ def test_bootstrap_list_follows_the_third_broker_of_a_large_cluster() -> None:
 
 
 def test_selection_without_rebootstrap_uses_known_brokers_only() -> None:
-    chosen = selection(goes_back=False)
-    chosen.failed(A)
+    chosen = selection(rebootstraps=False)
+    chosen.on_failed(A)
     assert chosen.order([A], closed) == [A]
 
 
@@ -102,37 +104,37 @@ def test_selection_without_rebootstrap_uses_known_brokers_only() -> None:
 
 
 def test_rebootstrap_time_starts_with_the_first_unanswered_request() -> None:
-    recovery = Recovery(300_000, goes_back=True)
-    assert not recovery.asked(1_000)
-    assert not recovery.asked(1_299)
-    assert recovery.asked(1_300)
-    assert not recovery.asked(1_301)  # the time starts again
-    recovery.answered()
-    assert not recovery.asked(9_000)
-    assert recovery.asked(9_300)
+    recovery = RebootstrapTimer(300_000, rebootstraps=True)
+    assert not recovery.on_request(1_000)
+    assert not recovery.on_request(1_299)
+    assert recovery.on_request(1_300)
+    assert not recovery.on_request(1_301)  # the time starts again
+    recovery.on_success()
+    assert not recovery.on_request(9_000)
+    assert recovery.on_request(9_300)
 
 
 def test_time_without_requests_is_not_counted() -> None:
-    recovery = Recovery(300_000, goes_back=True)
-    assert not recovery.asked(0)
-    assert not recovery.asked(5_000)
-    assert not recovery.asked(5_200)
-    assert recovery.asked(5_300)
+    recovery = RebootstrapTimer(300_000, rebootstraps=True)
+    assert not recovery.on_request(0)
+    assert not recovery.on_request(5_000)
+    assert not recovery.on_request(5_200)
+    assert recovery.on_request(5_300)
 
 
 def test_first_failure_triggers_the_rebootstrap_if_the_time_is_0() -> None:
-    recovery = Recovery(0, goes_back=True)
-    assert not recovery.asked(0)
-    assert not recovery.asked(1), "the first request may still be in flight"
-    recovery.failed()
-    assert recovery.asked(2)
-    assert not recovery.asked(3)
-    recovery.failed()
-    recovery.answered()
-    assert not recovery.asked(4)
+    recovery = RebootstrapTimer(0, rebootstraps=True)
+    assert not recovery.on_request(0)
+    assert not recovery.on_request(1), "the first request may still be in flight"
+    recovery.on_failed()
+    assert recovery.on_request(2)
+    assert not recovery.on_request(3)
+    recovery.on_failed()
+    recovery.on_success()
+    assert not recovery.on_request(4)
 
 
 def test_recovery_without_rebootstrap_waits_for_ever() -> None:
-    recovery = Recovery(1_000, goes_back=False)
-    assert not recovery.asked(0)
-    assert not recovery.asked(1_000_000)
+    recovery = RebootstrapTimer(1_000, rebootstraps=False)
+    assert not recovery.on_request(0)
+    assert not recovery.on_request(1_000_000)

@@ -56,7 +56,7 @@ def test_recreated_topic_resets_the_leader_epoch(cluster: Cluster) -> None:
 
 
 def test_hint_with_a_newer_epoch_is_applied(cluster: Cluster) -> None:
-    assert cluster.hear_leader(LeaderHint("t", 0, leader=2, epoch=5))
+    assert cluster.update_leader(LeaderHint("t", 0, leader=2, epoch=5))
     assert cluster.leader("t", 0) == 2
     assert cluster.topics["t"].partitions[0].leader_epoch == 5
     assert cluster.topics["t"].topic_id == OLD
@@ -74,13 +74,13 @@ def test_hint_with_a_newer_epoch_is_applied(cluster: Cluster) -> None:
     ],
 )
 def test_other_hints_are_ignored(cluster: Cluster, hint: LeaderHint) -> None:
-    assert not cluster.hear_leader(hint)
+    assert not cluster.update_leader(hint)
     assert cluster.leader("t", 0) == 1
 
 
 def test_hint_may_include_a_new_broker(cluster: Cluster) -> None:
-    cluster.hear_brokers([Broker(3, "c", 3, "west")])
-    assert cluster.hear_leader(LeaderHint("t", 0, leader=3, epoch=5))
+    cluster.update_brokers([Broker(3, "c", 3, "west")])
+    assert cluster.update_leader(LeaderHint("t", 0, leader=3, epoch=5))
     assert cluster.brokers[3] == Address("c", 3)
     assert cluster.racks == {1: "east", 3: "west"}
     assert set(cluster.brokers) == {1, 2, 3}

@@ -18,8 +18,8 @@ from kproto import (
     KprotoError,
     RequestTimeoutError,
 )
-from kproto.client.core.retry import TICK_S
-from kproto.client.metadata.response_hints import says_it_is_no_coordinator
+from kproto.client.core.retry import TIMER_RESOLUTION_S
+from kproto.client.metadata.response_hints import is_not_coordinator
 from kproto.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -227,7 +227,7 @@ async def test_last_attempt_starts_at_the_deadline(limit: int) -> None:
         await clock.advance(limit + 1)
         with pytest.raises(BrokerConnectionError):
             await retrying
-        assert times[-1] == pytest.approx(limit / 1000, abs=TICK_S)
+        assert times[-1] == pytest.approx(limit / 1000, abs=TIMER_RESOLUTION_S)
 
 
 @pytest.mark.parametrize(
@@ -375,4 +375,4 @@ async def test_lost_coordinator_is_found_again() -> None:
     ids=str,
 )
 def test_error_code_shows_a_moved_coordinator(response: Response, moved: bool) -> None:
-    assert says_it_is_no_coordinator(response) is moved
+    assert is_not_coordinator(response) is moved

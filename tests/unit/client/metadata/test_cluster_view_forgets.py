@@ -17,11 +17,11 @@ async def test_deleted_topic_leaves_no_state(refreshes_all: bool) -> None:
             name = f"t{number}"
             cluster.topic(name, [0])
             await client.refresh([name])
-            assert view.hear_leaders([LeaderHint(name, 0, 1, 1)], [])
-            assert view.led_by(name, 0, 0.0) == 1
+            assert view.update_leaders([LeaderHint(name, 0, 1, 1)], [])
+            assert view.leader_since(name, 0, 0.0) == 1
             del cluster.leaders[name]
             await client.refresh(None if refreshes_all else [name])
-            assert view.led_by(name, 0, 0.0) is None
-        assert not view._heard_of
-        assert not view._hinted
+            assert view.leader_since(name, 0, 0.0) is None
+        assert not view._received_at
+        assert not view._leader_hinted_at
         assert not client.cluster.topics

@@ -14,9 +14,9 @@ from kproto.client.metadata.fan_out import (
     SPLITS,
     Level,
     Split,
-    answered_elements,
-    elements_of,
     merged,
+    request_elements,
+    response_elements,
     split,
 )
 from kproto.client.metadata.routing import COORDINATORS, ROUTES, Route
@@ -175,7 +175,7 @@ def deleted(request: DeleteRecordsRequest, throttle: int = 0) -> DeleteRecordsRe
 
 
 def tps(message: Any, row: Split) -> list[tuple[str, int]]:
-    elements = elements_of(message, row) or answered_elements(message, row)
+    elements = request_elements(message, row) or response_elements(message, row)
     return [(topic.name, part.partition_index) for topic, part in elements]
 
 
@@ -367,4 +367,4 @@ def test_responses_of_every_broker_are_merged() -> None:
 @pytest.mark.parametrize("name", SPLITS)
 def test_empty_request_has_no_elements(name: str) -> None:
     request: Struct = getattr(messages, name)()
-    assert elements_of(request, SPLITS[name]) == []  # type: ignore[arg-type]  # a request
+    assert request_elements(request, SPLITS[name]) == []  # type: ignore[arg-type]  # a request

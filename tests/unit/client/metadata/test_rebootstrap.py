@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kproto import BrokerConnectionError, Client, ClientSettings, ConfigurationError
-from kproto.client.metadata.any_broker import reach_any
+from kproto.client.metadata.any_broker import connect_any
 from kproto.client.metadata.broker_selection import BrokerSelection
 from kproto.client.network.pool import ConnectionPool
 from kproto.client.observing.observer import Observer
@@ -199,9 +199,9 @@ async def test_broker_in_backoff_comes_last() -> None:
         observer = Observer(None, clock.monotonic)
         pool = ConnectionPool(servers, ClientSettings(), clock, observer)
         with pytest.raises(BrokerConnectionError):
-            await pool.to(servers[0])
-        selection = BrokerSelection(servers, goes_back=True)
-        assert (await reach_any(pool, selection, servers)).address == servers[1]
+            await pool.connection(servers[0])
+        selection = BrokerSelection(servers, rebootstraps=True)
+        assert (await connect_any(pool, selection, servers)).address == servers[1]
         await pool.close()
 
 

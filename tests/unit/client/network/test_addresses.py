@@ -13,7 +13,7 @@ import pytest
 from kproto.client import ClientSettings
 from kproto.client.network import addresses
 from kproto.client.network import handshake as opening
-from kproto.client.network.addresses import Target, Targets, in_turns, look_up
+from kproto.client.network.addresses import Target, Targets, alternate_families, resolve_host
 from kproto.client.network.connection import BrokerConnection
 from kproto.client.network.node_state import NodeState
 from kproto.client.settings import Address
@@ -29,19 +29,27 @@ def at(ip: str, port: int = 1) -> Target:
 
 def test_address_families_alternate_without_duplicates() -> None:
     found = [at("::1"), at("::2"), at("10.0.0.1"), at("10.0.0.1"), at("10.0.0.2"), at("::3")]
-    assert [each.ip for each in in_turns(found)] == ["::1", "10.0.0.1", "::2", "10.0.0.2", "::3"]
+    assert [each.ip for each in alternate_families(found)] == [
+        "::1",
+        "10.0.0.1",
+        "::2",
+        "10.0.0.2",
+        "::3",
+    ]
 
 
 @pytest.mark.parametrize(
     ("failed", "order"), [(None, "abc"), ("a", "bca"), ("b", "cab"), ("c", "abc"), ("gone", "abc")]
 )
 def test_next_attempt_starts_after_the_failed_address(failed: str | None, order: str) -> None:
-    assert [each.ip for each in in_turns([at("a"), at("b"), at("c")], failed)] == list(order)
+    assert [each.ip for each in alternate_families([at("a"), at("b"), at("c")], failed)] == list(
+        order
+    )
 
 
 async def test_ip_address_is_not_resolved() -> None:
-    assert [each.ip for each in await look_up(Address("127.0.0.1", 9))] == ["127.0.0.1"]
-    assert [each.ip for each in await look_up(Address("::1", 9))] == ["::1"]
+    assert [each.ip for each in await resolve_host(Address("127.0.0.1", 9))] == ["127.0.0.1"]
+    assert [each.ip for each in await resolve_host(Address("::1", 9))] == ["::1"]
 
 
 @pytest.fixture
@@ -64,7 +72,7 @@ def names(monkeypatch: pytest.MonkeyPatch, *targets: Target) -> None:
     async def looked_up(address: Address) -> list[Target]:
         return list(targets)
 
-    monkeypatch.setattr(opening, "look_up", looked_up)
+    monkeypatch.setattr(opening, "resolve_host", looked_up)
 
 
 NAME = Address("kafka.example", 9092)
@@ -158,8 +166,8 @@ async def test_attempt_after_a_failure_starts_with_another_address(
 def test_several_failures_become_one_error(errors: list[Any], kind: type[Exception]) -> None:
     targets = Targets(NAME, [])
     for number, error in enumerate(errors):
-        targets.failed(at(f"10.0.0.{number}"), error)
-    failure = targets.failure()
+        targets.add_failure(at(f"10.0.0.{number}"), error)
+    failure = targets.combined_error()
     assert type(failure) is kind
     assert f"10.0.0.0: {errors[0]}; 10.0.0.1: {errors[1]}" in str(failure)
 
@@ -181,5 +189,5 @@ async def test_slower_address_is_kept_for_later_attempts(
     targets = Targets(NAME, [at("slow"), at("quick")])
     found, target = await targets.connect(SYSTEM_CLOCK)
     assert target.ip == "quick"
-    assert [each.ip for each in targets.left] == ["slow"]
+    assert [each.ip for each in targets.remaining] == ["slow"]
     found.close()

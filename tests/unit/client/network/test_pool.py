@@ -12,7 +12,7 @@ import pytest
 
 from kproto import messages
 from kproto.client import ClientSettings
-from kproto.client.metadata.any_broker import reach, reach_any
+from kproto.client.metadata.any_broker import connect, connect_any
 from kproto.client.metadata.broker_selection import BrokerSelection
 from kproto.client.network.connection import BrokerConnection
 from kproto.client.network.pool import MOST_ADDRESSES, ConnectionPool
@@ -55,16 +55,16 @@ def address(broker: ScriptedBroker) -> Address:
 
 async def test_concurrent_callers_share_one_opening_connection() -> None:
     async with ScriptedBroker() as broker, pool_of() as pool:
-        opened = await asyncio.gather(*(pool.to(address(broker)) for _ in range(10)))
+        opened = await asyncio.gather(*(pool.connection(address(broker)) for _ in range(10)))
         assert len(set(opened)) == 1
         assert broker.connections == 1
-        own = await pool.to(address(broker), "owner")
+        own = await pool.connection(address(broker), "owner")
         assert own is not opened[0]
 
 
 async def test_each_caller_of_a_failed_attempt_gets_its_own_error() -> None:
     async with pool_of() as pool:
-        calls = [pool.to(UNREACHABLE) for _ in range(5)]
+        calls = [pool.connection(UNREACHABLE) for _ in range(5)]
         errors = await asyncio.gather(*calls, return_exceptions=True)
         assert {str(error) for error in errors} == {
             "127.0.0.1:1: cannot connect: Connection refused"
@@ -77,8 +77,8 @@ async def test_next_attempt_waits_for_the_backoff_and_is_shared() -> None:
     clock = ManualClock()
     async with pool_of(clock=clock) as pool:
         with pytest.raises(BrokerConnectionError):
-            await pool.to(UNREACHABLE)
-        calls = [asyncio.create_task(pool.to(UNREACHABLE)) for _ in range(3)]
+            await pool.connection(UNREACHABLE)
+        calls = [asyncio.create_task(pool.connection(UNREACHABLE)) for _ in range(3)]
         await clock.advance(39)
         assert not any(task.done() for task in calls)
         await clock.advance(22)
@@ -90,15 +90,15 @@ async def test_next_attempt_waits_for_the_backoff_and_is_shared() -> None:
 async def test_broker_without_backoff_is_chosen_first() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker, pool_of(clock=clock) as pool:
-        choosing = BrokerSelection([UNREACHABLE, address(broker)], goes_back=True)
+        selection = BrokerSelection([UNREACHABLE, address(broker)], rebootstraps=True)
         with pytest.raises(BrokerConnectionError):
-            await reach(pool, choosing, UNREACHABLE)
-        assert (await reach_any(pool, choosing, [])).address == address(broker)
+            await connect(pool, selection, UNREACHABLE)
+        assert (await connect_any(pool, selection, [])).address == address(broker)
 
 
 async def test_cancelled_call_does_not_cancel_others() -> None:
     async with ScriptedBroker() as broker, pool_of() as pool:
-        first, second = (asyncio.create_task(pool.to(address(broker))) for _ in range(2))
+        first, second = (asyncio.create_task(pool.connection(address(broker))) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
         assert (await second).usable
@@ -109,12 +109,12 @@ async def test_attempt_without_callers_is_cancelled() -> None:
     clock = ManualClock()
     async with pool_of(clock=clock) as pool:
         with pytest.raises(BrokerConnectionError):
-            await pool.to(UNREACHABLE)
-        only = asyncio.create_task(pool.to(UNREACHABLE))
+            await pool.connection(UNREACHABLE)
+        only = asyncio.create_task(pool.connection(UNREACHABLE))
         await asyncio.sleep(0)
         only.cancel()
         await asyncio.wait([only])
-        await asyncio.gather(*pool._ending, return_exceptions=True)
+        await asyncio.gather(*pool._cancelled, return_exceptions=True)
         assert not pool._opening
         await clock.advance(1_000)
         assert pool._node_state_of(UNREACHABLE).failures == 1
@@ -129,11 +129,11 @@ async def test_cancellation_during_release_does_not_cancel_other_callers() -> No
 
     async with ScriptedBroker() as broker, pool_of() as pool:
         broker.answers[ApiVersionsRequest] = answer
-        waiting = asyncio.create_task(pool.to(address(broker), "owner"))
+        waiting = asyncio.create_task(pool.connection(address(broker), "owner"))
         await broker.until(lambda: broker.count(ApiVersionsRequest) == 1)
         releasing = asyncio.create_task(pool.release("owner"))
         await asyncio.sleep(0)
-        another = asyncio.create_task(pool.to(address(broker), "owner"))
+        another = asyncio.create_task(pool.connection(address(broker), "owner"))
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
@@ -145,8 +145,8 @@ async def test_cancellation_during_release_does_not_cancel_other_callers() -> No
 async def test_closing_pool_raises_for_waiting_callers() -> None:
     async with pool_of(clock=ManualClock()) as pool:
         with pytest.raises(BrokerConnectionError):
-            await pool.to(UNREACHABLE)
-        waiting = asyncio.create_task(pool.to(UNREACHABLE))
+            await pool.connection(UNREACHABLE)
+        waiting = asyncio.create_task(pool.connection(UNREACHABLE))
         await asyncio.sleep(0)
         await pool.close()
         with pytest.raises(ConfigurationError, match="closed"):
@@ -162,7 +162,7 @@ async def test_idle_connection_is_closed_and_reopened() -> None:
         ScriptedBroker() as broker,
         pool_of(clock=clock, connect_timeout_ms=10_000_000) as pool,
     ):
-        connection = await pool.to(address(broker))
+        connection = await pool.connection(address(broker))
         await clock.advance(300_000)
         await connection.request(MetadataRequest(topics=[]))
         await clock.advance(539_000)
@@ -174,7 +174,7 @@ async def test_idle_connection_is_closed_and_reopened() -> None:
         # A caller that kept the connection can still use it, and waits for no backoff.
         answer = await connection.request(MetadataRequest(topics=[]))
         assert answer.cluster_id == "scripted"
-        assert (await pool.to(address(broker))).usable
+        assert (await pool.connection(address(broker))).usable
         assert broker.connections == 2
 
 
@@ -191,7 +191,7 @@ async def test_connection_with_a_request_in_flight_is_not_idle() -> None:
             return ListGroupsResponse()
 
         broker.answers[ListGroupsRequest] = later
-        connection = await pool.to(address(broker))
+        connection = await pool.connection(address(broker))
         calls = asyncio.create_task(connection.request(ListGroupsRequest()))
         await broker.until(lambda: broker.count(ListGroupsRequest) == 1)
         await clock.advance(20_000)
@@ -205,7 +205,7 @@ async def test_connection_with_a_request_in_flight_is_not_idle() -> None:
 async def test_idle_connections_stay_open_if_the_limit_is_0() -> None:
     clock = ManualClock()
     async with ScriptedBroker() as broker, pool_of(clock=clock, connections_max_idle_ms=0) as pool:
-        connection = await pool.to(address(broker))
+        connection = await pool.connection(address(broker))
         assert clock.next_timer_ms is None
         assert connection.usable
 
@@ -220,7 +220,7 @@ async def quiet_connection(
     """Yields a connection that was idle for a minute."""
     clock = ManualClock()
     async with pool_of(clock=clock) as pool:
-        connection = await pool.to(address(broker))
+        connection = await pool.connection(address(broker))
         await clock.advance(60_000)
         yield connection, clock
 
@@ -287,7 +287,7 @@ async def test_read_request_on_a_busy_connection_is_not_repeated() -> None:
     decides about retries."""
     async with ScriptedBroker() as broker, pool_of() as pool:
         broker.answers[ListGroupsRequest] = hanging_up_once(ListGroupsResponse())
-        connection = await pool.to(address(broker))
+        connection = await pool.connection(address(broker))
         with pytest.raises(BrokerConnectionError):
             await connection.request(ListGroupsRequest())
         assert broker.count(ListGroupsRequest) == 1
@@ -297,7 +297,7 @@ async def test_queued_request_moves_to_the_next_connection() -> None:
     async with ScriptedBroker() as broker, pool_of(max_in_flight=1) as pool:
         broker.answers[ListGroupsRequest] = hanging_up_once(ListGroupsResponse())
         broker.answers[CreateTopicsRequest] = lambda asked: CreateTopicsResponse()
-        connection = await pool.to(address(broker))
+        connection = await pool.connection(address(broker))
         first = asyncio.create_task(connection.request(ListGroupsRequest()))
         second = asyncio.create_task(connection.request(CreateTopicsRequest(topics=[])))
         await asyncio.wait([first, second])
@@ -309,13 +309,13 @@ async def test_queued_request_moves_to_the_next_connection() -> None:
 async def test_lost_connection_counts_as_a_failure_unless_it_was_idle() -> None:
     async with ScriptedBroker() as broker, pool_of() as pool:
         broker.answers[ListGroupsRequest] = hanging_up_once(ListGroupsResponse())
-        connection = await pool.to(address(broker))
+        connection = await pool.connection(address(broker))
         with pytest.raises(BrokerConnectionError):
             await connection.request(ListGroupsRequest())
         assert pool._usable((address(broker), None)) is None
         node_state = pool._node_state_of(address(broker))
         assert node_state.failures == 1
-        connection = await pool.to(address(broker))
+        connection = await pool.connection(address(broker))
         assert node_state.failures == 0
         broker.hang_up()
         await broker.until(lambda: not connection.usable)
@@ -343,4 +343,4 @@ async def test_number_of_remembered_addresses_is_limited() -> None:
         for number in range(2 * MOST_ADDRESSES):
             pool._node_state_of(Address(f"moving-{number}", 1))
         assert len(pool._node_states) == MOST_ADDRESSES
-        assert pool.wait_s(waiting) > 0, "its backoff still runs"
+        assert pool.backoff_s(waiting) > 0, "its backoff still runs"

@@ -1,4 +1,4 @@
-"""Tests `BrokerConnection.post`, and the one timer of all requests of a connection."""
+"""Tests `BrokerConnection.try_send`, and the one timer of all requests of a connection."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def test_responses_are_passed_in_the_order_of_the_requests() -> None:
         broker.answers[MetadataRequest] = name_of
         outcomes: list[Any] = []
         for number in range(5):
-            assert connection.post(named(number), version=VERSION, tell=outcomes.append)
+            assert connection.try_send(named(number), version=VERSION, callback=outcomes.append)
         asked = connection.request(named(5), version=VERSION)
         assert (await asked).cluster_id == "t5"
         assert [answer.cluster_id for answer in outcomes] == [f"t{number}" for number in range(5)]
@@ -73,7 +73,7 @@ async def test_posted_request_follows_earlier_requests_of_the_same_loop_turn() -
         outcomes: list[Any] = []
         first = asyncio.create_task(connection.request(named(1), version=VERSION))
         await asyncio.sleep(0)
-        assert connection.post(named(2), version=VERSION, tell=outcomes.append)
+        assert connection.try_send(named(2), version=VERSION, callback=outcomes.append)
         assert (await first).cluster_id == "t1"
         await broker.until(lambda: bool(outcomes))
         assert outcomes[0].cluster_id == "t2"
@@ -83,9 +83,9 @@ async def test_posted_request_counts_as_in_flight() -> None:
     async with ScriptedBroker() as broker, connected(broker, max_in_flight=2) as connection:
         broker.answers[MetadataRequest] = silent
         outcomes: list[Any] = []
-        assert connection.post(named(1), version=VERSION, tell=outcomes.append)
-        assert connection.post(named(2), version=VERSION, tell=outcomes.append)
-        assert not connection.post(named(3), version=VERSION, tell=outcomes.append)
+        assert connection.try_send(named(1), version=VERSION, callback=outcomes.append)
+        assert connection.try_send(named(2), version=VERSION, callback=outcomes.append)
+        assert not connection.try_send(named(3), version=VERSION, callback=outcomes.append)
         third = asyncio.create_task(connection.request(named(3), version=VERSION))
         await broker.until(lambda: broker.count(MetadataRequest) == 2)
         assert not third.done()
@@ -100,8 +100,8 @@ async def test_response_frees_its_in_flight_slot() -> None:
         broker.answers[MetadataRequest] = name_of
         outcomes: list[Any] = []
         for number in range(3):
-            assert connection.post(named(number), version=VERSION, tell=outcomes.append)
-            assert not connection.post(named(9), version=VERSION, tell=outcomes.append)
+            assert connection.try_send(named(number), version=VERSION, callback=outcomes.append)
+            assert not connection.try_send(named(9), version=VERSION, callback=outcomes.append)
             await broker.until(lambda: len(outcomes) == number + 1)  # noqa: B023 - awaited at once
         assert [answer.cluster_id for answer in outcomes] == ["t0", "t1", "t2"]
 
@@ -111,9 +111,9 @@ async def test_invalid_request_is_refused_and_takes_no_slot() -> None:
         outcomes: list[Any] = []
         wrong: Any = MetadataRequest(topics=[MetadataRequestTopic(name=7)])  # type: ignore[arg-type]
         with pytest.raises(EncodeError):
-            connection.post(wrong, version=VERSION, tell=outcomes.append)
+            connection.try_send(wrong, version=VERSION, callback=outcomes.append)
         with pytest.raises(ConfigurationError, match="no broker answers"):
-            connection.post(ProduceRequest(acks=0), version=VERSION, tell=outcomes.append)
+            connection.try_send(ProduceRequest(acks=0), version=VERSION, callback=outcomes.append)
         broker.answers[MetadataRequest] = name_of
         assert (await connection.request(named(1), version=VERSION)).cluster_id == "t1"
         assert outcomes == []
@@ -123,11 +123,11 @@ async def test_lost_connection_refuses_requests() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = silent
         outcomes: list[Any] = []
-        assert connection.post(named(1), version=VERSION, tell=outcomes.append)
+        assert connection.try_send(named(1), version=VERSION, callback=outcomes.append)
         await broker.until(lambda: broker.count(MetadataRequest) == 1)
         connection.abort()
         with pytest.raises(BrokerConnectionError):
-            connection.post(named(2), version=VERSION, tell=outcomes.append)
+            connection.try_send(named(2), version=VERSION, callback=outcomes.append)
         assert [str(outcome) for outcome in outcomes] == [
             f"{connection.address}: the connection was closed"
         ]
@@ -141,9 +141,9 @@ async def test_callback_may_post_the_next_request() -> None:
         def again(outcome: Any) -> None:
             outcomes.append(outcome.cluster_id)
             if len(outcomes) < 50:
-                assert connection.post(named(len(outcomes)), version=VERSION, tell=again)
+                assert connection.try_send(named(len(outcomes)), version=VERSION, callback=again)
 
-        assert connection.post(named(0), version=VERSION, tell=again)
+        assert connection.try_send(named(0), version=VERSION, callback=again)
         await broker.until(lambda: len(outcomes) == 50)
         assert outcomes == [f"t{number}" for number in range(50)]
 
@@ -159,10 +159,10 @@ async def test_first_timeout_closes_the_connection() -> None:
     ):
         broker.answers[MetadataRequest] = silent
         outcomes: list[Any] = []
-        assert connection.post(named(0), version=VERSION, tell=outcomes.append)
+        assert connection.try_send(named(0), version=VERSION, callback=outcomes.append)
         first = asyncio.create_task(connection.request(named(1), timeout_ms=3_000))
         await broker.until(lambda: broker.count(MetadataRequest) == 2)
-        assert connection.post(named(2), version=VERSION, tell=outcomes.append)
+        assert connection.try_send(named(2), version=VERSION, callback=outcomes.append)
         await clock.advance(2_900)
         assert (outcomes, first.done(), connection.usable) == ([], False, True)
         await clock.advance(200)
@@ -219,7 +219,7 @@ async def test_response_received_while_the_loop_was_blocked_prevents_the_timeout
     ):
         broker.answers[MetadataRequest] = silent
         outcomes: list[Any] = []
-        assert connection.post(named(1), version=VERSION, tell=outcomes.append)
+        assert connection.try_send(named(1), version=VERSION, callback=outcomes.append)
         correlation_id = connection._protocol.pending._waiting[0].correlation_id
         late = clock.monotonic() + 5
         monkeypatch.setattr(clock, "monotonic", lambda: late)
@@ -239,13 +239,13 @@ async def test_post_does_not_overtake_a_request_that_waits_for_the_write_buffer(
         broker.answers[MetadataRequest] = name_of
         outcomes: list[Any] = []
         connection.pause_writing()
-        assert not connection.post(named(1), version=VERSION, tell=outcomes.append)
+        assert not connection.try_send(named(1), version=VERSION, callback=outcomes.append)
         first = asyncio.create_task(connection.request(named(1), version=VERSION))
         await asyncio.sleep(0)
         connection.resume_writing()
-        assert not connection.post(named(2), version=VERSION, tell=outcomes.append)
+        assert not connection.try_send(named(2), version=VERSION, callback=outcomes.append)
         assert (await first).cluster_id == "t1"
-        assert connection.post(named(2), version=VERSION, tell=outcomes.append)
+        assert connection.try_send(named(2), version=VERSION, callback=outcomes.append)
         await broker.until(lambda: bool(outcomes))
 
 
@@ -293,7 +293,7 @@ async def test_error_in_reading_a_response_fails_all_requests_in_flight(
 
         monkeypatch.setattr(received, "read_response_message", no_memory)
         outcomes: list[Any] = []
-        assert connection.post(named(0), version=VERSION, tell=outcomes.append)
+        assert connection.try_send(named(0), version=VERSION, callback=outcomes.append)
         with pytest.raises(BrokerConnectionError, match="the connection was lost"):
             await connection.request(named(1), version=VERSION)
         assert [type(outcome) for outcome in outcomes] == [BrokerConnectionError]

@@ -52,7 +52,7 @@ async def test_slots_are_granted_in_the_order_of_the_calls() -> None:
 async def test_released_slot_goes_to_the_waiting_call() -> None:
     slots = RequestSlots(1)
     assert slots.try_acquire()
-    waiting = asyncio.create_task(slots.take())
+    waiting = asyncio.create_task(slots.acquire())
     await loop_turns()
     slots.release()
     assert not slots.try_acquire()
@@ -65,7 +65,7 @@ async def test_released_slot_goes_to_the_waiting_call() -> None:
 async def test_cancelled_call_passes_its_slot_to_the_next(granted: bool) -> None:
     slots = RequestSlots(1)
     assert slots.try_acquire()
-    cancelled, next_one = (asyncio.create_task(slots.take()) for _ in range(2))
+    cancelled, next_one = (asyncio.create_task(slots.acquire()) for _ in range(2))
     await loop_turns()
     if granted:
         slots.release()

@@ -102,7 +102,7 @@ async def test_requests_in_flight_finish_and_new_ones_wait_for_reauthentication(
         await clock.advance(57_001)
         outcomes: list[Any] = []
         request = MetadataRequest()
-        assert not connection.post(request, version=9, tell=outcomes.append), (
+        assert not connection.try_send(request, version=9, callback=outcomes.append), (
             "the request must wait"
         )
         behind = asyncio.create_task(connection.request(FetchRequest(), timeout_ms=600_000))
@@ -120,7 +120,7 @@ async def test_requests_in_flight_finish_and_new_ones_wait_for_reauthentication(
             "FetchRequest",
         ]
         assert broker.authentications == 2
-        assert connection.post(request, version=9, tell=outcomes.append), (
+        assert connection.try_send(request, version=9, callback=outcomes.append), (
             "requests are accepted again"
         )
         await broker.until(lambda: bool(outcomes))

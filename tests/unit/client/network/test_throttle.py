@@ -10,7 +10,7 @@ import pytest
 from kproto import messages
 from kproto.client import ClientSettings
 from kproto.client.network.connection import BrokerConnection
-from kproto.client.network.throttle import WAITS_BEHIND_FROM, throttle_time_ms_of
+from kproto.client.network.throttle import CLIENT_SIDE_FROM_VERSION, throttle_time_ms_of
 from kproto.client.settings import Address
 from kproto.messages import (
     ListGroupsRequest,
@@ -60,9 +60,9 @@ async def test_post_is_refused_during_a_throttle() -> None:
         await connection.request(ListGroupsRequest())
         outcomes: list[object] = []
         request = MetadataRequest(topics=[])
-        assert not connection.post(request, version=9, tell=outcomes.append)
+        assert not connection.try_send(request, version=9, callback=outcomes.append)
         await clock.advance(500)
-        assert connection.post(request, version=9, tell=outcomes.append)
+        assert connection.try_send(request, version=9, callback=outcomes.append)
         await broker.until(lambda: bool(outcomes))
         await connection.close()
 
@@ -135,7 +135,9 @@ async def test_extended_throttle_times_out_the_request_and_keeps_the_connection(
         may_answer.set()
         await both
         await clock.advance(2_500)
-        with pytest.raises(RequestTimeoutError, match="the broker throttles this client by its quota"):
+        with pytest.raises(
+            RequestTimeoutError, match="the broker throttles this client by its quota"
+        ):
             await call
         assert connection.usable
         await connection.close()
@@ -167,9 +169,9 @@ def produced_answer(ms: int) -> Any:
     return messages.ProduceResponse(throttle_time_ms=ms)
 
 
-@pytest.mark.parametrize("name", sorted(WAITS_BEHIND_FROM))
+@pytest.mark.parametrize("name", sorted(CLIENT_SIDE_FROM_VERSION))
 def test_throttle_versions_have_the_throttle_field(name: str) -> None:
     spec = union()[f"{name}Response"]
     field = next(each for each in spec.fields if each.name == "ThrottleTimeMs")
-    assert WAITS_BEHIND_FROM[name] in field.versions
-    assert WAITS_BEHIND_FROM[name] > field.versions.lowest
+    assert CLIENT_SIDE_FROM_VERSION[name] in field.versions
+    assert CLIENT_SIDE_FROM_VERSION[name] > field.versions.lowest

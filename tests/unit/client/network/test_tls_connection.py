@@ -106,7 +106,7 @@ async def test_requests_of_one_loop_turn_are_one_tls_write() -> None:
         await asyncio.gather(*(connection.request(MetadataRequest()) for _ in range(10)))
         assert len(writes) == 1
         words: list[Any] = []
-        assert connection.post(MetadataRequest(), version=9, tell=words.append)
+        assert connection.try_send(MetadataRequest(), version=9, callback=words.append)
         assert len(writes) == 2, "a posted request is written in its own loop turn"
         await broker.until(lambda: bool(words))
 

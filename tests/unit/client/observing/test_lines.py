@@ -12,7 +12,7 @@ from kproto.broker import Broker
 from kproto.broker import Cluster as Brokers
 from kproto.broker.faults import Close, ErrorCode
 from kproto.client.metadata.cluster import Cluster, PartitionInfo, TopicInfo
-from kproto.client.metadata.cluster_changes import MOST_FORGOTTEN, Changes
+from kproto.client.metadata.cluster_changes import MOST_FORGOTTEN, MetadataChanges
 from kproto.client.observing.lines import Troubles, say
 from kproto.client.settings import Address
 from kproto.messages import MetadataRequest, ProduceRequest
@@ -158,49 +158,49 @@ def cluster(
 
 
 def test_cluster_changes_are_reported() -> None:
-    changes = Changes()
-    assert changes.heard(cluster()) == []
-    assert changes.heard(cluster()) == []
-    assert changes.heard(cluster((2,))) == ["topic t: leaders moved: [0] from 1 to 2 (epoch 7)"]
+    changes = MetadataChanges()
+    assert changes.log_lines(cluster()) == []
+    assert changes.log_lines(cluster()) == []
+    assert changes.log_lines(cluster((2,))) == ["topic t: leaders moved: [0] from 1 to 2 (epoch 7)"]
     assert (
-        changes.heard(Cluster("c", 1, cluster().brokers)) == []
+        changes.log_lines(Cluster("c", 1, cluster().brokers)) == []
     )  # forgotten by the client, not deleted
-    assert changes.heard(cluster((1, 1))) == [
+    assert changes.log_lines(cluster((1, 1))) == [
         "topic t: leaders moved: [0] from 2 to 1 (epoch 6)",
         "topic t has 2 partitions, before it had 1",
     ]
-    assert changes.heard(cluster(topic_id=SECOND)) == [
+    assert changes.log_lines(cluster(topic_id=SECOND)) == [
         f"topic t was recreated: its id is {SECOND}, not {FIRST}"
     ]
-    assert changes.heard(cluster(topic_id=SECOND, nodes=(2, 3))) == [
+    assert changes.log_lines(cluster(topic_id=SECOND, nodes=(2, 3))) == [
         "broker 1, at b:9001, has left",
         "broker 3 has joined, at b:9003",
     ]
     other = cluster(topic_id=SECOND, nodes=(2, 3))
     other.controller = 3
-    assert changes.heard(other) == [], "a KRaft broker names any broker as the controller"
+    assert changes.log_lines(other) == [], "a KRaft broker names any broker as the controller"
     moved = cluster(topic_id=SECOND, nodes=(2, 3))
     moved.brokers[3] = Address("b", 1)
-    assert changes.heard(moved) == [
+    assert changes.log_lines(moved) == [
         "broker 3 has moved from b:9003 to b:1",
     ]
 
 
 def test_number_of_remembered_former_topics_is_limited() -> None:
-    changes = Changes()
-    changes.heard(cluster())
+    changes = MetadataChanges()
+    changes.log_lines(cluster())
     for number in range(3 * MOST_FORGOTTEN):
         now = cluster()
         now.topics = {f"t{number}": TopicInfo(f"t{number}", FIRST, {})}
-        changes.heard(now)
+        changes.log_lines(now)
         assert len(changes._topics) <= 1 + MOST_FORGOTTEN
     assert f"t{number - 1}" in changes._topics, "the latest topics are remembered"
 
 
 def test_many_moved_leaders_are_reported_in_one_line() -> None:
-    changes = Changes()
-    changes.heard(cluster((1,) * 100))
-    (line,) = changes.heard(cluster((2,) * 100))
+    changes = MetadataChanges()
+    changes.log_lines(cluster((1,) * 100))
+    (line,) = changes.log_lines(cluster((2,) * 100))
     assert line.endswith("[4] from 1 to 2 (epoch 7) and 95 more")
 
 

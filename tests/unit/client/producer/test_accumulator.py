@@ -156,10 +156,10 @@ def test_leader_must_be_newer_than_the_failure(make: Make) -> None:
     accumulated.on_failure(batch, error("NOT_LEADER_OR_FOLLOWER"), 3.0)
     requested: list[float] = []
 
-    def led_by(topic: str, partition: int, since: float) -> None:
+    def leader_since(topic: str, partition: int, since: float) -> None:
         requested.append(since)
 
-    accumulated.plan(5.0, led_by, lambda node: 0)
+    accumulated.plan(5.0, leader_since, lambda node: 0)
     assert requested == [3.0]
 
 
