@@ -22,7 +22,7 @@ from kproto.version import __version__
 from .emit.package import generate
 from .emit.rendering import check_installed
 from .errors import DefinitionError, MissingPackageError
-from .releases.importer import ImportedRelease, read_any, read_releases
+from .releases.importer import ImportedRelease, read_release_at, read_releases
 from .releases.release import Release, write_release
 from .union.changes import format_changes, release_changes
 from .union.release_union import load_union
@@ -228,7 +228,7 @@ def _check(options: argparse.Namespace) -> int:
     try:
         for path in dict.fromkeys([options.old, options.new]):
             try:
-                read.append(read_any(path))
+                read.append(read_release_at(path))
             except DefinitionError as error:
                 faults.append(error)
         changes = [] if faults else release_changes(read[0], read[-1])

@@ -41,7 +41,7 @@ class DefinitionError(Exception):
     @classmethod
     def of(cls, errors: Sequence[DefinitionError]) -> DefinitionError:
         """Returns one error with the texts of all `errors`, which must not be empty."""
-        first, *others = (told for error in errors for told in error.each())
+        first, *others = (entry for error in errors for entry in error.each())
         return cls(first.reason, file=first.file, line=first.line, field=first.field, others=others)
 
     def each(self) -> Iterator[DefinitionError]:

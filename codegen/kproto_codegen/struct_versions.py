@@ -45,14 +45,14 @@ def versions_in_use(message: MessageSpec) -> dict[str, Versions]:
     return used
 
 
-def first_gap(wanted: Versions, held: Sequence[Versions]) -> int | None:
-    """Returns the lowest version of `wanted` that is in none of the ascending `held`, or None."""
-    version = wanted.lowest
-    for part in held:
+def first_gap(required: Versions, available: Sequence[Versions]) -> int | None:
+    """Returns the lowest required version that is in none of the ascending `available`, or None."""
+    version = required.lowest
+    for part in available:
         if part.lowest > version:
             break
         version = max(version, part.highest + 1)
-    return version if version in wanted else None
+    return version if version in required else None
 
 
 def _united(parts: Iterable[Versions]) -> list[Versions]:

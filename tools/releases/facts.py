@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kproto_codegen.releases.importer import read_any
+from kproto_codegen.releases.importer import read_release_at
 
 from kproto.schema.specs import MessageSpec
 from kproto.schema.versions import NO_VERSIONS, Versions
@@ -52,7 +52,7 @@ def facts_of_definitions(jar: Path) -> dict[int, Facts]:
     """Returns the facts of each api key from the definitions in a jar. Raises DefinitionError."""
     requests = (
         message
-        for message in read_any(jar).messages
+        for message in read_release_at(jar).messages
         if message.type == "request" and message.module == CLIENTS
     )
     return {message.api_key: _facts(message) for message in requests if message.api_key is not None}

@@ -44,16 +44,16 @@ class Block(ABC):
                 self.end(form)
                 continue
             assert item is not None
-            place = f"{self.target}.{item.slot}"
+            expr = f"{self.target}.{item.slot}"
             match form.presence:
                 case Presence.PLAIN if item.packed:  # whether bytes or a list
-                    self._take(item, form, place)
+                    self._take(item, form, expr)
                 case Presence.PLAIN:  # through the property, if there is one: to write it
                     self._take(item, form, f"{self.target}.{item.attribute}")
                 case Presence.TAGGED:
-                    self.tagged(item, place)
+                    self.tagged(item, expr)
                 case Presence.ABSENT:
-                    self.absent(item, place)
+                    self.absent(item, expr)
         self.flush()
         return self.code
 
@@ -63,56 +63,56 @@ class Block(ABC):
         self.flush()
         return self.code
 
-    def _take(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def _take(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         match field.kind:
             case Kind.BOOL | Kind.NUMBER:
-                self.number(field, place)
+                self.number(field, expr)
             case Kind.UUID:
-                self.uuid(field, place)
+                self.uuid(field, expr)
             case Kind.STRING:
-                self.string(field, form, place)
+                self.string(field, form, expr)
             case Kind.OCTETS:
-                self.octets(field, form, place)
+                self.octets(field, form, expr)
             case Kind.STRUCT:
                 self.flush()
-                self.nested(field, form, place)
+                self.nested(field, form, expr)
             case Kind.ARRAY:
-                self.array(field, form, place)
+                self.array(field, form, expr)
 
     @abstractmethod
     def flush(self) -> None:
         """Emits one Struct for the collected numbers."""
 
     @abstractmethod
-    def number(self, field: FieldPlan, place: str) -> None:
+    def number(self, field: FieldPlan, expr: str) -> None:
         """Emits a number or a bool."""
 
     @abstractmethod
-    def uuid(self, field: FieldPlan, place: str) -> None:
+    def uuid(self, field: FieldPlan, expr: str) -> None:
         """Emits a uuid."""
 
     @abstractmethod
-    def string(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         """Emits a string."""
 
     @abstractmethod
-    def octets(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def octets(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         """Emits bytes or records."""
 
     @abstractmethod
-    def nested(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def nested(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         """Emits a struct by itself; no number is collected."""
 
     @abstractmethod
-    def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         """Emits an array."""
 
     @abstractmethod
-    def absent(self, field: FieldPlan, place: str) -> None:
+    def absent(self, field: FieldPlan, expr: str) -> None:
         """Emits a field that the layout does not have."""
 
     @abstractmethod
-    def tagged(self, field: FieldPlan, place: str) -> None:
+    def tagged(self, field: FieldPlan, expr: str) -> None:
         """Emits the place of a tagged field."""
 
     @abstractmethod

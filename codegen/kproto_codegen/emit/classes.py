@@ -67,58 +67,58 @@ def _init(plan: StructPlan) -> list[str]:
 
 
 def _assignment(field: FieldPlan) -> list[str]:
-    name, place = field.attribute, f"self.{field.slot}"
+    name, expr = field.attribute, f"self.{field.slot}"
     if field.lazy and field.spec.is_struct:
-        return [f"{place}: {field.element} = DEFAULT if {name} is None else {name}"]
+        return [f"{expr}: {field.element} = DEFAULT if {name} is None else {name}"]
     if field.null_is_not_default:
-        return [f"{place} = {field.element}() if {name} is DEFAULT else {name}"]
+        return [f"{expr} = {field.element}() if {name} is DEFAULT else {name}"]
     if field.spec.is_struct and not field.nullable:
-        return [f"{place} = {field.element}() if {name} is None else {name}"]
+        return [f"{expr} = {field.element}() if {name} is None else {name}"]
     if not field.spec.is_array:
-        return [f"{place} = {name}"]
+        return [f"{expr} = {name}"]
     made = f"list({name})"
     if field.collection:
         made = f"{field.element}Collection({name})"
     elif field.of_strings:
         made = f"string_list({name})"
     if not field.nullable:
-        return [f"{place} = {made}"]
-    return [f"{place} = None if {name} is None else {made}"]
+        return [f"{expr} = {made}"]
+    return [f"{expr} = None if {name} is None else {made}"]
 
 
 def _lazy(field: FieldPlan) -> list[str]:
     """Returns the property for a slot that is created at its first access."""
-    name, place = field.attribute, f"self.{field.slot}"
+    name, expr = field.attribute, f"self.{field.slot}"
     return [
         "@property",
         f"def {name}(self) -> {field.annotation}:",
         '    """The value; created at the first access, because few messages carry it."""',
-        f"    if {place} is DEFAULT:",
-        f"        {place} = {field.fresh_default()}",
-        f"    return {place}",
+        f"    if {expr} is DEFAULT:",
+        f"        {expr} = {field.new_default()}",
+        f"    return {expr}",
         "",
         f"@{name}.setter",
         f"def {name}(self, value: {field.annotation}) -> None:",
-        f"    {place} = value",
+        f"    {expr} = value",
     ]
 
 
 def _packed(field: FieldPlan, imports: Imports) -> list[str]:
     """Returns the property for a slot of numbers that may still hold their undecoded bytes."""
-    name, place = field.attribute, f"self.{field.slot}"
+    name, expr = field.attribute, f"self.{field.slot}"
     shapes, size = imports.array_shapes(field.spec.element_type)
     return [
         "@property",
         f"def {name}(self) -> {field.annotation}:",
         '    """The numbers; decoded from the bytes of the message at the first access."""',
-        f"    if type({place}) is PACKED:",
-        f"        packed: Any = {place}",
-        f"        {place} = [*{shapes}[len(packed) // {size}].unpack(packed)]",
-        f"    return {place}",
+        f"    if type({expr}) is PACKED:",
+        f"        packed: Any = {expr}",
+        f"        {expr} = [*{shapes}[len(packed) // {size}].unpack(packed)]",
+        f"    return {expr}",
         "",
         f"@{name}.setter",
         f"def {name}(self, value: {field.annotation}) -> None:",
-        f"    {place} = number_list(value)",
+        f"    {expr} = number_list(value)",
     ]
 
 

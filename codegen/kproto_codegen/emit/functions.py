@@ -222,7 +222,7 @@ def default_functions(plans: Sequence[StructPlan], imports: Imports) -> list[Lin
     """
     made = []
     for plan in reversed(plans):  # inner structs first, because outer ones call their functions
-        if plan.name not in imports.asked_structs:
+        if plan.name not in imports.tested_structs:
             continue
         tests = []
         for field in plan.fields:

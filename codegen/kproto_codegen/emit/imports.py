@@ -31,7 +31,7 @@ class Imports:
         #: Whether `operator.index` is needed.
         self.index = False
         #: The structs that need a function which tells whether they have only defaults.
-        self.asked_structs: set[str] = set()
+        self.tested_structs: set[str] = set()
 
     def wire(self, module: str, name: str) -> None:
         """Registers a name of `kproto.wire`."""
@@ -50,8 +50,8 @@ class Imports:
                 self.index = True
             else:
                 self.wire("writing", name)
-        if field.asks_struct:
-            self.asked_structs.add(field.spec.type)
+        if field.calls_struct_test:
+            self.tested_structs.add(field.spec.type)
 
     def shape(self, types: list[str]) -> tuple[str, int]:
         """Returns the name and the size in bytes of the Struct for neighbouring numbers."""

@@ -28,9 +28,9 @@ class GenerateReport:
 
 def write_files(files: dict[Path, str], out: Path) -> GenerateReport:
     """Writes changed files and removes obsolete ones; changes only generated files."""
-    stands = {path: _text_of(path) for path in files if _stands(path)}
-    foreign = [path for path, text in stands.items() if not _is_generated(path, text)]
-    foreign += [staged for path in files if _stands(staged := _staged(path))]
+    existing = {path: _text_of(path) for path in files if _exists(path)}
+    foreign = [path for path, text in existing.items() if not _is_generated(path, text)]
+    foreign += [staged for path in files if _exists(staged := _staged(path))]
     if foreign:
         raise DefinitionError(
             "was not made by the generator, or is the rest of a run of it that was killed, and "
@@ -45,7 +45,7 @@ def write_files(files: dict[Path, str], out: Path) -> GenerateReport:
     ]
     written = []
     for path, text in files.items():
-        if stands.get(path) == text:
+        if existing.get(path) == text:
             continue
         staged = _staged(path)
         try:
@@ -70,7 +70,7 @@ def _staged(path: Path) -> Path:
     return path.with_name(f".{path.name}.new")
 
 
-def _stands(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     """Returns whether something exists at `path`, even a dangling link."""
     return path.exists() or path.is_symlink()
 

@@ -243,7 +243,7 @@ class FieldPlan:
         return opposites(at_default)
 
     @property
-    def asks_struct(self) -> bool:
+    def calls_struct_test(self) -> bool:
         """Returns whether the tests of the default call a function of the struct."""
         return self.spec.is_struct and self.spec.default_value() is not None
 
@@ -270,9 +270,9 @@ class FieldPlan:
 
     def first_value(self) -> str:
         """Returns the source of the slot's value when the layout does not have the field."""
-        return "DEFAULT" if self.lazy else self.fresh_default()
+        return "DEFAULT" if self.lazy else self.new_default()
 
-    def fresh_default(self) -> str:
+    def new_default(self) -> str:
         """Returns the source of a new default of the attribute, never a shared list or struct."""
         value = self.spec.default_value()
         if value is None:

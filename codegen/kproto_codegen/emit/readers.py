@@ -30,30 +30,30 @@ class Reader(Block):
     def flush(self) -> None:
         if self.numbers:
             name, size = self.imports.shape([kind for kind, _ in self.numbers])
-            places = ", ".join(place for _, place in self.numbers)
+            places = ", ".join(expr for _, expr in self.numbers)
             targets = places if len(self.numbers) > 1 else f"({places},)"
             self.code += [f"{targets} = {name}.unpack_from(data, pos)", f"pos += {size}"]
             self.numbers = []
 
-    def number(self, field: FieldPlan, place: str) -> None:
-        self.numbers.append((field.spec.type, place))
+    def number(self, field: FieldPlan, expr: str) -> None:
+        self.numbers.append((field.spec.type, expr))
 
-    def uuid(self, field: FieldPlan, place: str) -> None:
+    def uuid(self, field: FieldPlan, expr: str) -> None:
         self.flush()
         self.imports.wire("uuid", "Uuid")
-        self.code += [f"{place} = Uuid(data[pos : pos + 16])", "pos += 16"]
+        self.code += [f"{expr} = Uuid(data[pos : pos + 16])", "pos += 16"]
 
-    def string(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         self.flush()
-        self.code.append(f"{place}, pos = {self.function('string', form)}(data, pos)")
+        self.code.append(f"{expr}, pos = {self.function('string', form)}(data, pos)")
 
-    def octets(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def octets(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         self.flush()
-        self.code.append(f"{place}, pos = {self.function('bytes', form)}(data, pos)")
+        self.code.append(f"{expr}, pos = {self.function('bytes', form)}(data, pos)")
 
-    def nested(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def nested(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         def read(pos: str) -> str:
-            return f"({place},), pos = _read_{field.struct_snake}(data, {pos}, 1, version)"
+            return f"({expr},), pos = _read_{field.struct_snake}(data, {pos}, 1, version)"
 
         if not form.nullable:
             self.code.append(read("pos"))
@@ -61,23 +61,23 @@ class Reader(Block):
             self.imports.wire("reading", "read_struct_mark")
             self.code += [
                 "present, pos = read_struct_mark(data, pos)",
-                when("present", [read("pos")], [f"{place} = None"]),
+                when("present", [read("pos")], [f"{expr} = None"]),
             ]
         else:
-            null = [f"{place} = None", "pos += 1"]
+            null = [f"{expr} = None", "pos += 1"]
             self.code.append(when("data[pos] > 127", null, [read("pos + 1")]))
 
-    def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         self.flush()
         self.code.append(f"length, pos = {self.function('array_length', form)}(data, pos)")
-        self.code += self.elements(field, form, place)
+        self.code += self.elements(field, form, expr)
 
-    def absent(self, field: FieldPlan, place: str) -> None:
+    def absent(self, field: FieldPlan, expr: str) -> None:
         self.imports.default(field)
-        self.code.append(f"{place} = {field.first_value()}")
+        self.code.append(f"{expr} = {field.first_value()}")
 
-    def tagged(self, field: FieldPlan, place: str) -> None:
-        self.absent(field, place)  # until its tag is read
+    def tagged(self, field: FieldPlan, expr: str) -> None:
+        self.absent(field, expr)  # until its tag is read
 
     def end(self, form: TagsForm) -> None:
         self.flush()
@@ -100,22 +100,22 @@ class Reader(Block):
         self.imports.wire("reading", "read_unknown_tags")
         return f"{self.target}._unknown_tags, pos = read_unknown_tags(data, {start})"
 
-    def elements(self, field: FieldPlan, form: FieldForm, place: str) -> Code:
+    def elements(self, field: FieldPlan, form: FieldForm, expr: str) -> Code:
         """Returns the code that reads `length` elements, or null for a length below 0."""
         read: Code
         several = elements_function("read", field, form)
         if field.element_kind is Kind.STRUCT:
-            read = [f"{place}, pos = _read_{field.struct_snake}(data, pos, length, version)"]
+            read = [f"{expr}, pos = _read_{field.struct_snake}(data, pos, length, version)"]
         elif several is not None:
             function, extra = several
             self.imports.wire("reading", function)
-            read = [f"{place}, pos = {function}(data, pos, length{extra})"]
+            read = [f"{expr}, pos = {function}(data, pos, length{extra})"]
         else:
             function = self.function("bytes", form._replace(nullable=False))
-            each = (f"element, pos = {function}(data, pos)", f"{place}.append(element)")
-            read = [f"{place} = []", For("_ in range(length)", each)]
+            each = (f"element, pos = {function}(data, pos)", f"{expr}.append(element)")
+            read = [f"{expr} = []", For("_ in range(length)", each)]
         if form.nullable:
-            return [when("length < 0", [f"{place} = None"], read)]
+            return [when("length < 0", [f"{expr} = None"], read)]
         return read
 
 
@@ -124,92 +124,92 @@ class _BranchingReader(Reader):
 
     def flush(self) -> None:
         match self.numbers:
-            case [("bool", place)]:
-                self.code += [f"{place} = data[pos] != 0", "pos += 1"]
+            case [("bool", expr)]:
+                self.code += [f"{expr} = data[pos] != 0", "pos += 1"]
                 self.numbers = []
             case _:
                 super().flush()
 
 
-class _Passed(NamedTuple):
+class _DeferredArray(NamedTuple):
     """An array whose elements are read only after the numbers that follow it."""
 
     #: The index of its count among the collected numbers.
-    at: int
+    count_index: int
     array: tuple[FieldPlan, FieldForm, str]
 
 
 class _StraightReader(Reader):
     """Emits inline code for short values."""
 
-    _behind: tuple[Statement, ...] = ()  # statements that use the collected numbers
-    _passed: _Passed | None = None
+    _after_numbers: tuple[Statement, ...] = ()  # statements that use the collected numbers
+    _deferred: _DeferredArray | None = None
 
     def flush(self) -> None:
-        passed, self._passed = self._passed, None
-        if passed is None:
+        deferred, self._deferred = self._deferred, None
+        if deferred is None:
             super().flush()
-        elif passed.at + 1 == len(self.numbers):  # no numbers follow it
+        elif deferred.count_index + 1 == len(self.numbers):  # no numbers follow it
             self.numbers.pop()
-            self._others_array(*passed.array)
+            self._general_array(*deferred.array)
         else:
-            self._flush_over(passed)
-        self.code += self._behind
-        self._behind = ()
+            self._flush_deferred(deferred)
+        self.code += self._after_numbers
+        self._after_numbers = ()
 
-    def _flush_over(self, passed: _Passed) -> None:
+    def _flush_deferred(self, deferred: _DeferredArray) -> None:
         """Emits code that reads numbers as if the array between them were empty or null.
 
         If the array has elements, the code reads the numbers after it again. There are enough bytes
         in both cases.
         """
-        field, form, place = passed.array
-        behind = self.numbers[passed.at + 1 :]
-        _, size = self.imports.shape([kind for kind, _ in behind])
+        field, form, expr = deferred.array
+        following = self.numbers[deferred.count_index + 1 :]
+        _, size = self.imports.shape([kind for kind, _ in following])
         super().flush()
         before = len(self.code)
         if form.compact:  # a non-minimal varint may encode null in two bytes, too
-            some, start = form, f"pos - {size + 1}"
+            present, start = form, f"pos - {size + 1}"
         else:
-            some, start = form._replace(nullable=False), f"pos - {size + 4}"
-        self.code.append(f"length, pos = {self.function('array_length', some)}(data, {start})")
-        self.code += self.elements(field, some, place)
-        self.numbers = behind
+            present, start = form._replace(nullable=False), f"pos - {size + 4}"
+        self.code.append(f"length, pos = {self.function('array_length', present)}(data, {start})")
+        self.code += self.elements(field, present, expr)
+        self.numbers = following
         super().flush()
         slow, self.code = self.code[before:], self.code[:before]
         null, none = ("0", "1") if form.compact else ("-1", "0")
         made = f"{field.element}Collection()" if field.collection else "[]"
-        branches = [(f"held == {none}", [f"{place} = {made}"])]
+        branches = [(f"held == {none}", [f"{expr} = {made}"])]
         if form.nullable:
-            branches.insert(0, (f"held == {null}", [f"{place} = None"]))
+            branches.insert(0, (f"held == {null}", [f"{expr} = None"]))
         self.code.append(choose(branches, slow))
 
-    def uuid(self, field: FieldPlan, place: str) -> None:
+    def uuid(self, field: FieldPlan, expr: str) -> None:
         self.imports.wire("uuid", "Uuid")
         self.numbers.append(("uuid", field.attribute))
-        self._behind += (f"{place} = Uuid({field.attribute})",)
+        self._after_numbers += (f"{expr} = Uuid({field.attribute})",)
 
-    def string(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        self._sized("string", "int16", "data[pos:end].decode()", form, place)
+    def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        self._sized("string", "int16", "data[pos:end].decode()", form, expr)
 
-    def octets(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def octets(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         if form.compact and field.mostly_long:
-            self._long_octets(form, place)
+            self._long_octets(form, expr)
         else:
-            self._sized("bytes", "int32", "data[pos:end]", form, place)
+            self._sized("bytes", "int32", "data[pos:end]", form, expr)
 
-    def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         if field.element_kind in (Kind.NUMBER, Kind.BOOL):
-            self._numbers_array(field, form, place)
+            self._numbers_array(field, form, expr)
         elif field.mostly_empty:
-            if self._passed:
+            if self._deferred:
                 self.flush()
-            self._passed = _Passed(len(self.numbers), (field, form, place))
+            self._deferred = _DeferredArray(len(self.numbers), (field, form, expr))
             self.numbers.append(("uint8" if form.compact else "int32", "held"))
         else:
-            self._others_array(field, form, place)
+            self._general_array(field, form, expr)
 
-    def _others_array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def _general_array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         """Emits an array; only a large count is checked against the number of remaining bytes."""
         function = self.function("array_length", form)
         if form.compact:
@@ -223,7 +223,7 @@ class _StraightReader(Reader):
             lowest = "-1" if form.nullable else "0"
             slow = f"length, pos = {function}(data, pos - 4)"
             self.code.append(when(f"not {lowest} <= length < 128", [slow]))
-        self.code += self.elements(field, form, place)
+        self.code += self.elements(field, form, expr)
 
     def end(self, form: TagsForm) -> None:
         """Emits the reading of the tagged fields at the end, which are mostly one byte, 0."""
@@ -246,23 +246,23 @@ class _StraightReader(Reader):
         else:
             self.code += [f"{local} = data[pos]", "pos += 1"]
 
-    def _sized(self, kind: str, length: str, decoded: str, form: FieldForm, place: str) -> None:
+    def _sized(self, kind: str, length: str, decoded: str, form: FieldForm, expr: str) -> None:
         """Emits a string or bytes; `decoded` is the source for the part from `pos` to `end`."""
-        null = [f"{place} = None"]
+        null = [f"{expr} = None"]
         if form.compact:
             self._take_byte("size")
-            some, none, end = "0 < size < 128", "not size", "pos + size - 1"
-            otherwise = f"{place}, pos = {self.function(kind, form)}(data, pos - 1)"
+            present, none, end = "0 < size < 128", "not size", "pos + size - 1"
+            otherwise = f"{expr}, pos = {self.function(kind, form)}(data, pos - 1)"
         else:
             self._take_length(length, "size")
-            some, none, end = "size >= 0", "size == -1", "pos + size"
+            present, none, end = "size >= 0", "size == -1", "pos + size"
             self.imports.wire("faults", "WireFault")
             otherwise = "raise WireFault"
-        read = (some, [f"end = {end}", f"{place} = {decoded}", "pos = end"])
+        read = (present, [f"end = {end}", f"{expr} = {decoded}", "pos = end"])
         branches = [read, (none, null)] if form.nullable else [read]
         self.code.append(choose(branches, [otherwise]))
 
-    def _long_octets(self, form: FieldForm, place: str) -> None:
+    def _long_octets(self, form: FieldForm, expr: str) -> None:
         """Emits bytes whose length is mostly a varint of two bytes.
 
         Both bytes can be read for any length, because the tagged fields after the fields take at
@@ -270,28 +270,34 @@ class _StraightReader(Reader):
         """
         self.numbers.append(("uint8", "size"))
         self._take_length("uint8", "more")
-        read = ["end = pos + size + (more << 7) - 129", f"{place} = data[pos:end]", "pos = end"]
-        otherwise = f"{place}, pos = {self.function('bytes', form)}(data, pos - 2)"
+        read = ["end = pos + size + (more << 7) - 129", f"{expr} = data[pos:end]", "pos = end"]
+        otherwise = f"{expr}, pos = {self.function('bytes', form)}(data, pos - 2)"
         self.code.append(when("size > 127 and 0 < more < 128", read, [otherwise]))
 
-    def _numbers_array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def _numbers_array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         function = self.function("array_length", form)
         shapes, _ = self.imports.array_shapes(field.spec.element_type)
         if form.compact:
             self._take_byte("length")
-            some, count, none, null, start = "1 < length < 128", "length - 1", "1", "0", "pos - 1"
+            present, count, none, null, start = (
+                "1 < length < 128",
+                "length - 1",
+                "1",
+                "0",
+                "pos - 1",
+            )
         else:
             self._take_length("int32", "length")
-            some, count, none, null, start = "0 < length < 128", "length", "0", "-1", "pos - 4"
+            present, count, none, null, start = "0 < length < 128", "length", "0", "-1", "pos - 4"
         read = [
             f"shape = {shapes}[{count}]",
-            f"{place} = list(shape.unpack_from(data, pos))",
+            f"{expr} = list(shape.unpack_from(data, pos))",
             "pos += shape.size",
         ]
-        slow = [f"length, pos = {function}(data, {start})", *self.elements(field, form, place)]
-        branches = [(some, read), (f"length == {none}", [f"{place} = []"])]
+        slow = [f"length, pos = {function}(data, {start})", *self.elements(field, form, expr)]
+        branches = [(present, read), (f"length == {none}", [f"{expr} = []"])]
         if form.nullable:
-            branches.append((f"length == {null}", [f"{place} = None"]))
+            branches.append((f"length == {null}", [f"{expr} = None"]))
         self.code.append(choose(branches, slow))
 
 
@@ -307,7 +313,7 @@ class _FixedSizeReader(_StraightReader):
         if not self.numbers:
             return
         self._take_shape([kind for kind, _ in self.numbers])
-        places = [place for kind, place in self.numbers if kind != "skip"]
+        places = [expr for kind, expr in self.numbers if kind != "skip"]
         self.numbers = []
         targets = ", ".join(places) if len(places) > 1 else f"({places[0]},)"
         self.code.append(f"{targets} = fields")
@@ -355,8 +361,8 @@ class _UniformReader(_FixedSizeReader):
         *fields, _ = kinds  # the last is the byte of the tagged fields
         self.shape = self.imports.uniform_shapes(fields)
 
-    def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        self.numbers.append((f"{field.spec.element_type}[]", place))
+    def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        self.numbers.append((f"{field.spec.element_type}[]", expr))
 
 
 def uniform_elements(

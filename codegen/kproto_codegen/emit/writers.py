@@ -38,47 +38,47 @@ class Writer(Block):
                 self.code.append(f"append({name}.pack({values}))")
         self.numbers = []
 
-    def number(self, field: FieldPlan, place: str) -> None:
-        value = self.bool_value(place) if field.kind is Kind.BOOL else place
+    def number(self, field: FieldPlan, expr: str) -> None:
+        value = self.bool_value(expr) if field.kind is Kind.BOOL else expr
         self.numbers.append((field.spec.type, value))
 
-    def uuid(self, field: FieldPlan, place: str) -> None:
+    def uuid(self, field: FieldPlan, expr: str) -> None:
         self.flush()
-        self.numbers.append(("uuid", self.uuid_value(place)))
+        self.numbers.append(("uuid", self.uuid_value(expr)))
         self.flush()
 
-    def string(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        self._whole("string", field, form, place)
+    def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        self._whole("string", field, form, expr)
 
-    def octets(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        self._whole("bytes", field, form, place)
+    def octets(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        self._whole("bytes", field, form, expr)
 
-    def _whole(self, kind: str, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def _whole(self, kind: str, field: FieldPlan, form: FieldForm, expr: str) -> None:
         self.flush()
-        self.refuse_null(field, form, place)
-        self.code.append(self.call(value_function("write", kind, form), place))
+        self.refuse_null(field, form, expr)
+        self.code.append(self.call(value_function("write", kind, form), expr))
 
-    def nested(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        self.refuse_null(field, form, place)
-        write = [f"_write_{field.struct_snake}(append, ({place},), version)"]
+    def nested(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        self.refuse_null(field, form, expr)
+        write = [f"_write_{field.struct_snake}(append, ({expr},), version)"]
         if form.nullable:
             write.insert(0, 'append(b"\\x01")')
-        self.or_null(form, place, _NULL_STRUCT, write)
+        self.or_null(form, expr, _NULL_STRUCT, write)
 
-    def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         self.flush()
-        self.refuse_null(field, form, place)
-        length = self.call(_function_of_present("array_length", form), f"len({place})")
-        self.or_null(form, place, _NULL_INT32, [length, *self.elements(field, form, place)])
+        self.refuse_null(field, form, expr)
+        length = self.call(_function_of_present("array_length", form), f"len({expr})")
+        self.or_null(form, expr, _NULL_INT32, [length, *self.elements(field, form, expr)])
 
-    def absent(self, field: FieldPlan, place: str) -> None:
+    def absent(self, field: FieldPlan, expr: str) -> None:
         if not field.spec.ignorable:
             self.imports.default_tests(field)
             self.imports.wire("faults", "WireFault")
-            _, is_set = field.default_tests(place)
+            _, is_set = field.default_tests(expr)
             self.code.append(when(is_set, ["raise WireFault"]))
 
-    def tagged(self, field: FieldPlan, place: str) -> None:
+    def tagged(self, field: FieldPlan, expr: str) -> None:
         pass  # it follows at the end
 
     def end(self, form: TagsForm) -> None:
@@ -100,54 +100,54 @@ class Writer(Block):
         self.imports.wire("writing", function)
         return f"{function}(append, {value})"
 
-    def bool_value(self, place: str) -> str:
+    def bool_value(self, expr: str) -> str:
         """Returns the source of a bool as an argument of a Struct."""
         self.imports.wire("writing", "BOOLS")
-        return f"BOOLS[{place}]"
+        return f"BOOLS[{expr}]"
 
-    def uuid_value(self, place: str) -> str:
+    def uuid_value(self, expr: str) -> str:
         """Returns the source of a uuid as an argument of a Struct."""
         self.imports.wire("writing", "uuid_bytes")
-        return f"uuid_bytes({place})"
+        return f"uuid_bytes({expr})"
 
-    def refuse_null(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def refuse_null(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         """Emits the check for null in a field that only other versions allow to be null."""
         if field.nullable and not form.nullable:
             self.imports.wire("faults", "WireFault")
-            self.code.append(when(f"{place} is None", ["raise WireFault"]))
+            self.code.append(when(f"{expr} is None", ["raise WireFault"]))
 
-    def or_null(self, form: FieldForm, place: str, null: str, write: Code) -> None:
+    def or_null(self, form: FieldForm, expr: str, null: str, write: Code) -> None:
         """Emits `write`, or null if the layout allows it; `null` are its bytes if not compact."""
         self.flush()
         if form.nullable:
             empty = r"\0" if form.compact else null
-            self.code.append(when(f"{place} is None", [f'append(b"{empty}")'], write))
+            self.code.append(when(f"{expr} is None", [f'append(b"{empty}")'], write))
         else:
             self.code += write
 
-    def elements(self, field: FieldPlan, form: FieldForm, place: str) -> Code:
+    def elements(self, field: FieldPlan, form: FieldForm, expr: str) -> Code:
         """Returns the code that writes the elements behind the count of an array."""
         if field.element_kind is Kind.STRUCT:
-            return [f"_write_{field.struct_snake}(append, {place}, version)"]
+            return [f"_write_{field.struct_snake}(append, {expr}, version)"]
         several = elements_function("write", field, form)
         if several is None:
             self.imports.wire("writing", "elements")
             function = _function_of_present("bytes", form)
-            return [For(f"element in elements({place})", (self.call(function, "element"),))]
+            return [For(f"element in elements({expr})", (self.call(function, "element"),))]
         function, extra = several
         if field.element_kind is Kind.BOOL:
             self.imports.wire("writing", "elements")
-            place = f"[{self.bool_value('value')} for value in elements({place})]"
-        return [self.call(function, place + extra)]
+            expr = f"[{self.bool_value('value')} for value in elements({expr})]"
+        return [self.call(function, expr + extra)]
 
 
 class PresentWriter(Writer):
     """Emits calls for a value that is known not to be null."""
 
-    def refuse_null(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def refuse_null(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         pass
 
-    def or_null(self, form: FieldForm, place: str, null: str, write: Code) -> None:
+    def or_null(self, form: FieldForm, expr: str, null: str, write: Code) -> None:
         self.flush()
         self.code += write
 
@@ -155,59 +155,59 @@ class PresentWriter(Writer):
 class _StraightWriter(Writer):
     """Emits inline code for short values."""
 
-    def uuid(self, field: FieldPlan, place: str) -> None:
-        self.numbers.append(("uuid", self.uuid_value(place)))
+    def uuid(self, field: FieldPlan, expr: str) -> None:
+        self.numbers.append(("uuid", self.uuid_value(expr)))
 
-    def string(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        self.refuse_null(field, form, place)
+    def string(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        self.refuse_null(field, form, expr)
         if form.compact:
             self.imports.wire("writing", "UVARINT")
             self.imports.wire("writing", "compact_string_length")
             write = [
-                f"text = {place}.encode()",
+                f"text = {expr}.encode()",
                 "size = len(text)",
                 "append(UVARINT[size + 1] if size < 127 else compact_string_length(size))",
                 "append(text)",
             ]
-            self.or_null(form, place, _NULL_STRING, write)
+            self.or_null(form, expr, _NULL_STRING, write)
         elif form.nullable:
-            self.or_null(form, place, _NULL_STRING, [self.call("write_string", place)])
+            self.or_null(form, expr, _NULL_STRING, [self.call("write_string", expr)])
         else:
-            self.code.append(f"text = {place}.encode()")
+            self.code.append(f"text = {expr}.encode()")
             self.numbers.append(("int16", "len(text)"))
             self.flush()
             self.code.append("append(text)")
 
-    def octets(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def octets(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         """Emits calls, because the functions also accept buffers other than bytes."""
-        self.refuse_null(field, form, place)
+        self.refuse_null(field, form, expr)
         function = _function_of_present("bytes", form)
-        self.or_null(form, place, _NULL_INT32, [self.call(function, place)])
+        self.or_null(form, expr, _NULL_INT32, [self.call(function, expr)])
 
-    def array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
-        self.refuse_null(field, form, place)
+    def array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
+        self.refuse_null(field, form, expr)
         if field.element_kind is Kind.NUMBER:
-            self._numbers_array(field, form, place)
+            self._numbers_array(field, form, expr)
             return
-        elements = self.elements(field, form, place)
+        elements = self.elements(field, form, expr)
         if form.compact:
             self.imports.wire("writing", "UVARINT")
             self.imports.wire("writing", "uvarint")
             count = [
-                f"count = len({place})",
+                f"count = len({expr})",
                 "append(UVARINT[count + 1] if count < 127 else uvarint(count + 1))",
             ]
-            self.or_null(form, place, _NULL_INT32, [*count, *elements])
+            self.or_null(form, expr, _NULL_INT32, [*count, *elements])
             return
-        length = f"len({place})"
+        length = f"len({expr})"
         if form.nullable:
-            length = f"-1 if {place} is None else {length}"
-            elements = [when(f"{place} is not None", elements)]
+            length = f"-1 if {expr} is None else {length}"
+            elements = [when(f"{expr} is not None", elements)]
         self.numbers.append(("int32", length))
         self.flush()
         self.code += elements
 
-    def _numbers_array(self, field: FieldPlan, form: FieldForm, place: str) -> None:
+    def _numbers_array(self, field: FieldPlan, form: FieldForm, expr: str) -> None:
         count_type = "uint8" if form.compact else "int32"
         shapes = self.imports.counted_shapes(count_type, field.spec.element_type)
         empty, count = (r"\x01", "count + 1") if form.compact else (r"\0\0\0\0", "count")
@@ -230,7 +230,7 @@ class _StraightWriter(Writer):
             ("count", [f"append({shapes}[count].pack({count}, *values))"]),
         ]
         self.flush()
-        self.code.append(f"values = {place}")
+        self.code.append(f"values = {expr}")
         write: Code = ["count = len(values)", choose(branches, [f'append(b"{empty}")'])]
         self.or_null(form, "values", _NULL_INT32, write)
 

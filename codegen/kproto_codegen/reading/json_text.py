@@ -179,12 +179,12 @@ class _Reader:
             self.position += 1
             node = self.value(depth + 1)
             if key in members:
-                self._take_again(key, line, members[key], node)
+                self._check_duplicate(key, line, members[key], node)
             members[key] = JsonNode(node.value, line, node.text)
             if not self._goes_on("}", "object"):
                 return JsonNode(members, start)
 
-    def _take_again(self, key: str, line: int, first: JsonNode, second: JsonNode) -> None:
+    def _check_duplicate(self, key: str, line: int, first: JsonNode, second: JsonNode) -> None:
         """Records a duplicate key with the same scalar; refuses one with another value."""
         reason = f"the key {key!r} stands twice, first on line {first.line}"
         error = DefinitionError(reason, file=self.file, line=line)

@@ -20,7 +20,7 @@ from .json_text import JsonNode, read_json
 __all__ = [
     "MESSAGE_TYPES",
     "Definition",
-    "Place",
+    "LocatedSpec",
     "decode_text",
     "parse_definition",
     "read_definition",
@@ -75,7 +75,7 @@ _STRUCT_KEYS: Final = frozenset({"name", "versions", "deprecatedVersions", "fiel
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LocatedSpec:
     """A field or a struct of a definition, with its path.
 
     `path` is the path that a person looks for (`Topics.Partitions.Index`), `spec` the field itself,
@@ -130,19 +130,21 @@ class Definition:
         member = _members(self.node).get(key)
         return _named_line(self.node) if member is None else member.line
 
-    def fields(self) -> Iterator[Place]:
+    def fields(self) -> Iterator[LocatedSpec]:
         """Yields every field, also of common structs, each before the fields inside it."""
-        yield from _places(self.spec.fields, self.node, (), "")
+        yield from _locate_fields(self.spec.fields, self.node, (), "")
         for struct in self.structs():
             assert isinstance(struct.spec, StructSpec)
-            yield from _places(struct.spec.fields, struct.node, (struct.spec,), struct.path + ".")
+            yield from _locate_fields(
+                struct.spec.fields, struct.node, (struct.spec,), struct.path + "."
+            )
 
-    def structs(self) -> Iterator[Place]:
+    def structs(self) -> Iterator[LocatedSpec]:
         """Yields every common struct."""
         for spec, node in zip(
             self.spec.common_structs, _elements(self.node, "commonStructs"), strict=True
         ):
-            yield Place(f"commonStructs.{spec.name}", spec, node, self.node, ())
+            yield LocatedSpec(f"commonStructs.{spec.name}", spec, node, self.node, ())
 
 
 def read_definition(path: Path, *, module: str = "", lenient: bool = False) -> Definition:
@@ -219,16 +221,16 @@ def _named_line(node: JsonNode) -> int:
     return node.line if name is None else name.line
 
 
-def _places(
+def _locate_fields(
     fields: tuple[FieldSpec, ...],
     node: JsonNode,
     parents: tuple[FieldSpec | StructSpec, ...],
     prefix: str,
-) -> Iterator[Place]:
+) -> Iterator[LocatedSpec]:
     for spec, child in zip(fields, _elements(node, "fields"), strict=True):
         path = prefix + spec.name
-        yield Place(path, spec, child, node, parents)
-        yield from _places(spec.fields, child, (*parents, spec), path + ".")
+        yield LocatedSpec(path, spec, child, node, parents)
+        yield from _locate_fields(spec.fields, child, (*parents, spec), path + ".")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from .error_enum import (
 )
 from .release import ERRORS_FILE, Release, load_error_codes, load_release, release_folders
 
-__all__ = ["Imported", "ImportedRelease", "read_any", "read_releases"]
+__all__ = ["Imported", "ImportedRelease", "read_release_at", "read_releases"]
 
 #: Folders, in jars and under `resources/`, in which Kafka keeps its definitions.
 DEFINITION_FOLDERS: Final = frozenset({"message", "metadata"})
@@ -121,7 +121,7 @@ def read_releases(paths: Sequence[Path], *, release: str | None = None) -> Impor
     return imported
 
 
-def read_any(path: Path) -> Release:
+def read_release_at(path: Path) -> Release:
     """Reads the one release at `path`: a folder of facts, a jar, a folder of jars or a source tree.
 
     Raises DefinitionError with every part that could not be read.

@@ -12,7 +12,7 @@ from kproto.schema.specs import MessageSpec
 
 from ..errors import DefinitionError
 from ..reading.parser import Definition
-from .finding import defining_places, of_message, of_place
+from .finding import message_finding, spec_finding, struct_definitions
 
 __all__ = ["check_messages"]
 
@@ -32,7 +32,7 @@ def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
         first = names.setdefault(message.name, definition)
         if first is not definition:
             reason = f"two messages are called {message.name}: the other stands in {first.file}"
-            faults.append(of_message(definition, "name", reason).error)
+            faults.append(message_finding(definition, "name", reason).error)
             continue
         first = modules.setdefault(module_name(message.name), definition)
         if first is not definition:
@@ -40,7 +40,7 @@ def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
                 f"{first.spec.name} in {first.file} and {message.name} would be one module in "
                 f"Python, {module_name(message.name)}"
             )
-            faults.append(of_message(definition, "name", reason).error)
+            faults.append(message_finding(definition, "name", reason).error)
         if message.api_key is None:
             continue
         first = keys.setdefault((message.module, message.type, message.api_key), definition)
@@ -49,7 +49,7 @@ def check_messages(definitions: Iterable[Definition]) -> list[DefinitionError]:
                 f"{first.spec.name} in {first.file} and {message.name} are both the "
                 f"{message.type} of api key {message.api_key}"
             )
-            faults.append(of_message(definition, "apiKey", reason).error)
+            faults.append(message_finding(definition, "apiKey", reason).error)
     for (module, kind, key), request in keys.items():
         response = keys.get((module, "response", key))
         if kind == "request" and response is not None:
@@ -61,7 +61,7 @@ def _named_as(request: Definition, response: MessageSpec) -> list[DefinitionErro
     """Checks that no struct of a request has the name of the response, whose class it imports."""
     reason = "the struct {} would have the name of the response in Python"
     return [
-        of_place(request, place, "type", reason.format(name)).error
-        for name, place in defining_places(request)
+        spec_finding(request, located, "type", reason.format(name)).error
+        for name, located in struct_definitions(request)
         if class_name(name) == class_name(response.name)
     ]

@@ -15,7 +15,7 @@ from kproto.schema.versions import Versions
 
 from ..reading.parser import Definition
 from .defaults import fault_of_default
-from .finding import Finding, defining_places, field_groups, field_places, of_place
+from .finding import Finding, field_groups, located_fields, spec_finding, struct_definitions
 
 __all__ = ["ENTITY_TYPES"]
 
@@ -44,11 +44,11 @@ def field_versions_used(definition: Definition) -> Iterator[Finding]:
     valid = definition.spec.valid_versions
     if not valid:
         return
-    for place, field in field_places(definition):
+    for located, field in located_fields(definition):
         if not field.fields and not field.versions.intersect(valid):
-            yield of_place(
+            yield spec_finding(
                 definition,
-                place,
+                located,
                 "versions",
                 f"is in no valid version: its versions are {field.versions}, "
                 f"those of the message {valid}",
@@ -58,14 +58,14 @@ def field_versions_used(definition: Definition) -> Iterator[Finding]:
 
 def nested_versions(definition: Definition) -> Iterator[Finding]:
     """Checks that a field in a struct shares a version with the struct and all that contain it."""
-    for place, field in field_places(definition):
-        if not place.parents or not field.versions:
+    for located, field in located_fields(definition):
+        if not located.parents or not field.versions:
             continue
-        outer = reduce(Versions.intersect, (parent.versions for parent in place.parents))
+        outer = reduce(Versions.intersect, (parent.versions for parent in located.parents))
         if outer and not field.versions.intersect(outer):
-            yield of_place(
+            yield spec_finding(
                 definition,
-                place,
+                located,
                 "versions",
                 f"its versions {field.versions} are none of those around it, {outer}",
             )
@@ -78,26 +78,26 @@ def common_struct_versions(definition: Definition) -> Iterator[Finding]:
     struct there.
     """
     valid = definition.spec.valid_versions
-    common = {place.spec.name: place.spec for place in definition.structs()}
-    for place, field in field_places(definition):
+    common = {located.spec.name: located.spec for located in definition.structs()}
+    for located, field in located_fields(definition):
         struct = common.get(field.element_type)
         if struct is None or not struct.versions or not field.versions:
             continue
-        used = reduce(Versions.intersect, (around.versions for around in place.parents), valid)
+        used = reduce(Versions.intersect, (around.versions for around in located.parents), valid)
         used = used.intersect(field.versions)
         known = struct.versions.intersect(valid or struct.versions)
         if not field.versions.intersect(struct.versions) or (used and not known):
-            yield of_place(
+            yield spec_finding(
                 definition,
-                place,
+                located,
                 "versions",
                 f"its versions {field.versions} are none of those of the struct {struct.name}, "
                 f"{struct.versions}",
             )
         elif used and used.lowest < known.lowest:
-            yield of_place(
+            yield spec_finding(
                 definition,
-                place,
+                located,
                 "versions",
                 f"is in version {used.lowest}, before the first of the struct {struct.name}, "
                 f"whose versions are {struct.versions}",
@@ -106,11 +106,11 @@ def common_struct_versions(definition: Definition) -> Iterator[Finding]:
 
 def nullable_type(definition: Definition) -> Iterator[Finding]:
     """Checks that nullable fields are strings, bytes, records, arrays or structs."""
-    for place, field in field_places(definition):
+    for located, field in located_fields(definition):
         can_be = field.type not in PRIMITIVE_TYPES or field.type in _NULLABLE_TYPES
         if field.nullable_versions and not can_be:
-            yield of_place(
-                definition, place, "nullableVersions", f"a field of type {field.type} has no null"
+            yield spec_finding(
+                definition, located, "nullableVersions", f"a field of type {field.type} has no null"
             )
 
 
@@ -119,9 +119,9 @@ def nullable_type(definition: Definition) -> Iterator[Finding]:
 
 def known_type(definition: Definition) -> Iterator[Finding]:
     """Checks that a type is primitive, a defined struct, or an array of either."""
-    structs = {name for name, _ in defining_places(definition)}
-    common = {place.spec.name for place in definition.structs()}
-    for place, field in field_places(definition):
+    structs = {name for name, _ in struct_definitions(definition)}
+    common = {located.spec.name for located in definition.structs()}
+    for located, field in located_fields(definition):
         name = field.element_type
         if name in PRIMITIVE_TYPES and field.type != "[]records":
             continue
@@ -145,40 +145,40 @@ def known_type(definition: Definition) -> Iterator[Finding]:
             reason = f"the struct {name} is used twice; define it in commonStructs"
         else:
             continue
-        yield of_place(definition, place, "type", reason)
+        yield spec_finding(definition, located, "type", reason)
 
 
 def fields_of_struct(definition: Definition) -> Iterator[Finding]:
     """Checks that only structs and arrays of structs have fields."""
-    for place, field in field_places(definition):
+    for located, field in located_fields(definition):
         if field.fields and field.element_type in PRIMITIVE_TYPES:
-            yield of_place(
-                definition, place, "fields", f"a field of type {field.type} cannot have fields"
+            yield spec_finding(
+                definition, located, "fields", f"a field of type {field.type} cannot have fields"
             )
 
 
 def default_fits(definition: Definition) -> Iterator[Finding]:
     """Checks that a default has the field's type, and is null only if always nullable."""
-    for place, field in field_places(definition):
+    for located, field in located_fields(definition):
         reason = fault_of_default(field)
         if reason is not None:
-            yield of_place(definition, place, "default", f"default: {reason}")
+            yield spec_finding(definition, located, "default", f"default: {reason}")
 
 
 def entity_type(definition: Definition) -> Iterator[Finding]:
     """Checks that an entity type is known and that the field has its base type."""
-    for place, field in field_places(definition):
+    for located, field in located_fields(definition):
         if field.entity_type is None:
             continue
         if field.entity_type not in ENTITY_TYPES:
             reason = f"{field.entity_type!r} is no entity type: use {', '.join(ENTITY_TYPES)}"
-            yield of_place(definition, place, "entityType", reason)
+            yield spec_finding(definition, located, "entityType", reason)
             continue
         wanted = ENTITY_TYPES[field.entity_type]
         if wanted is not None and field.element_type != wanted:
-            yield of_place(
+            yield spec_finding(
                 definition,
-                place,
+                located,
                 "entityType",
                 f"a {field.entity_type} is of type {wanted}, not {field.element_type}",
             )
@@ -186,32 +186,32 @@ def entity_type(definition: Definition) -> Iterator[Finding]:
 
 def zero_copy_bytes(definition: Definition) -> Iterator[Finding]:
     """Checks that only bytes are zeroCopy."""
-    for place, field in field_places(definition):
+    for located, field in located_fields(definition):
         if field.zero_copy and field.type != "bytes":
-            yield of_place(
-                definition, place, "zeroCopy", f"zeroCopy is for bytes, not for {field.type}"
+            yield spec_finding(
+                definition, located, "zeroCopy", f"zeroCopy is for bytes, not for {field.type}"
             )
 
 
 def field_flexible_versions(definition: Definition) -> Iterator[Finding]:
     """Checks that only strings and bytes have own flexibleVersions, a subset of the message's."""
     spec = definition.spec
-    for place, field in field_places(definition):
+    for located, field in located_fields(definition):
         if field.flexible_versions is None:
             continue
         beyond = not spec.flexible_versions.covers(field.flexible_versions)
         if field.type in {"string", "bytes"} and beyond and spec.valid_versions:
-            yield of_place(
+            yield spec_finding(
                 definition,
-                place,
+                located,
                 "flexibleVersions",
                 f"flexibleVersions {field.flexible_versions} are not all among those of the "
                 f"message, {spec.flexible_versions}",
             )
         elif field.type not in {"string", "bytes"}:
-            yield of_place(
+            yield spec_finding(
                 definition,
-                place,
+                located,
                 "flexibleVersions",
                 f"only string and bytes have flexibleVersions of their own, not {field.type}",
             )
@@ -220,21 +220,21 @@ def field_flexible_versions(definition: Definition) -> Iterator[Finding]:
 # Of fields: keys and tags
 
 
-def map_key_place(definition: Definition) -> Iterator[Finding]:
+def valid_map_key(definition: Definition) -> Iterator[Finding]:
     """Checks that a map key is a single value in a struct, and not tagged.
 
     Arrays and structs are mutable in Python, so that no index can contain them.
     """
-    for place, field in field_places(definition):
-        if field.map_key and not place.parents:
-            yield of_place(
-                definition, place, "mapKey", "a field of the message itself cannot be a mapKey"
+    for located, field in located_fields(definition):
+        if field.map_key and not located.parents:
+            yield spec_finding(
+                definition, located, "mapKey", "a field of the message itself cannot be a mapKey"
             )
         if field.map_key and field.tag is not None:
-            yield of_place(definition, place, "mapKey", "a tagged field cannot be a mapKey")
+            yield spec_finding(definition, located, "mapKey", "a tagged field cannot be a mapKey")
         if field.map_key and field.type not in PRIMITIVE_TYPES:
-            yield of_place(
-                definition, place, "mapKey", f"a field of type {field.type} cannot be a mapKey"
+            yield spec_finding(
+                definition, located, "mapKey", f"a field of type {field.type} cannot be a mapKey"
             )
 
 
@@ -242,29 +242,31 @@ def tag_numbers(definition: Definition) -> Iterator[Finding]:
     """Checks that the tags of a struct are 0, 1, 2 …, in any order, each once."""
     for group in field_groups(definition):
         seen: dict[int, str] = {}
-        tagged = [(place, field.tag) for place, field in group if field.tag is not None]
-        for place, tag in tagged:
+        tagged = [(located, field.tag) for located, field in group if field.tag is not None]
+        for located, tag in tagged:
             if tag < 0:
-                yield of_place(definition, place, "tag", f"the tag {tag} is negative")
+                yield spec_finding(definition, located, "tag", f"the tag {tag} is negative")
             elif tag in seen:
-                yield of_place(
-                    definition, place, "tag", f"the tag {tag} is that of {seen[tag]} too"
+                yield spec_finding(
+                    definition, located, "tag", f"the tag {tag} is that of {seen[tag]} too"
                 )
             elif tag >= len(tagged):
                 missing = min(set(range(len(tagged))) - {number for _, number in tagged})
-                yield of_place(
-                    definition, place, "tag", f"the tag {tag} leaves a hole; use {missing} first"
+                yield spec_finding(
+                    definition, located, "tag", f"the tag {tag} leaves a hole; use {missing} first"
                 )
-            seen.setdefault(tag, place.path)
+            seen.setdefault(tag, located.path)
 
 
 def tag_and_tagged_versions(definition: Definition) -> Iterator[Finding]:
     """Checks that a field has both a tag and taggedVersions, or neither."""
-    for place, field in field_places(definition):
+    for located, field in located_fields(definition):
         if field.tag is not None and not field.tagged_versions:
-            yield of_place(definition, place, "tag", "has a tag, but no taggedVersions")
+            yield spec_finding(definition, located, "tag", "has a tag, but no taggedVersions")
         if field.tag is None and field.tagged_versions:
-            yield of_place(definition, place, "taggedVersions", "has taggedVersions, but no tag")
+            yield spec_finding(
+                definition, located, "taggedVersions", "has taggedVersions, but no tag"
+            )
 
 
 def tagged_versions_range(definition: Definition) -> Iterator[Finding]:
@@ -273,30 +275,30 @@ def tagged_versions_range(definition: Definition) -> Iterator[Finding]:
     Flexible versions of the field itself take precedence.
     """
     of_message = definition.spec.flexible_versions
-    for place, field in field_places(definition):
+    for located, field in located_fields(definition):
         tagged = field.tagged_versions
         flexible = of_message if field.flexible_versions is None else field.flexible_versions
         if not tagged:
             continue
         if not tagged.open_ended:
             reason = f"taggedVersions {tagged} has an end; write {tagged.lowest}+"
-            yield of_place(definition, place, "taggedVersions", reason)
+            yield spec_finding(definition, located, "taggedVersions", reason)
         elif not field.versions.covers(tagged):
             reason = f"taggedVersions {tagged} are not all among its versions {field.versions}"
-            yield of_place(definition, place, "taggedVersions", reason)
+            yield spec_finding(definition, located, "taggedVersions", reason)
         if not flexible.covers(tagged) and (tagged.open_ended or not flexible):
             reason = f"taggedVersions {tagged} are not all among the flexibleVersions {flexible}"
-            yield of_place(definition, place, "taggedVersions", reason)
+            yield spec_finding(definition, located, "taggedVersions", reason)
 
 
 def tagged_null(definition: Definition) -> Iterator[Finding]:
     """Checks that a tagged field is nullable in all of its tagged versions, or in none."""
-    for place, field in field_places(definition):
+    for located, field in located_fields(definition):
         both = field.nullable_versions.intersect(field.tagged_versions)
         if both and both != field.tagged_versions:
-            yield of_place(
+            yield spec_finding(
                 definition,
-                place,
+                located,
                 "nullableVersions",
                 f"is nullable in some of its taggedVersions {field.tagged_versions}, "
                 f"in {both}; it must be in all or in none",
@@ -305,6 +307,6 @@ def tagged_null(definition: Definition) -> Iterator[Finding]:
 
 def tagged_records(definition: Definition) -> Iterator[Finding]:
     """Checks that records are never tagged, because their length is not known in advance."""
-    for place, field in field_places(definition):
+    for located, field in located_fields(definition):
         if field.type == "records" and field.tagged_versions:
-            yield of_place(definition, place, "taggedVersions", "records cannot be tagged")
+            yield spec_finding(definition, located, "taggedVersions", "records cannot be tagged")

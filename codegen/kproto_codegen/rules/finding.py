@@ -13,17 +13,17 @@ from typing import TypeAlias
 from kproto.schema.specs import PRIMITIVE_TYPES, FieldSpec
 
 from ..errors import DefinitionError
-from ..reading.parser import Definition, Place
+from ..reading.parser import Definition, LocatedSpec
 
 __all__ = [
     "Finding",
     "Profile",
     "Rule",
-    "defining_places",
     "field_groups",
-    "field_places",
-    "of_message",
-    "of_place",
+    "located_fields",
+    "message_finding",
+    "spec_finding",
+    "struct_definitions",
 ]
 
 
@@ -49,41 +49,43 @@ class Finding:
 Rule: TypeAlias = Callable[[Definition], Iterator[Finding]]
 
 
-def of_message(definition: Definition, key: str, reason: str, *, accepted: bool = False) -> Finding:
+def message_finding(
+    definition: Definition, key: str, reason: str, *, accepted: bool = False
+) -> Finding:
     """Returns a finding about one of the message's own keys."""
     line = definition.key_line(key)
     return Finding(DefinitionError(reason, file=definition.file, line=line), accepted)
 
 
-def of_place(
-    definition: Definition, place: Place, key: str, reason: str, *, accepted: bool = False
+def spec_finding(
+    definition: Definition, located: LocatedSpec, key: str, reason: str, *, accepted: bool = False
 ) -> Finding:
     """Returns a finding about one key of a field or a common struct."""
     error = DefinitionError(
-        reason, file=definition.file, line=place.key_line(key), field=place.path
+        reason, file=definition.file, line=located.key_line(key), field=located.path
     )
     return Finding(error, accepted)
 
 
-def field_places(definition: Definition) -> Iterator[tuple[Place, FieldSpec]]:
+def located_fields(definition: Definition) -> Iterator[tuple[LocatedSpec, FieldSpec]]:
     """Yields every field, with its place, those of common structs included."""
-    for place in definition.fields():
-        assert isinstance(place.spec, FieldSpec)
-        yield place, place.spec
+    for located in definition.fields():
+        assert isinstance(located.spec, FieldSpec)
+        yield located, located.spec
 
 
-def field_groups(definition: Definition) -> Iterator[list[tuple[Place, FieldSpec]]]:
+def field_groups(definition: Definition) -> Iterator[list[tuple[LocatedSpec, FieldSpec]]]:
     """Yields the fields of the message and of each struct, one list each."""
-    groups: dict[int, list[tuple[Place, FieldSpec]]] = {}
-    for place, field in field_places(definition):
-        groups.setdefault(id(place.holder), []).append((place, field))
+    groups: dict[int, list[tuple[LocatedSpec, FieldSpec]]] = {}
+    for located, field in located_fields(definition):
+        groups.setdefault(id(located.holder), []).append((located, field))
     yield from groups.values()
 
 
-def defining_places(definition: Definition) -> Iterator[tuple[str, Place]]:
+def struct_definitions(definition: Definition) -> Iterator[tuple[str, LocatedSpec]]:
     """Yields every struct with the place that defines it."""
-    for place in definition.structs():
-        yield place.spec.name, place
-    for place, field in field_places(definition):
+    for located in definition.structs():
+        yield located.spec.name, located
+    for located, field in located_fields(definition):
         if field.fields and field.element_type not in PRIMITIVE_TYPES:
-            yield field.element_type, place
+            yield field.element_type, located

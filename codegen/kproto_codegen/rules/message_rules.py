@@ -15,7 +15,7 @@ from kproto.schema.versions import Versions
 
 from ..errors import DefinitionError
 from ..reading.parser import Definition
-from .finding import Finding, of_message
+from .finding import Finding, message_finding
 
 __all__ = ["LISTENERS"]
 
@@ -55,7 +55,7 @@ def message_name(definition: Definition) -> Iterator[Finding]:
     """Checks that a message's name can be the name of a class and of a module."""
     name = definition.spec.name
     if _NAME.fullmatch(name) is None:
-        yield of_message(
+        yield message_finding(
             definition,
             "name",
             f"{name!r} is no name of a message: use ASCII letters and digits, a capital first",
@@ -66,7 +66,7 @@ def rpc_name(definition: Definition) -> Iterator[Finding]:
     """Checks that a request is called …Request and a response …Response."""
     suffix = {"request": "Request", "response": "Response"}.get(definition.spec.type)
     if suffix is not None and not definition.spec.name.endswith(suffix):
-        yield of_message(
+        yield message_finding(
             definition,
             "name",
             f"the name of a {definition.spec.type} must end with {suffix}, "
@@ -81,21 +81,21 @@ def tabled_api_key(definition: Definition) -> Iterator[Finding]:
     """
     spec = definition.spec
     if spec.type in {"request", "response", "metadata"} and spec.api_key is None:
-        yield of_message(definition, "type", f"a {spec.type} must have an apiKey")
+        yield message_finding(definition, "type", f"a {spec.type} must have an apiKey")
 
 
 def api_key_range(definition: Definition) -> Iterator[Finding]:
     """Checks that an api key is an int16 and not negative."""
     key = definition.spec.api_key
     if key is not None and not 0 <= key <= 32767:
-        yield of_message(definition, "apiKey", f"{key} is no api key: use 0 to 32767")
+        yield message_finding(definition, "apiKey", f"{key} is no api key: use 0 to 32767")
 
 
 def valid_versions_closed(definition: Definition) -> Iterator[Finding]:
     """Checks that the valid versions of a message have an end."""
     versions = definition.spec.valid_versions
     if versions and versions.open_ended:
-        yield of_message(
+        yield message_finding(
             definition,
             "validVersions",
             f"validVersions {versions} has no end; name the highest version",
@@ -105,7 +105,7 @@ def valid_versions_closed(definition: Definition) -> Iterator[Finding]:
 def flexible_versions_stated(definition: Definition) -> Iterator[Finding]:
     """Checks that a message with versions states the flexible ones; the legacy profile does not."""
     if definition.spec.valid_versions and not definition.states("flexibleVersions"):
-        yield of_message(
+        yield message_finding(
             definition,
             "flexibleVersions",
             'there is no "flexibleVersions"; write 0+ for a new message, none for none',
@@ -116,7 +116,7 @@ def flexible_versions_open(definition: Definition) -> Iterator[Finding]:
     """Checks that flexible versions have no end."""
     versions = definition.spec.flexible_versions
     if definition.spec.valid_versions and versions and not versions.open_ended:
-        yield of_message(
+        yield message_finding(
             definition,
             "flexibleVersions",
             f"flexibleVersions {versions} has an end; write {versions.lowest}+ or none",
@@ -127,7 +127,7 @@ def deprecated_versions_valid(definition: Definition) -> Iterator[Finding]:
     """Checks that deprecated versions are valid versions."""
     spec = definition.spec
     if spec.valid_versions and not spec.valid_versions.covers(spec.deprecated_versions):
-        yield of_message(
+        yield message_finding(
             definition,
             "deprecatedVersions",
             f"deprecatedVersions {spec.deprecated_versions} are not all among the valid versions "
@@ -140,24 +140,24 @@ def listeners_of_request(definition: Definition) -> Iterator[Finding]:
     """Checks that only requests have listeners, and only Kafka's."""
     spec = definition.spec
     if spec.listeners and spec.type != "request" and spec.valid_versions:
-        yield of_message(definition, "listeners", f"a {spec.type} has no listeners")
+        yield message_finding(definition, "listeners", f"a {spec.type} has no listeners")
     for listener in spec.listeners:
         if listener not in LISTENERS:
-            yield of_message(
+            yield message_finding(
                 definition,
                 "listeners",
                 f"{listener!r} is no listener: use {', '.join(LISTENERS)}",
             )
     for listener, count in Counter(spec.listeners).items():
         if count > 1:
-            yield of_message(definition, "listeners", f"the listener {listener} stands twice")
+            yield message_finding(definition, "listeners", f"the listener {listener} stands twice")
 
 
 def unstable_request(definition: Definition) -> Iterator[Finding]:
     """Checks that only a request has an unstable version; its response follows it."""
     spec = definition.spec
     if spec.latest_version_unstable and spec.type != "request" and spec.valid_versions:
-        yield of_message(
+        yield message_finding(
             definition,
             "latestVersionUnstable",
             f"a {spec.type} cannot have latestVersionUnstable, only a request",
@@ -170,15 +170,15 @@ def coordinator_record(definition: Definition) -> Iterator[Finding]:
     if not spec.type.startswith("coordinator-") or not spec.valid_versions:
         return
     if spec.api_key is None:
-        yield of_message(definition, "type", f"a {spec.type} must have an apiKey")
+        yield message_finding(definition, "type", f"a {spec.type} must have an apiKey")
     if spec.type == "coordinator-key" and spec.valid_versions != Versions.single(0):
-        yield of_message(
+        yield message_finding(
             definition,
             "validVersions",
             f"the validVersions of a coordinator-key must be 0, not {spec.valid_versions}",
         )
     if spec.type == "coordinator-key" and spec.flexible_versions:
-        yield of_message(
+        yield message_finding(
             definition,
             "flexibleVersions",
             f"a coordinator-key cannot be flexible; write none, not {spec.flexible_versions}",

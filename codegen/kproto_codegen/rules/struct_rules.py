@@ -15,15 +15,15 @@ from kproto.schema.naming import attribute_name, class_name, snake_case
 from kproto.schema.specs import FieldSpec, StructSpec
 from kproto.schema.versions import NO_VERSIONS, Versions
 
-from ..reading.parser import Definition, Place
+from ..reading.parser import Definition, LocatedSpec
 from ..struct_versions import first_gap, versions_in_use, versions_with_bytes
 from .finding import (
     Finding,
-    defining_places,
     field_groups,
-    field_places,
-    of_message,
-    of_place,
+    located_fields,
+    message_finding,
+    spec_finding,
+    struct_definitions,
 )
 
 __all__ = ["MAX_EXPANDED_FIELDS", "MAX_NAME_LENGTH", "MAX_STRUCT_DEPTH"]
@@ -47,28 +47,30 @@ _STRUCT_NAME = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 def struct_defined_once(definition: Definition) -> Iterator[Finding]:
     """Checks that a struct is defined once: among the common structs, or by one field."""
     first: dict[str, int] = {}
-    for name, place in defining_places(definition):
+    for name, located in struct_definitions(definition):
         if name in first:
-            yield of_place(
+            yield spec_finding(
                 definition,
-                place,
+                located,
                 "fields",
                 f"the struct {name} is defined twice, first on line {first[name]}",
             )
-        first.setdefault(name, place.line)
+        first.setdefault(name, located.line)
 
 
 def struct_name(definition: Definition) -> Iterator[Finding]:
     """Checks that a struct's name can be a class name beside the message's."""
-    for place in definition.structs():
-        name = place.spec.name
+    for located in definition.structs():
+        name = located.spec.name
         if _STRUCT_NAME.fullmatch(name) is None:
             reason = "use ASCII letters and digits, a capital first"
-            yield of_place(definition, place, "name", f"{name!r} is no name of a struct: {reason}")
-    for name, place in defining_places(definition):
+            yield spec_finding(
+                definition, located, "name", f"{name!r} is no name of a struct: {reason}"
+            )
+    for name, located in struct_definitions(definition):
         if name == definition.spec.name:
-            yield of_place(
-                definition, place, "type", f"the struct {name} has the name of its message"
+            yield spec_finding(
+                definition, located, "type", f"the struct {name} has the name of its message"
             )
 
 
@@ -79,14 +81,14 @@ def struct_names_in_python(definition: Definition) -> Iterator[Finding]:
     """
     spec = definition.spec
     first = dict.fromkeys(_python_names(spec.name, spec.fields), spec.name)
-    for name, place in defining_places(definition):
+    for name, located in struct_definitions(definition):
         if name == spec.name:  # `struct_name` reports it
             continue
-        made = _python_names(name, place.spec.fields)
+        made = _python_names(name, located.spec.fields)
         other = next((first[entry] for entry in made if first.get(entry, name) != name), None)
         if other is not None:
             reason = f"the struct {name} and {other} would have the same names in Python"
-            yield of_place(definition, place, "type", reason)
+            yield spec_finding(definition, located, "type", reason)
         for entry in made:
             first.setdefault(entry, name)
 
@@ -105,15 +107,15 @@ def name_lengths(definition: Definition) -> Iterator[Finding]:
     """Checks that names are short enough for file names, with underscores between their words."""
     spec = definition.spec
     if len(spec.name) > MAX_NAME_LENGTH:
-        yield of_message(definition, "name", _too_long("a message", spec.name))
-    for place in [*definition.structs(), *definition.fields()]:
-        if len(place.spec.name) > MAX_NAME_LENGTH:
-            short = replace(place, path=f"{place.path[:MAX_NAME_LENGTH]}…")
-            reason = _too_long("a field or struct", place.spec.name)
-            yield of_place(definition, short, "name", reason)
-    for place, field in field_places(definition):
+        yield message_finding(definition, "name", _too_long("a message", spec.name))
+    for located in [*definition.structs(), *definition.fields()]:
+        if len(located.spec.name) > MAX_NAME_LENGTH:
+            short = replace(located, path=f"{located.path[:MAX_NAME_LENGTH]}…")
+            reason = _too_long("a field or struct", located.spec.name)
+            yield spec_finding(definition, short, "name", reason)
+    for located, field in located_fields(definition):
         if len(field.element_type) > MAX_NAME_LENGTH:
-            yield of_place(definition, place, "type", _too_long("a type", field.element_type))
+            yield spec_finding(definition, located, "type", _too_long("a type", field.element_type))
 
 
 def _too_long(what: str, name: str) -> str:
@@ -124,43 +126,45 @@ def field_names(definition: Definition) -> Iterator[Finding]:
     """Checks that field names are ASCII letters and digits, and unique in a struct in Python."""
     for group in field_groups(definition):
         seen: dict[str, str] = {}
-        for place, field in group:
+        for located, field in group:
             if _FIELD_NAME.fullmatch(field.name) is None:
                 reason = "use ASCII letters and digits, a letter first"
-                yield of_place(
-                    definition, place, "name", f"{field.name!r} is no name of a field: {reason}"
+                yield spec_finding(
+                    definition, located, "name", f"{field.name!r} is no name of a field: {reason}"
                 )
                 continue
-            attribute = attribute_name(field.name, of_message=not place.parents)
+            attribute = attribute_name(field.name, of_message=not located.parents)
             if attribute in seen:
                 first = seen[attribute]
                 reason = "" if first == field.name else f", as {attribute} in Python"
-                yield of_place(
-                    definition, place, "name", f"is the name of the field {first} too{reason}"
+                yield spec_finding(
+                    definition, located, "name", f"is the name of the field {first} too{reason}"
                 )
             seen.setdefault(attribute, field.name)
 
 
 def no_recursion(definition: Definition) -> Iterator[Finding]:
     """Checks that no struct contains itself, and that structs nest and multiply within bounds."""
-    children = {name: list(_struct_fields(place)) for name, place in defining_places(definition)}
-    places = dict(defining_places(definition))
+    children = {
+        name: list(_struct_fields(located)) for name, located in struct_definitions(definition)
+    }
+    places = dict(struct_definitions(definition))
     sizes: dict[str, tuple[int, int]] = {}
     for start in children:
         cycle = _measure(start, children, sizes)
         if cycle is not None:
             way = " holds ".join(cycle)
-            yield of_place(definition, places[start], "fields", f"is recursive: {way}")
+            yield spec_finding(definition, places[start], "fields", f"is recursive: {way}")
             return
     own = [field.element_type for field in definition.spec.fields]
     depth = max((sizes.get(name, (0, 0))[0] for name in own), default=0)
     count = len(own) + sum(sizes.get(name, (0, 0))[1] for name in own)
     if depth > MAX_STRUCT_DEPTH:
-        yield of_message(
+        yield message_finding(
             definition, "fields", f"structs are nested {depth} deep; at most {MAX_STRUCT_DEPTH}"
         )
     if count > MAX_EXPANDED_FIELDS:
-        yield of_message(
+        yield message_finding(
             definition,
             "fields",
             f"the message has {count} fields, those of structs counted at each use; "
@@ -168,8 +172,8 @@ def no_recursion(definition: Definition) -> Iterator[Finding]:
         )
 
 
-def _struct_fields(place: Place) -> Iterator[str]:
-    return (field.element_type for field in place.spec.fields)
+def _struct_fields(located: LocatedSpec) -> Iterator[str]:
+    return (field.element_type for field in located.spec.fields)
 
 
 def _measure(
@@ -210,16 +214,16 @@ def element_has_bytes(definition: Definition) -> Iterator[Finding]:
         return
     message = definition.spec
     held, used = versions_with_bytes(message), versions_in_use(message)
-    defined = {name for name, _ in defining_places(definition)}
-    for place, field in field_places(definition):
-        name, holder = field.element_type, _holder_name(place) or message.name
+    defined = {name for name, _ in struct_definitions(definition)}
+    for located, field in located_fields(definition):
+        name, holder = field.element_type, _holder_name(located) or message.name
         if not field.is_array or name not in held or name not in defined:
             continue
         version = first_gap(field.versions.intersect(used.get(holder, NO_VERSIONS)), held[name])
         if version is not None:
-            yield of_place(
+            yield spec_finding(
                 definition,
-                place,
+                located,
                 "versions",
                 f"its elements would have no bytes in version {version}, which is not flexible, "
                 f"and in which {name} has no field: give {name} one there, or the array other "
@@ -232,21 +236,23 @@ def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
     valid = definition.spec.valid_versions
     if not valid:
         return
-    common = {place.spec.name: place for place in definition.structs()}
-    for name, place in common.items():
-        if not place.spec.versions:
-            yield of_place(definition, place, "versions", f"the struct {name} is in no version")
-    for name, place in defining_places(definition):
+    common = {located.spec.name: located for located in definition.structs()}
+    for name, located in common.items():
+        if not located.spec.versions:
+            yield spec_finding(
+                definition, located, "versions", f"the struct {name} is in no version"
+            )
+    for name, located in struct_definitions(definition):
         if name in common:
             continue
-        around = [holder.versions for holder in place.parents]
+        around = [holder.versions for holder in located.parents]
         outer = reduce(Versions.intersect, around, valid)
-        versions = place.spec.versions
+        versions = located.spec.versions
         told = versions and not reduce(Versions.intersect, around, versions)  # by nested_versions
         if outer and not told and not versions.intersect(outer):
-            yield of_place(
+            yield spec_finding(
                 definition,
-                place,
+                located,
                 "versions",
                 f"the struct {name} is in no version: those of the field are {versions}, "
                 f"those around it {outer}",
@@ -255,15 +261,15 @@ def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
 
 def inline_in_common(definition: Definition) -> Iterator[Finding]:
     """Checks that a common struct contains only common structs; no others would be found."""
-    for name, place in defining_places(definition):
-        if place.parents and isinstance(place.parents[0], StructSpec):
+    for name, located in struct_definitions(definition):
+        if located.parents and isinstance(located.parents[0], StructSpec):
             reason = f"the struct {name} is inside a common one; define it in commonStructs"
-            yield of_place(definition, place, "fields", reason)
+            yield spec_finding(definition, located, "fields", reason)
 
 
-def _holder_name(place: Place) -> str:
+def _holder_name(located: LocatedSpec) -> str:
     """Returns the name of the struct that has the field; "" for the message."""
-    if not place.parents:
+    if not located.parents:
         return ""
-    holder = place.parents[-1]
+    holder = located.parents[-1]
     return holder.element_type if isinstance(holder, FieldSpec) else holder.name

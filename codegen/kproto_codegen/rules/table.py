@@ -60,7 +60,7 @@ DEFINITION_RULES: Final[Sequence[Rule]] = (
     field_rules.entity_type,
     field_rules.zero_copy_bytes,
     field_rules.field_flexible_versions,
-    field_rules.map_key_place,
+    field_rules.valid_map_key,
     field_rules.tag_numbers,
     field_rules.tag_and_tagged_versions,
     field_rules.tagged_versions_range,
@@ -82,16 +82,16 @@ def check_definition(definition: Definition, *, profile: Profile = Profile.STRIC
     guessed = [replace(definition, spec=spec) for spec in definition.guesses]
     for rule in DEFINITION_RULES:
         lenient = profile is Profile.LEGACY and rule in LEGACY_EXCEPTIONS
-        others = [{_said(entry) for entry in rule(guess)} for guess in guessed]
+        other_findings = [{_identity(entry) for entry in rule(guess)} for guess in guessed]
         found += [
             Finding(entry.error, entry.accepted or lenient)
             for entry in rule(definition)
-            if all(_said(entry) in other for other in others)
+            if all(_identity(entry) in other for other in other_findings)
         ]
     return sorted(found, key=lambda finding: finding.error.line or 0)
 
 
-def _said(finding: Finding) -> tuple[int | None, str]:
+def _identity(finding: Finding) -> tuple[int | None, str]:
     """Returns the identity of a finding, without its path, which may contain an unreadable name."""
     return finding.error.line, finding.error.reason
 

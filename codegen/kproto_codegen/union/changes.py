@@ -96,24 +96,28 @@ def _version_changes(
 ) -> Iterator[Change]:
     """Yields the changes of one version of the older release."""
     merged, number = united.resolve(message.name, version, message.type)
-    now = next((entry for entry in new.messages if entry.name == merged.name), None)
-    if now is None or number not in now.valid_versions:
-        gone = now is None or not now.valid_versions
-        kind, detail = ("message dropped", "") if gone else ("version dropped", _range_left(now))
+    current = next((entry for entry in new.messages if entry.name == merged.name), None)
+    if current is None or number not in current.valid_versions:
+        gone = current is None or not current.valid_versions
+        kind, detail = (
+            ("message dropped", "") if gone else ("version dropped", _remaining_range(current))
+        )
         yield _change(message.name, version, kind, "", detail, breaking=True, unstable=unstable)
         return
 
     def change(kind: str, field: str, detail: str, *, breaking: bool) -> Change:
-        return _change(now.name, number, kind, field, detail, breaking=breaking, unstable=unstable)
+        return _change(
+            current.name, number, kind, field, detail, breaking=breaking, unstable=unstable
+        )
 
     if version != number:
         yield change(MESSAGE_RENUMBERED, "", f"was {message.name} v{version}", breaking=False)
-    elif message.name != now.name:
+    elif message.name != current.name:
         yield change(MESSAGE_RENAMED, "", f"was {message.name}", breaking=False)
-    elif message.type == now.type and message.api_key != now.api_key:
-        detail = f"was {message.api_key}; is {now.api_key}"
+    elif message.type == current.type and message.api_key != current.api_key:
+        detail = f"was {message.api_key}; is {current.api_key}"
         yield change("api key changed", "", detail, breaking=True)
-    for found in compare_layouts(layout(message, version), layout(now, number)):
+    for found in compare_layouts(layout(message, version), layout(current, number)):
         breaking = found.kind.changes_bytes or found.kind is DifferenceKind.DEFAULT
         yield change(found.kind.value, found.field, found.detail, breaking=breaking)
 
@@ -134,7 +138,7 @@ def _change(
     return Change(message, (version,), kind, field, detail, breaking and not unstable)
 
 
-def _range_left(message: MessageSpec | None) -> str:
+def _remaining_range(message: MessageSpec | None) -> str:
     return "" if message is None else f"now {message.valid_versions}"
 
 

@@ -39,14 +39,14 @@ def _type_form(wire: WireType) -> WireForm:
     return (kind, wire.compact, wire.nullable, element, inner)
 
 
-def _places_form(struct: StructLayout) -> WireForm:
+def _untagged_form(struct: StructLayout) -> WireForm:
     """Returns what a layout means for bytes outside of tagged fields."""
-    return (struct.flexible, tuple(_place_form(entry.type) for entry in struct.fields))
+    return (struct.flexible, tuple(_untagged_type_form(entry.type) for entry in struct.fields))
 
 
-def _place_form(wire: WireType) -> WireForm:
-    element = None if wire.element is None else _place_form(wire.element)
-    inner = None if wire.struct is None else _places_form(wire.struct)
+def _untagged_type_form(wire: WireType) -> WireForm:
+    element = None if wire.element is None else _untagged_type_form(wire.element)
+    inner = None if wire.struct is None else _untagged_form(wire.struct)
     kind = "bytes" if wire.kind == "records" else wire.kind
     return (kind, wire.compact, wire.nullable, element, inner)
 
@@ -56,7 +56,7 @@ class _GapError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Axis:
+class _VersionSplit:
     """Tells which versions come from the older definition, and which from the newer.
 
     `below` and `above` are the older's own; `newer` is open-ended if nothing is above.
@@ -67,7 +67,7 @@ class _Axis:
     above: Versions
 
     @classmethod
-    def of(cls, old: Versions, new: Versions) -> _Axis:
+    def of(cls, old: Versions, new: Versions) -> _VersionSplit:
         below = old.intersect(Versions(0, new.lowest - 1))
         above = old.intersect(Versions(new.highest + 1, MAX_VERSION))
         if above:
@@ -75,7 +75,7 @@ class _Axis:
         return cls(below, Versions(new.lowest, MAX_VERSION), NO_VERSIONS)
 
     @property
-    def keeps_old(self) -> bool:
+    def has_older_versions(self) -> bool:
         """Returns whether any version comes from the older definition."""
         return bool(self.below or self.above)
 
@@ -86,11 +86,11 @@ class _Axis:
             joined = _join(joined, part)
         return _join(joined, old.intersect(self.above))
 
-    def misses_old(self, versions: Versions) -> bool:
+    def lacks_older_version(self, versions: Versions) -> bool:
         """Returns whether some version of the older's own is not in `versions`."""
         return not (versions.covers(self.below) and versions.covers(self.above))
 
-    def touches_old(self, versions: Versions) -> bool:
+    def overlaps_older(self, versions: Versions) -> bool:
         """Returns whether some version of the older's own is in `versions`."""
         return bool(versions.intersect(self.below) or versions.intersect(self.above))
 
@@ -112,7 +112,7 @@ def merge_messages(old: MessageSpec, new: MessageSpec) -> MessageSpec:
         return replace(old, formerly=formerly)
     if not old.valid_versions:
         return replace(new, formerly=formerly)
-    if _apart(old.valid_versions, new.valid_versions):
+    if _have_gap(old.valid_versions, new.valid_versions):
         raise DefinitionError(
             f"versions {old.valid_versions} of one release and {new.valid_versions} of the next "
             "leave a gap that no release fills; add a release between them",
@@ -129,7 +129,7 @@ def merge_messages(old: MessageSpec, new: MessageSpec) -> MessageSpec:
     return replace(merged, formerly=formerly)
 
 
-def _apart(old: Versions, new: Versions) -> bool:
+def _have_gap(old: Versions, new: Versions) -> bool:
     return old.highest + 1 < new.lowest or new.highest + 1 < old.lowest
 
 
@@ -164,35 +164,39 @@ class _Merger:
     def __init__(self, old: MessageSpec, new: MessageSpec) -> None:
         self.old = old
         self.new = new
-        self.axis = _Axis.of(old.valid_versions, new.valid_versions)
+        self.split = _VersionSplit.of(old.valid_versions, new.valid_versions)
         self.old_structs = {struct.name: struct.fields for struct in old.structs()}
         self.new_structs = {struct.name: struct.fields for struct in new.structs()}
         shared = old.valid_versions.intersect(new.valid_versions)
         # From the versions that the older definition adds to the union, nearest first.
-        nearest = list(shared) if self.axis.below or not self.axis.above else list(shared)[::-1]
+        nearest = list(shared) if self.split.below or not self.split.above else list(shared)[::-1]
         #: Versions with the same bytes except for tagged fields, which a reader may not know.
-        self.same_places = [
+        self.same_layout_versions = [
             version
             for version in nearest
-            if _places_form(layout(old, version)) == _places_form(layout(new, version))
+            if _untagged_form(layout(old, version)) == _untagged_form(layout(new, version))
         ]
         #: Old struct name -> the name of its counterpart in the union.
         self.struct_names: dict[str, str] = {}
         #: New struct name -> the matches of the old structs for which it stands.
         self.struct_matches: dict[str, list[_Matches]] = {}
-        self.brought_back: dict[str, tuple[FieldSpec, ...]] = {}
+        self.restored_structs: dict[str, tuple[FieldSpec, ...]] = {}
 
     def message(self) -> MessageSpec:
-        old, new, axis = self.old, self.new, self.axis
+        old, new, split = self.old, self.new, self.split
         top = self._match(old.fields, new.fields)
         fields = self._merged_fields(new.fields, [top])
         structs = {
-            name: self._merged_fields(own, self.struct_matches.get(name, []))
-            for name, own in self.new_structs.items()
+            name: self._merged_fields(struct_fields, self.struct_matches.get(name, []))
+            for name, struct_fields in self.new_structs.items()
         }
         structs |= {
-            name: tuple(self._kept(entry) for entry in own if self.axis.touches_old(entry.versions))
-            for name, own in self.brought_back.items()
+            name: tuple(
+                self._restored_field(entry)
+                for entry in struct_fields
+                if self.split.overlaps_older(entry.versions)
+            )
+            for name, struct_fields in self.restored_structs.items()
         }
         common = self._common_structs(fields, structs)
         shell = replace(
@@ -207,15 +211,15 @@ class _Merger:
                 for name, versions in common.items()
             ),
         )
-        if not axis.keeps_old:
+        if not split.has_older_versions:
             return shell
         return replace(
             shell,
             valid_versions=old.valid_versions.span(new.valid_versions),
-            flexible_versions=axis.join(old.flexible_versions, new.flexible_versions),
+            flexible_versions=split.join(old.flexible_versions, new.flexible_versions),
             deprecated_versions=old.deprecated_versions.span(new.deprecated_versions),
             latest_version_unstable=(
-                old.latest_version_unstable if axis.above else new.latest_version_unstable
+                old.latest_version_unstable if split.above else new.latest_version_unstable
             ),
             listeners=new.listeners or old.listeners,
         )
@@ -225,43 +229,47 @@ class _Merger:
     def _match(self, old: Sequence[FieldSpec], new: Sequence[FieldSpec]) -> _Matches:
         """Matches fields by wire position if the bytes agree, else by name and type."""
         matches = _Matches(old)
-        taken: dict[str, FieldSpec] = {}
+        matched: dict[str, FieldSpec] = {}
         new_names = {entry.name for entry in new}
         for before, after in self._same_position(old, new):
             if before.name not in new_names:
                 aliases = matches.aliases.setdefault(after.name, [])
                 aliases += [before.name] if before.name not in aliases else []
-            free = before.name not in taken and after.name not in matches.by_new_name
-            if free and self._can_be_one(before, after):
-                taken[before.name] = after
+            is_unmatched = before.name not in matched and after.name not in matches.by_new_name
+            if is_unmatched and self._can_merge(before, after):
+                matched[before.name] = after
                 matches.by_new_name[after.name] = before
         by_name = {entry.name: entry for entry in new if entry.name not in matches.by_new_name}
         for before in old:
-            twin = by_name.get(before.name)
-            if before.name not in taken and twin is not None and self._can_be_one(before, twin):
-                taken[before.name] = twin
-                matches.by_new_name[twin.name] = before
+            counterpart = by_name.get(before.name)
+            if (
+                before.name not in matched
+                and counterpart is not None
+                and self._can_merge(before, counterpart)
+            ):
+                matched[before.name] = counterpart
+                matches.by_new_name[counterpart.name] = before
         for before in old:
-            if before.name in taken:
-                self._match_structs(before, taken[before.name])
-            elif self.axis.touches_old(before.versions):
+            if before.name in matched:
+                self._match_structs(before, matched[before.name])
+            elif self.split.overlaps_older(before.versions):
                 matches.unmatched.append(before)
-                self._bring_back(before)
+                self._restore_struct(before)
         return matches
 
     def _same_position(
         self, old: Sequence[FieldSpec], new: Sequence[FieldSpec]
     ) -> Iterator[tuple[FieldSpec, FieldSpec]]:
-        for version in self.same_places:
+        for version in self.same_layout_versions:
             before = _present(old, version, tagged=False)
             after = _present(new, version, tagged=False)
             if len(before) == len(after):  # not so in a struct that is nowhere in use
                 yield from zip(before, after, strict=True)
             by_tag = {entry.tag: entry for entry in _present(new, version, tagged=True)}
             for entry in _present(old, version, tagged=True):
-                twin = by_tag.get(entry.tag)
-                if twin is not None and self._same_bytes(entry, twin, version):
-                    yield entry, twin
+                counterpart = by_tag.get(entry.tag)
+                if counterpart is not None and self._same_bytes(entry, counterpart, version):
+                    yield entry, counterpart
 
     def _same_bytes(self, old: FieldSpec, new: FieldSpec, version: int) -> bool:
         """Returns whether two fields have the same bytes in a version, tags inside excepted."""
@@ -273,7 +281,7 @@ class _Merger:
             self._same_bytes(one, other, version) for one, other in zip(before, after, strict=True)
         )
 
-    def _can_be_one(self, old: FieldSpec, new: FieldSpec) -> bool:
+    def _can_merge(self, old: FieldSpec, new: FieldSpec) -> bool:
         """Returns whether one field can express both, each for its versions."""
         if _shape(old) != _shape(new):
             return False
@@ -293,7 +301,7 @@ class _Merger:
         matches = self._match(self.old_structs[before], self.new_structs[after])
         self.struct_matches.setdefault(after, []).append(matches)
 
-    def _bring_back(self, old: FieldSpec) -> None:
+    def _restore_struct(self, old: FieldSpec) -> None:
         """Restores the struct of a field that only the older definition has."""
         name = old.element_type
         if name in PRIMITIVE_TYPES or name in self.struct_names:
@@ -302,9 +310,9 @@ class _Merger:
             self._match_structs(old, old)
             return
         self.struct_names[name] = name
-        self.brought_back[name] = self.old_structs[name]
+        self.restored_structs[name] = self.old_structs[name]
         for inner in self.old_structs[name]:
-            self._bring_back(inner)
+            self._restore_struct(inner)
 
     # Merging matched fields
 
@@ -319,19 +327,19 @@ class _Merger:
                 before = matches.by_new_name.get(entry.name)
                 fields[entry.name] = self._merged(before, fields[entry.name], aliases)
             self._insert(matches, fields, order)
-        if not found and self.axis.keeps_old:
+        if not found and self.split.has_older_versions:
             return tuple(self._merged(None, entry, []) for entry in new)
         return tuple(fields[name] for name in order)
 
     def _insert(self, matches: _Matches, fields: dict[str, FieldSpec], order: list[str]) -> None:
         """Inserts the older's own fields behind their old predecessors."""
         continued = {before.name: after for after, before in matches.by_new_name.items()}
-        brought_back = {before.name for before in matches.unmatched}
+        restored_names = {before.name for before in matches.unmatched}
         position = 0
         for before in matches.old:
-            if before.name in brought_back:
-                name = before.name if before.name not in fields else _old_name(before)
-                fields[name] = replace(self._kept(before), name=name)
+            if before.name in restored_names:
+                name = before.name if before.name not in fields else _versioned_name(before)
+                fields[name] = replace(self._restored_field(before), name=name)
                 order.insert(position, name)
                 position += 1
             elif before.name in continued:
@@ -342,11 +350,11 @@ class _Merger:
         inherited = () if old is None else old.aliases
         names = dict.fromkeys((*new.aliases, *inherited, *aliases))
         named = replace(new, aliases=tuple(name for name in names if name != new.name))
-        if not self.axis.keeps_old:
+        if not self.split.has_older_versions:
             return named
         if old is None:
-            return replace(named, versions=self.axis.join(NO_VERSIONS, new.versions))
-        join = self.axis.join
+            return replace(named, versions=self.split.join(NO_VERSIONS, new.versions))
+        join = self.split.join
         return replace(
             named,
             versions=join(old.versions, new.versions),
@@ -357,7 +365,8 @@ class _Merger:
             tagged_versions=join(old.tagged_versions, new.tagged_versions),
             tag=old.tag if new.tag is None else new.tag,
             flexible_versions=self._field_flexible(old, new),
-            ignorable=new.ignorable or (old.ignorable and self.axis.misses_old(old.versions)),
+            ignorable=new.ignorable
+            or (old.ignorable and self.split.lacks_older_version(old.versions)),
             entity_type=new.entity_type or old.entity_type,
             about=new.about or old.about,
         )
@@ -366,16 +375,16 @@ class _Merger:
         if old.flexible_versions is None and new.flexible_versions is None:
             return None
         before, after = old.flexible_versions, new.flexible_versions
-        return self.axis.join(
+        return self.split.join(
             self.old.flexible_versions if before is None else before,
             self.new.flexible_versions if after is None else after,
         )
 
-    def _kept(self, old: FieldSpec) -> FieldSpec:
+    def _restored_field(self, old: FieldSpec) -> FieldSpec:
         """Returns a field that only the older definition has, for its versions."""
         name = self.struct_names.get(old.element_type, old.element_type)
         prefix = "[]" if old.is_array else ""
-        versions = self.axis.join(old.versions, NO_VERSIONS)
+        versions = self.split.join(old.versions, NO_VERSIONS)
         return replace(
             old,
             type=prefix + name,
@@ -398,7 +407,10 @@ class _Merger:
             if name in common and old_name in before:
                 common[name] = common[name].span(before[old_name])
         uses: dict[str, list[FieldSpec]] = {}
-        for entry in (*fields, *(inner for own in structs.values() for inner in own)):
+        for entry in (
+            *fields,
+            *(inner for struct_fields in structs.values() for inner in struct_fields),
+        ):
             if entry.element_type in structs:
                 uses.setdefault(entry.element_type, []).append(entry)
         for name, users in uses.items():
@@ -426,7 +438,7 @@ def _shape(entry: FieldSpec) -> str:
     return ("[]" if entry.is_array else "") + (name if name in PRIMITIVE_TYPES else "struct")
 
 
-def _old_name(entry: FieldSpec) -> str:
+def _versioned_name(entry: FieldSpec) -> str:
     """Returns the name of an older field whose own name the newer definition reuses."""
     return f"{entry.name}V{entry.versions.lowest}"
 

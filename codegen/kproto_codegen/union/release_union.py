@@ -103,16 +103,16 @@ def unite(releases: Sequence[Release]) -> Union:
     """
     if not releases:
         raise DefinitionError("there is no release to unite")
-    oldest, *others = releases
+    oldest, *later = releases
     messages: Collection[MessageSpec] = oldest.messages
     files = oldest.origins.messages
     codes = {entry.code: entry for entry in oldest.error_codes}
-    for release in others:
+    for release in later:
         newer = _unite(messages, files, release)
         messages, files = newer.by_name.values(), newer.files
         codes |= {entry.code: entry for entry in release.error_codes}
     newest_first = [release.origins for release in reversed(releases)]
-    made = Union(
+    union = Union(
         releases=tuple(release.name for release in releases),
         messages=tuple(sorted(messages, key=lambda message: message.name)),
         error_codes=tuple(codes[code] for code in sorted(codes)),
@@ -122,21 +122,21 @@ def unite(releases: Sequence[Release]) -> Union:
             tuple(file for origins in newest_first for file in origins.error_codes),
         ),
     )
-    return replace(made, differences=tuple(layout_differences(made, releases)))
+    return replace(union, differences=tuple(layout_differences(union, releases)))
 
 
 # Finding which message of an older release is which of a newer one
 
 
 @dataclass(slots=True)
-class _Newer:
+class _NewerMessages:
     """The messages of a newer release, with their files, while older messages are merged in."""
 
     by_name: dict[str, MessageSpec]
     files: dict[str, tuple[str, ...]]
     older_files: Mapping[str, tuple[str, ...]]
 
-    def put(self, message: MessageSpec, old: MessageSpec) -> None:
+    def merge(self, message: MessageSpec, old: MessageSpec) -> None:
         """Puts `message` in the place of its newer definition, with `old` merged in."""
         new, name = self.by_name.get(message.name), message.name
         files: list[str] = []
@@ -149,25 +149,25 @@ class _Newer:
 
 def _unite(
     older: Collection[MessageSpec], older_files: Mapping[str, tuple[str, ...]], release: Release
-) -> _Newer:
+) -> _NewerMessages:
     by_name = {message.name: message for message in release.messages}
-    newer = _Newer(by_name, dict(release.origins.messages), older_files)
+    newer = _NewerMessages(by_name, dict(release.origins.messages), older_files)
     older_names = {message.name for message in older}
-    left: list[MessageSpec] = []
+    unmatched: list[MessageSpec] = []
     for old in older:
-        twin = _same_name(old, newer)
-        if twin is not None:
-            newer.put(merge_messages(old, twin), old)
+        counterpart = _same_name(old, newer)
+        if counterpart is not None:
+            newer.merge(merge_messages(old, counterpart), old)
         elif _is_renumbered_key(old, newer.by_name):
-            _put_renumbered(old, newer)
+            _merge_renumbered(old, newer)
         else:
-            left.append(old)
-    for old in left:
-        twin = _renamed(old, newer, older_names)
-        if twin is not None:
-            newer.put(_with_former_name(merge_messages(old, twin), old), old)
+            unmatched.append(old)
+    for old in unmatched:
+        counterpart = _renamed(old, newer, older_names)
+        if counterpart is not None:
+            newer.merge(_with_former_name(merge_messages(old, counterpart), old), old)
         elif old.name not in newer.by_name:
-            newer.put(old, old)
+            newer.merge(old, old)
         else:
             raise DefinitionError(
                 f"the message {old.name} is of type {old.type} in one release and of type "
@@ -187,7 +187,7 @@ def changed_type(old: MessageSpec, newer: Mapping[str, MessageSpec]) -> bool:
     return new.type != old.type and (old.type, new.type) != ("data", "coordinator-value")
 
 
-def _same_name(old: MessageSpec, newer: _Newer) -> MessageSpec | None:
+def _same_name(old: MessageSpec, newer: _NewerMessages) -> MessageSpec | None:
     """Returns the newer message of the same name and kind."""
     if _is_renumbered_key(old, newer.by_name) or changed_type(old, newer.by_name):
         return None
@@ -209,7 +209,7 @@ def _key_numbered(
     return next(same, None)
 
 
-def _put_renumbered(old: MessageSpec, newer: _Newer) -> None:
+def _merge_renumbered(old: MessageSpec, newer: _NewerMessages) -> None:
     """Records for each key which version of the older data it was.
 
     Version N of the data is version 0 of api key N: the int16 in front of the bytes is the same.
@@ -227,7 +227,7 @@ def _put_renumbered(old: MessageSpec, newer: _Newer) -> None:
             for name, kind, number in _names_of(old, version)
             if (name, number) != (key.name, 0)
         ]
-        newer.put(replace(key, formerly=(*key.formerly, *former)), old)
+        newer.merge(replace(key, formerly=(*key.formerly, *former)), old)
 
 
 def _names_of(message: MessageSpec, version: int) -> Iterator[tuple[str, str, int]]:
@@ -245,7 +245,7 @@ _KEYED_TYPES: Final = frozenset(
 )
 
 
-def _renamed(old: MessageSpec, newer: _Newer, older_names: set[str]) -> MessageSpec | None:
+def _renamed(old: MessageSpec, newer: _NewerMessages, older_names: set[str]) -> MessageSpec | None:
     """Returns the newer message of the same module, type and api key, with a new name.
 
     A reused number does not prove that it is the same message: the bytes of shared versions must
@@ -272,12 +272,12 @@ def _with_former_name(merged: MessageSpec, old: MessageSpec) -> MessageSpec:
 # Differences between the union and each release
 
 
-def layout_differences(made: Union, releases: Sequence[Release]) -> Iterator[Difference]:
+def layout_differences(union: Union, releases: Sequence[Release]) -> Iterator[Difference]:
     """Yields every difference between the union and each version of each release."""
     for release in releases:
         for message in release.messages:
             for version in message.valid_versions:
-                united, number = made.resolve(message.name, version, message.type)
+                united, number = union.resolve(message.name, version, message.type)
                 if message.name != united.name and number == version:
                     detail = f"was {message.name}"
                     yield Difference(united.name, number, MESSAGE_RENAMED, "", detail, release.name)

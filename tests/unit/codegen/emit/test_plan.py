@@ -58,7 +58,7 @@ def test_default_tests_and_their_names_are_planned(
     plan, _ = planned(node)
     at_default, is_set = plan.default_tests("value")
     needed = {name: NAMES[name] for name in (*plan.test_names, *plan.default_names)}
-    if plan.asks_struct:
+    if plan.calls_struct_test:
         needed["_is_default_inner"] = lambda value: value == "default"
     for value, wanted in [*((v, True) for v in defaults), *((v, False) for v in others)]:
         names = {**needed, "value": value, "DEFAULT": DEFAULT}

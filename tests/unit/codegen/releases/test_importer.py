@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 from kproto_codegen.errors import DefinitionError
-from kproto_codegen.releases.importer import MAX_DEFINITION_BYTES, Imported, read_any, read_releases
+from kproto_codegen.releases.importer import (
+    MAX_DEFINITION_BYTES,
+    Imported,
+    read_release_at,
+    read_releases,
+)
 from kproto_codegen.releases.release import Release, load_release, write_release
 
 from ..samples import SCHEMAS, field, message, write_jar
@@ -272,16 +277,16 @@ def test_a_release_is_the_name_of_a_folder(tmp_path: Path, name: str) -> None:
 
 def test_any_source_is_read(tmp_path: Path) -> None:
     jar = clients_jar(tmp_path)
-    release = read_any(jar)
+    release = read_release_at(jar)
     out = tmp_path / "schemas"
     write_release(release, out)
     facts = Release(release.name, tuple(map(facts_of, release.messages)), release.error_codes)
-    assert read_any(out / "9.1.0") == facts
+    assert read_release_at(out / "9.1.0") == facts
     write_jar(tmp_path / "kafka-raft-9.2.0.jar", {"common/message/Sample.json": SAMPLE})
     with pytest.raises(DefinitionError, match=r"holds more than one release: 9\.1\.0, 9\.2\.0"):
-        read_any(tmp_path)
+        read_release_at(tmp_path)
     with pytest.raises(DefinitionError, match="neither a jar nor a folder"):
-        read_any(tmp_path / "none")
+        read_release_at(tmp_path / "none")
 
 
 @pytest.mark.kafka

@@ -364,7 +364,7 @@ REFUSED: list[tuple[Source, str]] = [
     (message(field("A", "string", zeroCopy=True)), "zeroCopy is for bytes, not for string"),
     (message(field("A", "int32", flexibleVersions="none")), "only string and bytes have flexible"),
     (message(field("A", "[]string", flexibleVersions="1+")), "not []string"),
-    # map_key_place
+    # valid_map_key
     (message(field("A", mapKey=True)), "a field of the message itself cannot be a mapKey"),
     (
         in_struct(field("Y"), tagged("X", 0, mapKey=True)),
