@@ -6,14 +6,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 
-from ...wire.errors import ConfigurationError, KprotoError
-from ..commits.commit_requests import CommitKind, CommitRequest
-from ..commits.committer import Committer
+from ...wire.errors import ConfigurationError
 from ..fetch.partition_state import TopicPartitionState
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition
@@ -22,19 +19,15 @@ from ..processing.destinations import check_outlets
 from ..processing.failure_log import log_unraised
 from ..processing.handlers import Handle
 from ..processing.pool import ProcessingPool
-from ..processing.ports import RecordReceiver, RecordSink
+from ..processing.ports import AckSink, RecordReceiver, RecordSink
 from ..processing.settings import RunSettings, RunSummary
 from ..processing.signals import signals_handled
-from .auto_commit import AutoCommit
 from .group_shell import GroupShell
-from .poll_status import PollStatus
 from .rebalance_listener import RebalanceListenerInvoker
 
 __all__ = ["MakeOutlet", "RecordProcessing", "check_topics"]
 
 T = TypeVar("T")
-
-logger = logging.getLogger("kproto.client")
 
 #: Makes a producer for records that are sent to retry and dead-letter topics.
 MakeOutlet: TypeAlias = Callable[[], RecordSink]
@@ -57,26 +50,20 @@ class RecordProcessing:
         stream: _Stream,
         subscriptions: SubscriptionState,
         shell: GroupShell,
-        status: PollStatus,
         listener: RebalanceListenerInvoker,
-        committer: Committer,
-        auto_commit: AutoCommit,
+        acks: AckSink,
         make_outlet: MakeOutlet | None,
         *,
         group_id: str,
-        is_auto: bool,
     ) -> None:
         self._view = view
         self._stream = stream
         self._subscriptions = subscriptions
         self._shell = shell
-        self._status = status
         self._listener = listener
-        self._committer = committer
-        self._auto_commit = auto_commit
+        self._acks = acks
         self._make_outlet = make_outlet
         self._group_id = group_id
-        self._is_auto = is_auto
         self.pool: ProcessingPool | None = None
         self._is_over: asyncio.Event | None = None
 
@@ -89,7 +76,7 @@ class RecordProcessing:
             outlet = self._make_outlet()
         group_id = self._group_id
         pool = self.pool = ProcessingPool(
-            self, self._view.clock, settings, handle, outlet, group_id
+            self, self._acks, self._view.clock, settings, handle, outlet, group_id
         )
         over = self._is_over = asyncio.Event()
         try:
@@ -117,13 +104,14 @@ class RecordProcessing:
         subscriptions = self._subscriptions
         poll = subscriptions.poll
         poll.on_poll(self._view.clock.monotonic())  # earlier records are processed
-        poll.buffer.put_back_rest()
+        poll.buffer.put_back_remaining()
         poll.processor = pool
         try:
             await pool.until_stopped()
         finally:
             try:
-                await self._commit_processed(pool.left_ms)
+                limit_ms = max(round(pool.left_ms), self._view.settings.error_flush_ms)
+                await self._acks.acknowledge(limit_ms)
                 await self._stream._stop()
             finally:
                 left = [
@@ -136,16 +124,6 @@ class RecordProcessing:
                 self._shell.carry_out(subscriptions.release_backpressure())
                 for state, offset, incomplete in left:
                     self._shell.carry_out(subscriptions.rewind(state, offset, incomplete))
-
-    async def _commit_processed(self, left_ms: float) -> None:
-        """Commits processed offsets; after a failure, closing the consumer tries again."""
-        if not self._is_auto or self._status.is_closed:
-            return
-        limit_ms = max(round(left_ms), self._view.settings.error_flush_ms)
-        try:
-            await self._committer.commit(CommitRequest(CommitKind.DUE), limit_ms)
-        except KprotoError as error:
-            logger.warning("processed offsets were not committed at the end of run(): %s", error)
 
     async def end(self) -> None:
         """Stops the pool and waits for its end, because the consumer is closed.
@@ -203,10 +181,6 @@ class RecordProcessing:
         self._listener.on_poll()
         if is_lost and self._shell.member is not None and not self.has_lost:
             self._shell.member.on_poll()
-
-    def commit_soon(self) -> None:
-        """Commits processed offsets soon."""
-        self._auto_commit.commit_soon()
 
 
 class _Subscription(Protocol):

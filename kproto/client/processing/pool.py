@@ -23,7 +23,7 @@ from ..core.tasks import is_in_task, until_ended
 from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..metadata.cluster import TopicPartition
-from ..observing.lines import say
+from ..observing.lines import log
 from .failure_headers import due_of, headers_with, origin_of, text_of, with_record_note
 from .failure_log import log_failed, log_unraised
 from .failure_policy import Forward, Retry, next_step, stop_in
@@ -239,7 +239,7 @@ class ProcessingPool:
             text = (
                 "group %s has put records into %s, which are handled here, too; each wants its own"
             )
-            say(logging.WARNING, text, group, topic)
+            log(logging.WARNING, text, group, topic)
 
     # RecordProcessor
 

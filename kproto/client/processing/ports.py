@@ -1,4 +1,4 @@
-"""The interfaces of a processing pool to its consumer and to the producer for forwarded records."""
+"""The interfaces of a processing pool: consumer, acks, and the producer of forwarded records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from ...records import Record
 from ..metadata.cluster import TopicPartition
 
-__all__ = ["ConsumerPort", "RecordReceiver", "RecordSink"]
+__all__ = ["AckSink", "ConsumerPort", "RecordReceiver", "RecordSink"]
 
 
 class RecordSink(Protocol):
@@ -64,6 +64,18 @@ class ConsumerPort(Protocol):
         """Continues a revocation or a rejoin that waits for records in flight."""
         ...
 
-    def commit_soon(self) -> None:
-        """Commits processed offsets soon."""
+
+class AckSink(Protocol):
+    """Acknowledges processed records; the tracker of the pool knows which they are.
+
+    `consumer.offset_acks` commits their offsets. A transaction, or the acknowledgements of a share
+    group, can take its place.
+    """
+
+    def acknowledge_soon(self) -> None:
+        """Acknowledges all processed records soon; returns at once."""
+        ...
+
+    async def acknowledge(self, limit_ms: int) -> None:
+        """Acknowledges all processed records, within `limit_ms`; logs a failure."""
         ...

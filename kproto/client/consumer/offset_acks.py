@@ -1,0 +1,45 @@
+"""`OffsetAcks`: acknowledges processed records by commits of their offsets."""
+
+from __future__ import annotations
+
+import logging
+
+from ...wire.errors import KprotoError
+from ..commits.commit_requests import CommitKind, CommitRequest
+from ..commits.committer import Committer
+from .auto_commit import AutoCommit
+from .poll_status import PollStatus
+
+__all__ = ["OffsetAcks"]
+
+logger = logging.getLogger("kproto.client")
+
+
+class OffsetAcks:
+    """The `AckSink` of a group consumer: without `auto_commit` it leaves commits to the caller."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        auto_commit: AutoCommit,
+        status: PollStatus,
+        *,
+        is_auto: bool,
+    ) -> None:
+        self._committer = committer
+        self._auto_commit = auto_commit
+        self._status = status
+        self._is_auto = is_auto
+
+    def acknowledge_soon(self) -> None:
+        """Commits processed offsets before the interval of auto-commit is over."""
+        self._auto_commit.commit_soon()
+
+    async def acknowledge(self, limit_ms: int) -> None:
+        """Commits processed offsets; after a failure, closing the consumer tries again."""
+        if not self._is_auto or self._status.is_closed:
+            return
+        try:
+            await self._committer.commit(CommitRequest(CommitKind.DUE), limit_ms)
+        except KprotoError as error:
+            logger.warning("processed offsets were not committed at the end of run(): %s", error)
