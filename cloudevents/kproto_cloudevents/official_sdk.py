@@ -74,8 +74,8 @@ def from_sdk(event: SdkEvent) -> CloudEvent:
     not an event of the SDK.
     """
     try:
-        given, data = event.get_attributes(), event.get_data()
-        attributes = {name: _from_sdk(value) for name, value in given.items()}
+        attributes_read, data = event.get_attributes(), event.get_data()
+        attributes = {name: _from_sdk(value) for name, value in attributes_read.items()}
     except AttributeError:
         raise CloudEventError(f"{type(event).__name__} is no event of the SDK") from None
     return CloudEvent(attributes, data=data)
@@ -88,13 +88,13 @@ def _for_sdk(name: str, value: AttributeValue, event: CloudEvent, *, datetimes: 
         return canonical(value)
     if isinstance(value, str):
         is_time = datetimes and name == event._version.time
-        return _sdk_moment(str(value)) if is_time else str(value)
+        return _sdk_datetime(str(value)) if is_time else str(value)
     return value
 
 
-def _sdk_moment(text: str) -> datetime:
+def _sdk_datetime(text: str) -> datetime:
     """Returns the time as a datetime of the same moment."""
-    moment = Timestamp(text).datetime
+    time = Timestamp(text).datetime
     fraction = text[19:].lstrip(".").rstrip("zZ").split("+")[0].split("-")[0]
     if text[17:19] == "60" or fraction[6:].strip("0"):
         raise CloudEventError(
@@ -103,7 +103,7 @@ def _sdk_moment(text: str) -> datetime:
             where="time",
             clauses=('CloudEvents 1.0 "Timestamp"',),
         )
-    return moment
+    return time
 
 
 def _from_sdk(value: Any) -> AttributeInput:

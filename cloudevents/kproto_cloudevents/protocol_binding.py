@@ -119,10 +119,10 @@ def read_structured(
 # --- writing ------------------------------------------------------------------------------------
 
 
-def unwritable_error(given: object, terms: BindingTerms) -> CloudEventError:
+def unwritable_error(value: object, terms: BindingTerms) -> CloudEventError:
     """Returns the error for an object that is neither an event nor a result of the reader."""
     return CloudEventError(
-        f"{type(given).__name__} is no event to be written: pass what "
+        f"{type(value).__name__} is no event to be written: pass what "
         f"from_{terms.system.lower()} gave, or send the {terms.message} itself",
         clauses=terms.mode_clauses,
     )

@@ -211,14 +211,14 @@ def _checked_message(properties: Mapping[str, str], payload: bytes | None) -> Pu
         raise CloudEventError(
             f"the properties of a message are a mapping, not {type(properties).__name__}"
         )
-    held = dict(properties)
-    if not all(isinstance(each, str) for pair in held.items() for each in pair):
+    copied = dict(properties)
+    if not all(isinstance(each, str) for pair in copied.items() for each in pair):
         raise CloudEventError("a property of a message is a str by name")
     if not (payload is None or isinstance(payload, bytes)):
         raise CloudEventError(
             f"the payload of a message is bytes or None, not {type(payload).__name__}"
         )
-    return PulsarMessage(held, payload)
+    return PulsarMessage(copied, payload)
 
 
 def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:

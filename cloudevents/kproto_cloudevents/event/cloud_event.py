@@ -32,7 +32,7 @@ from ..values.types import (
     Timestamp,
     canonical,
     same_map,
-    same_moment,
+    same_time,
 )
 from ..versions.check_plans import checked_attributes
 from ..versions.conversion import attributes_in, entries_of
@@ -52,11 +52,11 @@ __all__ = ["CloudEvent", "Mode", "no_event_error"]
 Mode: TypeAlias = Literal["binary", "structured"]
 
 
-class _Keep:
+class _Unchanged:
     """The type of the marker for `replace`: keep the data."""
 
 
-_KEEP: Final = _Keep()
+_UNCHANGED: Final = _Unchanged()
 
 #: The attribute that names the version today, and its known values.
 _CURRENT_ATTRIBUTE: Final = V1_0.specversion
@@ -105,29 +105,29 @@ class CloudEvent:
         data: Any = None,
         **named: AttributeInput,
     ) -> None:
-        given: dict[str, Any]  # a copy, which is changed below
+        merged: dict[str, Any]  # a copy, which is changed below
         if attributes is None:
-            given = named
+            merged = named
         elif type(attributes) is dict:
-            given = {**attributes, **named} if named else attributes.copy()
+            merged = {**attributes, **named} if named else attributes.copy()
         else:
-            given = _given({}, attributes, named)
-        label = given.get(_CURRENT_ATTRIBUTE)
+            merged = _merged_attributes({}, attributes, named)
+        label = merged.get(_CURRENT_ATTRIBUTE)
         version = _CURRENT_VERSIONS.get(label) if type(label) is str else None
         if version is None:
-            version = _version_of(given)
-            if given.get(version.specversion) is None:
+            version = _version_of(merged)
+            if merged.get(version.specversion) is None:
                 # If the caller omitted it, it comes first.
-                given = {version.specversion: version.label, **given}
-                given[version.specversion] = version.label
+                merged = {version.specversion: version.label, **merged}
+                merged[version.specversion] = version.label
         self._version = version
-        held = checked_attributes(given, version, _closely_checked)
+        checked = checked_attributes(merged, version, _closely_checked)
         if version.extension_map is not None:
-            held = version.with_map(held)
-        self._attributes = held
+            checked = version.with_map(checked)
+        self._attributes = checked
         if data is None or type(data) is bytes:
             self._data = data
-        elif version.data_encoding in held:
+        elif version.data_encoding in checked:
             self._data = _declared_as_base64(data, version)
         else:
             self._data = from_value(data, self.datacontenttype)
@@ -229,8 +229,10 @@ class CloudEvent:
         """
         core = self._version.attributes
         found = {name: value for name, value in self._attributes.items() if name not in core}
-        held = self._attributes.get(self._version.extension_map or "")
-        return MappingProxyType(found if held is None else {**found, **entries_of(held)})
+        extension_map = self._attributes.get(self._version.extension_map or "")
+        return MappingProxyType(
+            found if extension_map is None else {**found, **entries_of(extension_map)}
+        )
 
     def get(self, name: str, default: AttributeValue | None = None) -> AttributeValue | None:
         """Returns the value of an attribute, or the default when it is unset."""
@@ -302,15 +304,15 @@ class CloudEvent:
         attributes: Mapping[str, AttributeInput] | None = None,
         /,
         *,
-        data: Any = _KEEP,
+        data: Any = _UNCHANGED,
         **named: AttributeInput,
     ) -> CloudEvent:
         """Returns a copy with some attributes changed (None unsets) and, if given, other data.
 
         The copy is a new event: writing it does not repeat the bytes this one was read from.
         """
-        changed = _given(self._attributes, attributes, named)
-        if isinstance(data, _Keep):
+        changed = _merged_attributes(self._attributes, attributes, named)
+        if isinstance(data, _Unchanged):
             return CloudEvent(changed, data=self._data_in(changed, self._version))
         return CloudEvent(changed, data=data)
 
@@ -375,19 +377,19 @@ class CloudEvent:
         return _rebuild_event, (self._attributes, self._data, self._document, self._message)
 
 
-def _given(
-    held: Mapping[str, AttributeInput],
+def _merged_attributes(
+    current: Mapping[str, AttributeInput],
     attributes: Mapping[str, AttributeInput] | None,
     named: Mapping[str, AttributeInput],
 ) -> dict[str, AttributeInput]:
     """Merges the attributes of the event, the mapping and the keywords; later ones win."""
     if attributes is None:
-        return {**held, **named}
+        return {**current, **named}
     # An event, whole or lazy, is more than its attributes: `dict()` makes the intention explicit.
     if attributes.__class__ is not dict and hasattr(attributes, "to_kafka_record"):
         raise _no_mapping_error(attributes)
     try:
-        return {**held, **attributes, **named}
+        return {**current, **attributes, **named}
     except TypeError as error:
         raise _no_mapping_error(attributes) from error
 
@@ -398,9 +400,9 @@ def _no_mapping_error(attributes: object) -> CloudEventError:
     )
 
 
-def no_event_error(given: object) -> CloudEventError:
+def no_event_error(value: object) -> CloudEventError:
     """Returns the error for an object that is not a CloudEvent, such as a `NotAnEvent`."""
-    return CloudEventError(f"a CloudEvent is wanted, not {type(given).__name__}")
+    return CloudEventError(f"a CloudEvent is wanted, not {type(value).__name__}")
 
 
 def _declared_as_base64(data: Any, version: SpecVersion) -> bytes:
@@ -416,11 +418,11 @@ def _declared_as_base64(data: Any, version: SpecVersion) -> bytes:
     )
 
 
-def _version_of(given: Mapping[str, AttributeInput]) -> SpecVersion:
-    attribute = version_attribute(given)
+def _version_of(attributes: Mapping[str, AttributeInput]) -> SpecVersion:
+    attribute = version_attribute(attributes)
     if attribute is None:
         return V1_0
-    return named_version(attribute, canonical(given[attribute]), where=attribute)
+    return named_version(attribute, canonical(attributes[attribute]), where=attribute)
 
 
 def _closely_checked(name: str, value: AttributeInput, version: SpecVersion) -> AttributeValue:
@@ -455,7 +457,7 @@ def _same_value(name: str, text: str, other: str, version: SpecVersion) -> bool:
         return version.has_maps and same_map(text, other)
     if spec.type is MAP:
         return same_map(text, other)
-    return spec.type is TIMESTAMP and same_moment(text, other)
+    return spec.type is TIMESTAMP and same_time(text, other)
 
 
 def _canonical_of(attributes: Mapping[str, AttributeValue]) -> dict[str, str]:

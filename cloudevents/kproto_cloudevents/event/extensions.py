@@ -97,10 +97,10 @@ class Extension:
             )
         return found
 
-    def _value(self, attribute: ExtensionAttribute, held: AttributeValue) -> AttributeValue:
-        text = canonical(held)
+    def _value(self, attribute: ExtensionAttribute, raw: AttributeValue) -> AttributeValue:
+        text = canonical(raw)
         reason = attribute.type.fault(text)
-        value = held
+        value = raw
         if reason is None:
             value = attribute.type.parse(text)
             reason = None if attribute.rule is None else attribute.rule(value)

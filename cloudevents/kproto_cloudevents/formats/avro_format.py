@@ -114,9 +114,9 @@ def _data(value: Any, content_type: str | None) -> Data:
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, dict):
-        plain: Any = {name: _item(held) for name, held in value.items()}
+        plain: Any = {name: _item(item) for name, item in value.items()}
     elif isinstance(value, list):
-        plain = [_json_object(held) for held in value]
+        plain = [_json_object(item) for item in value]
     else:
         plain = _scalar(value)
     try:
@@ -127,21 +127,21 @@ def _data(value: Any, content_type: str | None) -> Data:
         ) from None
 
 
-def _item(held: Any) -> Any:
+def _item(item: Any) -> Any:
     """Returns a value of the map that data may be: a record is a JSON object."""
-    return _json_object(held) if isinstance(held, dict) else _scalar(held)
+    return _json_object(item) if isinstance(item, dict) else _scalar(item)
 
 
 def _json_object(record: dict[str, Any]) -> dict[str, Any]:
     """Returns the JSON object for a record of the schema."""
     members: dict[str, Any] = {}
-    for name, held in record["value"].items():
-        if isinstance(held, dict):
-            members[name] = {inner: _json_object(each) for inner, each in held.items()}
-        elif isinstance(held, list):
-            members[name] = [_json_object(each) for each in held]
+    for name, item in record["value"].items():
+        if isinstance(item, dict):
+            members[name] = {inner: _json_object(each) for inner, each in item.items()}
+        elif isinstance(item, list):
+            members[name] = [_json_object(each) for each in item]
         else:
-            members[name] = _scalar(held)
+            members[name] = _scalar(item)
     return members
 
 

@@ -83,17 +83,17 @@ def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
     found = shaped_members(text, _closely_checked)
     if found is None:
         return None
-    version, held, value, start = found
+    version, attributes, value, start = found
     data: Data = None
     if start >= 0:
-        if held.get(version.content_type) == USUAL_TYPE and version.data_encoding is None:
+        if attributes.get(version.content_type) == USUAL_TYPE and version.data_encoding is None:
             data = JsonText("", text, start)  # as below, at a third of the price
         else:
             try:
-                data = _held_data(value, None, text, None, held, version, start)
+                data = _decoded_data(value, None, text, None, attributes, version, start)
             except CloudEventError:
                 return None
-    return CloudEvent._decoded(version, held, data, document, None)
+    return CloudEvent._decoded(version, attributes, data, document, None)
 
 
 def from_json_with_content_type(document: bytes, content_type: str | None) -> CloudEvent:
@@ -231,9 +231,13 @@ def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
     base64 = members.pop("data_base64", None) if version.base64_member else None
     if version.has_maps and any(type(each) is Pairs for each in members.values()):
         return _event_with_maps(members, data, version, text, document)
-    held = _checked_members(members, version)
+    attributes = _checked_members(members, version)
     return CloudEvent._decoded(
-        version, held, _held_data(data, base64, text, None, held, version), document, None
+        version,
+        attributes,
+        _decoded_data(data, base64, text, None, attributes, version),
+        document,
+        None,
     )
 
 
@@ -245,12 +249,12 @@ def _event_with_maps(
     for name, value in members.items():
         if type(value) is Pairs:
             members[name] = JsonMap(compact_json(texts[name]))
-    held = _checked_members(members, version)
+    attributes = _checked_members(members, version)
     # The text of the data, because `data` may also be the name of an entry of a map.
     return CloudEvent._decoded(
         version,
-        held,
-        _held_data(data, None, text, texts.get("data"), held, version),
+        attributes,
+        _decoded_data(data, None, text, texts.get("data"), attributes, version),
         document,
         None,
     )
@@ -303,7 +307,7 @@ def _version_of_members(members: dict[str, Any]) -> SpecVersion:
     label = members[attribute]
     if not isinstance(label, str):
         raise CloudEventError(
-            f"{_kind(label)} where a string belongs", where=attribute, clauses=_ATTRIBUTES
+            f"{_json_type(label)} where a string belongs", where=attribute, clauses=_ATTRIBUTES
         )
     return named_version(attribute, label, where=attribute, clauses=_ENVELOPE)
 
@@ -317,13 +321,13 @@ def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
     fits = isinstance(value, bool | int | JsonMap) if defined is None else type(value) is JsonMap
     if not fits or (defined is not None and defined.type is not MAP):
         raise CloudEventError(
-            f"{_kind(value)} where {expected} belongs", where=name, clauses=_ATTRIBUTES
+            f"{_json_type(value)} where {expected} belongs", where=name, clauses=_ATTRIBUTES
         )
-    held: AttributeValue = value
-    version.check_read_native(name, held, where=name, clauses=_ATTRIBUTES)
+    native: AttributeValue = value
+    version.check_read_native(name, native, where=name, clauses=_ATTRIBUTES)
     if defined is not None:
-        version.check_text(name, canonical(held), where=name, clauses=_ATTRIBUTES)
-    return held
+        version.check_text(name, canonical(native), where=name, clauses=_ATTRIBUTES)
+    return native
 
 
 #: The type of a defined attribute's member, by whether it is a Map; then that of an extension.
@@ -331,7 +335,7 @@ _EXPECTED: Final = {False: "a string", True: "an object"}
 _EXPECTED_EXTENSION: Final = "a string, boolean or whole number"
 
 
-def _held_data(
+def _decoded_data(
     data: Any,
     base64: Any,
     text: str,
@@ -367,13 +371,14 @@ def _held_data(
         return JsonText("", text, start) if data_text is None else JsonText(data_text)
     advice = "; an event without data has no such member" if data is None else ""
     raise CloudEventError(
-        f"{_kind(data)} where the datacontenttype {quoted(content_type)} wants a string{advice}",
+        f"{_json_type(data)} where the datacontenttype {quoted(content_type)} wants a string"
+        f"{advice}",
         where="data",
         clauses=('JSON format 3.1.2 "Payload Deserialization"',),
     )
 
 
-def _kind(value: Any) -> str:
+def _json_type(value: Any) -> str:
     """Returns JSON's name for the kind of a value; never the value itself."""
     if isinstance(value, Pairs | JsonMap):
         return "an object"
@@ -438,7 +443,7 @@ def _bytes_member(data: bytes, event: CloudEvent) -> str:
     encoding_said = version.data_encoding in event._attributes
     as_json = None if encoding_said else as_json_text(data, content_type)
     if as_json is not None and (
-        version.marks_binary or _stands_for(JsonText(as_json), data, content_type)
+        version.marks_binary or _represents(JsonText(as_json), data, content_type)
     ):
         return f'"data":{as_json}'
     encoded = binascii.b2a_base64(data, newline=False).decode()
@@ -452,7 +457,7 @@ def _bytes_member(data: bytes, event: CloudEvent) -> str:
         if not declares_text(content_type):
             return f'"data":"{encoded}"'
         text = as_text(data, content_type)
-        if text is not None and _stands_for(text, data, content_type):
+        if text is not None and _represents(text, data, content_type):
             return f'"data":{dump_json(text)}'
     raise CloudEventError(
         "the bytes would not be read again as they are, and this version has no mark for Base64: "
@@ -462,10 +467,10 @@ def _bytes_member(data: bytes, event: CloudEvent) -> str:
     )
 
 
-def _stands_for(held: Data, data: bytes, content_type: str | None) -> bool:
+def _represents(value: Data, data: bytes, content_type: str | None) -> bool:
     """Returns whether the document's data is read back as exactly these bytes."""
     try:
-        return as_bytes(held, content_type) == data
+        return as_bytes(value, content_type) == data
     except CloudEventError:
         return False
 

@@ -61,7 +61,7 @@ def shaped_members(
     CloudEventError.
     """
     missed = _missed[0]
-    if missed and _passed_over(missed):
+    if missed and _is_skipped(missed):
         _missed[0] = missed + 1
         return None
     latest = shape = _latest[0]
@@ -85,8 +85,8 @@ def shaped_members(
     try:
         # Both have the same length; `strict` would cost a tenth. Control characters, which a JSON
         # string cannot contain, are not allowed in attributes either.
-        for value, (name, found_right, quick) in zip(found.groups(), checks):  # noqa: B905
-            if not (value in found_right or (value and quick(value))):
+        for value, (name, valid_values, quick) in zip(found.groups(), checks):  # noqa: B905
+            if not (value in valid_values or (value and quick(value))):
                 closely_checked(name, value, version)
             attributes[name] = value
         if not has_data:
@@ -108,7 +108,7 @@ _missed: Final = [0]
 _read_value: Final = JSON_DECODER.scan_once  # type: ignore[attr-defined]  # the stubs leave it out
 
 
-def _passed_over(missed: int) -> bool:
+def _is_skipped(missed: int) -> bool:
     """Returns whether a document is skipped after so many without a known shape."""
     return missed > PATIENCE and missed % PATIENCE != 0
 
@@ -123,7 +123,7 @@ def learn_shape(text: str, attributes: dict[str, Any], version: SpecVersion) -> 
 
     `data` must follow them, or be absent. Call it after `shaped_members` found no shape.
     """
-    if _passed_over(_missed[0] - 1):
+    if _is_skipped(_missed[0] - 1):
         return
     end = text.find(_DATA)
     quotes = _quotes(text)

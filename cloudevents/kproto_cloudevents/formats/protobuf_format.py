@@ -83,13 +83,13 @@ def from_protobuf(document: bytes) -> CloudEvent:
     except protobuf.decode_error:
         raise CloudEventError("no event in protobuf", clauses=_ATTRIBUTES) from None
     attributes = list(_read_attributes(message))
-    given = dict(attributes)
+    by_name = dict(attributes)
     data: Data = None
     kind = message.WhichOneof("data")
     if kind == "binary_data":
         data = message.binary_data
     elif kind == "text_data":
-        data = _text_data(message.text_data, given.get("datacontenttype"))
+        data = _text_data(message.text_data, by_name.get("datacontenttype"))
     elif kind == "proto_data":
         data = message.proto_data.value
         attributes = _typed_by(message.proto_data.type_url, attributes)
@@ -137,15 +137,15 @@ def _read_value(name: str, value: Any) -> AttributeValue | None:
     member = value.WhichOneof("attr")
     if member is None:
         return None
-    held = getattr(value, member)
+    raw = getattr(value, member)
     if member == "ce_timestamp":
-        return _read_time(name, held)
+        return _read_time(name, raw)
     typed = V1_0.attributes.get(name) is None
     if member == "ce_uri" and typed:
-        return Uri(held)
+        return Uri(raw)
     if member == "ce_uri_ref" and typed:
-        return UriReference(held)
-    plain: AttributeValue = held
+        return UriReference(raw)
+    plain: AttributeValue = raw
     return plain
 
 
@@ -158,15 +158,15 @@ def _write_value(into: Any, name: str, value: AttributeValue) -> None:
         setattr(into, member, value)
 
 
-def _read_time(name: str, moment: Any) -> Timestamp:
-    if not (_FIRST_SECOND <= moment.seconds <= _LAST_SECOND and 0 <= moment.nanos < 10**9):
+def _read_time(name: str, timestamp: Any) -> Timestamp:
+    if not (_FIRST_SECOND <= timestamp.seconds <= _LAST_SECOND and 0 <= timestamp.nanos < 10**9):
         raise CloudEventError(
             "the timestamp is beyond the years 1 to 9999, or its nanoseconds are none",
             where=name,
             clauses=_TYPES,
         )
-    text = (_EPOCH + timedelta(seconds=moment.seconds)).isoformat().removesuffix("+00:00")
-    return Timestamp(f"{text}{_fraction(moment.nanos)}Z")
+    text = (_EPOCH + timedelta(seconds=timestamp.seconds)).isoformat().removesuffix("+00:00")
+    return Timestamp(f"{text}{_fraction(timestamp.nanos)}Z")
 
 
 def _fraction(nanos: int) -> str:
@@ -213,12 +213,12 @@ def _typed_by(
 ) -> list[tuple[str, AttributeValue | None]]:
     """Returns the attributes of an event whose data is a protobuf message of this type."""
     whole_url = type_url if "://" in type_url else _ASSUMED_SCHEME + type_url
-    held = dict(attributes)
-    if held.get("datacontenttype") is None:
-        held["datacontenttype"] = _PROTOBUF
-    if held.get("dataschema") in (None, type_url) and type_url:
-        held["dataschema"] = whole_url
-    return list(held.items())
+    found = dict(attributes)
+    if found.get("datacontenttype") is None:
+        found["datacontenttype"] = _PROTOBUF
+    if found.get("dataschema") in (None, type_url) and type_url:
+        found["dataschema"] = whole_url
+    return list(found.items())
 
 
 def _write_data(message: Any, event: CloudEvent) -> None:

@@ -26,29 +26,29 @@ def event_of(
 
     Raises CloudEventError with the clauses, UnknownVersionError for any version except 1.0.
     """
-    given = [(name, value) for name, value in attributes if value is not None]
-    label = dict(given).get(V1_0.specversion)
+    present = [(name, value) for name, value in attributes if value is not None]
+    label = dict(present).get(V1_0.specversion)
     if isinstance(label, str) and label not in ("", V1_0.label):
         raise UnknownVersionError(
             f"{quoted(label)} is not 1.0, the version this format is for: forward the event",
             where=V1_0.specversion,
             clauses=clauses,
         )
-    held: dict[str, Any] = {}
-    for name, value in given:
+    checked: dict[str, Any] = {}
+    for name, value in present:
         V1_0.checked_spec(name, name, clauses)
-        if name in held:
+        if name in checked:
             raise CloudEventError("the attribute is there twice", where=name, clauses=clauses)
         try:
-            held[name] = V1_0.checked_value(name, value)
+            checked[name] = V1_0.checked_value(name, value)
         except CloudEventError as error:
             raise CloudEventError(
                 error.reason, where=error.where, clauses=(*clauses, *error.clauses)
             ) from None
     for name in V1_0.required:
-        if name not in held:
+        if name not in checked:
             raise V1_0.missing_error(name, clauses)
-    return CloudEvent._decoded(V1_0, held, data, None, None)
+    return CloudEvent._decoded(V1_0, checked, data, None, None)
 
 
 def attributes_to_write(event: CloudEvent, clauses: tuple[str, ...]) -> dict[str, AttributeValue]:

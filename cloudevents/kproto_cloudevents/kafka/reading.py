@@ -55,7 +55,7 @@ def from_kafka(
     without data. Raises CloudEventError for a record that claims to be an event and breaks a rule,
     and for parts of the wrong Python type.
     """
-    held: tuple[Header, ...] = ()
+    header_pairs: tuple[Header, ...] = ()
     try:
         # The exact type first, which saves a call.
         if type(value) is not bytes and not (value is None or isinstance(value, bytes)):
@@ -63,21 +63,21 @@ def from_kafka(
         if key is not None and not isinstance(key, bytes):
             raise TypeError
         if headers is not None:
-            held = tuple(headers)
-        table = dict(held)
-        if len(table) != len(held) or (profile is not DEFAULT and profile.any_case_headers):
-            table = headers_by_name(held, profile)
+            header_pairs = tuple(headers)
+        table = dict(header_pairs)
+        if len(table) != len(header_pairs) or (profile is not DEFAULT and profile.any_case_headers):
+            table = headers_by_name(header_pairs, profile)
         content_type = table.get(CONTENT_TYPE)
         if value is None and content_type is None and not has_event_header(table):
             # A tombstone, whatever the content mode of the topic's events.
-            return NotAnEvent(KafkaRecord(key, value, held), _why_not(content_type))
+            return NotAnEvent(KafkaRecord(key, value, header_pairs), _why_not(content_type))
         name = FORMAT_NAMES.get(content_type) if mode is None else None
         if name is None:
             name = format_name(content_type, mode)
         if name:
             event, event_format = read_structured(value, name, KAFKA)
             # The two calls inlined, in two thirds of their time: this is the data path.
-            record = _new_tuple(KafkaRecord, (key, value, held))
+            record = _new_tuple(KafkaRecord, (key, value, header_pairs))
             event._message = _new_tuple(StructuredOrigin, (record, event_format))
             return event
         version = CURRENT_VERSIONS.get(table.get(CURRENT_HEADER)) or binary_version(table)
@@ -89,21 +89,21 @@ def from_kafka(
             event._attributes = attributes
             event._data = value
             event._document = None
-            event._message = (key, held)
+            event._message = (key, header_pairs)
             return event
         if profile.json_events and mode is None and _is_an_event(value, table):
             # All versions check the type alike; the value tells the version.
             type_of_data = read_attribute(table, V1_0, V1_0.content_type)
             event = from_json_with_content_type(value, type_of_data)
-            event._message = StructuredOrigin(KafkaRecord(key, value, held), JSON_FORMAT)
+            event._message = StructuredOrigin(KafkaRecord(key, value, header_pairs), JSON_FORMAT)
             return event
         if mode is not None or has_event_header(table):
             raise missing_version_error()
-        return NotAnEvent(KafkaRecord(key, value, held), _why_not(content_type))
+        return NotAnEvent(KafkaRecord(key, value, header_pairs), _why_not(content_type))
     except (UnknownVersionError, UnknownFormatError) as error:
         if profile.refuse_unknown:
             raise
-        return OpaqueEvent(KafkaRecord(key, value, held), OpaqueReason.of(error))
+        return OpaqueEvent(KafkaRecord(key, value, header_pairs), OpaqueReason.of(error))
     except CloudEventError:
         raise
     except (TypeError, ValueError, AttributeError):

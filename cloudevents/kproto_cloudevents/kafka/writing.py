@@ -116,7 +116,7 @@ def to_kafka(
             f"the key of a record is bytes or None, not {type(key).__name__}", clauses=_KEY
         )
     if headers:
-        written = (*written, *_own_headers(headers))
+        written = (*written, *_extra_headers(headers))
     if message_format != 2:
         _check_without_headers(event, written, message_format)
         written = ()
@@ -198,7 +198,7 @@ def _format_header(event_format: EventFormat) -> tuple[str, bytes]:
 _JSON_HEADER: Final = _format_header(JSON_FORMAT)
 
 
-def _own_headers(headers: Sequence[Header]) -> Sequence[Header]:
+def _extra_headers(headers: Sequence[Header]) -> Sequence[Header]:
     fault = shape_fault(None, None, headers)
     if fault is not None:
         raise CloudEventError(fault, clauses=_BINARY_HEADERS)

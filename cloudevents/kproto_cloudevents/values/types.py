@@ -50,11 +50,11 @@ __all__ = [
     "UriReference",
     "base64_bytes",
     "canonical",
-    "exact_moment",
+    "exact_time",
     "json_of",
     "native",
     "same_map",
-    "same_moment",
+    "same_time",
     "type_of",
     "utf8",
 ]
@@ -94,7 +94,7 @@ class Timestamp(str):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, datetime):
-            return other.utcoffset() is not None and exact_moment(self) == _exact_of(other)
+            return other.utcoffset() is not None and exact_time(self) == _exact_time_of(other)
         return str.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
@@ -118,34 +118,34 @@ class Timestamp(str):
             return holds(str(self), other)
         if other.utcoffset() is None:
             raise TypeError("a Timestamp cannot be ordered with a datetime without a UTC offset")
-        moment = exact_moment(self)
-        if moment is None:
+        exact = exact_time(self)
+        if exact is None:
             raise _no_timestamp_error(self)
-        return holds(moment, _exact_of(other))
+        return holds(exact, _exact_time_of(other))
 
     @classmethod
-    def from_datetime(cls, moment: datetime) -> Timestamp:
+    def from_datetime(cls, value: datetime) -> Timestamp:
         """Returns the canonical text of an aware datetime; UTC is written `Z`.
 
         Raises CloudEventError for a naive datetime. An offset with seconds, which RFC 3339 cannot
         write, becomes UTC.
         """
-        offset = moment.utcoffset()
+        offset = value.utcoffset()
         if offset is None:
             raise CloudEventError(
-                f"the datetime {moment.isoformat()} has no UTC offset: set its tzinfo",
+                f"the datetime {value.isoformat()} has no UTC offset: set its tzinfo",
                 clauses=('CloudEvents 1.0 "Timestamp"',),
             )
         if offset % timedelta(minutes=1):
             try:
-                moment = moment.astimezone(UTC)
+                value = value.astimezone(UTC)
             except OverflowError:
                 raise CloudEventError(
-                    f"the datetime {moment.isoformat()} cannot be written: its offset has seconds, "
+                    f"the datetime {value.isoformat()} cannot be written: its offset has seconds, "
                     "and in UTC it is beyond the years 1 to 9999",
                     clauses=('CloudEvents 1.0 "Timestamp"',),
                 ) from None
-        text = moment.isoformat()
+        text = value.isoformat()
         return cls(text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text)
 
     @property
@@ -160,7 +160,7 @@ class Timestamp(str):
         if match is None or _timestamp_fault(self) is not None:
             raise _no_timestamp_error(self)
         try:
-            return _moment(match)
+            return _datetime_of(match)
         except (ValueError, OverflowError):
             raise CloudEventError(
                 f"{quoted(self)} is a valid time that a datetime cannot hold: read the text",
@@ -450,11 +450,11 @@ def _offset_minutes(match: re.Match[str]) -> int:
     return -minutes if match["sign"] == "-" else minutes
 
 
-def _moment(match: re.Match[str]) -> datetime:
+def _datetime_of(match: re.Match[str]) -> datetime:
     minutes = _offset_minutes(match)
     zone = timezone(timedelta(minutes=minutes)) if minutes else UTC
     leap = match["second"] == "60"
-    moment = datetime(
+    value = datetime(
         int(match["year"]),
         int(match["month"]),
         int(match["day"]),
@@ -464,19 +464,19 @@ def _moment(match: re.Match[str]) -> datetime:
         0 if leap else int((match["fraction"] or "0")[:6].ljust(6, "0")),
         tzinfo=zone,
     )
-    return moment + timedelta(minutes=1) if leap else moment
+    return value + timedelta(minutes=1) if leap else value
 
 
 #: An exact moment in chronological order: the minute in UTC, counted from the year 0, the second,
 #: which a leap second makes 60, and the digits of the fraction without zeros at the end.
-Moment = tuple[int, int, str]
+ExactTime = tuple[int, int, str]
 
 _MINUTES_OF_DAY: Final = 24 * 60
 _DAYS_OF_400_YEARS: Final = 146_097
 _YEAR_ONE: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
-def exact_moment(text: str) -> Moment | None:
+def exact_time(text: str) -> ExactTime | None:
     """Returns the moment of an RFC 3339 time of any year and precision; None for other text."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None or _timestamp_fault(text) is not None:
@@ -490,10 +490,10 @@ def exact_moment(text: str) -> Moment | None:
     return day * _MINUTES_OF_DAY + minute, int(match["second"]), fraction
 
 
-def _exact_of(moment: datetime) -> Moment:
+def _exact_time_of(value: datetime) -> ExactTime:
     """Returns the moment of an aware datetime."""
     # The local clock, then its offset, because some first and last hours have no datetime in UTC.
-    since = moment.replace(tzinfo=UTC) - _YEAR_ONE - (moment.utcoffset() or timedelta())
+    since = value.replace(tzinfo=UTC) - _YEAR_ONE - (value.utcoffset() or timedelta())
     minute, rest = divmod(since, timedelta(minutes=1))
     digits = f"{rest.microseconds:06}".rstrip("0")
     return minute + _YEAR_ONE.toordinal() * _MINUTES_OF_DAY, rest.seconds, digits
@@ -508,10 +508,10 @@ def _no_timestamp_error(text: str) -> CloudEventError:
 # --- two texts, one value -----------------------------------------------------------------------
 
 
-def same_moment(one: str, other: str) -> bool:
+def same_time(one: str, other: str) -> bool:
     """Returns whether two texts are times of the same moment, whatever their offsets."""
-    moment = exact_moment(one)
-    return moment is not None and moment == exact_moment(other)
+    first = exact_time(one)
+    return first is not None and first == exact_time(other)
 
 
 def same_map(one: str, other: str) -> bool:

@@ -23,21 +23,21 @@ MAX_NAMES: Final = 32
 
 
 def checked_attributes(
-    given: dict[str, Any],
+    attributes: dict[str, Any],
     version: SpecVersion,
     otherwise: Callable[[str, Any, SpecVersion], Any],
     *,
     clauses: tuple[str, ...] = (),
     required_clauses: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """Returns the attributes that are set, checked: `given` itself, updated, if all are set.
+    """Returns the attributes that are set, checked: `attributes` itself, updated, if all are set.
 
     A quick check accepts the usual text. `otherwise(name, value, version)` checks any other value
     that is not None (unset), and returns the value to keep. Raises CloudEventError, which cites
     `clauses` of the binding or format, for an invalid name, and `required_clauses` for a missing
     required attribute.
     """
-    names = tuple(given)
+    names = tuple(attributes)
     plan = version.plans.get(names)
     checks: Iterable[Check]
     if plan is None:
@@ -47,24 +47,24 @@ def checked_attributes(
         checks = plan
     unset = False
     # Both have the same length; `strict` would cost a tenth.
-    for value, (name, found_right, quick) in zip(given.values(), checks):  # noqa: B905
-        if type(value) is str and (value in found_right or (value and quick(value))):
+    for value, (name, valid_values, quick) in zip(attributes.values(), checks):  # noqa: B905
+        if type(value) is str and (value in valid_values or (value and quick(value))):
             continue
         if value is None:
             unset = True
         else:
             # Replacing a value of a dict does not disturb the loop over it.
-            given[name] = otherwise(name, value, version)
+            attributes[name] = otherwise(name, value, version)
     if plan is not None and not unset:
-        return given
+        return attributes
     if unset:
-        given = {name: value for name, value in given.items() if value is not None}
+        attributes = {name: value for name, value in attributes.items() if value is not None}
     for name in version.required:
-        if name not in given:
+        if name not in attributes:
             raise version.missing_error(name, required_clauses)
     if plan is None:
         _learn(names, version)
-    return given
+    return attributes
 
 
 def _learn(names: tuple[str, ...], version: SpecVersion) -> None:

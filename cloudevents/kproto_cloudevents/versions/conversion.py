@@ -66,7 +66,7 @@ def attributes_in(
         except CloudEventError as error:
             reasons.append(f"{_shown_attribute(name)} ({error})")
     if target.extension_map is not None and entries:
-        parts = [f"{dump_json(name)}:{json_of(held)}" for name, held in entries.items()]
+        parts = [f"{dump_json(name)}:{json_of(native)}" for name, native in entries.items()]
         carried[target.extension_map] = JsonMap(f"{{{','.join(parts)}}}")
     return carried, reasons
 
@@ -77,7 +77,9 @@ def entries_of(extension_map: AttributeValue) -> dict[str, AttributeValue]:
     An entry that is not a text, Boolean or Integer is a JsonMap if it is an object, else the text
     of its JSON.
     """
-    return {name: text if held is None else held for name, held, text in _entries(extension_map)}
+    return {
+        name: text if native is None else native for name, native, text in _entries(extension_map)
+    }
 
 
 def _entries(
@@ -94,8 +96,8 @@ def _entries(
             # The text as it was written: numbers keep their spelling.
             yield name, JsonMap(compact_json(texts[name])), texts[name]
         elif value is not None:
-            held = value if isinstance(value, str | bool | int) else None
-            yield name, held, texts[name]
+            native = value if isinstance(value, str | bool | int) else None
+            yield name, native, texts[name]
 
 
 def _flat(
@@ -110,8 +112,8 @@ def _flat(
         if name in (version.specversion, version.data_encoding):
             continue
         if name == version.extension_map:
-            for entry, held, _ in _entries(value):
-                yield entry, held, _free(entry, target)
+            for entry, native, _ in _entries(value):
+                yield entry, native, _free(entry, target)
         elif name in version.attributes:
             yield name, value, names.get(version.aliases.get(name, name))
         else:

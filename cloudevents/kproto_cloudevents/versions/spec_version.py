@@ -20,7 +20,7 @@ __all__ = ["AttributeSpec", "Check", "Fault", "SpecVersion", "of_type"]
 
 #: The fault of a value, and the section of the specification.
 Fault = tuple[str, str]
-#: The quick check of an attribute: its name, and `found_right` and `quick` of its `AttributeSpec`.
+#: The quick check of an attribute: its name, and `valid_values` and `quick` of its `AttributeSpec`.
 Check = tuple[str, set[str], Callable[[str], object]]
 
 #: The specification advises against longer names (CloudEvents 1.0 "Naming Conventions").
@@ -40,18 +40,18 @@ class AttributeSpec:
     """One attribute: its name, its type, and `fault(text)`, which checks type and constraints.
 
     `quick(text)` is truthy only for a valid text, as in `AttributeType`; the text must not be
-    empty. If values repeat over a topic and are costly to check, `found_right` caches the valid
+    empty. If values repeat over a topic and are costly to check, `valid_values` caches the valid
     ones.
     """
 
     __slots__ = (
         "fault",
-        "found_right",
         "name",
         "quick",
         "repeats",
         "required",
         "type",
+        "valid_values",
     )
 
     def __init__(
@@ -70,11 +70,11 @@ class AttributeSpec:
         self.required = required
         self.repeats = repeats
         self.quick = quick or kind.quick
-        self.found_right: set[str] = set()
+        self.valid_values: set[str] = set()
 
     def check_of(self, name: str) -> Check:
         """Returns the quick check of the attribute under the name `name`."""
-        return name, self.found_right, self.quick
+        return name, self.valid_values, self.quick
 
 
 class SpecVersion:
@@ -92,7 +92,7 @@ class SpecVersion:
     """
 
     __slots__ = (
-        "_names_found_right",
+        "_valid_names",
         "aliases",
         "attributes",
         "base64_member",
@@ -146,11 +146,11 @@ class SpecVersion:
     ) -> None:
         self.label = label
         self.title = title or label
-        self._names_found_right: set[str] = set()
+        self._valid_names: set[str] = set()
         #: The plans that `check_plans` has learnt, by names.
         self.plans: dict[tuple[str, ...], tuple[Check, ...]] = {}
         self.attributes = {spec.name: spec for spec in attributes}
-        self.attributes[specversion].found_right.add(label)  # every event has it
+        self.attributes[specversion].valid_values.add(label)  # every event has it
         self.required = tuple(spec.name for spec in attributes if spec.required)
         self.name_pattern = re.compile(name_pattern)
         self.name_rule = name_rule
@@ -192,14 +192,14 @@ class SpecVersion:
         spec = self.attributes.get(name)
         if spec is not None:
             return spec
-        if name not in self._names_found_right:
+        if name not in self._valid_names:
             self._check_name(name, where, clauses)
         return EXTENSION
 
     def known_spec(self, name: str) -> AttributeSpec | None:
         """Returns the spec like `checked_spec`, but None for a name that was not checked before."""
         spec = self.attributes.get(name)
-        if spec is None and name in self._names_found_right:
+        if spec is None and name in self._valid_names:
             return EXTENSION
         return spec
 
@@ -215,8 +215,8 @@ class SpecVersion:
             raise CloudEventError("no attribute may be called data", where=where, clauses=clauses)
         if self.name_pattern.fullmatch(name) is None:
             raise CloudEventError(self.name_rule, where=where, clauses=clauses)
-        if len(self._names_found_right) < REMEMBERED_NAMES and len(name) <= MAX_SHOWN:
-            self._names_found_right.add(name)
+        if len(self._valid_names) < REMEMBERED_NAMES and len(name) <= MAX_SHOWN:
+            self._valid_names.add(name)
         if not self.name_advice:
             return
         if len(name) > ADVISED_NAME_LENGTH:
@@ -238,15 +238,15 @@ class SpecVersion:
     ) -> None:
         """Checks a text by the rules of the attribute `name`; extensions are Strings."""
         spec = self.attributes.get(name, EXTENSION)
-        if text in spec.found_right or (text and spec.quick(text)):
+        if text in spec.valid_values or (text and spec.quick(text)):
             return
         fault = spec.fault(text)
         if fault is not None:
             raise self.fault_error(fault, text, where=where, clauses=clauses)
         if spec.repeats and len(text) <= REMEMBERED_LENGTH:
-            if len(spec.found_right) >= REMEMBERED_VALUES:
-                spec.found_right.clear()
-            spec.found_right.add(text)
+            if len(spec.valid_values) >= REMEMBERED_VALUES:
+                spec.valid_values.clear()
+            spec.valid_values.add(text)
 
     def fault_error(
         self, fault: Fault, text: str, *, where: str, clauses: tuple[str, ...] = ()
@@ -303,22 +303,22 @@ class SpecVersion:
             self.check_text(name, value, where=name)
             return value
         try:
-            held = types.native(value)
+            native = types.native(value)
         except CloudEventError as error:
             raise CloudEventError(error.reason, where=name, clauses=error.clauses) from None
-        if isinstance(held, str) and name in self.attributes:
-            self.check_text(name, held, where=name)
-            return held
-        if isinstance(held, str):
+        if isinstance(native, str) and name in self.attributes:
+            self.check_text(name, native, where=name)
+            return native
+        if isinstance(native, str):
             # A typed text: a time, a URI, a map.
-            reason = types.type_of(held).fault(held)
+            reason = types.type_of(native).fault(native)
             if reason is not None:
-                raise self.fault_error((reason, types.type_of(held).name), held, where=name)
-            if isinstance(held, JsonMap):
+                raise self.fault_error((reason, types.type_of(native).name), native, where=name)
+            if isinstance(native, JsonMap):
                 # A header must be able to carry it as a String.
-                held = JsonMap(compact_json(held))
-        self.check_native(name, held)
-        return held
+                native = JsonMap(compact_json(native))
+        self.check_native(name, native)
+        return native
 
     def with_map(self, attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
         """Returns the same attributes, with the map of extensions as a JsonMap instead of text."""

@@ -240,13 +240,13 @@ VERSION_ATTRIBUTES: Final[Mapping[str, Mapping[str, SpecVersion]]] = {
 }
 
 
-def version_attribute(given: Mapping[str, Any], prefix: str = "") -> str | None:
+def version_attribute(attributes: Mapping[str, Any], prefix: str = "") -> str | None:
     """Returns the attribute that names the version of an event; None if there is none.
 
-    `prefix` is the prefix of attribute names in `given`.
+    `prefix` is the prefix of attribute names in `attributes`.
     """
     for attribute in VERSION_ATTRIBUTES:
-        if given.get(prefix + attribute) is not None:
+        if attributes.get(prefix + attribute) is not None:
             return attribute
     return None
 

@@ -164,7 +164,7 @@ def test_unknown_version() -> None:
 
 
 def test_advice_on_names_is_a_warning_and_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(V1_0, "_names_found_right", set())  # only so many are remembered
+    monkeypatch.setattr(V1_0, "_valid_names", set())  # only so many are remembered
     long_name = "averylongnameforanattribute"
     with pytest.warns(CloudEventWarning, match="27 characters"):
         CloudEvent({**BASE, long_name: "x"})

@@ -343,7 +343,7 @@ def test_a_time_compares_with_a_datetime_by_the_moment(one: datetime, other: dat
     ],
 )
 def test_moments_are_in_order_beyond_what_a_datetime_holds(before: str, after: str) -> None:
-    first, second = ce_types.exact_moment(before), ce_types.exact_moment(after)
+    first, second = ce_types.exact_time(before), ce_types.exact_time(after)
     assert first is not None
     assert second is not None
     assert first < second

@@ -73,7 +73,7 @@ def forget() -> None:
     """Clears all plans and the names known to be valid, which are limited in number."""
     for version in ALL_VERSIONS:
         version.plans.clear()
-        version._names_found_right.clear()
+        version._valid_names.clear()
 
 
 @pytest.fixture(autouse=True)
