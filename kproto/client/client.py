@@ -30,7 +30,7 @@ from .consumer.consumer import Consumer, Start
 from .consumer.group_consumer import GroupConsumer
 from .consumer.rebalance_listener import Callback, Callbacks
 from .fetch.fetch_requests import FETCH_BYTES, FetchedPartition
-from .fetch.list_offsets import OffsetWanted, list_offsets
+from .fetch.list_offsets import OffsetSpec, list_offsets
 from .fetch.single_fetch import fetch_partition
 from .fetch.start_options import GroupStart
 from .groups.assignor import Assignor
@@ -264,7 +264,7 @@ class Client:
 
     async def list_offsets(
         self,
-        partitions: Mapping[TopicPartition, OffsetWanted],
+        partitions: Mapping[TopicPartition, OffsetSpec],
         *,
         read_committed: bool = False,
     ) -> dict[TopicPartition, int]:

@@ -19,23 +19,23 @@ class _Shape(NamedTuple):
     """Tells whether a struct has an error code, and which fields hold structs with one."""
 
     has_code: bool
-    holding: tuple[str, ...]
+    struct_fields: tuple[str, ...]
 
 
 def error_codes_in(message: Message) -> Iterator[int]:
     """Yields every `error_code` of a message and its structs; 0 for no error."""
-    left: list[Any] = [message]
-    while left:
-        struct = left.pop()
-        has_code, holding = _shape_of(type(struct))  # type: ignore[arg-type]  # a struct has no hash
+    pending: list[Any] = [message]
+    while pending:
+        struct = pending.pop()
+        has_code, struct_fields = _shape_of(type(struct))  # type: ignore[arg-type]  # a struct has no hash
         if has_code:
             yield struct.error_code
-        for name in holding:
+        for name in struct_fields:
             value = getattr(struct, name)
             if isinstance(value, Struct):
-                left.append(value)
+                pending.append(value)
             elif isinstance(value, list):
-                left += value
+                pending += value
 
 
 @lru_cache(maxsize=1024)  # more than there are structs in all responses
@@ -54,5 +54,5 @@ def _shape_of(kind: type[Struct]) -> _Shape:
             if isinstance(each, type) and issubclass(each, Struct)
         )
 
-    holding = tuple(name for name in names if leads_to_code(name))
-    return _Shape("error_code" in names, holding)
+    struct_fields = tuple(name for name in names if leads_to_code(name))
+    return _Shape("error_code" in names, struct_fields)

@@ -230,7 +230,7 @@ class ReceivedRequest(NamedTuple):
         """
         cls = self.cls or request_class(self.api_key)
         header_version = 1 if cls is None else request_header_version(cls, self.version)
-        ours = request_header(
+        encoded = request_header(
             header_version,
             self.api_key,
             self.version,
@@ -238,7 +238,7 @@ class ReceivedRequest(NamedTuple):
             self.client_id,
             self.header_tags,
         )
-        header = original_or_encoded(RequestHeader, header_version, ours, self.head)
+        header = original_or_encoded(RequestHeader, header_version, encoded, self.head)
         return frame(header, body_bytes(self.message, self.version, self.body), self.trailing)
 
 

@@ -66,9 +66,9 @@ class FrameReader:
         self._arrived = 0
         self._pieces: list[bytes | bytearray] = []
         self._filled = 0
-        self._room = 0
+        self._piece_limit = 0
         self._is_used = False  # for a large frame
-        self._kept: list[bytearray] = []  # all but the first of a large frame
+        self._reusable_pieces: list[bytearray] = []  # all but the first of a large frame
 
     @property
     def pending(self) -> int:
@@ -76,7 +76,7 @@ class FrameReader:
         return self._arrived if self._large_size else self._end - self._start
 
     @property
-    def begun(self) -> bytes:
+    def first_bytes(self) -> bytes:
         """Returns the first bytes that are in no frame yet, eight at most, for a diagnosis."""
         first = self._pieces[0] if self._pieces else self._shared[self._start : self._end]
         return bytes(first[:8])
@@ -85,20 +85,20 @@ class FrameReader:
         """Returns memory to read into; valid until the next call of any method."""
         if not self._large_size:
             return memoryview(self._shared)[self._end :]
-        if self._filled == self._room:
+        if self._filled == self._piece_limit:
             self._add_piece()
-        return memoryview(self._pieces[-1])[self._filled : self._room]
+        return memoryview(self._pieces[-1])[self._filled : self._piece_limit]
 
     def advance(self, count: int) -> list[bytes]:
         """Records that `count` bytes were read into the buffer; returns the complete frames."""
         if not self._large_size:
             self._end += count
-            return self._cut()
+            return self._split_frames()
         self._arrived += count
         self._filled += count
         if self._arrived < self._large_size:
             return []
-        done = b"".join((*self._pieces[:-1], memoryview(self._pieces[-1])[: self._room]))
+        done = b"".join((*self._pieces[:-1], memoryview(self._pieces[-1])[: self._piece_limit]))
         self._pieces.clear()
         self._large_size = 0
         if not self._is_used:
@@ -119,7 +119,7 @@ class FrameReader:
             frames += self.advance(count)
         return frames
 
-    def _cut(self) -> list[bytes]:
+    def _split_frames(self) -> list[bytes]:
         frames: list[bytes] = []
         shared, start, end = self._shared, self._start, self._end
         while end - start >= 4:
@@ -129,38 +129,38 @@ class FrameReader:
             stop = start + 4 + size
             if stop > end:
                 if end - start == SHARED_BUFFER_BYTES:
-                    self._begin_large(size)
+                    self._start_large_frame(size)
                     return frames
                 break
             frames.append(bytes(shared[start + 4 : stop]))
             start = stop
-        self._keep(start, end)
+        self._keep_remaining(start, end)
         return frames
 
-    def _begin_large(self, size: int) -> None:
+    def _start_large_frame(self, size: int) -> None:
         """Moves a large frame, whose first bytes fill the shared buffer, to its own pieces."""
         first = bytes(memoryview(self._shared)[4:])
         self._pieces.append(first)
         self._large_size = size
-        self._arrived = self._filled = self._room = len(first)
+        self._arrived = self._filled = self._piece_limit = len(first)
         self._start = self._end = 0
 
     def _add_piece(self) -> None:
         """Adds a piece, as large as all received bytes, or as the rest of the frame."""
         left = self._large_size - self._arrived
         number = len(self._pieces) - 1
-        if number < len(self._kept):
-            piece = self._kept[number]
+        if number < len(self._reusable_pieces):
+            piece = self._reusable_pieces[number]
         elif 2 * self._arrived <= KEPT_BYTES:
             piece = bytearray(self._arrived)
-            self._kept.append(piece)
+            self._reusable_pieces.append(piece)
         else:
             piece = bytearray(min(left, self._arrived))
         self._pieces.append(piece)
         self._filled = 0
-        self._room = min(left, len(piece))
+        self._piece_limit = min(left, len(piece))
 
-    def _keep(self, start: int, end: int) -> None:
+    def _keep_remaining(self, start: int, end: int) -> None:
         """Moves the remaining bytes to the front, so that the next read has space."""
         left = end - start
         if start and left:

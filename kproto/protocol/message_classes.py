@@ -90,7 +90,7 @@ def response_of(request: type[Request[Any]]) -> type[Response] | None:
     try:
         return _known[request]
     except KeyError:
-        answer = _known[request] = _response_in_its_package(request)
+        answer = _known[request] = _response_in_package(request)
         return answer
 
 
@@ -98,7 +98,7 @@ def response_of(request: type[Request[Any]]) -> type[Response] | None:
 _known: Final[dict[Any, type[Response] | None]] = {}
 
 
-def _response_in_its_package(request: type[Request[Any]]) -> type[Response] | None:
+def _response_in_package(request: type[Request[Any]]) -> type[Response] | None:
     made = request._generated()
     package = sys.modules.get(made.__module__.rpartition(".")[0])
     names = getattr(package, "API_KEYS", {}).get(made.API_KEY)

@@ -86,8 +86,8 @@ class ReceivedResponse(NamedTuple):
             header = _CORRELATION_ID.pack(self.correlation_id)
         else:
             header_version = response_header_version(type(self.message), self.version)
-            ours = response_header(header_version, self.correlation_id, self.header_tags)
-            header = original_or_encoded(ResponseHeader, header_version, ours, self.head)
+            encoded = response_header(header_version, self.correlation_id, self.header_tags)
+            header = original_or_encoded(ResponseHeader, header_version, encoded, self.head)
         return frame(header, body_bytes(self.message, self.version, self.body), self.trailing)
 
 
@@ -180,32 +180,32 @@ def _refuse_correlation(data: bytes, expected: int, name: str, version: int) -> 
 
 
 def body_bytes(
-    message: Message | None, version: int, came: bytes | memoryview
+    message: Message | None, version: int, received: bytes | memoryview
 ) -> bytes | memoryview:
     """Returns the bytes of `message`: the received ones if the message was not changed."""
     if message is None:
-        return came
-    return original_or_encoded(type(message), version, message.encode(version), came)
+        return received
+    return original_or_encoded(type(message), version, message.encode(version), received)
 
 
 def original_or_encoded(
-    cls: type[Message], version: int, ours: bytes, came: bytes | memoryview
+    cls: type[Message], version: int, encoded: bytes, received: bytes | memoryview
 ) -> bytes | memoryview:
-    """Returns the received bytes if kproto writes their message as `ours`, else `ours`.
+    """Returns the received bytes if kproto writes their message as `encoded`, else `encoded`.
 
     The bytes of an unchanged message may differ: a length may have more bytes than needed, and true
     may be any byte except 0. Bytes are compared instead of messages, because 0.0 equals -0.0, and
     NaN does not equal itself.
     """
-    if not came or ours == came:
-        return ours
+    if not received or encoded == received:
+        return encoded
     try:
-        said: Message = cls.decode(came, version)
+        decoded: Message = cls.decode(received, version)
     except DecodeError:
         if cls is not ApiVersionsResponse:
-            return ours  # the version or the message was changed
-        said = _REFUSAL
-    return came if said.encode(version) == ours else ours
+            return encoded  # the version or the message was changed
+        decoded = _REFUSAL
+    return received if decoded.encode(version) == encoded else encoded
 
 
 def name_of(cls: type[Message] | None, api_key: int) -> str:

@@ -60,7 +60,7 @@ async def test_idle_fetch_names_no_partition(
         records = aiter(consumer)
         assert {(await anext(records)).value for _ in range(PARTITIONS)} == {b"first"}
         waiting = asyncio.ensure_future(anext(records))
-        await until(lambda: sum(not each.named and not each.is_full for each in fetches) > 3)
+        await until(lambda: sum(not each.to_send and not each.is_full for each in fetches) > 3)
         await send(client, wide, b"second")
         found = [await waiting, *[await anext(records) for _ in range(PARTITIONS - 1)]]
         assert {(record.partition, record.value) for record in found} == {

@@ -93,7 +93,7 @@ class Consumer(RecordStream):
         """Ends every iteration, cancels the fetches in flight and closes their connections."""
         self._view.loop_guard.check()
         self._status.is_closed = True
-        self._buffer.put_back_rest()
+        self._buffer.put_back_remaining()
         self._subscriptions.high_watermarks.clear()
         await self._stop()
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from ...wire.checks import check_whole_number
 from ...wire.errors import BrokerResponseError, ConfigurationError
 from ..fetch.committed_positions import CommittedPositions
-from ..fetch.list_offsets import OffsetWanted, is_no_such, list_offsets, those_there
+from ..fetch.list_offsets import OffsetSpec, existing_partitions, is_unknown_partition, list_offsets
 from ..fetch.partition_state import NO_POSITION, TopicPartitionState
 from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState
@@ -65,7 +65,9 @@ class GroupPositions:
         try:
             return await self._lag_of(tps)
         except BrokerResponseError as error:
-            there = await those_there(self._view, tps) if is_no_such(error) else tps
+            there = (
+                await existing_partitions(self._view, tps) if is_unknown_partition(error) else tps
+            )
             if len(there) == len(tps):
                 raise
         return await self._lag_of([tp for tp in there if tp in self._subscriptions.partitions])
@@ -92,6 +94,6 @@ class GroupPositions:
         return {tp: None if offset == NO_POSITION else offset for tp, offset in found.items()}
 
     async def _list_offsets(
-        self, wanted: Mapping[TopicPartition, OffsetWanted]
+        self, wanted: Mapping[TopicPartition, OffsetSpec]
     ) -> dict[TopicPartition, int]:
         return await list_offsets(self._view, wanted, read_committed=self._read_committed)

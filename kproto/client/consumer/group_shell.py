@@ -82,8 +82,8 @@ class GroupShell:
                 self._wakes.set()
             elif effect is Signal.LOOK_UP_POSITIONS:
                 self.look_up_positions()
-            elif effect is Signal.CANCEL_LOOK_UP:
-                self._in_flight.cancel_look_up(_LOOK_UP)
+            elif effect is Signal.CANCEL_LOOKUP:
+                self._in_flight.cancel_lookup(_LOOK_UP)
             elif effect is Signal.COMMIT_NOW:
                 self.commit_now.set()
             elif self.member is not None:
@@ -123,9 +123,9 @@ class GroupShell:
 
     def look_up_positions(self) -> None:
         """Starts to look up all missing positions, unless a look-up is running."""
-        self._in_flight.look_up(_WAKE, self._until_woken())
-        if self._subscriptions.starts.needs_look_up:
-            self._in_flight.look_up(_LOOK_UP, self.positions.look_up_all())
+        self._in_flight.start_lookup(_WAKE, self._until_woken())
+        if self._subscriptions.starts.needs_lookup:
+            self._in_flight.start_lookup(_LOOK_UP, self.positions.look_up_all())
 
     async def _until_woken(self) -> None:
         await self._wakes.wait()
@@ -135,7 +135,7 @@ class GroupShell:
         """Opens connections to leaders while positions are looked up."""
         leaders = {self._view.cluster.leader(*tp) for tp in tps}
         for node in leaders & self._view.cluster.brokers.keys():
-            self._in_flight.look_up(f"a connection to {node}", self._connect(node))
+            self._in_flight.start_lookup(f"a connection to {node}", self._connect(node))
 
     async def _connect(self, node: int) -> None:
         with suppress(KprotoError):  # the fetch connects again, and reports the error

@@ -96,7 +96,7 @@ class RecordIteration(_Iteration[Record]):
 
     async def __anext__(self) -> Record:
         # The fast path: for most records one more call would take longer than the rest.
-        for record in self._buffer.rest:
+        for record in self._buffer.remaining:
             return record
         return await super().__anext__()
 

@@ -13,7 +13,7 @@ from ..commits.committed_offsets import CommittedOffsets
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from .effects import FetchShell
-from .list_offsets import OffsetWanted, list_offsets
+from .list_offsets import OffsetSpec, list_offsets
 from .partition_state import FetchState, TopicPartitionState
 from .start_options import start_time_ms
 from .subscription_state import SubscriptionState
@@ -41,7 +41,7 @@ class CommittedPositions:
 
     async def look_up_all(self) -> None:
         """Looks up the positions of all INITIALIZING partitions."""
-        self._subscriptions.starts.begin_look_up()
+        self._subscriptions.starts.begin_lookup()
         await self.look_up()
 
     async def look_up(self, tps: Collection[TopicPartition] | None = None) -> None:
@@ -83,7 +83,7 @@ class CommittedPositions:
         """Looks up the missing positions of these partitions while they stay assigned."""
         if any(state.fetch_state is FetchState.INITIALIZING for state in states.values()):
             await self.look_up(states)
-        wanted: dict[TopicPartition, OffsetWanted] = {
+        wanted: dict[TopicPartition, OffsetSpec] = {
             tp: state.reset_strategy for tp, state in states.items() if _lacks_position(state)
         }
         if not wanted:

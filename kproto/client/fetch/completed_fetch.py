@@ -26,7 +26,7 @@ __all__ = [
     "FetchedRecords",
     "FetchedValues",
     "FilteredBatches",
-    "PlacedBatch",
+    "UnreadBatch",
     "aborted_transactions",
     "filter_batches",
 ]
@@ -81,7 +81,7 @@ class FetchedBatch(NamedTuple):
     high_watermark: int
 
 
-class PlacedBatch(NamedTuple):
+class UnreadBatch(NamedTuple):
     """A checked batch; its records before `from_offset` are left out."""
 
     from_offset: int
@@ -95,7 +95,7 @@ class FilteredBatches(NamedTuple):
     at which the leader epoch changes from one batch to the next; filtered batches count, too.
     """
 
-    batches: list[PlacedBatch]
+    batches: list[UnreadBatch]
     position: int
     last_epoch: int
     epochs: list[tuple[int, int]]
@@ -121,7 +121,7 @@ class CompletedFetch:
     def __init__(
         self,
         state: TopicPartitionState,
-        batches: Iterable[PlacedBatch],
+        batches: Iterable[UnreadBatch],
         *,
         high_watermark: int,
         max_decompressed_bytes: int,
@@ -149,14 +149,14 @@ class CompletedFetch:
             return from_offset
         return max(from_offset, batch.base_offset)
 
-    def take_records(self) -> tuple[FetchedRecords, list[PlacedBatch]] | None:
+    def take_records(self) -> tuple[FetchedRecords, list[UnreadBatch]] | None:
         """Returns records of small batches, or of a part of a large one, with their batches."""
         records: list[Record] = []
-        taken: list[PlacedBatch] = []
+        taken: list[UnreadBatch] = []
         while self._fits(len(records)):
-            placed = self._batches[0]
+            unread = self._batches[0]
             try:
-                found = self._next_records(placed)
+                found = self._next_records(unread)
             except (CorruptBatchError, MissingCodecError):
                 self._reader = None
                 if records:
@@ -166,7 +166,7 @@ class CompletedFetch:
                 records += found
             else:
                 records = found
-            taken.append(placed)
+            taken.append(unread)
         if not records:
             return None
         topic, partition = self.state.topic, self.state.partition
@@ -178,9 +178,9 @@ class CompletedFetch:
         next_offset = 0
         self._reader = None
         while self._fits(len(values)):
-            placed = self._batches[0]
+            unread = self._batches[0]
             try:
-                found = self._values_of(placed)
+                found = self._values_of(unread)
             except (CorruptBatchError, MissingCodecError):
                 if values:
                     break
@@ -189,7 +189,7 @@ class CompletedFetch:
                 values += found
             else:
                 values = found
-            next_offset = self._next_offset(placed.batch)
+            next_offset = self._next_offset(unread.batch)
             self._batches.popleft()
         if not values:
             return None
@@ -205,16 +205,16 @@ class CompletedFetch:
         batch = self._batches.popleft().batch
         return FetchedBatch(self.state.topic, self.state.partition, batch, self.high_watermark)
 
-    def put_back(self, batches: Iterable[PlacedBatch], from_offset: int) -> None:
+    def put_back(self, batches: Iterable[UnreadBatch], from_offset: int) -> None:
         """Puts the batches that were taken last back to the front, from `from_offset` on."""
         self._reader = None
-        for placed in reversed(
-            [placed for placed in batches if placed.batch.next_offset > from_offset]
+        for unread in reversed(
+            [unread for unread in batches if unread.batch.next_offset > from_offset]
         ):
-            if self._batches and self._batches[0].batch is placed.batch:
+            if self._batches and self._batches[0].batch is unread.batch:
                 self._batches.popleft()  # a part of it was taken
-            begins = max(placed.from_offset, from_offset)
-            self._batches.appendleft(placed._replace(from_offset=begins))
+            begins = max(unread.from_offset, from_offset)
+            self._batches.appendleft(unread._replace(from_offset=begins))
 
     def _fits(self, count: int) -> bool:
         """Returns True if the next batch fits into a list that has `count` records."""
@@ -229,16 +229,16 @@ class CompletedFetch:
         next_offset = batch.next_offset
         return next_offset if self._end is None else min(next_offset, self._end)
 
-    def _next_records(self, placed: PlacedBatch) -> list[Record]:
+    def _next_records(self, unread: UnreadBatch) -> list[Record]:
         """Removes and returns the records of the first batch, or the next part of them."""
-        batch = placed.batch
+        batch = unread.batch
         if self._reader is None and batch.record_count <= _LIST_RECORDS:
-            records = self._records_of(placed)
+            records = self._records_of(unread)
             self._batches.popleft()
             return self._unprocessed(batch, records)
         if self._reader is None:
             self._reader = batch.reader(
-                from_offset=placed.from_offset,
+                from_offset=unread.from_offset,
                 max_decompressed_bytes=self._max_decompressed_bytes,
                 topic=self.state.topic,
                 partition=self.state.partition,
@@ -248,12 +248,12 @@ class CompletedFetch:
             self._reader = None
             self._batches.popleft()
         elif records:
-            self._batches[0] = PlacedBatch(records[-1].offset + 1, batch)
+            self._batches[0] = UnreadBatch(records[-1].offset + 1, batch)
         return self._unprocessed(batch, records)
 
-    def _records_of(self, placed: PlacedBatch) -> list[Record]:
+    def _records_of(self, unread: UnreadBatch) -> list[Record]:
         """Returns all records of a batch up to the end."""
-        from_offset, batch = placed
+        from_offset, batch = unread
         records = batch.records(
             from_offset=from_offset,
             max_decompressed_bytes=self._max_decompressed_bytes,
@@ -283,13 +283,13 @@ class CompletedFetch:
         is_among = batch.next_offset > incomplete.base and batch.base_offset < incomplete.top
         return is_among and incomplete.is_in(batch.partition_leader_epoch)
 
-    def _values_of(self, placed: PlacedBatch) -> list[bytes | None]:
-        from_offset, batch = placed
+    def _values_of(self, unread: UnreadBatch) -> list[bytes | None]:
+        from_offset, batch = unread
         if self.state.incomplete is not None and self._is_in(self.state.incomplete, batch):
-            records = self._unprocessed(batch, self._records_of(placed))
+            records = self._unprocessed(batch, self._records_of(unread))
             return [record.value for record in records]
         if self._end is not None and batch.next_offset > self._end:
-            return [record.value for record in self._records_of(placed)]
+            return [record.value for record in self._records_of(unread)]
         return batch.values(
             from_offset=from_offset, max_decompressed_bytes=self._max_decompressed_bytes
         )
@@ -315,7 +315,7 @@ def filter_batches(
     first = position
     last_epoch = -1
     before: int | None = None  # the offset after the last batch; old messages may repeat
-    batches: list[PlacedBatch] = []
+    batches: list[UnreadBatch] = []
     epochs: list[tuple[int, int]] = []
     aborted = AbortedTransactions(aborted_transactions(data)) if read_committed else None
     try:
@@ -329,7 +329,7 @@ def filter_batches(
                 if aborted is not None:
                     aborted.on_control_batch(batch, max_decompressed_bytes)
             elif aborted is None or not aborted.is_aborted(batch):
-                batches.append(PlacedBatch(position, batch))
+                batches.append(UnreadBatch(position, batch))
             if batch.partition_leader_epoch != last_epoch:
                 last_epoch = batch.partition_leader_epoch
                 epochs.append((max(position, batch.base_offset), last_epoch))

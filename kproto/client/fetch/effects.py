@@ -19,7 +19,7 @@ class Signal(Enum):
 
     WAKE_POLL = "the poll that waits for records plans its fetches again"
     LOOK_UP_POSITIONS = "look up committed or start offsets of INITIALIZING partitions"
-    CANCEL_LOOK_UP = "all partitions of the look-up are revoked or moved: another one may begin"
+    CANCEL_LOOKUP = "all partitions of the look-up are revoked or moved: another one may begin"
     COMMIT_NOW = "commit a start offset at once, because a later member would start elsewhere"
     TOPICS_CHANGED = "a subscribed topic has other partitions: the member may rejoin"
 

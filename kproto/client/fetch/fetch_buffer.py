@@ -21,7 +21,7 @@ from .completed_fetch import (
     FetchedBatch,
     FetchedRecords,
     FetchedValues,
-    PlacedBatch,
+    UnreadBatch,
 )
 from .in_flight_records import AdaptiveBatchSize, InFlightRange, PollMarker
 from .partition_state import TopicPartitionState
@@ -35,7 +35,8 @@ RecordInterceptor: TypeAlias = Callable[[str, int, list[Record]], list[Record]]
 
 
 class FetchBuffer:
-    """Buffers completed fetches in `ready`, and the `rest` of the list that is iterated by record.
+    """Buffers completed fetches in `ready`, and the `remaining` of the list that is iterated by
+    record.
 
     `take_records`, `take_values` and `take_batch` return the next ones, None if the buffer is
     empty. The first two raise the errors of `CompletedFetch`; `ready[0]` is then the broken fetch.
@@ -49,14 +50,14 @@ class FetchBuffer:
         "_in_flight",
         "_interceptor",
         "_last_taken",
-        "_left",
-        "_opened",
         "_paused",
         "_polls",
         "_source",
+        "_source_batches",
+        "_unreturned",
         "batch_size",
         "ready",
-        "rest",
+        "remaining",
     )
 
     def __init__(
@@ -68,13 +69,14 @@ class FetchBuffer:
         self.batch_size = batch_size
         self.ready: deque[CompletedFetch] = deque()
         self._paused: dict[TopicPartitionState, list[CompletedFetch]] = {}
-        # `rest` is iterated directly, without a call here; `_left` is all that is left of the list.
-        self.rest: Iterator[Record] = iter(())
-        self._left = self.rest
+        # `remaining` is iterated directly, without a call here; `_unreturned` is all that is left
+        # of the list.
+        self.remaining: Iterator[Record] = iter(())
+        self._unreturned = self.remaining
         # The list that was taken last, its fetch, and its batches.
         self._current: FetchedRecords | None = None
         self._source: CompletedFetch | None = None
-        self._opened: list[PlacedBatch] = []
+        self._source_batches: list[UnreadBatch] = []
         # The partition and the first offset of the last list, and its range in flight.
         self._last_taken: tuple[TopicPartitionState, int] | None = None
         self._in_flight: InFlightRange | None = None
@@ -96,7 +98,7 @@ class FetchBuffer:
             return self._in_flight
         assert self._current is not None, "a record of it is in flight"
         records = self._current.records
-        offset = records[len(records) - length_hint(self._left) - 1].offset
+        offset = records[len(records) - length_hint(self._unreturned) - 1].offset
         return InFlightRange(state, offset, offset + 1)
 
     def _set_in_flight(self, in_flight: InFlightRange | None) -> None:
@@ -127,7 +129,7 @@ class FetchBuffer:
     def position_of(self, state: TopicPartitionState) -> int:
         """Returns the offset of the next record to be polled; the partition has a position."""
         source = self._source
-        left = length_hint(self._left)
+        left = length_hint(self._unreturned)
         if left and self._current is not None and source is not None and source.state is state:
             return self._current.records[-left].offset
         for fetch in self._paused.get(state, ()):
@@ -144,7 +146,7 @@ class FetchBuffer:
             state.tp: fetches[0].position for state, fetches in self._paused.items() if fetches
         }
         found |= {fetch.state.tp: fetch.position for fetch in reversed(self.ready)}
-        left = length_hint(self._left)
+        left = length_hint(self._unreturned)
         if left and self._current is not None:
             tp = (self._current.topic, self._current.partition)
             found[tp] = self._current.records[-left].offset
@@ -165,22 +167,24 @@ class FetchBuffer:
         assert self._in_flight is not None, "the list was taken"
         self._by_record = self._in_flight.state
         self._current = fetched
-        self._left = iter(fetched.records)
-        first = next(self._left)
-        self._limit_rest()
+        self._unreturned = iter(fetched.records)
+        first = next(self._unreturned)
+        self._limit_batch()
         return first
 
-    def _limit_rest(self) -> None:
+    def _limit_batch(self) -> None:
         size = self.batch_size
-        self.rest = self._left if size is None else islice(self._left, size.size - 1)
+        self.remaining = (
+            self._unreturned if size is None else islice(self._unreturned, size.size - 1)
+        )
 
     def take_record(self) -> Record | None:
         """Returns the next record of the list that is iterated, or the first of the next list."""
         source = self._source
         if source is not None and self._current is not None:
-            for record in self._left:  # the next part of the same list, which is not copied
+            for record in self._unreturned:  # the next part of the same list, which is not copied
                 self._by_record = source.state
-                self._limit_rest()
+                self._limit_batch()
                 return record
         fetched = self.take_records()
         return None if fetched is None else self.iterate(fetched)
@@ -188,26 +192,28 @@ class FetchBuffer:
     def take_records(self) -> FetchedRecords | None:
         """Returns the rest of the list that is iterated by record, or the next list."""
         fetched = self._take_list()
-        return self._returned(fetched, 0 if fetched is None else fetched.records[-1].offset + 1)
+        return self._mark_returned(
+            fetched, 0 if fetched is None else fetched.records[-1].offset + 1
+        )
 
     def take_values(self) -> FetchedValues | None:
         """Returns the values of the list that is iterated by record, or the next list of values."""
         fetched = self._take_values()
-        return self._returned(fetched, 0 if fetched is None else fetched.next_offset)
+        return self._mark_returned(fetched, 0 if fetched is None else fetched.next_offset)
 
     def take_batch(self) -> FetchedBatch | None:
         """Returns the next batch; a batch whose records were returned in part is returned again."""
-        self.put_back_rest()
+        self.put_back_remaining()
         taken = self._take_first(CompletedFetch.take_batch)
         fetched = None if taken is None else taken[0]
-        return self._returned(fetched, 0 if fetched is None else fetched.batch.next_offset)
+        return self._mark_returned(fetched, 0 if fetched is None else fetched.batch.next_offset)
 
     def _take_list(self) -> FetchedRecords | None:
-        fetched = self._take_rest()
+        fetched = self._take_remaining()
         if fetched is not None:
             return fetched
         while (taken := self._take_first(CompletedFetch.take_records)) is not None:
-            (fetched, self._opened), self._source = taken
+            (fetched, self._source_batches), self._source = taken
             if self._interceptor is None:
                 return fetched
             records = self._interceptor(fetched.topic, fetched.partition, fetched.records)
@@ -216,7 +222,7 @@ class FetchBuffer:
         return None
 
     def _take_values(self) -> FetchedValues | None:
-        left = self._take_rest() if self._interceptor is None else self._take_list()
+        left = self._take_remaining() if self._interceptor is None else self._take_list()
         if left is not None:
             values = [record.value for record in left.records]
             next_offset = left.records[-1].offset + 1
@@ -226,7 +232,7 @@ class FetchBuffer:
         taken = self._take_first(CompletedFetch.take_values)
         return None if taken is None else taken[0]
 
-    def _returned(self, fetched: T | None, next_offset: int) -> T | None:
+    def _mark_returned(self, fetched: T | None, next_offset: int) -> T | None:
         """Sets the range in flight if something was taken; returns `fetched`."""
         if fetched is not None:
             assert self._last_taken is not None, "it was taken"
@@ -248,22 +254,22 @@ class FetchBuffer:
                 return found, fetch
         return None
 
-    def _take_rest(self) -> FetchedRecords | None:
-        left = list(self._left)
+    def _take_remaining(self) -> FetchedRecords | None:
+        left = list(self._unreturned)
         if not left or self._current is None:
             return None
         if self._source is not None:
             self._last_taken = self._source.state, left[0].offset
         return self._current._replace(records=left)
 
-    def put_back_rest(self) -> None:
+    def put_back_remaining(self) -> None:
         """Puts the rest of the list that is iterated by record back into its completed fetch."""
         in_flight = self.in_flight
-        left = self._take_rest()
+        left = self._take_remaining()
         if left is not None and self._source is not None:
             if not self._source:
                 self.ready.appendleft(self._source)
-            self._source.put_back(self._opened, left.records[0].offset)
+            self._source.put_back(self._source_batches, left.records[0].offset)
         self._set_in_flight(in_flight)
 
     # Partitions that are dropped or paused
@@ -275,7 +281,7 @@ class FetchBuffer:
         self._remove(state)
         current = self._current
         if current is not None and (current.topic, current.partition) == state.tp:
-            self.rest = self._left = iter(())
+            self.remaining = self._unreturned = iter(())
             self._current = None
             self._set_in_flight(in_flight)  # the rest of its list is gone
         self._paused.pop(state, None)
@@ -298,7 +304,7 @@ class FetchBuffer:
     def pause_buffered(self, state: TopicPartitionState) -> None:
         """Returns no record of a partition until `resume_buffered`; its fetches stay buffered."""
         if self._source is not None and self._source.state is state:
-            self.put_back_rest()
+            self.put_back_remaining()
         self._paused[state] = self._remove(state)
 
     def resume_buffered(self, state: TopicPartitionState) -> None:

@@ -54,6 +54,6 @@ def plan_fetches(
         elif not state.may_fetch_from(epoch_of(state.topic, state.partition)):
             plan.validations.setdefault(node, []).append(state)
         else:
-            node = state.read_from(node, now, brokers)
+            node = state.select_node(node, now, brokers)
             plan.fetches.setdefault(node, []).append(state)
     return plan._replace(next_at=next_at)

@@ -16,7 +16,7 @@ from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..core.retry import Remedy, by_code, remedy_of, remedy_of_code
 from ..metadata.cluster import UNKNOWN_EPOCH, TopicInfo, TopicPartition
-from .fetch_session import BY_TOPIC_ID, CLOSING, SessionFetch, WantedPartition
+from .fetch_session import BY_TOPIC_ID, FINAL_EPOCH, RequestedPartition, SessionFetch
 
 __all__ = [
     "FETCH_BYTES",
@@ -75,7 +75,7 @@ def is_out_of_range(error: KprotoError) -> bool:
 
 
 def fetch_request(
-    asked: SessionFetch,
+    fetch: SessionFetch,
     *,
     max_bytes: int,
     min_bytes: int,
@@ -88,7 +88,7 @@ def fetch_request(
     `rack` is the rack of the consumer (KIP-392).
     """
     grouped: dict[str, FetchTopic] = {}
-    for (topic, partition), wanted in asked.named.items():
+    for (topic, partition), wanted in fetch.to_send.items():
         its = grouped.get(topic)
         if its is None:
             its = grouped[topic] = FetchTopic(topic=topic, topic_id=wanted.topic_id)
@@ -102,15 +102,15 @@ def fetch_request(
             )
         )
     forgotten: dict[tuple[str, Uuid], list[int]] = {}
-    for each in asked.forgotten:
+    for each in fetch.to_forget:
         forgotten.setdefault((each.topic, each.topic_id), []).append(each.partition)
     return FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=min_bytes,
         max_bytes=max_bytes,
         isolation_level=int(read_committed),
-        session_id=asked.session_id,
-        session_epoch=asked.epoch,
+        session_id=fetch.session_id,
+        session_epoch=fetch.epoch,
         rack_id=rack or "",
         topics=list(grouped.values()),
         forgotten_topics_data=[
@@ -122,13 +122,13 @@ def fetch_request(
 
 def closing_request(session_id: int) -> FetchRequest:
     """Returns the request that closes a fetch session; the broker answers at once."""
-    asked = SessionFetch(session_id, CLOSING, {}, [])
-    return fetch_request(asked, max_bytes=1, min_bytes=0, max_wait_ms=0, read_committed=False)
+    fetch = SessionFetch(session_id, FINAL_EPOCH, {}, [])
+    return fetch_request(fetch, max_bytes=1, min_bytes=0, max_wait_ms=0, read_committed=False)
 
 
 def without_last_epochs(
-    wanted: Mapping[TopicPartition, WantedPartition], version: int
-) -> Mapping[TopicPartition, WantedPartition]:
+    wanted: Mapping[TopicPartition, RequestedPartition], version: int
+) -> Mapping[TopicPartition, RequestedPartition]:
     """Returns `wanted` for a version of Fetch: versions before v12 have no last fetched epoch."""
     if version >= _FIRST_WITH_LAST_EPOCH:
         return wanted

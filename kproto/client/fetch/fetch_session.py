@@ -19,11 +19,11 @@ from ..metadata.cluster import LeaderHint, TopicInfo, TopicPartition
 
 __all__ = [
     "BY_TOPIC_ID",
-    "CLOSING",
+    "FINAL_EPOCH",
     "FetchSession",
     "ForgottenPartition",
+    "RequestedPartition",
     "SessionFetch",
-    "WantedPartition",
     "fetched_partitions",
     "leader_hints",
     "without_session",
@@ -39,8 +39,8 @@ BY_TOPIC_ID: Final = 13
 _NO_SESSION: Final = 0
 
 #: The session epoch of a fetch without a session, and of a fetch that closes its session.
-CLOSING: Final = -1
-_OPENING: Final = 0
+FINAL_EPOCH: Final = -1
+INITIAL_EPOCH: Final = 0
 _LAST_EPOCH: Final = 0x7FFFFFFF
 
 _NOT_FOUND: Final = code_of("FETCH_SESSION_ID_NOT_FOUND")
@@ -50,7 +50,7 @@ _REPAIRED_BY_NEW_SESSION: Final = (_NOT_FOUND, code_of("INVALID_FETCH_SESSION_EP
 _OTHER_LEADER: Final = (code_of("NOT_LEADER_OR_FOLLOWER"), code_of("FENCED_LEADER_EPOCH"))
 
 
-class WantedPartition(NamedTuple):
+class RequestedPartition(NamedTuple):
     """The fields of one partition in a fetch request; -1 for an unknown epoch."""
 
     topic_id: Uuid
@@ -73,18 +73,18 @@ class SessionFetch(NamedTuple):
 
     session_id: int
     epoch: int
-    named: Mapping[TopicPartition, WantedPartition]
-    forgotten: list[ForgottenPartition]
+    to_send: Mapping[TopicPartition, RequestedPartition]
+    to_forget: list[ForgottenPartition]
 
     @property
     def is_full(self) -> bool:
         """True if the response must have every partition."""
-        return self.epoch in (CLOSING, _OPENING)
+        return self.epoch in (FINAL_EPOCH, INITIAL_EPOCH)
 
 
-def without_session(wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch:
+def without_session(wanted: Mapping[TopicPartition, RequestedPartition]) -> SessionFetch:
     """Returns a full fetch that opens no session."""
-    return SessionFetch(_NO_SESSION, CLOSING, wanted, [])
+    return SessionFetch(_NO_SESSION, FINAL_EPOCH, wanted, [])
 
 
 class FetchSession:
@@ -100,13 +100,13 @@ class FetchSession:
     def __init__(self, *, is_used: bool = True) -> None:
         self._is_used = is_used
         self._id = _NO_SESSION
-        self._epoch = _OPENING  # of the next fetch
-        self._partitions: dict[TopicPartition, WantedPartition] = {}
+        self._epoch = INITIAL_EPOCH  # of the next fetch
+        self._partitions: dict[TopicPartition, RequestedPartition] = {}
         self._by_id = False
         self._in_flight: SessionFetch | None = None
 
     def build_fetch(
-        self, wanted: Mapping[TopicPartition, WantedPartition], version: int
+        self, wanted: Mapping[TopicPartition, RequestedPartition], version: int
     ) -> SessionFetch:
         """Returns the fetch that asks for all of `wanted`, in that version of Fetch."""
         if self._in_flight is not None:
@@ -118,26 +118,26 @@ class FetchSession:
             if self._by_id != by_id:
                 self._reset()
                 self._by_id = by_id
-            if self._epoch == _OPENING:
-                fetch = SessionFetch(self._id, _OPENING, wanted, [])
+            if self._epoch == INITIAL_EPOCH:
+                fetch = SessionFetch(self._id, INITIAL_EPOCH, wanted, [])
             else:
                 fetch = self._changes(wanted)
             self._partitions = dict(wanted)
         self._in_flight = fetch
         return fetch
 
-    def _changes(self, wanted: Mapping[TopicPartition, WantedPartition]) -> SessionFetch:
-        held = self._partitions
-        named = {tp: each for tp, each in wanted.items() if held.get(tp) != each}
-        forgotten: list[ForgottenPartition] = []
-        if len(wanted) - len(named) != len(held) or named:
-            for (topic, partition), each in held.items():
+    def _changes(self, wanted: Mapping[TopicPartition, RequestedPartition]) -> SessionFetch:
+        previous = self._partitions
+        to_send = {tp: each for tp, each in wanted.items() if previous.get(tp) != each}
+        to_forget: list[ForgottenPartition] = []
+        if len(wanted) - len(to_send) != len(previous) or to_send:
+            for (topic, partition), each in previous.items():
                 now = wanted.get((topic, partition))
                 # A session by names has both topics as one partition, which must stay in it.
                 is_other = self._by_id and now is not None and now.topic_id != each.topic_id
                 if now is None or is_other:
-                    forgotten.append(ForgottenPartition(topic, each.topic_id, partition))
-        return SessionFetch(self._id, self._epoch, named, forgotten)
+                    to_forget.append(ForgottenPartition(topic, each.topic_id, partition))
+        return SessionFetch(self._id, self._epoch, to_send, to_forget)
 
     def handle_response(
         self, error_code: int, session_id: int, tps: Collection[TopicPartition]
@@ -148,7 +148,7 @@ class FetchSession:
         at once. All other error codes are left to the caller.
         """
         fetch, self._in_flight = self._in_flight, None
-        if fetch is None or fetch.epoch == CLOSING:
+        if fetch is None or fetch.epoch == FINAL_EPOCH:
             return True
         if error_code:
             if error_code == _NOT_FOUND:
@@ -180,7 +180,7 @@ class FetchSession:
 
     def _reset(self) -> None:
         """Makes the next fetch open a new session; the broker closes the present one then."""
-        self._epoch = _OPENING
+        self._epoch = INITIAL_EPOCH
         self._partitions = {}
 
 

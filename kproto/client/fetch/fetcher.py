@@ -28,10 +28,10 @@ from .fetch_requests import (
     response_bytes,
     without_last_epochs,
 )
-from .fetch_session import FetchSession, WantedPartition, fetched_partitions, leader_hints
+from .fetch_session import FetchSession, RequestedPartition, fetched_partitions, leader_hints
 from .in_flight_fetches import Fetch, InFlightFetches
 from .offset_fetcher import OffsetFetcher
-from .old_brokers import check_fetch, check_first_is_whole
+from .old_brokers import check_fetch, check_first_batch_is_whole
 from .partition_state import NO_REPLICA, TopicPartitionState
 from .position_validation import EpochEnd
 from .subscription_state import SubscriptionState
@@ -69,7 +69,7 @@ class Fetcher:
         It raises the error after it has taken all responses, so that the error of one partition
         does not delay the others.
         """
-        faults = [*self._in_flight.found(), *self._in_flight.fetched(self._take)]
+        faults = [*self._in_flight.lookup_errors(), *self._in_flight.complete_fetches(self._take)]
         if faults:
             raise faults[0]
 
@@ -87,11 +87,15 @@ class Fetcher:
         )
         offsets = self._offsets
         if plan.unknown_leaders:
-            self._in_flight.look_up("leaders", offsets.find_leaders(plan.unknown_leaders))
+            self._in_flight.start_lookup("leaders", offsets.find_leaders(plan.unknown_leaders))
         for node, states in plan.resets.items():
-            self._in_flight.look_up(f"positions at {node}", offsets.reset_positions(node, states))
+            self._in_flight.start_lookup(
+                f"positions at {node}", offsets.reset_positions(node, states)
+            )
         for node, states in plan.validations.items():
-            self._in_flight.look_up(f"epochs at {node}", offsets.validate_positions(node, states))
+            self._in_flight.start_lookup(
+                f"epochs at {node}", offsets.validate_positions(node, states)
+            )
         if self._subscriptions.preempts(plan, self._in_flight.fetches):
             self._preempt_fetches()
         for node, states in plan.fetches.items():
@@ -100,29 +104,29 @@ class Fetcher:
         stale = {state.topic for states in plan.fetches.values() for state in states}
         stale = {topic for topic in stale if not view.has_current_metadata(topic)}
         if stale and self._refreshes.not_before <= now:
-            self._in_flight.look_up("metadata", self._refresh(stale))
+            self._in_flight.start_lookup("metadata", self._refresh(stale))
         return plan.next_at
 
     def _fetch_at(self, node: int, states: Sequence[TopicPartitionState], now: float) -> None:
         topics = {state.topic: self._view.cluster.topics[state.topic] for state in states}
-        by_place = {(state.topic, state.partition): state for state in states}
+        states_by_tp = {(state.topic, state.partition): state for state in states}
         most = self._options.max_partition_fetch_bytes
         wanted = {
-            tp: WantedPartition(
+            tp: RequestedPartition(
                 topics[state.topic].topic_id,
                 state.position,
                 most,
                 state.leader_epoch,
                 state.last_epoch,
             )
-            for tp, state in by_place.items()
+            for tp, state in states_by_tp.items()
         }
         session = self._sessions.get(node)
         if session is None:
             session = FetchSession(is_used=self._view.settings.fetch_sessions)
             self._sessions[node] = session
         ends_at = self._offsets.begin_attempt(states, now)
-        fetch = Fetch(wanted, by_place, topics, session, now, ends_at)
+        fetch = Fetch(wanted, states_by_tp, topics, session, now, ends_at)
         self._in_flight.fetch(node, fetch, self._fetch(node, fetch))
 
     def _preempt_fetches(self) -> None:
@@ -257,7 +261,7 @@ class Fetcher:
         self,
         node: int,
         state: TopicPartitionState,
-        wanted: WantedPartition,
+        wanted: RequestedPartition,
         data: PartitionData,
         now: float,
     ) -> None:
@@ -295,7 +299,7 @@ class Fetcher:
             self._take_records(state, data)
         elif state.end is not None and 0 <= data.high_watermark <= state.position < state.end:
             name = f"end of {state.topic}[{state.partition}]"
-            self._in_flight.look_up(name, self._offsets.update_end(state))
+            self._in_flight.start_lookup(name, self._offsets.update_end(state))
 
     def _prefer_replica(self, state: TopicPartitionState, replica: int, now: float) -> None:
         """Fetches from the replica that the leader names; refreshes metadata if it is unknown."""
@@ -304,7 +308,7 @@ class Fetcher:
             return
         self._prefer_leader(state, now)
         if self._refreshes.not_before <= now:
-            self._in_flight.look_up("metadata", self._refresh([state.topic]))
+            self._in_flight.start_lookup("metadata", self._refresh([state.topic]))
 
     def _prefer_leader(self, state: TopicPartitionState, now: float) -> None:
         """Fetches from the leader for the time of the longest backoff."""
@@ -355,5 +359,5 @@ async def fetch_from(
     left_ms = max(1, round((ends_at - view.clock.monotonic()) * 1000))
     limit = min(view.settings.request_timeout_ms, left_ms) + request.max_wait_ms
     response = await connection.request(request, version=version, timeout_ms=limit)
-    check_first_is_whole(request, response, version)
+    check_first_batch_is_whole(request, response, version)
     return response

@@ -14,7 +14,7 @@ from ...messages.fetch_response import FetchResponse
 from ...wire.errors import KprotoError
 from ..core.tasks import retrieve_exception
 from ..metadata.cluster import TopicInfo, TopicPartition
-from .fetch_session import FetchSession, SessionFetch, WantedPartition
+from .fetch_session import FetchSession, RequestedPartition, SessionFetch
 from .partition_state import TopicPartitionState
 
 __all__ = ["Fetch", "InFlightFetches"]
@@ -29,7 +29,7 @@ class Fetch:
     response.
     """
 
-    wanted: dict[TopicPartition, WantedPartition]
+    wanted: dict[TopicPartition, RequestedPartition]
     states: dict[TopicPartition, TopicPartitionState]
     topics: dict[str, TopicInfo]
     session: FetchSession
@@ -45,23 +45,23 @@ class InFlightFetches:
 
     def __init__(self) -> None:
         self.fetches: dict[int, tuple[asyncio.Task[None], Fetch]] = {}
-        self._look_ups: dict[str, asyncio.Task[None]] = {}
+        self._lookups: dict[str, asyncio.Task[None]] = {}
         self._timer: asyncio.Task[None] | None = None
 
     def fetch(self, node: int, fetch: Fetch, fetching: Coroutine[Any, Any, None]) -> None:
         """Starts a fetch at a broker that has none in flight."""
         self.fetches[node] = (_started(fetching), fetch)
 
-    def look_up(self, name: str, lookup: Coroutine[Any, Any, None]) -> None:
+    def start_lookup(self, name: str, lookup: Coroutine[Any, Any, None]) -> None:
         """Starts a look-up, unless another one of that name is running."""
-        if name in self._look_ups:
+        if name in self._lookups:
             lookup.close()
         else:
-            self._look_ups[name] = _started(lookup)
+            self._lookups[name] = _started(lookup)
 
-    def cancel_look_up(self, name: str) -> None:
+    def cancel_lookup(self, name: str) -> None:
         """Cancels a look-up."""
-        task = self._look_ups.pop(name, None)
+        task = self._lookups.pop(name, None)
         if task is not None:
             task.cancel()
 
@@ -72,7 +72,7 @@ class InFlightFetches:
         the first wait makes progress, too.
         """
         waited: list[asyncio.Task[None]] = [task for task, _ in self.fetches.values()]
-        waited += self._look_ups.values()
+        waited += self._lookups.values()
         if any(task.done() for task in waited):
             if timer is not None:
                 timer.close()
@@ -88,15 +88,15 @@ class InFlightFetches:
                 self._timer.cancel()
                 self._timer = None
 
-    def found(self) -> Iterator[KprotoError]:
+    def lookup_errors(self) -> Iterator[KprotoError]:
         """Removes completed look-ups; yields their errors."""
-        for name in [name for name, task in self._look_ups.items() if task.done()]:
+        for name in [name for name, task in self._lookups.items() if task.done()]:
             try:
-                self._look_ups.pop(name).result()
+                self._lookups.pop(name).result()
             except KprotoError as fault:
                 yield fault
 
-    def fetched(self, take: Callable[[int, Fetch], None]) -> Iterator[KprotoError]:
+    def complete_fetches(self, take: Callable[[int, Fetch], None]) -> Iterator[KprotoError]:
         """Removes each completed fetch, and calls `take` with it; yields the errors."""
         for node in [node for node, (task, _) in self.fetches.items() if task.done()]:
             task, fetch = self.fetches.pop(node)
@@ -117,11 +117,11 @@ class InFlightFetches:
     def cancel(self) -> list[asyncio.Task[None]]:
         """Cancels all tasks; returns them."""
         tasks: list[asyncio.Task[None]] = [task for task, _ in self.fetches.values()]
-        tasks += self._look_ups.values()
+        tasks += self._lookups.values()
         if self._timer is not None:
             tasks.append(self._timer)
         self.fetches.clear()
-        self._look_ups.clear()
+        self._lookups.clear()
         for task in tasks:
             task.cancel()
         return tasks

@@ -20,17 +20,17 @@ _MOST: Final = 1_000
 
 
 class EpochHistory:
-    """The offsets at which leader epochs begin, from the offset `begins` on.
+    """The offsets at which leader epochs begin, from the offset `start_offset` on.
 
-    `epoch` is the epoch of the record before `begins`.
+    `epoch` is the epoch of the record before `start_offset`.
     """
 
-    __slots__ = ("_begins", "_epochs", "_first", "_from")
+    __slots__ = ("_epochs", "_first", "_from", "_start_offsets")
 
-    def __init__(self, begins: int, epoch: int) -> None:
-        self._from = begins
+    def __init__(self, start_offset: int, epoch: int) -> None:
+        self._from = start_offset
         self._first = epoch
-        self._begins: list[int] = []
+        self._start_offsets: list[int] = []
         self._epochs: list[int] = []
 
     @property
@@ -40,18 +40,18 @@ class EpochHistory:
 
     def add(self, changes: Iterable[tuple[int, int]]) -> None:
         """Adds offsets, in order, with the epochs that begin there."""
-        for begins, epoch in changes:
+        for start_offset, epoch in changes:
             if epoch != self.last:
-                self._begins.append(begins)
+                self._start_offsets.append(start_offset)
                 self._epochs.append(epoch)
-        if len(self._begins) > _MOST:
-            self._from = self._begins[-_MOST]
+        if len(self._start_offsets) > _MOST:
+            self._from = self._start_offsets[-_MOST]
             self._first = UNKNOWN_EPOCH
-            del self._begins[:-_MOST], self._epochs[:-_MOST]
+            del self._start_offsets[:-_MOST], self._epochs[:-_MOST]
 
-    def before(self, offset: int) -> int:
+    def epoch_before(self, offset: int) -> int:
         """Returns the epoch of the record before `offset`, UNKNOWN_EPOCH if it is unknown."""
-        at = bisect_left(self._begins, offset)
+        at = bisect_left(self._start_offsets, offset)
         if at:
             return self._epochs[at - 1]
         return self._first if offset >= self._from else UNKNOWN_EPOCH

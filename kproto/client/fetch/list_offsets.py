@@ -18,18 +18,18 @@ from ..metadata.cluster_view import ClusterView
 from .old_brokers import check_list_offsets
 
 __all__ = [
-    "OffsetWanted",
-    "ask_for_offsets",
-    "is_no_such",
+    "OffsetSpec",
+    "existing_partitions",
+    "is_unknown_partition",
     "list_offsets",
     "list_offsets_request",
     "offsets_of",
     "offsets_or_errors",
-    "those_there",
+    "send_list_offsets",
 ]
 
 #: The start, the end, or the first record since a time in ms.
-OffsetWanted: TypeAlias = Literal["earliest", "latest"] | int
+OffsetSpec: TypeAlias = Literal["earliest", "latest"] | int
 
 #: The special timestamps of ListOffsets.
 TIMESTAMPS: Final = {"latest": -1, "earliest": -2}
@@ -37,18 +37,18 @@ TIMESTAMPS: Final = {"latest": -1, "earliest": -2}
 
 async def list_offsets(
     view: ClusterView,
-    partitions: Mapping[TopicPartition, OffsetWanted],
+    partitions: Mapping[TopicPartition, OffsetSpec],
     *,
     read_committed: bool,
 ) -> dict[TopicPartition, int]:
     """Returns the offsets of all partitions; see `Client.list_offsets`."""
 
-    async def ask(leader: int, its: list[TopicPartition]) -> dict[TopicPartition, int]:
-        wanted: dict[TopicPartition, OffsetWanted] = {tp: partitions[tp] for tp in its}
-        return dict(offsets_of(await ask_for_offsets(view, leader, wanted, read_committed)))
+    async def send(leader: int, its: list[TopicPartition]) -> dict[TopicPartition, int]:
+        wanted: dict[TopicPartition, OffsetSpec] = {tp: partitions[tp] for tp in its}
+        return dict(offsets_of(await send_list_offsets(view, leader, wanted, read_committed)))
 
     found: dict[TopicPartition, int] = {}
-    for offsets in await view.at_leaders(partitions, ask):
+    for offsets in await view.at_leaders(partitions, send):
         found |= offsets
     for topic, partition in partitions:
         if (topic, partition) not in found:
@@ -56,24 +56,24 @@ async def list_offsets(
     return found
 
 
-def is_no_such(error: BrokerResponseError) -> bool:
+def is_unknown_partition(error: BrokerResponseError) -> bool:
     """Returns True if the partition does not exist, or did not appear in time."""
     return error.name == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
-async def those_there(
+async def existing_partitions(
     view: ClusterView, partitions: Collection[TopicPartition]
 ) -> list[TopicPartition]:
     """Refreshes metadata; returns those of `partitions` that exist. Raises KprotoError."""
     found = await view.refresh({topic for topic, _ in partitions})
-    there = {info.name: info.partitions for info in found if not info.error_code}
-    return [tp for tp in partitions if tp[1] in there.get(tp[0], ())]
+    existing = {info.name: info.partitions for info in found if not info.error_code}
+    return [tp for tp in partitions if tp[1] in existing.get(tp[0], ())]
 
 
-async def ask_for_offsets(
+async def send_list_offsets(
     view: ClusterView,
     leader: int,
-    partitions: Mapping[TopicPartition, OffsetWanted],
+    partitions: Mapping[TopicPartition, OffsetSpec],
     read_committed: bool,
 ) -> ListOffsetsResponse:
     """Sends one ListOffsets request to the leader of `partitions`; returns its response."""
@@ -86,7 +86,7 @@ async def ask_for_offsets(
 
 
 def list_offsets_request(
-    partitions: Mapping[TopicPartition, OffsetWanted],
+    partitions: Mapping[TopicPartition, OffsetSpec],
     *,
     read_committed: bool,
     epochs: Mapping[TopicPartition, int] | None = None,
@@ -103,17 +103,18 @@ def list_offsets_request(
                 f"{wanted!r} is no offset of {topic}[{partition}] that can be asked for; "
                 "it is 'earliest', 'latest' or a time in ms"
             )
-        asked = ListOffsetsPartition(
+        partition_data = ListOffsetsPartition(
             partition_index=partition,
             timestamp=timestamp,
             current_leader_epoch=(epochs or {}).get((topic, partition), -1),
         )
-        by_topic.setdefault(topic, []).append(asked)
+        by_topic.setdefault(topic, []).append(partition_data)
     return ListOffsetsRequest(
         replica_id=-1,
         isolation_level=int(read_committed),
         topics=[
-            ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in by_topic.items()
+            ListOffsetsTopic(name=topic, partitions=partition_data)
+            for topic, partition_data in by_topic.items()
         ],
     )
 

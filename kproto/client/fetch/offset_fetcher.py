@@ -17,13 +17,13 @@ from ..metadata.cluster_view import ClusterView
 from .effects import FetchShell
 from .fetch_options import FetchOptions, ResetPolicy
 from .fetch_requests import is_out_of_range
-from .list_offsets import OffsetWanted, ask_for_offsets, list_offsets, offsets_or_errors
+from .list_offsets import OffsetSpec, list_offsets, offsets_or_errors, send_list_offsets
 from .partition_state import TopicPartitionState
 from .position_validation import (
     FIRST_EPOCHS_VERSION,
-    AskedEpoch,
     EpochEnd,
     LogTruncatedError,
+    RequestedEpoch,
     epoch_ends,
     epochs_request,
 )
@@ -53,13 +53,13 @@ class OffsetFetcher:
         """Resets positions to the start or the end of the log, by ListOffsets at the leader."""
         view = self._view
         left = {(state.topic, state.partition): state for state in states}
-        wanted: dict[TopicPartition, OffsetWanted]
+        wanted: dict[TopicPartition, OffsetSpec]
         wanted = {tp: state.reset_strategy for tp, state in left.items()}
         started_at = view.clock.monotonic()
         ends_at = self.begin_attempt(states, started_at)
         try:
             answer = await view.with_deadline(
-                ends_at, ask_for_offsets(view, node, wanted, self._options.read_committed)
+                ends_at, send_list_offsets(view, node, wanted, self._options.read_committed)
             )
         except KprotoError as error:
             self.back_off(left, error, started_at)
@@ -108,21 +108,21 @@ class OffsetFetcher:
         """Validates positions at a new leader, by OffsetForLeaderEpoch (KIP-320)."""
         view = self._view
         left = {(state.topic, state.partition): state for state in states}
-        asked = {
-            tp: AskedEpoch(state.last_epoch, view.cluster.leader_epoch(*tp))
+        requested = {
+            tp: RequestedEpoch(state.last_epoch, view.cluster.leader_epoch(*tp))
             for tp, state in left.items()
         }
         positions = {tp: state.position for tp, state in left.items()}
         started_at = view.clock.monotonic()
         ends_at = self.begin_attempt(states, started_at)
         try:
-            answer = await view.with_deadline(ends_at, ask_for_epochs(view, node, asked))
+            answer = await view.with_deadline(ends_at, send_epochs_request(view, node, requested))
         except KprotoError as error:
             self.back_off(left, error, started_at)
             return
         if answer is None:
             for tp, state in left.items():
-                state.leader_epoch = asked[tp].current
+                state.leader_epoch = requested[tp].current
             return
         faults: list[KprotoError] = []
         for tp, found in epoch_ends(answer):
@@ -136,7 +136,7 @@ class OffsetFetcher:
                     self.back_off({tp: known}, found, view.clock.monotonic())
                 else:
                     self.on_epoch_end(known, found)
-                    known.on_validated(asked[tp].current)
+                    known.on_validated(requested[tp].current)
                     self.on_success(known)
             except KprotoError as fault:
                 faults.append(fault)
@@ -191,16 +191,18 @@ class OffsetFetcher:
     async def find_leaders(self, states: Sequence[TopicPartitionState]) -> None:
         """Refreshes metadata; a partition that still has no leader backs off."""
         view = self._view
-        asked = {(state.topic, state.partition): state for state in states}
+        requested = {(state.topic, state.partition): state for state in states}
         started_at = view.clock.monotonic()
         ends_at = self.begin_attempt(states, started_at)
         try:
-            found = await view.with_deadline(ends_at, view.refresh({topic for topic, _ in asked}))
+            found = await view.with_deadline(
+                ends_at, view.refresh({topic for topic, _ in requested})
+            )
         except KprotoError as lost:
-            self.back_off(asked, lost, started_at)
+            self.back_off(requested, lost, started_at)
             return
         now = view.clock.monotonic()
-        for state in self.current(asked).values():
+        for state in self.current(requested).values():
             if view.leader_since(state.topic, state.partition, state.metadata_since) is None:
                 error = no_leader_error(found, state.topic, state.partition)
                 state.on_failure(error, now)
@@ -251,8 +253,8 @@ class OffsetFetcher:
         state.attempts.succeeded()
 
 
-async def ask_for_epochs(
-    view: ClusterView, leader: int, asked: Mapping[TopicPartition, AskedEpoch]
+async def send_epochs_request(
+    view: ClusterView, leader: int, requested: Mapping[TopicPartition, RequestedEpoch]
 ) -> OffsetForLeaderEpochResponse | None:
     """Sends OffsetForLeaderEpoch to a leader; returns None if its versions are not for clients."""
     connection = await view.connection_to(leader)
@@ -260,4 +262,4 @@ async def ask_for_epochs(
     if speaks is None or speaks.highest < FIRST_EPOCHS_VERSION:
         return None
     version = connection.version_of(OffsetForLeaderEpochRequest)
-    return await connection.request(epochs_request(asked), version=version)
+    return await connection.request(epochs_request(requested), version=version)

@@ -10,52 +10,54 @@ from ...messages.list_offsets_request import ListOffsetsRequest
 from ...records import read_batches
 from ...wire.errors import ConfigurationError, UnsupportedVersionError
 
-__all__ = ["check_fetch", "check_first_is_whole", "check_list_offsets"]
+__all__ = ["check_fetch", "check_first_batch_is_whole", "check_list_offsets"]
 
 #: The first versions of Fetch and ListOffsets with transactions (KIP-98).
-FETCH_COMMITTED: Final = 4
-LIST_COMMITTED: Final = 2
+COMMITTED_FETCH_VERSION: Final = 4
+COMMITTED_LIST_VERSION: Final = 2
 
 #: The first version of ListOffsets that finds a record by its timestamp (KIP-79).
-LIST_BY_TIME: Final = 1
+LIST_BY_TIME_VERSION: Final = 1
 
 #: The first version of Fetch whose first batch is sent whole, however large it is (KIP-74).
-FIRST_IS_WHOLE: Final = 3
+WHOLE_FIRST_BATCH_VERSION: Final = 3
 
 #: Brokers since 0.11 send this to old consumers in place of data that they cannot read, such as
 #: transaction markers: the offset -1 of a message that is cut off there.
-NOTHING_TO_SEE: Final = b"\xff" * 8
+PLACEHOLDER_BATCH: Final = b"\xff" * 8
 
 
 def check_fetch(request: FetchRequest, version: int) -> None:
     """Raises UnsupportedVersionError if the fetch needs a later version than `version`."""
-    if request.isolation_level and version < FETCH_COMMITTED:
+    if request.isolation_level and version < COMMITTED_FETCH_VERSION:
         raise UnsupportedVersionError(
-            f"read_committed wants Fetch v{FETCH_COMMITTED} (Kafka 0.11), and this broker takes "
-            f"v{version}; it has no transactions: read without read_committed"
+            f"read_committed wants Fetch v{COMMITTED_FETCH_VERSION} (Kafka 0.11), and this broker "
+            f"takes v{version}; it has no transactions: read without read_committed"
         )
 
 
 def check_list_offsets(request: ListOffsetsRequest, version: int) -> None:
     """Raises UnsupportedVersionError if the ListOffsets needs a later version than `version`."""
-    if request.isolation_level and version < LIST_COMMITTED:
+    if request.isolation_level and version < COMMITTED_LIST_VERSION:
         raise UnsupportedVersionError(
-            f"read_committed wants ListOffsets v{LIST_COMMITTED} (Kafka 0.11), and this broker "
-            f"takes v{version}; it has no transactions: ask without read_committed"
+            f"read_committed wants ListOffsets v{COMMITTED_LIST_VERSION} (Kafka 0.11), and this "
+            f"broker takes v{version}; it has no transactions: ask without read_committed"
         )
-    if version >= LIST_BY_TIME:
+    if version >= LIST_BY_TIME_VERSION:
         return
     for topic in request.topics:
         for part in topic.partitions:
             if part.timestamp >= 0:
                 raise UnsupportedVersionError(
-                    f"an offset by time wants ListOffsets v{LIST_BY_TIME} (Kafka 0.10.1), and this "
-                    f"broker takes v{version}, which knows segments of the log alone; ask for "
-                    f"'earliest' or 'latest' of {topic.name}[{part.partition_index}]"
+                    f"an offset by time wants ListOffsets v{LIST_BY_TIME_VERSION} (Kafka 0.10.1), "
+                    f"and this broker takes v{version}, which knows segments of the log alone; "
+                    f"ask for 'earliest' or 'latest' of {topic.name}[{part.partition_index}]"
                 )
 
 
-def check_first_is_whole(request: FetchRequest, response: FetchResponse, version: int) -> None:
+def check_first_batch_is_whole(
+    request: FetchRequest, response: FetchResponse, version: int
+) -> None:
     """Raises ConfigurationError if `max_partition_fetch_bytes` is too small for a first message.
 
     Before v3 brokers cut such a message, and each retry would be cut again. Brokers fill a response
@@ -63,7 +65,7 @@ def check_first_is_whole(request: FetchRequest, response: FetchResponse, version
     earlier partition used the space: then it is removed from the response, and a later fetch
     returns it.
     """
-    if version >= FIRST_IS_WHOLE:
+    if version >= WHOLE_FIRST_BATCH_VERSION:
         return
     responses = {
         (answer.topic, data.partition_index): data
@@ -72,28 +74,28 @@ def check_first_is_whole(request: FetchRequest, response: FetchResponse, version
     }
     has_records = False
     for topic in request.topics:
-        for asked in topic.partitions:
-            data = responses.get((topic.topic, asked.partition))
+        for requested in topic.partitions:
+            data = responses.get((topic.topic, requested.partition))
             if data is None:
                 continue
-            if not _is_cut(data, asked.fetch_offset):
+            if not _is_truncated(data, requested.fetch_offset):
                 has_records = has_records or bool(data.records)
             elif has_records:
                 data.records = b""
             else:
                 raise ConfigurationError(
-                    f"{topic.topic}[{asked.partition}]: the message at offset "
-                    f"{asked.fetch_offset} is larger than max_partition_fetch_bytes, which is "
-                    f"{asked.partition_max_bytes}, and a broker before Kafka 0.10.1 sends no more "
-                    "than that: give a larger max_partition_fetch_bytes"
+                    f"{topic.topic}[{requested.partition}]: the message at offset "
+                    f"{requested.fetch_offset} is larger than max_partition_fetch_bytes, which is "
+                    f"{requested.partition_max_bytes}, and a broker before Kafka 0.10.1 sends no "
+                    "more than that: give a larger max_partition_fetch_bytes"
                 )
 
 
-def _is_cut(data: PartitionData, offset: int) -> bool:
+def _is_truncated(data: PartitionData, offset: int) -> bool:
     """Returns True if the first message did not fit; brokers since 0.11 send nothing of it."""
     records = data.records or b""
     if data.error_code:
         return False
     if not records:
         return data.high_watermark > offset
-    return not records.startswith(NOTHING_TO_SEE) and next(read_batches(records), None) is None
+    return not records.startswith(PLACEHOLDER_BATCH) and next(read_batches(records), None) is None

@@ -322,7 +322,7 @@ class TopicPartitionState:
         self.preferred_replica = None
         self.leader_until = until
 
-    def read_from(self, leader: int, now: float, brokers: Container[int]) -> int:
+    def select_node(self, leader: int, now: float, brokers: Container[int]) -> int:
         """Returns the node id of the broker to fetch from."""
         replica = self.preferred_replica
         if replica is None:
@@ -385,5 +385,5 @@ class TopicPartitionState:
         """Returns a commit of `offset`, with the leader epoch of the record before it, if known."""
         epoch = UNKNOWN_EPOCH
         if offset <= self.position:
-            epoch = min(self.epochs.before(offset), self.last_epoch)
+            epoch = min(self.epochs.epoch_before(offset), self.last_epoch)
         return ToCommit(offset, epoch, self.topic_id, metadata)

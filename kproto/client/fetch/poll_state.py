@@ -175,7 +175,7 @@ class PollState:
         if own is None:
             return None
         highest, incomplete = own
-        return ahead_of(highest, incomplete, state.epochs.before(highest + 1))
+        return ahead_of(highest, incomplete, state.epochs.epoch_before(highest + 1))
 
     # Partitions that are dropped
 

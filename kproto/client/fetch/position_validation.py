@@ -23,9 +23,9 @@ from ..metadata.cluster import TopicPartition
 
 __all__ = [
     "FIRST_EPOCHS_VERSION",
-    "AskedEpoch",
     "EpochEnd",
     "LogTruncatedError",
+    "RequestedEpoch",
     "epoch_ends",
     "epochs_request",
 ]
@@ -34,7 +34,7 @@ __all__ = [
 FIRST_EPOCHS_VERSION: Final = 3
 
 
-class AskedEpoch(NamedTuple):
+class RequestedEpoch(NamedTuple):
     """The epochs of one partition in the request.
 
     `last` is the leader epoch of the last fetched record, `current` that of the present leader.
@@ -95,18 +95,21 @@ class LogTruncatedError(KprotoError):
         return type(self), arguments, vars(self)
 
 
-def epochs_request(partitions: Mapping[TopicPartition, AskedEpoch]) -> OffsetForLeaderEpochRequest:
+def epochs_request(
+    partitions: Mapping[TopicPartition, RequestedEpoch],
+) -> OffsetForLeaderEpochRequest:
     """Returns the request to one leader for the end offsets of epochs of its partitions."""
     by_topic: dict[str, list[OffsetForLeaderPartition]] = {}
     for (topic, partition), epoch in partitions.items():
-        asked = OffsetForLeaderPartition(
+        partition_data = OffsetForLeaderPartition(
             partition=partition, current_leader_epoch=epoch.current, leader_epoch=epoch.last
         )
-        by_topic.setdefault(topic, []).append(asked)
+        by_topic.setdefault(topic, []).append(partition_data)
     return OffsetForLeaderEpochRequest(
         replica_id=-1,
         topics=[
-            OffsetForLeaderTopic(topic=topic, partitions=asked) for topic, asked in by_topic.items()
+            OffsetForLeaderTopic(topic=topic, partitions=partition_data)
+            for topic, partition_data in by_topic.items()
         ],
     )
 

@@ -11,7 +11,7 @@ from ..core.retry import Remedy
 from ..metadata.cluster_view import ClusterView
 from .completed_fetch import aborted_transactions
 from .fetch_requests import FetchedPartition, fetch_remedy, fetch_request
-from .fetch_session import WantedPartition, fetched_partitions, without_session
+from .fetch_session import RequestedPartition, fetched_partitions, without_session
 from .fetcher import fetch_from
 
 __all__ = ["fetch_partition"]
@@ -34,7 +34,7 @@ async def fetch_partition(
     """Returns the batches of one partition from `offset` on; see `Client.fetch`."""
     leader = await view.leader(topic, partition)
     info = await view.topic(topic)
-    wanted = {(topic, partition): WantedPartition(info.topic_id, offset, max_bytes)}
+    wanted = {(topic, partition): RequestedPartition(info.topic_id, offset, max_bytes)}
     request = fetch_request(
         without_session(wanted),
         max_bytes=max_bytes,

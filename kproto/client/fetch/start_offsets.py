@@ -41,35 +41,35 @@ class StartOffsets:
         self._commit_state = commit_state
         self._start = start
         self._group_id = group_id
-        self._looked_up: list[TopicPartitionState] = []  # the partitions of the present look-up
+        self._lookup_states: list[TopicPartitionState] = []  # the partitions of the present look-up
         #: Topics that start at their log start if the group has no committed offset.
         self.from_start: frozenset[str] = frozenset()
         #: Partitions of recreated topics that wait until their new topic id is assigned.
         self.awaiting_assignment: set[TopicPartition] = set()
 
-    def begin_look_up(self) -> None:
+    def begin_lookup(self) -> None:
         """Begins a look-up of the positions of all INITIALIZING partitions."""
-        self._looked_up = [
+        self._lookup_states = [
             state
             for state in self._partitions.values()
             if state.fetch_state is FetchState.INITIALIZING
         ]
 
     @property
-    def needs_look_up(self) -> bool:
+    def needs_lookup(self) -> bool:
         """True if a partition is INITIALIZING: its committed or start offset is unknown."""
         return any(
             state.fetch_state is FetchState.INITIALIZING for state in self._partitions.values()
         )
 
-    def cancel_look_up(self) -> list[Effect]:
+    def cancel_lookup(self) -> list[Effect]:
         """Cancels a look-up without partitions, so that the next one gets its own timeout."""
-        if not self._looked_up or any(
-            self._partitions.get(state.tp) is state for state in self._looked_up
+        if not self._lookup_states or any(
+            self._partitions.get(state.tp) is state for state in self._lookup_states
         ):
             return []
-        self._looked_up = []
-        return [Signal.CANCEL_LOOK_UP]
+        self._lookup_states = []
+        return [Signal.CANCEL_LOOKUP]
 
     def initializing(
         self, tps: Container[TopicPartition] | None = None, *, has_no_commit: bool

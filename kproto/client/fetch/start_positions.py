@@ -12,7 +12,7 @@ from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from .effects import Effect
 from .in_flight_fetches import InFlightFetches
-from .list_offsets import OffsetWanted, list_offsets
+from .list_offsets import OffsetSpec, list_offsets
 from .partition_state import TopicPartitionState
 from .start_options import Start, topic_of
 from .subscription_state import SubscriptionState
@@ -49,21 +49,21 @@ class StartPositions:
         """Compares the metadata with the subscription state, and restarts recreated topics."""
         self.carry_out(self._subscriptions.on_metadata(self._view.cluster.topics))
         for name in self._subscriptions.to_restart:
-            self._in_flight.look_up(f"start of {name}", self.restart(name))
+            self._in_flight.start_lookup(f"start of {name}", self.restart(name))
 
     def carry_out(self, effects: Iterable[Effect]) -> None:
         """Does nothing: a plain consumer has no effects apart from fetches."""
 
     async def find(self) -> None:
         """Looks up all wanted partitions and their start positions."""
-        wanted = self._subscriptions.options.wanted
+        wanted = self._subscriptions.options.subscribed
         self._subscriptions.start(await self._look_up(wanted))
 
     async def restart(self, name: str) -> None:
         """Looks up the start positions of a topic that was recreated before its first fetch."""
         topic_id = self._subscriptions.topics.id_of(name)
         options = self._subscriptions.options
-        wanted = [want for want in options.wanted if topic_of(want) == name]
+        wanted = [want for want in options.subscribed if topic_of(want) == name]
         found = await self._look_up(wanted)
         self._subscriptions.restart(name, found, topic_id)
 
@@ -79,8 +79,8 @@ class StartPositions:
         for name in map(topic_of, wanted):
             info = view.cluster.topics.get(name)
             if info is not None:
-                self._subscriptions.topics.look_at(info)  # the positions are of this topic
-        self._in_flight.look_up("connections", self._connect(tps))
+                self._subscriptions.topics.set_current(info)  # the positions are of this topic
+        self._in_flight.start_lookup("connections", self._connect(tps))
         return await resolve_start_positions(
             view, tps, self._start, stop_at_end=stop_at_end, read_committed=self._read_committed
         )
@@ -129,8 +129,10 @@ async def resolve_start_positions(
     Raises ConfigurationError for a partition of which `start` has no offset.
     """
 
-    async def offsets(where: OffsetWanted) -> dict[TopicPartition, int]:
-        return await list_offsets(view, dict.fromkeys(tps, where), read_committed=read_committed)
+    async def offsets(offset_spec: OffsetSpec) -> dict[TopicPartition, int]:
+        return await list_offsets(
+            view, dict.fromkeys(tps, offset_spec), read_committed=read_committed
+        )
 
     if isinstance(start, Mapping):
         missing = [tp for tp in tps if tp not in start]

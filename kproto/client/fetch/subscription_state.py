@@ -45,13 +45,13 @@ _RECREATED: Final = code_of("UNKNOWN_TOPIC_ID")
 class SubscriptionOptions(NamedTuple):
     """The topics, partitions and start of a consumer.
 
-    `wanted` are the topics and partitions of a plain consumer; with `stop_at_end` it stops at the
-    ends that they have at the start. With a `group_id` partitions are assigned: by the group if
+    `subscribed` are the topics and partitions of a plain consumer; with `stop_at_end` it stops at
+    the ends that they have at the start. With a `group_id` partitions are assigned: by the group if
     `is_shared`, manually otherwise.
     """
 
     start: Start | GroupStart
-    wanted: Sequence[str | TopicPartition] = ()
+    subscribed: Sequence[str | TopicPartition] = ()
     stop_at_end: bool = False
     group_id: str | None = None
     is_shared: bool = False
@@ -78,7 +78,7 @@ class SubscriptionState:
         self.processed = ProcessedOffsets(self.poll, self.commit_state)
         self.partitions: dict[TopicPartition, TopicPartitionState] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}  # of the last fetch
-        self._wanted_topics = list(dict.fromkeys(map(topic_of, options.wanted)))
+        self._subscribed_topics = list(dict.fromkeys(map(topic_of, options.subscribed)))
         self.topics = TopicHistory()
         self.starts = StartOffsets(
             self.partitions,
@@ -213,7 +213,9 @@ class SubscriptionState:
         is set.
         """
         effects: list[Effect] = []
-        names = self._wanted_topics or list(dict.fromkeys(topic for topic, _ in self.partitions))
+        names = self._subscribed_topics or list(
+            dict.fromkeys(topic for topic, _ in self.partitions)
+        )
         for name in names:
             info = topics.get(name)
             before = self.topics.get(name)
@@ -223,8 +225,8 @@ class SubscriptionState:
                 effects += self._on_recreated(info, member)
             elif before is not None and before.partitions.keys() != info.partitions.keys():
                 effects.append(Signal.TOPICS_CHANGED)
-            self.topics.look_at(info)
-            if name in self.options.wanted and not self.options.stop_at_end:
+            self.topics.set_current(info)
+            if name in self.options.subscribed and not self.options.stop_at_end:
                 self._add_partitions(info)
             for tp, state in self.partitions.items():
                 if tp[0] == name and state.topic_id == ZERO_UUID:
@@ -312,22 +314,22 @@ class SubscriptionState:
         Their positions are looked up meanwhile, and connections to their leaders are opened.
         """
         effects = self.on_metadata(topics, member)
-        self.topics.see(topics)
+        self.topics.add_first(topics)
         added = [tp for tp in tps if tp not in self.partitions]
         for tp in added:
-            self._prioritized[tp] = self._put(
+            self._prioritized[tp] = self._create_state(
                 tp, self._next_epoch(), self.topics.get(tp[0]) or topics.get(tp[0])
             )
         self._awaiting_callback.update(added)
         return [*effects, Signal.LOOK_UP_POSITIONS, ConnectToLeaders(added)]
 
-    def _put(
+    def _create_state(
         self, tp: TopicPartition, assignment_epoch: int, info: TopicInfo | None
     ) -> TopicPartitionState:
         state = TopicPartitionState(tp, self._settings, assignment_epoch=assignment_epoch)
         state.is_shared = self.options.is_shared
         if info is not None:
-            self.topics.look_at(info)
+            self.topics.set_current(info)
             state.topic_id = info.topic_id
         self.partitions[tp] = state
         return state
@@ -351,12 +353,12 @@ class SubscriptionState:
         self.poll.drop(before)
         if self.poll.processor is not None:
             self.poll.processor.forget(before)
-        state = self._put(tp, assignment_epoch, info or self.topics.get(tp[0]))
+        state = self._create_state(tp, assignment_epoch, info or self.topics.get(tp[0]))
         state.is_first_position = False
         self._under_backpressure.discard(tp)
         if tp in self.paused:
             self.poll.buffer.pause_buffered(state)
-        return state, [*self.starts.cancel_look_up(), Signal.WAKE_POLL]
+        return state, [*self.starts.cancel_lookup(), Signal.WAKE_POLL]
 
     def _remove(
         self, tps: Iterable[TopicPartition]
@@ -378,8 +380,8 @@ class SubscriptionState:
             ):
                 tps_of.discard(tp)
             removed[tp] = state
-        self.topics.keep({topic for topic, _ in self.partitions})
-        return removed, self.starts.cancel_look_up()
+        self.topics.retain({topic for topic, _ in self.partitions})
+        return removed, self.starts.cancel_lookup()
 
     def mark_pending_revocation(
         self, tps: Iterable[TopicPartition]

@@ -27,16 +27,16 @@ class TopicHistory:
         """Returns the id of a topic in its last metadata."""
         return self._last[name].topic_id
 
-    def look_at(self, info: TopicInfo) -> None:
+    def set_current(self, info: TopicInfo) -> None:
         """Replaces the last metadata of a topic: the consumer reads the topic with this id."""
         self._last[info.name] = info
 
-    def see(self, topics: Mapping[str, TopicInfo]) -> None:
+    def add_first(self, topics: Mapping[str, TopicInfo]) -> None:
         """Adds the first metadata of topics that are new to the consumer."""
         for name, info in topics.items():
             self._first.setdefault(name, info)
 
-    def keep(self, names: Container[str]) -> None:
+    def retain(self, names: Container[str]) -> None:
         """Forgets the last metadata of all other topics."""
         self._last = {name: info for name, info in self._last.items() if name in names}
 

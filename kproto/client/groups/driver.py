@@ -24,7 +24,7 @@ from ..core.group_errors import ErrorAction, GroupRequest
 from ..metadata.cluster import TopicInfo, TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from ..network.connection import BrokerConnection
-from ..observing.lines import say
+from ..observing.lines import log
 from .coordinator import Coordinator
 from .effects import (
     ApplyAssignment,
@@ -304,10 +304,10 @@ class MemberDriver(ABC, Generic[M]):
     def _write_log_lines(self) -> None:
         log_lines, self._membership.log_lines = self._membership.log_lines, []
         for level, text, values in log_lines:
-            say(level, text, *values)
+            log(level, text, *values)
 
     def _log(self, text: str, *values: object, level: int = logging.INFO) -> None:
-        say(level, "group %s: " + text, self.settings.group_id, *values)
+        log(level, "group %s: " + text, self.settings.group_id, *values)
 
     # Concurrent tasks
 

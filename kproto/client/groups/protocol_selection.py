@@ -17,7 +17,7 @@ from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import Uuid
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
-from ..observing.lines import say
+from ..observing.lines import log
 from .backoff import Backoff
 from .classic.member import ClassicMember
 from .consumer.member import ConsumerMember
@@ -166,7 +166,7 @@ class GroupMember:
             for sentence in ignored_settings_in(
                 self.settings.given, table, f"in a {self.protocol.value} group"
             ):
-                say(logging.WARNING, "group %s: %s", self.settings.group_id, sentence)
+                log(logging.WARNING, "group %s: %s", self.settings.group_id, sentence)
 
     def on_member_ended(self, error: KprotoError) -> None:
         """Notes that the member has ended: it failed, or one of the other protocol replaces it."""
@@ -189,7 +189,7 @@ class GroupMember:
             else GroupProtocol.CLASSIC
         )
         text = "group %s: changing to the %s protocol: %s"
-        say(logging.INFO, text, self.settings.group_id, self.protocol.value, why)
+        log(logging.INFO, text, self.settings.group_id, self.protocol.value, why)
         checks_group_first = not why.is_certain and self._changes.count <= _MOST_CHANGES
         self._member = self._create_member(checks_group_first=checks_group_first)
         if self._subscription is not None:

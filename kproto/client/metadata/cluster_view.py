@@ -93,7 +93,7 @@ class ClusterView:
             self._pool.forget()
             return
         self.loop_guard.check()
-        self.observer.over()
+        self.observer.close()
         await self._pool.close()
         # Without connections these requests end at once; cancelling them would cancel callers.
         await self._all_topics.wait_until_idle()
@@ -294,7 +294,7 @@ class ClusterView:
         }
 
     def _log_changes(self) -> None:
-        if self.observer.tells_changes:
+        if self.observer.logs_changes:
             self.observer.changed(self._changes.log_lines(self.cluster))
 
     async def _send_metadata_request(
@@ -503,12 +503,12 @@ class ClusterView:
     async def at_leaders(
         self,
         partitions: Iterable[TopicPartition],
-        ask: Callable[[int, list[TopicPartition]], Coroutine[Any, Any, T]],
+        send: Callable[[int, list[TopicPartition]], Coroutine[Any, Any, T]],
     ) -> list[T]:
-        """Calls `ask(node, its partitions)` for all leaders concurrently; returns the results.
+        """Calls `send(node, its partitions)` for all leaders concurrently; returns the results.
 
         After a retriable error it refreshes the leaders and asks all of them again, within
-        `api_timeout_ms`. Raises the errors of `leader`, and the first error of `ask`.
+        `api_timeout_ms`. Raises the errors of `leader`, and the first error of `send`.
         """
         partitions = list(partitions)
         attempts = Attempts(self.settings, started_at=self.clock.monotonic())
@@ -519,7 +519,7 @@ class ClusterView:
             except (BrokerConnectionError, RequestTimeoutError) as lost:
                 error = lost
             else:
-                asking = gather_all([ask(node, its) for node, its in by_leader.items()])
+                asking = gather_all([send(node, its) for node, its in by_leader.items()])
                 try:
                     return await self._attempt(attempts, asking)
                 except KprotoError as failed:

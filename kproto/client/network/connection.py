@@ -517,7 +517,7 @@ class BrokerConnection(asyncio.BufferedProtocol):
                     self._bare_token.set_result(data)
         except KprotoError as error:
             if self._stage is Stage.VERSIONS and not self._tls.enabled:
-                error = unexpected_tls(self._reader.begun, str(self.address)) or error
+                error = unexpected_tls(self._reader.first_bytes, str(self.address)) or error
             self.fail(error)
 
     def _receive(self, data: bytes) -> None:

@@ -160,7 +160,7 @@ class ConnectionPool:
             await self.clock.sleep(backoff_s)
         watch = self._observer.connection(str(address))
         try:
-            connection = await watch.opening(
+            connection = await watch.open(
                 lambda: BrokerConnection.open(
                     address,
                     self.settings,

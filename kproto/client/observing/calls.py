@@ -12,7 +12,7 @@ from ...wire.errors import KprotoError
 from ..producer_record import ProducerRecord
 from .hooks import AckEvent, Hooks, overridden
 
-__all__ = ["HookCalls", "SettledBatch"]
+__all__ = ["CompletedBatch", "HookCalls"]
 
 _log: Final = logging.getLogger("kproto.client")
 
@@ -21,7 +21,7 @@ _log: Final = logging.getLogger("kproto.client")
 FAULTS: Final = (Exception, asyncio.CancelledError)
 
 
-class SettledBatch(Protocol):
+class CompletedBatch(Protocol):
     """A batch of a producer whose records are all acked or failed."""
 
     topic: str
@@ -87,7 +87,7 @@ class HookCalls:
 
     # Records
 
-    def sent(self, topic: str, record: ProducerRecord) -> ProducerRecord:
+    def on_send(self, topic: str, record: ProducerRecord) -> ProducerRecord:
         """Returns the record to send instead of `record`."""
         if self._send is None:
             return record
@@ -100,7 +100,7 @@ class HookCalls:
             return record
         return changed
 
-    def each_sent(
+    def on_send_each(
         self,
         topic: str,
         values: Iterator[bytes | ProducerRecord | None],
@@ -108,14 +108,14 @@ class HookCalls:
         """Yields the records to send instead of `values`; calls the hook as each one is taken."""
         for value in values:
             given = value if isinstance(value, ProducerRecord) else ProducerRecord(value)
-            yield self.sent(topic, given)
+            yield self.on_send(topic, given)
 
-    def not_taken(self, topic: str, record: ProducerRecord, error: BaseException) -> None:
+    def on_not_appended(self, topic: str, record: ProducerRecord, error: BaseException) -> None:
         """Reports a record that was not appended to a batch."""
         partition = record.partition if isinstance(record.partition, int) else -1
         self._acked(AckEvent(topic, partition, -1, -1, record, error))
 
-    def settled(self, batch: SettledBatch) -> None:
+    def settled(self, batch: CompletedBatch) -> None:
         """Reports the outcome of each record of a batch."""
         if self._ack is None:
             return

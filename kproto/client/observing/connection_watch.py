@@ -20,7 +20,7 @@ from ...wire.errors import KprotoError
 from .calls import HookCalls
 from .counts import ApiCounts, BrokerCounts
 from .hooks import ConnectionEvent, RequestEvent
-from .lines import reason_of, say, wants
+from .lines import log, reason_of, wants
 
 __all__ = ["NO_WATCH", "ConnectionWatch", "NullWatch"]
 
@@ -75,29 +75,29 @@ class ConnectionWatch:
 
     # Opening and closing
 
-    async def opening(self, open_it: Callable[[], Awaitable[T]]) -> T:
-        """Returns the connection that `open_it` opens; reports success or failure."""
-        begun = self._monotonic()
+    async def open(self, connect: Callable[[], Awaitable[T]]) -> T:
+        """Returns the connection that `connect` opens; reports success or failure."""
+        started_at = self._monotonic()
         broker, address = self._broker, self.address
         try:
-            connection = await open_it()
+            connection = await connect()
         except KprotoError as error:
             broker.failed += 1
             broker.failures_in_a_row += 1
             level = logging.WARNING if broker.failures_in_a_row == 1 else logging.DEBUG
-            say(level, "no connection to %s: %s", address, reason_of(error))
-            self._tell("failed", begun, error)
+            log(level, "no connection to %s: %s", address, reason_of(error))
+            self._report_event("failed", started_at, error)
             raise
         self._opened_at = self._monotonic()
         broker.opened += 1
         if broker.failures_in_a_row:
             failures = broker.failures_in_a_row
-            say(logging.INFO, "connected to %s, after %d failed attempts", address, failures)
+            log(logging.INFO, "connected to %s, after %d failed attempts", address, failures)
             broker.failures_in_a_row = 0
         else:
-            took_ms = 1000 * (self._opened_at - begun)
-            say(logging.INFO, "connected to %s in %.1f ms", address, took_ms)
-        self._tell("opened", begun, None)
+            took_ms = 1000 * (self._opened_at - started_at)
+            log(logging.INFO, "connected to %s in %.1f ms", address, took_ms)
+        self._report_event("opened", started_at, None)
         return connection
 
     def lost(self, error: KprotoError, *, had_requests: bool, was_closed_here: bool) -> None:
@@ -108,17 +108,17 @@ class ConnectionWatch:
         """
         in_flight = len(self._written)
         while self._written:
-            self._over(self._written.popleft(), 0, (type(error).__name__,))
+            self._complete(self._written.popleft(), 0, (type(error).__name__,))
         if self._opened_at < 0:
             return
-        begun, self._opened_at = self._opened_at, -1.0
+        started_at, self._opened_at = self._opened_at, -1.0
         self._broker.closed += 1
-        seconds = self._monotonic() - begun
+        seconds = self._monotonic() - started_at
         if was_closed_here:
-            say(logging.DEBUG, "closed the connection to %s after %.1f s", self.address, seconds)
+            log(logging.DEBUG, "closed the connection to %s after %.1f s", self.address, seconds)
         else:
             self._broker.lost += 1
-            say(
+            log(
                 logging.WARNING if had_requests else logging.INFO,
                 "lost the connection to %s after %.1f s, %d requests were in flight: %s",
                 self.address,
@@ -126,11 +126,11 @@ class ConnectionWatch:
                 in_flight,
                 reason_of(error),
             )
-        self._tell("closed", begun, None if was_closed_here else error)
+        self._report_event("closed", started_at, None if was_closed_here else error)
 
-    def _tell(self, kind: Any, begun: float, error: KprotoError | None) -> None:
+    def _report_event(self, kind: Any, started_at: float, error: KprotoError | None) -> None:
         if self._calls.on_connection is not None:
-            took_ms = 1000 * (self._monotonic() - begun)
+            took_ms = 1000 * (self._monotonic() - started_at)
             self._calls.on_connection(ConnectionEvent(kind, self.address, took_ms, error))
 
     # Requests
@@ -143,7 +143,7 @@ class ConnectionWatch:
     def sent_only(self, request: type[Message], version: int, size: int, now: float) -> None:
         """Reports a request that gets no response."""
         self._broker.in_flight += 1
-        self._over((request, version, size, now), 0, ())
+        self._complete((request, version, size, now), 0, ())
 
     def answered(self, size: int, outcome: Response | KprotoError) -> None:
         """Reports the response to the oldest request; `size` is in bytes, without its length."""
@@ -158,9 +158,9 @@ class ConnectionWatch:
             throttle_ms = getattr(outcome, "throttle_time_ms", 0)
             if throttle_ms > 0 or self._is_throttled:
                 self._throttled(throttle_ms, written[0])
-        self._over(written, size + _LENGTH_BYTES, errors)
+        self._complete(written, size + _LENGTH_BYTES, errors)
 
-    def _over(self, written: _Written, bytes_in: int, errors: Sequence[str]) -> None:
+    def _complete(self, written: _Written, bytes_in: int, errors: Sequence[str]) -> None:
         request, version, bytes_out, at = written
         api = self._apis.get(request)
         if api is None:
@@ -183,7 +183,7 @@ class ConnectionWatch:
                 )
             )
         if wants(logging.DEBUG):
-            say(
+            log(
                 logging.DEBUG,
                 "%s v%d to %s: %d bytes, %d back in %.1f ms, %s",
                 api.name,
@@ -201,9 +201,9 @@ class ConnectionWatch:
             self._broker.throttle_ms += ms
             if not self._is_throttled:
                 line = "%s throttles this client, by %d ms for %s"
-                say(logging.WARNING, line, self.address, ms, _name_of(request))
+                log(logging.WARNING, line, self.address, ms, _name_of(request))
         else:
-            say(logging.INFO, "%s throttles this client no more", self.address)
+            log(logging.INFO, "%s throttles this client no more", self.address)
         self._is_throttled = ms > 0
 
 
@@ -213,8 +213,8 @@ class NullWatch(ConnectionWatch):
     def __init__(self) -> None:
         super().__init__("", BrokerCounts(), {}, HookCalls(None), lambda: 0.0)
 
-    async def opening(self, open_it: Callable[[], Awaitable[T]]) -> T:
-        return await open_it()
+    async def open(self, connect: Callable[[], Awaitable[T]]) -> T:
+        return await connect()
 
     def lost(self, error: KprotoError, *, had_requests: bool, was_closed_here: bool) -> None:
         pass

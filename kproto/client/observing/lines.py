@@ -12,7 +12,7 @@ from typing import Final
 from ...protocol.sasl.text import printable
 from ...wire.errors import BrokerConnectionError
 
-__all__ = ["Troubles", "at", "reason_of", "say", "tells_changes", "wants"]
+__all__ = ["RetryLog", "at", "log", "logs_changes", "reason_of", "wants"]
 
 _log: Final = logging.getLogger("kproto.client")
 
@@ -23,12 +23,12 @@ wants: Final = _log.isEnabledFor
 _DOING: Final = {"produce": "producing to", "fetch": "fetching"}
 
 
-def tells_changes() -> bool:
+def logs_changes() -> bool:
     """Returns True if INFO is enabled."""
     return wants(logging.INFO)
 
 
-def say(level: int, text: str, *values: object) -> None:
+def log(level: int, text: str, *values: object) -> None:
     """Logs a line; converts values to text of bounded length, without control characters."""
     if wants(level):
         shown = [each if isinstance(each, int | float) else printable(str(each)) for each in values]
@@ -52,7 +52,7 @@ def reason_of(error: Exception) -> str:
     return error.reason if isinstance(error, BrokerConnectionError) else str(error)
 
 
-class Troubles:
+class RetryLog:
     """Logs the first partition that waits for a retry, and the last that recovers.
 
     So two lines report an outage, even if a broker with a thousand partitions is unavailable.
@@ -61,19 +61,19 @@ class Troubles:
     def __init__(self) -> None:
         self._waiting: dict[str, dict[tuple[str, int], None]] = {}
         self._since: dict[str, float] = {}
-        self._heard: dict[str, float] = {}
-        self._most: dict[str, int] = {}
+        self._last_error_at: dict[str, float] = {}
+        self._max_waiting: dict[str, int] = {}
 
     def begin(self, what: str, topic: str, partition: int, error: Exception, now: float) -> None:
         """Adds a partition that waits for a retry since `now`, in seconds of the clock."""
         waiting = self._waiting.setdefault(what, {})
-        if now - self._heard.get(what, now) > _FORGOTTEN_S:
+        if now - self._last_error_at.get(what, now) > _FORGOTTEN_S:
             waiting.clear()
-        self._heard[what] = now
+        self._last_error_at[what] = now
         if not waiting:
             self._since[what] = now
-            self._most[what] = 0
-            say(
+            self._max_waiting[what] = 0
+            log(
                 logging.WARNING,
                 "%s %s is retried: %s",
                 _DOING.get(what, what),
@@ -81,21 +81,21 @@ class Troubles:
                 error,
             )
         waiting[topic, partition] = None
-        self._most[what] = max(self._most[what], len(waiting))
+        self._max_waiting[what] = max(self._max_waiting[what], len(waiting))
 
     def end(
-        self, what: str, topic: str, partition: int, now: float, *, is_given_up: bool = False
+        self, what: str, topic: str, partition: int, now: float, *, has_failed: bool = False
     ) -> None:
         """Removes a partition that has recovered, or whose operation has failed for good."""
         waiting = self._waiting.get(what)
         if not waiting or waiting.pop((topic, partition), self) is self or waiting:
             return
-        say(
+        log(
             logging.INFO,
             "%s %s %s, the last of %d partitions, after %.1f s",
             _DOING.get(what, what),
             at(topic, partition),
-            "failed for good" if is_given_up else "has recovered",
-            self._most[what],
+            "failed for good" if has_failed else "has recovered",
+            self._max_waiting[what],
             now - self._since[what],
         )

@@ -14,11 +14,11 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from ...messages.base import Message
 from ...wire.errors import BrokerResponseError, KprotoError
-from .calls import HookCalls, SettledBatch
+from .calls import CompletedBatch, HookCalls
 from .connection_watch import NO_WATCH, ConnectionWatch
 from .counts import ApiCounts, BatchCounts, BrokerCounts, GroupCounts, RunCounts
 from .hooks import Hooks, RetryEvent
-from .lines import Troubles, at, say, tells_changes, wants
+from .lines import RetryLog, at, log, logs_changes, wants
 
 __all__ = ["NullObserver", "Observer"]
 
@@ -31,7 +31,7 @@ _FENCED = frozenset({"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 MOST_ADDRESSES: Final = 1_000
 
 
-class HoldsRecords(Protocol):
+class BufferingProducer(Protocol):
     """A producer's incomplete records."""
 
     buffered: int
@@ -42,7 +42,7 @@ class HoldsRecords(Protocol):
         ...
 
 
-class HasPositions(Protocol):
+class PositionedConsumer(Protocol):
     """A consumer's positions."""
 
     @property
@@ -71,17 +71,17 @@ class Observer:
         self._refreshes = 0
         self._refreshed_at: float | None = None
         self._rebootstraps = 0
-        self._producers: WeakSet[HoldsRecords] = WeakSet()
-        self._consumers: WeakKeyDictionary[HasPositions, dict[tuple[str, int], int]]
+        self._producers: WeakSet[BufferingProducer] = WeakSet()
+        self._consumers: WeakKeyDictionary[PositionedConsumer, dict[tuple[str, int], int]]
         self._consumers = WeakKeyDictionary()
         self._groups: dict[str, GroupCounts] = {}
         self._runs: dict[str, RunCounts] = {}
-        self._troubles = Troubles()
-        self._is_over = False
+        self._retry_log = RetryLog()
+        self._is_closed = False
 
-    def over(self) -> None:
+    def close(self) -> None:
         """Stops to report retries, because the client is closing."""
-        self._is_over = True
+        self._is_closed = True
 
     # Connections and the cluster
 
@@ -104,9 +104,9 @@ class Observer:
                 del self._brokers[oldest]
 
     @property
-    def tells_changes(self) -> bool:
+    def logs_changes(self) -> bool:
         """True if changes of the cluster are logged."""
-        return tells_changes()
+        return logs_changes()
 
     def refreshed(self) -> None:
         """Counts a Metadata response."""
@@ -116,16 +116,16 @@ class Observer:
     def changed(self, lines: Iterable[str]) -> None:
         """Logs changes of the cluster."""
         for line in lines:
-            say(logging.INFO, "%s", line)
+            log(logging.INFO, "%s", line)
 
     def another_cluster(self, now: str | None, before: str) -> None:
         """Logs that metadata has another cluster id than before."""
-        say(logging.WARNING, "the cluster has id %s, and had %s", now, before)
+        log(logging.WARNING, "the cluster has id %s, and had %s", now, before)
 
     def rebootstrapped(self, why: str, servers: str) -> None:
         """Logs and counts a rebootstrap: the metadata was dropped."""
         self._rebootstraps += 1
-        say(logging.WARNING, "%s: going back to the bootstrap servers %s", why, servers)
+        log(logging.WARNING, "%s: going back to the bootstrap servers %s", why, servers)
 
     def retried(
         self,
@@ -136,7 +136,7 @@ class Observer:
         partition: int | None = None,
     ) -> None:
         """Reports a retry; see `RetryEvent`."""
-        if self._is_over:
+        if self._is_closed:
             return
         self._retries[what] += 1
         now = self._monotonic()
@@ -145,34 +145,34 @@ class Observer:
             event = RetryEvent(what, topic, partition, attempts.count, wait_ms, error)
             self.calls.on_retry(event)
         if topic is not None and partition is not None:
-            self._troubles.begin(what, topic, partition, error, now)
+            self._retry_log.begin(what, topic, partition, error, now)
         if wants(logging.DEBUG):
             target = at(topic, partition)
             doing = f"{what} {target}" if target else what
             line = "%s: attempt %d failed, the next is in %.0f ms: %s"
-            say(logging.DEBUG, line, doing, attempts.count, wait_ms, error)
+            log(logging.DEBUG, line, doing, attempts.count, wait_ms, error)
 
     def recovered(self, what: str, topic: str, partition: int) -> None:
         """Reports that an operation succeeded after failures."""
-        self._troubles.end(what, topic, partition, self._monotonic())
+        self._retry_log.end(what, topic, partition, self._monotonic())
 
-    def gave_up(self, what: str, topic: str, partition: int) -> None:
+    def failed_permanently(self, what: str, topic: str, partition: int) -> None:
         """Reports that an operation is not retried any more."""
-        self._troubles.end(what, topic, partition, self._monotonic(), is_given_up=True)
+        self._retry_log.end(what, topic, partition, self._monotonic(), has_failed=True)
 
     # Producers
 
-    def producer(self, held: HoldsRecords) -> None:
+    def producer(self, producer: BufferingProducer) -> None:
         """Registers a producer by a weak reference."""
-        self._producers.add(held)
+        self._producers.add(producer)
 
     def identified(self, producer_id: int, epoch: int) -> None:
         """Logs the producer id of a producer."""
-        say(logging.INFO, "the producer has id %d, epoch %d", producer_id, epoch)
+        log(logging.INFO, "the producer has id %d, epoch %d", producer_id, epoch)
 
     def without_ids(self, address: str) -> None:
         """Logs that the brokers are too old for producer ids, and idempotence was not requested."""
-        say(
+        log(
             logging.WARNING,
             "%s has no producer ids, because it is older than Kafka 0.11: retries may store a"
             " record twice",
@@ -184,7 +184,7 @@ class Observer:
         self._batches.records.add(records)
         self._batches.bytes.add(size)
 
-    def settled(self, batch: SettledBatch, error: KprotoError | None) -> None:
+    def settled(self, batch: CompletedBatch, error: KprotoError | None) -> None:
         """Counts the outcome of a batch; `error` is the first error of its records, if any."""
         if error is None:
             self._batches.acknowledged += batch.count
@@ -192,19 +192,19 @@ class Observer:
             self._failed(batch, error)
         self.calls.settled(batch)
 
-    def _failed(self, batch: SettledBatch, error: KprotoError) -> None:
+    def _failed(self, batch: CompletedBatch, error: KprotoError) -> None:
         failed = [batch.failure(position) is not None for position in range(batch.count)]
         self._batches.failed += sum(failed)
         self._batches.acknowledged += len(failed) - sum(failed)
-        self.gave_up("produce", batch.topic, batch.partition)
+        self.failed_permanently("produce", batch.topic, batch.partition)
         target = at(batch.topic, batch.partition)
         if isinstance(error, BrokerResponseError) and error.name in _FENCED:
-            say(logging.WARNING, "the producer was fenced at %s: %s", target, error)
-        say(logging.INFO, "%d records for %s were not stored: %s", sum(failed), target, error)
+            log(logging.WARNING, "the producer was fenced at %s: %s", target, error)
+        log(logging.INFO, "%d records for %s were not stored: %s", sum(failed), target, error)
 
     # Consumers
 
-    def consumer(self, consumer: HasPositions, ends: dict[tuple[str, int], int]) -> None:
+    def consumer(self, consumer: PositionedConsumer, ends: dict[tuple[str, int], int]) -> None:
         """Registers a consumer; it stores the high watermark of each partition in `ends`."""
         self._consumers[consumer] = ends
 
@@ -241,8 +241,10 @@ class Observer:
                 "rebootstraps": self._rebootstraps,
             },
             "producers": {
-                "buffered_bytes": sum(held.buffered for held in self._producers),
-                "buffered_records": sum(held.incomplete_records for held in self._producers),
+                "buffered_bytes": sum(producer.buffered for producer in self._producers),
+                "buffered_records": sum(
+                    producer.incomplete_records for producer in self._producers
+                ),
                 "records_acknowledged": self._batches.acknowledged,
                 "records_failed": self._batches.failed,
                 "batch_records": self._batches.records.as_dict(),
@@ -290,11 +292,11 @@ class NullObserver(Observer):
     def recovered(self, what: str, topic: str, partition: int) -> None:
         pass
 
-    def gave_up(self, what: str, topic: str, partition: int) -> None:
+    def failed_permanently(self, what: str, topic: str, partition: int) -> None:
         pass
 
     def batch_sent(self, records: int, size: int) -> None:
         pass
 
-    def settled(self, batch: SettledBatch, error: KprotoError | None) -> None:
+    def settled(self, batch: CompletedBatch, error: KprotoError | None) -> None:
         pass

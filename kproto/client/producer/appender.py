@@ -105,11 +105,11 @@ class RecordAppender:
         self, topic: str, record: ProducerRecord, *, is_single: bool
     ) -> tuple[Batch, int]:
         """Appends the record that the user's hook returns; reports a failure to the hooks."""
-        changed = self._calls.sent(topic, record)
+        changed = self._calls.on_send(topic, record)
         try:
             return await self.append(topic, changed, is_single=is_single, is_intercepted=True)
         except BaseException as error:
-            self._calls.not_taken(topic, changed, error)
+            self._calls.on_not_appended(topic, changed, error)
             raise
 
     async def append_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
@@ -156,7 +156,7 @@ class RecordAppender:
         every = CLOCK_EVERY if type(values) in (list, tuple) else 1
         to_come = taken = iter(values)
         if self._calls.intercepts:
-            taken, every = self._calls.each_sent(topic, to_come), 1
+            taken, every = self._calls.on_send_each(topic, to_come), 1
 
         def left() -> list[ProducerRecord]:
             """Returns the records that were not appended: the taken one, and the rest of a list."""
@@ -209,7 +209,7 @@ class RecordAppender:
                         raise DeliveryError(topic, batch.partition, left(), cause)
         except BaseException as error:
             if record is not None and self._calls.intercepts:
-                self._calls.not_taken(topic, record, error)
+                self._calls.on_not_appended(topic, record, error)
             raise
         finally:
             if ticket is not None:

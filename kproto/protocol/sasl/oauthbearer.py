@@ -92,7 +92,7 @@ class OAuthBearerClient:
 
     def __init__(self, token: BearerToken) -> None:
         self._token = token
-        self._begun = False
+        self._started = False
         self._done = False
         self._refusal: str | None = None
 
@@ -103,16 +103,16 @@ class OAuthBearerClient:
 
     def first(self) -> bytes:
         """Returns the header, the token and the extensions (RFC 7628, 3.1)."""
-        if self._begun:
+        if self._started:
             raise AuthenticationError("OAUTHBEARER: this exchange has already begun")
-        self._begun = True
+        self._started = True
         pairs = [(_AUTH, f"Bearer {self._token.value}"), *self._token.extensions.items()]
         text = "".join(f"{key}={value}{_SEPARATOR}" for key, value in pairs)
         return f"n,,{_SEPARATOR}{text}{_SEPARATOR}".encode("ascii")
 
     def next(self, challenge: bytes) -> bytes:
         """Takes the server's answer: empty for success; acknowledges a refusal, then raises it."""
-        if not self._begun or self._done:
+        if not self._started or self._done:
             raise AuthenticationError("OAUTHBEARER: unexpected message of the server")
         if self._refusal is not None:
             raise AuthenticationError(f"OAUTHBEARER: the server refused the token{self._refusal}")
@@ -130,7 +130,7 @@ class OAuthBearerServer:
 
     def __init__(self, validate: BearerValidator) -> None:
         self._validate = validate
-        self._begun = False
+        self._started = False
         self._identity: BearerIdentity | None = None
         self._refusal: str | None = None
 
@@ -157,9 +157,9 @@ class OAuthBearerServer:
         """
         if self._refusal is not None:
             raise AuthenticationError(self._refusal)
-        if self._begun:
+        if self._started:
             raise AuthenticationError("OAUTHBEARER: unexpected message of the client")
-        self._begun = True
+        self._started = True
         authorization_id, token = _parse(response)
         try:
             identity = self._validate(token)

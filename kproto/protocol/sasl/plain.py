@@ -26,7 +26,7 @@ class PlainClient:
                 "PLAIN cannot carry a delegation token: use SCRAM-SHA-256 or SCRAM-SHA-512"
             )
         self._credentials = credentials
-        self._begun = False
+        self._started = False
         self._done = False
 
     @property
@@ -36,16 +36,16 @@ class PlainClient:
 
     def first(self) -> bytes:
         """Returns `NUL name NUL password` (RFC 4616, 2). The server applies string preparation."""
-        if self._begun:
+        if self._started:
             raise AuthenticationError("PLAIN: this exchange has already begun")
-        self._begun = True
+        self._started = True
         name = encode_text(self._credentials.username, "user name")
         password = encode_text(self._credentials.password, "password")
         return b"\0" + name + b"\0" + password
 
     def next(self, challenge: bytes) -> bytes:
         """Takes the server's answer and ignores its content; Kafka's is empty."""
-        if not self._begun or self._done:
+        if not self._started or self._done:
             raise AuthenticationError("PLAIN: unexpected message of the server")
         self._done = True
         return b""
@@ -63,7 +63,7 @@ class PlainServer:
     def __init__(self, lookup: CredentialLookup, *, prepare_strings: bool = True) -> None:
         self._lookup = lookup
         self._prepare_strings = prepare_strings
-        self._begun = False
+        self._started = False
         self._username: str | None = None
 
     @property
@@ -78,9 +78,9 @@ class PlainServer:
 
     def next(self, response: bytes) -> bytes:
         """Checks the client's one token; the answer to a right one is empty."""
-        if self._begun:
+        if self._started:
             raise AuthenticationError("PLAIN: unexpected message of the client")
-        self._begun = True
+        self._started = True
         authorization_id, name, password = _parse_plain(response)
         if self._prepare_strings:
             name = saslprep(name, "user name")

@@ -84,7 +84,7 @@ class ScramClient:
     ) -> None:
         check_whole_number("max_iterations", max_iterations, MIN_ITERATIONS)
         self._credentials = credentials
-        self._nonce = _own_nonce(nonce)
+        self._nonce = _nonce_or_random(nonce)
         self._max_iterations = max_iterations
         self._salting = salting
         self._password = b""
@@ -197,7 +197,7 @@ class ScramServer:
     ) -> None:
         self._lookup = lookup
         self._token_lookup = token_lookup
-        self._nonce = _own_nonce(nonce)
+        self._nonce = _nonce_or_random(nonce)
         self._prepare_strings = prepare_strings
         self._client_first: ClientFirst | None = None
         self._server_first: ServerFirst | None = None
@@ -224,7 +224,7 @@ class ScramServer:
         """Answers the client: salt and iterations first, then the server's own proof."""
         step, self._step = self._step, _Step.FAILED
         if step is _Step.FIRST:
-            challenge = self._ask(ClientFirst.parse(response))
+            challenge = self._challenge(ClientFirst.parse(response))
             self._step = _Step.FINAL
             return challenge
         if step is _Step.FINAL:
@@ -233,7 +233,7 @@ class ScramServer:
             return challenge
         raise AuthenticationError(f"{self.mechanism}: unexpected message of the client")
 
-    def _ask(self, client_first: ClientFirst) -> bytes:
+    def _challenge(self, client_first: ClientFirst) -> bytes:
         """Returns the first message: the nonce to sign, the salt and the iterations."""
         name, other = client_first.username, client_first.authorization_id
         if self._prepare_strings:
@@ -314,7 +314,7 @@ class ScramSha512Server(ScramServer):
     hash_name = "sha512"
 
 
-def _own_nonce(nonce: str | None) -> str:
+def _nonce_or_random(nonce: str | None) -> str:
     if nonce is None:
         return secrets.token_urlsafe(NONCE_BYTES)
     if not is_nonce(nonce):

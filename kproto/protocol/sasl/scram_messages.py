@@ -73,7 +73,7 @@ class ClientFirst:
         where = "the client's first SCRAM message"
         flag, acting_for, bare = _split_gs2_header(decode_text(token, where), where)
         attributes = _attributes(bare, where)
-        extensions = dict(_behind(attributes, ("n", "r"), where))
+        extensions = dict(_trailing_attributes(attributes, ("n", "r"), where))
         (_, name), (_, nonce) = attributes[:2]
         return cls(
             username=_unescape(name, where),
@@ -113,7 +113,7 @@ class ServerFirst:
         text = decode_text(token, where)
         attributes = _attributes(text, where)
         _refuse_error(attributes)
-        _behind(attributes, ("r", "s", "i"), where)
+        _trailing_attributes(attributes, ("r", "s", "i"), where)
         (_, nonce), (_, salt), (_, iterations) = attributes[:3]
         if not _ITERATIONS.fullmatch(iterations):
             raise AuthenticationError(f"{where} has an iteration count that is no number: i=")
@@ -149,7 +149,7 @@ class ClientFinal:
         if not comma:
             raise AuthenticationError(f"{where} does not end with a proof, p=")
         attributes = _attributes(without_proof, where)
-        _behind(attributes, ("c", "r"), where)
+        _trailing_attributes(attributes, ("c", "r"), where)
         (_, binding), (_, nonce) = attributes[:2]
         return cls(
             channel_binding=_from_base64(binding, "c", where),
@@ -178,7 +178,7 @@ class ServerFinal:
         where = "the server's final SCRAM message"
         attributes = _attributes(decode_text(token, where), where)
         _refuse_error(attributes)
-        _behind(attributes, ("v",), where)
+        _trailing_attributes(attributes, ("v",), where)
         return cls(_from_base64(attributes[0][1], "v", where))
 
     def encode(self) -> bytes:
@@ -220,7 +220,9 @@ def _attributes(text: str, where: str) -> _Attributes:
     return pairs
 
 
-def _behind(attributes: _Attributes, names: tuple[str, ...], where: str) -> _Attributes:
+def _trailing_attributes(
+    attributes: _Attributes, names: tuple[str, ...], where: str
+) -> _Attributes:
     """Returns the attributes after those with these names, which must come first and in order."""
     if attributes[0][0] == "m":
         raise AuthenticationError(f"{where} demands an extension that is not known here, m=")

@@ -51,10 +51,10 @@ def unsecured_validator(
         principal = claims.get(principal_claim)
         if not isinstance(principal, str) or not principal.strip():
             raise AuthenticationError(f"the unsecured token lacks its claim {principal_claim!r}")
-        ends_ms = _moment(claims, "exp")
+        ends_ms = _timestamp(claims, "exp")
         if ends_ms is None:
             raise AuthenticationError("the unsecured token lacks its claim 'exp'")
-        begins_ms = _moment(claims, "iat")
+        begins_ms = _timestamp(claims, "iat")
         now = now_ms()
         if ends_ms + clock_skew_ms <= now:
             raise AuthenticationError("the unsecured token has ended ('exp')")
@@ -79,7 +79,7 @@ def _claims(text: str) -> dict[str, Any]:
     return claims
 
 
-def _moment(claims: Mapping[str, Any], name: str) -> int | None:
+def _timestamp(claims: Mapping[str, Any], name: str) -> int | None:
     """Returns a claim in seconds as ms; None if it is missing."""
     value = claims.get(name)
     if value is None:

@@ -150,16 +150,16 @@ def test_history_finds_the_epoch_before_an_offset(
         history.add([(begins + len(epochs), epoch)])
         epochs += [epoch] * count
     assert history.last == epoch
-    assert history.before(begins) == first
-    assert history.before(begins - 1) == -1
+    assert history.epoch_before(begins) == first
+    assert history.epoch_before(begins - 1) == -1
     for at, expected in enumerate(epochs):
-        assert history.before(begins + at + 1) == expected
+        assert history.epoch_before(begins + at + 1) == expected
 
 
 def test_forgotten_epochs_are_reported_as_unknown() -> None:
     history = EpochHistory(0, 1)
     for at in range(3_000):
         history.add([(10 * at, at + 1)])
-    assert history.before(29_995) == 3_000
-    assert history.before(19_999) == -1
-    assert history.before(20_001) == 2_001
+    assert history.epoch_before(29_995) == 3_000
+    assert history.epoch_before(19_999) == -1
+    assert history.epoch_before(20_001) == 2_001

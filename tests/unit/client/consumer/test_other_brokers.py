@@ -242,13 +242,13 @@ async def test_unreachable_replica_returns_to_the_leader() -> None:
 
 def test_preferred_replica_is_used_until_its_deadline() -> None:
     state = TopicPartitionState(("t", 0), ClientSettings(), position=5)
-    assert state.read_from(0, 1.0, {0, 1}) == 0
+    assert state.select_node(0, 1.0, {0, 1}) == 0
     state.prefer_replica(1, 10.0)
-    assert state.read_from(0, 9.9, {0, 1}) == 1
-    assert state.read_from(0, 10.0, {0, 1}) == 0
-    assert state.read_from(0, 9.9, {0, 1}) == 0, "the leader names the next preferred replica"
+    assert state.select_node(0, 9.9, {0, 1}) == 1
+    assert state.select_node(0, 10.0, {0, 1}) == 0
+    assert state.select_node(0, 9.9, {0, 1}) == 0, "the leader names the next preferred replica"
     state.prefer_replica(1, 10.0)
-    assert state.read_from(0, 9.9, {0}) == 0
+    assert state.select_node(0, 9.9, {0}) == 0
 
 
 # Leaders named in responses

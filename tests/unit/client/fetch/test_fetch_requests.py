@@ -15,8 +15,8 @@ from kproto.client.fetch.fetch_requests import (
 )
 from kproto.client.fetch.fetch_session import (
     ForgottenPartition,
+    RequestedPartition,
     SessionFetch,
-    WantedPartition,
     fetched_partitions,
     without_session,
 )
@@ -72,9 +72,9 @@ def test_a_request_without_a_session() -> None:
     request = fetch_request(
         without_session(
             {
-                ("t", 0): WantedPartition(ID, 5, 400),
-                ("u", 1): WantedPartition(ZERO_UUID, 6, 400),
-                ("t", 2): WantedPartition(ID, 7, 400, leader_epoch=3),
+                ("t", 0): RequestedPartition(ID, 5, 400),
+                ("u", 1): RequestedPartition(ZERO_UUID, 6, 400),
+                ("t", 2): RequestedPartition(ID, 7, 400, leader_epoch=3),
             }
         ),
         max_bytes=1000,
@@ -85,22 +85,22 @@ def test_a_request_without_a_session() -> None:
     assert (request.session_id, request.session_epoch) == (0, -1)
     assert (request.max_bytes, request.min_bytes, request.max_wait_ms) == (1000, 1, 50)
     assert request.isolation_level == 1
-    asked = [
+    fetch = [
         (topic.topic, topic.topic_id, part.partition, part.fetch_offset, part.partition_max_bytes)
         for topic in request.topics
         for part in topic.partitions
     ]
-    assert asked == [("t", ID, 0, 5, 400), ("t", ID, 2, 7, 400), ("u", ZERO_UUID, 1, 6, 400)]
+    assert fetch == [("t", ID, 0, 5, 400), ("t", ID, 2, 7, 400), ("u", ZERO_UUID, 1, 6, 400)]
     assert [part.current_leader_epoch for part in request.topics[0].partitions] == [-1, 3]
     for version in range(4, 19):
         assert request.size(version) > 0
 
 
 def test_a_request_of_a_session_names_what_it_shall_forget() -> None:
-    forgotten = [ForgottenPartition("t", ID, 1), ForgottenPartition("u", OTHER, 0)]
-    forgotten.append(ForgottenPartition("t", ID, 4))
+    to_forget = [ForgottenPartition("t", ID, 1), ForgottenPartition("u", OTHER, 0)]
+    to_forget.append(ForgottenPartition("t", ID, 4))
     request = fetch_request(
-        SessionFetch(7, 3, {}, forgotten),
+        SessionFetch(7, 3, {}, to_forget),
         max_bytes=1000,
         min_bytes=1,
         max_wait_ms=50,

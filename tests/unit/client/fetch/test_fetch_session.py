@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from kproto.client.fetch.fetch_requests import fetch_request
 from kproto.client.fetch.fetch_session import (
-    CLOSING,
+    FINAL_EPOCH,
     FetchSession,
     ForgottenPartition,
+    RequestedPartition,
     SessionFetch,
-    WantedPartition,
     fetched_partitions,
 )
 from kproto.client.metadata.cluster import TopicInfo, TopicPartition
@@ -34,11 +34,11 @@ BAD_EPOCH = code_of("INVALID_FETCH_SESSION_EPOCH")
 TOPIC_ID = code_of("FETCH_SESSION_TOPIC_ID_ERROR")
 
 
-def at(offset: int, topic_id: Uuid = ID, **epochs: int) -> WantedPartition:
-    return WantedPartition(topic_id, offset, 1000, **epochs)
+def at(offset: int, topic_id: Uuid = ID, **epochs: int) -> RequestedPartition:
+    return RequestedPartition(topic_id, offset, 1000, **epochs)
 
 
-def opened(wanted: dict[TopicPartition, WantedPartition], version: int = 18) -> FetchSession:
+def opened(wanted: dict[TopicPartition, RequestedPartition], version: int = 18) -> FetchSession:
     """Returns a fetch session with id 7 that has the partitions in `wanted`."""
     session = FetchSession()
     assert session.build_fetch(wanted, version) == SessionFetch(0, 0, wanted, [])
@@ -61,18 +61,18 @@ def test_first_fetch_has_all_partitions_and_later_ones_the_changed() -> None:
 def test_removed_partition_is_forgotten_and_new_one_is_added() -> None:
     session = opened({("t", 0): at(5), ("t", 1): at(6)})
     wanted = {("t", 0): at(5), ("u", 0): at(0)}
-    forgotten = [ForgottenPartition("t", ID, 1)]
-    assert session.build_fetch(wanted, 18) == SessionFetch(7, 1, {("u", 0): at(0)}, forgotten)
+    to_forget = [ForgottenPartition("t", ID, 1)]
+    assert session.build_fetch(wanted, 18) == SessionFetch(7, 1, {("u", 0): at(0)}, to_forget)
     assert session.handle_response(0, 7, [("u", 0)])
-    assert session.build_fetch({("t", 0): at(5)}, 18).forgotten == [ForgottenPartition("u", ID, 0)]
+    assert session.build_fetch({("t", 0): at(5)}, 18).to_forget == [ForgottenPartition("u", ID, 0)]
 
 
 @pytest.mark.parametrize(("version", "forgets"), [(12, False), (13, True)])
 def test_recreated_topic_is_added_and_the_old_id_is_forgotten(version: int, forgets: bool) -> None:
     session = opened({("t", 0): at(5)}, version)
     wanted = {("t", 0): at(0, OTHER)}
-    forgotten = [ForgottenPartition("t", ID, 0)] if forgets else []
-    assert session.build_fetch(wanted, version) == SessionFetch(7, 1, wanted, forgotten)
+    to_forget = [ForgottenPartition("t", ID, 0)] if forgets else []
+    assert session.build_fetch(wanted, version) == SessionFetch(7, 1, wanted, to_forget)
 
 
 def test_session_by_name_is_replaced_by_one_by_id() -> None:
@@ -154,7 +154,7 @@ def test_fetch_without_a_session_has_the_final_epoch(version: int, is_used: bool
     session = FetchSession(is_used=is_used)
     wanted = {("t", 0): at(5)}
     for _ in range(2):
-        assert session.build_fetch(wanted, version) == SessionFetch(0, CLOSING, wanted, [])
+        assert session.build_fetch(wanted, version) == SessionFetch(0, FINAL_EPOCH, wanted, [])
         assert session.handle_response(0, 0, wanted)
     assert session.close() is None
 
@@ -222,7 +222,7 @@ class ModelReader:
     def fetch(self, node: int, fate: str, paused: TopicPartition, dropped: TopicPartition) -> None:
         ids = self.cluster.ids
         wanted = {
-            tp: WantedPartition(ids[tp[0]], self.positions[tp], 1000)
+            tp: RequestedPartition(ids[tp[0]], self.positions[tp], 1000)
             for tp, leader in self.assumed_leaders.items()
             if leader == node and tp != paused
         }

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kproto.client.fetch.completed_fetch import CompletedFetch, PlacedBatch
+from kproto.client.fetch.completed_fetch import CompletedFetch, UnreadBatch
 from kproto.client.fetch.fetch_buffer import FetchBuffer
 from kproto.client.fetch.in_flight_records import AdaptiveBatchSize, InFlightRange
 from kproto.client.fetch.partition_state import TopicPartitionState
@@ -65,7 +65,7 @@ class Comparison:
         state, model = self.states[at], self.models[at]
         placed = []
         for made, offsets in batches(state.position, sizes):
-            placed.append(PlacedBatch(state.position, made))
+            placed.append(UnreadBatch(state.position, made))
             state.position = offsets[-1] + 1
             model.waiting.append(offsets)
         model.position = state.position = state.position + 1  # skips an offset without a record
@@ -88,7 +88,7 @@ class Comparison:
                 assert not offsets or first[0] in offsets
 
     def record(self) -> None:
-        for record in self.buffer.rest:
+        for record in self.buffer.remaining:
             self.returned(record)
             return
         self.poll.on_poll(self.now)
@@ -145,7 +145,7 @@ class Comparison:
         self.paused.discard(at)
 
     def put_back(self) -> None:
-        self.buffer.put_back_rest()
+        self.buffer.put_back_remaining()
 
     def check(self) -> None:
         expected = (

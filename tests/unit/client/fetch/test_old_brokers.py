@@ -6,7 +6,7 @@ import pytest
 
 from kproto.client.fetch.old_brokers import (
     check_fetch,
-    check_first_is_whole,
+    check_first_batch_is_whole,
     check_list_offsets,
 )
 from kproto.messages import FetchRequest, FetchResponse, ListOffsetsRequest
@@ -40,18 +40,18 @@ def response_with(
 @pytest.mark.parametrize("records", [MESSAGE[:-1], MESSAGE[:5], b"", None])
 def test_first_message_beyond_the_fetch_size_raises(records: bytes | None) -> None:
     with pytest.raises(ConfigurationError, match=r"t\[0\]: the message at offset 7 is"):
-        check_first_is_whole(REQUEST, response_with(records), 2)
-    check_first_is_whole(REQUEST, response_with(records), 3)
+        check_first_batch_is_whole(REQUEST, response_with(records), 2)
+    check_first_batch_is_whole(REQUEST, response_with(records), 3)
 
 
 @pytest.mark.parametrize("records", [MESSAGE, MESSAGE + MESSAGE[:20], MARKER])
 def test_complete_or_pending_first_message_is_no_error(records: bytes) -> None:
-    check_first_is_whole(REQUEST, response_with(records), 0)
+    check_first_batch_is_whole(REQUEST, response_with(records), 0)
 
 
 def test_end_of_the_log_or_an_error_is_no_truncated_message() -> None:
-    check_first_is_whole(REQUEST, response_with(b"", high_watermark=7), 0)
-    check_first_is_whole(REQUEST, response_with(b"", error_code=6), 0)
+    check_first_batch_is_whole(REQUEST, response_with(b"", high_watermark=7), 0)
+    check_first_batch_is_whole(REQUEST, response_with(b"", error_code=6), 0)
 
 
 @pytest.mark.parametrize("records", [MESSAGE[:-1], MESSAGE[:5], b"", None])
@@ -61,11 +61,11 @@ def test_message_cut_off_after_other_partitions_is_fetched_later(records: bytes 
     answer = response_with(records)
     full = PartitionData(partition_index=1, high_watermark=8, records=MESSAGE)
     answer.responses[0].partitions.append(full)
-    check_first_is_whole(asked, answer, 2)
+    check_first_batch_is_whole(asked, answer, 2)
     assert [part.records or b"" for part in answer.responses[0].partitions] == [b"", MESSAGE]
     full.records, full.high_watermark = b"", 7
     with pytest.raises(ConfigurationError, match=r"t\[0\]: the message at offset 7 is"):
-        check_first_is_whole(asked, response_with(records), 2)
+        check_first_batch_is_whole(asked, response_with(records), 2)
 
 
 def test_read_committed_is_refused_at_old_versions() -> None:

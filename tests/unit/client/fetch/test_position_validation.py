@@ -14,7 +14,12 @@ import pytest
 
 from kproto import Client, Consumer, LogTruncatedError
 from kproto.client.fetch.partition_state import FetchState, TopicPartitionState
-from kproto.client.fetch.position_validation import AskedEpoch, EpochEnd, epoch_ends, epochs_request
+from kproto.client.fetch.position_validation import (
+    EpochEnd,
+    RequestedEpoch,
+    epoch_ends,
+    epochs_request,
+)
 from kproto.client.settings import ClientSettings
 from kproto.messages import (
     ApiVersionsRequest,
@@ -62,8 +67,8 @@ class Cluster:
         """Ends the epoch at `offset` and deletes all records from there on."""
         self.log.epochs["t", 0] = (epoch, offset)
         following = self.log.following["t", 0]
-        keep = sum(end <= offset for end in following)
-        del self.log.batches["t", 0][keep:], following[keep:]
+        retain = sum(end <= offset for end in following)
+        del self.log.batches["t", 0][retain:], following[retain:]
 
     def fetched(self) -> list[tuple[int, int, int]]:
         """Returns offset, leader epoch and last epoch of each fetched partition, in order."""
@@ -308,7 +313,11 @@ async def test_unauthorized_validation_raises() -> None:
 
 def test_validation_requests_and_responses_are_converted() -> None:
     request = epochs_request(
-        {("t", 0): AskedEpoch(3, 4), ("u", 1): AskedEpoch(5, 5), ("t", 2): AskedEpoch(0, 7)}
+        {
+            ("t", 0): RequestedEpoch(3, 4),
+            ("u", 1): RequestedEpoch(5, 5),
+            ("t", 2): RequestedEpoch(0, 7),
+        }
     )
     asked = [
         (topic.topic, part.partition, part.leader_epoch, part.current_leader_epoch)

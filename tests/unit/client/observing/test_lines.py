@@ -13,7 +13,7 @@ from kproto.broker import Cluster as Brokers
 from kproto.broker.faults import Close, ErrorCode
 from kproto.client.metadata.cluster import Cluster, PartitionInfo, TopicInfo
 from kproto.client.metadata.cluster_changes import MOST_FORGOTTEN, MetadataChanges
-from kproto.client.observing.lines import Troubles, say
+from kproto.client.observing.lines import RetryLog, log
 from kproto.client.settings import Address
 from kproto.messages import MetadataRequest, ProduceRequest
 from kproto.messages.metadata_response import MetadataResponse
@@ -205,7 +205,7 @@ def test_many_moved_leaders_are_reported_in_one_line() -> None:
 
 
 def test_errors_are_logged_once_and_at_their_end(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles()
+    troubles = RetryLog()
     with caplog.at_level(logging.INFO, "kproto.client"):
         troubles.end("fetch", "t", 0, 0.0)
         for partition in range(3):
@@ -254,7 +254,7 @@ async def test_closing_client_logs_no_retry(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_error_that_is_long_past_is_logged_again(caplog: pytest.LogCaptureFixture) -> None:
-    troubles = Troubles()
+    troubles = RetryLog()
     troubles.begin("fetch", "t", 0, REFUSED, 1.0)
     troubles.begin("fetch", "t", 1, REFUSED, 50.0)
     troubles.begin("fetch", "t", 1, REFUSED, 120.0)
@@ -274,7 +274,7 @@ async def test_cluster_id_cannot_forge_a_log_line(caplog: pytest.LogCaptureFixtu
 
 
 def test_text_of_peers_cannot_forge_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
-    say(logging.WARNING, "%s and %d", "a\nb\x1b[31m" + "x" * 1_000, 5)
+    log(logging.WARNING, "%s and %d", "a\nb\x1b[31m" + "x" * 1_000, 5)
     (line,) = lines(caplog, logging.WARNING)
     assert line.startswith("a?b?[31mx")
     assert line.endswith("… and 5")
