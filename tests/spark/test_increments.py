@@ -15,7 +15,7 @@ from kproto_pipeline.spark.planning.offset_ranges import DataLossError
 from kproto.client import Client, NewTopic, ProducerRecord
 from tests.spark.conftest import Topics
 from tests.spark.test_job import BROKEN, event
-from tests.spark.test_killed_jobs import Told, ids
+from tests.spark.test_killed_jobs import Reports, ids
 
 pytestmark = pytest.mark.spark
 
@@ -105,7 +105,7 @@ def test_new_topics_are_read_and_lost_ones_reported(
         run(spark, wanted)
     passing = replace(wanted, source={**wanted.source, "failOnDataLoss": "false"})
     told: list[str] = []
-    found = run(spark, passing, listener=Told(told))
+    found = run(spark, passing, listener=Reports(told))
     assert found.counts == JobCounts(3, 2, 0, 1, 2)
     assert f"{a}-0: the topic was recreated" in told[1]
     assert ids(tmp_path / "lake") == {"1": 1, "2": 1, "3": 1, "4": 1}
@@ -171,7 +171,7 @@ def test_table_format_is_written_at_least_once(
             raise RuntimeError("killed")
 
     with pytest.raises(RuntimeError, match="killed"):
-        run(spark, wanted, listener=Told(told), on_step=killed)
+        run(spark, wanted, listener=Reports(told), on_step=killed)
     assert "the format jdbc is written at least once" in told[0]
     again = run(spark, wanted)
     assert again.counts == JobCounts(2, 0, 0, 2, 0)

@@ -65,7 +65,7 @@ _CORE: Final = ("specversion", "id", "source", "type", "subject", "time", "datas
 _REQUIRED: Final = ("specversion", "id", "source", "type")
 
 # By attribute: the index of its header in each record; -1 for none.
-_Picked = dict[str, "Int64s"]
+_HeadersByAttribute = dict[str, "Int64s"]
 
 
 def events_as_arrow(
@@ -84,8 +84,11 @@ def events_as_arrow(
         CorruptBatchError: a header key is not UTF-8.
     """
     buffer = pa.py_buffer(columns.buffer)
-    picked, extensions, regular = _attribute_headers(columns, buffer)
-    values = {name: binary_array(buffer, columns.header_values, picked[name]) for name in picked}
+    by_attribute, extensions, regular = _attribute_headers(columns, buffer)
+    values = {
+        name: binary_array(buffer, columns.header_values, by_attribute[name])
+        for name in by_attribute
+    }
     for name, array in values.items():
         regular &= CHECKS.get(name, check_plain_text)(array)
     if len(extensions):
@@ -122,7 +125,9 @@ def _rows_of_headers(columns: RecordColumns) -> Int64s:
     return np.repeat(np.arange(len(columns)), np.diff(columns.header_offsets))
 
 
-def _attribute_headers(columns: RecordColumns, buffer: pa.Buffer) -> tuple[_Picked, Int64s, Bools]:
+def _attribute_headers(
+    columns: RecordColumns, buffer: pa.Buffer
+) -> tuple[_HeadersByAttribute, Int64s, Bools]:
     """Returns the header of each attribute, the headers of extensions, and the regular records.
 
     At this step a record is regular if it has each required attribute, no attribute twice or null,
@@ -140,7 +145,7 @@ def _attribute_headers(columns: RecordColumns, buffer: pa.Buffer) -> tuple[_Pick
     nothing = np.empty(0, dtype=np.int64)
     if len(header_names) > _MAX_HEADER_NAMES:
         return {}, nothing, np.zeros(count, dtype=np.bool_)
-    picked: _Picked = {}
+    by_attribute: _HeadersByAttribute = {}
     is_extension = np.zeros(len(header_names), dtype=np.bool_)
     for code, header in enumerate(header_names):
         attribute = _attribute_of(header)
@@ -153,16 +158,16 @@ def _attribute_headers(columns: RecordColumns, buffer: pa.Buffer) -> tuple[_Pick
             continue
         regular[record[1:][record[1:] == record[:-1]]] = False
         if attribute in _CORE or attribute == "datacontenttype":
-            picked[attribute] = np.full(count, -1, dtype=np.int64)
-            picked[attribute][record] = at
+            by_attribute[attribute] = np.full(count, -1, dtype=np.int64)
+            by_attribute[attribute][record] = at
         else:
             is_extension[code] = True
     for attribute in _REQUIRED:
-        regular &= picked[attribute] >= 0 if attribute in picked else False
+        regular &= by_attribute[attribute] >= 0 if attribute in by_attribute else False
     if columns.header_values.null is not None:
         regular[rows[columns.header_values.null]] = False
     extensions = np.flatnonzero(is_extension[codes]) if is_extension.any() else nothing
-    return picked, extensions, regular
+    return by_attribute, extensions, regular
 
 
 def _attribute_of(header: str) -> str | None:
@@ -211,11 +216,11 @@ def _extension_maps(
 ) -> pa.Array:
     """Returns the extensions of each regular record by name, in the order of its headers."""
     rows = _rows_of_headers(columns)[extensions]
-    wanted = regular[rows]
-    counts = np.bincount(rows[wanted], minlength=len(columns))[regular]
+    selected = regular[rows]
+    counts = np.bincount(rows[selected], minlength=len(columns))[regular]
     offsets = np.zeros(len(counts) + 1, dtype=np.int32)
     np.cumsum(counts, out=offsets[1:])
-    header = extensions[wanted]
+    header = extensions[selected]
     keys = binary_array(buffer, columns.header_keys, header).cast(pa.string())
     values = binary_array(buffer, columns.header_values, header).cast(pa.string())
     return pa.MapArray.from_arrays(

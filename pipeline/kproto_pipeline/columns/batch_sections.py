@@ -140,7 +140,7 @@ def section_groups(
             if other_kind or (size and size + section.size > chunk_bytes):
                 yield from _groups(batches, messages)
                 batches, messages, size = [], [], 0
-                _begin_group(arena, section, fetched)
+                _start_group(arena, section, fetched)
             if isinstance(section, BatchSection):
                 batches.append(section)
             else:
@@ -183,7 +183,7 @@ def _in_one_buffer(sections: Sequence[BatchSection]) -> BatchGroup:
     return BatchGroup(b"".join(parts), at)
 
 
-def _begin_group(arena: Arena, section: BatchSection | MessageSection, fetched: bytes) -> None:
+def _start_group(arena: Arena, section: BatchSection | MessageSection, fetched: bytes) -> None:
     """Empties the arena, and keeps the section if it is decompressed already."""
     if isinstance(section, MessageSection) or section.data is fetched:
         arena.restart()

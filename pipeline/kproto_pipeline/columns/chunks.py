@@ -176,10 +176,10 @@ def _section_columns(
         ],
     )
     # All records of a batch were checked, requested or not.
-    wanted = offsets >= start
+    selected = offsets >= start
     if end is not None:
-        wanted &= offsets < end
-    return columns if wanted.all() else columns.filter(wanted)
+        selected &= offsets < end
+    return columns if selected.all() else columns.filter(selected)
 
 
 def _resolve_timestamps(

@@ -53,10 +53,10 @@ class ByteRanges:
     def __len__(self) -> int:
         return len(self.bounds)
 
-    def filter(self, wanted: Bools) -> ByteRanges:
-        """Returns the rows for which `wanted` is true."""
-        null = None if self.null is None else self.null[wanted]
-        return ByteRanges(self.bounds[wanted], null)
+    def filter(self, selected: Bools) -> ByteRanges:
+        """Returns the rows for which `selected` is true."""
+        null = None if self.null is None else self.null[selected]
+        return ByteRanges(self.bounds[selected], null)
 
     def at(self, buffer: bytes | memoryview, row: int) -> bytes | None:
         """Returns the bytes of one row."""
@@ -92,20 +92,20 @@ class RecordColumns:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def filter(self, wanted: Bools) -> RecordColumns:
-        """Returns the records for which `wanted` is true."""
+    def filter(self, selected: Bools) -> RecordColumns:
+        """Returns the records for which `selected` is true."""
         counts = np.diff(self.header_offsets)
-        headers = np.repeat(wanted, counts)
-        header_offsets = np.zeros(int(wanted.sum()) + 1, dtype=np.int64)
-        np.cumsum(counts[wanted], out=header_offsets[1:])
-        rows_before = np.append(0, np.cumsum(wanted))
+        headers = np.repeat(selected, counts)
+        header_offsets = np.zeros(int(selected.sum()) + 1, dtype=np.int64)
+        np.cumsum(counts[selected], out=header_offsets[1:])
+        rows_before = np.append(0, np.cumsum(selected))
         return RecordColumns(
             buffer=self.buffer,
-            offsets=self.offsets[wanted],
-            timestamps=self.timestamps[wanted],
-            timestamp_types=self.timestamp_types[wanted],
-            keys=self.keys.filter(wanted),
-            values=self.values.filter(wanted),
+            offsets=self.offsets[selected],
+            timestamps=self.timestamps[selected],
+            timestamp_types=self.timestamp_types[selected],
+            keys=self.keys.filter(selected),
+            values=self.values.filter(selected),
             header_offsets=header_offsets,
             header_keys=self.header_keys.filter(headers),
             header_values=self.header_values.filter(headers),

@@ -33,11 +33,11 @@ class Stage:
     out: TextIO = field(default_factory=lambda: sys.stderr)
     done: int = 0
     seconds: float = 0.0
-    _began: float = 0.0
+    _started_at: float = 0.0
     _drawn: float = 0.0
 
     def __enter__(self) -> Self:
-        self._began = time.monotonic()
+        self._started_at = time.monotonic()
         self._draw()
         return self
 
@@ -47,7 +47,7 @@ class Stage:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.seconds = time.monotonic() - self._began
+        self.seconds = time.monotonic() - self._started_at
         if self.out.isatty():
             self.out.write("\r\x1b[2K")
         if kind is None:

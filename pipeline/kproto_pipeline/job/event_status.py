@@ -35,9 +35,9 @@ def with_status(
     duplicate if `before`, the valid events written earlier (`source`, `id`, `timestamp`), has it,
     and the record timestamps are at most `window_s` seconds apart, or one of them is unknown.
     """
-    place = sf.struct("topic", "partition", "offset")
+    position = sf.struct("topic", "partition", "offset")
     # Invalid records have no identity; their offset spreads them over the tasks.
-    identity = [sf.col("source"), sf.col("id"), sf.when(sf.col("error").isNotNull(), place)]
+    identity = [sf.col("source"), sf.col("id"), sf.when(sf.col("error").isNotNull(), position)]
     order = Window.partitionBy(*identity).orderBy("topic", "partition", "offset")
     first = sf.row_number().over(order) == 1
     if before is not None:
@@ -58,10 +58,10 @@ def _with_written_before(events: DataFrame, before: DataFrame, window_s: float) 
     same = (sf.col("source") == sf.col("kproto source")) & (sf.col("id") == sf.col("kproto id"))
     window = round(window_s * 1_000_000)
 
-    def near(time: Column) -> Column:
+    def within_window(time: Column) -> Column:
         return (sf.abs(time - micros) <= window) | (time == 0) | (micros == 0)
 
-    written = sf.coalesce(sf.exists(_TIMES, near), sf.lit(False))
+    written = sf.coalesce(sf.exists(_TIMES, within_window), sf.lit(False))
     joined = events.join(times, same, "left").withColumn(_WRITTEN, written)
     return joined.drop("kproto source", "kproto id", _TIMES)
 

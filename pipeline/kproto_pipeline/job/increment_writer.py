@@ -109,7 +109,7 @@ class IncrementWriter:
         self._settings = settings
         self._store = store
         self._files = files
-        self._letters = letters
+        self._dead_letters = letters
         self._run = run
         self._on_step = on_step
 
@@ -125,12 +125,12 @@ class IncrementWriter:
         """
         self._on_step("planned")
         staging = self._store.staging(number)
-        letters = None if self._letters is None else self._letters[0].staging(number)
+        letters = None if self._dead_letters is None else self._dead_letters[0].staging(number)
 
         def undo() -> None:
             self._files.delete(staging)
-            if letters is not None and self._letters is not None:
-                self._letters[1].delete(letters)
+            if letters is not None and self._dead_letters is not None:
+                self._dead_letters[1].delete(letters)
             self._store.remove_staging()
 
         with cleanup_on_failure(self._spark, undo):
@@ -145,12 +145,12 @@ class IncrementWriter:
                 losses=plan.losses,
                 dead_letters=letters if counts.invalid else None,
             )
-            if manifest.dead_letters is not None and self._letters is not None:
-                self._letters[0].write_manifest(manifest.dead_letters, manifest)
+            if manifest.dead_letters is not None and self._dead_letters is not None:
+                self._dead_letters[0].write_manifest(manifest.dead_letters, manifest)
             self._store.publish(staging, manifest)
-        if manifest.dead_letters is not None and self._letters is not None:
-            self._letters[0].publish_once(manifest.dead_letters, manifest)
-            self._letters[0].remove_staging()
+        if manifest.dead_letters is not None and self._dead_letters is not None:
+            self._dead_letters[0].publish_once(manifest.dead_letters, manifest)
+            self._dead_letters[0].remove_staging()
         self._store.remove_staging()
         self._on_step("cleared")
         return manifest
@@ -188,7 +188,7 @@ class IncrementWriter:
             }
         if letters is not None:
             counted[INVALID] = (
-                self._write_letters(events, letters) if observed.by_status[INVALID] else 0
+                self._write_dead_letters(events, letters) if observed.by_status[INVALID] else 0
             )
         counts = reconciled_counts({"read": observed.read, **observed.by_status}, counted)
         self._on_step("counted")
@@ -209,12 +209,12 @@ class IncrementWriter:
             sf.count(sf.when(micros.isNull(), 1)).alias("timeless"),
             *(status_count(s).alias(s) for s in STATUSES),
         )
-        kept = events_with_status.where(sf.col("status") != DUPLICATE)
-        if self._letters is not None:
-            kept = kept.where(sf.col("status") != INVALID)
+        selected = events_with_status.where(sf.col("status") != DUPLICATE)
+        if self._dead_letters is not None:
+            selected = selected.where(sf.col("status") != INVALID)
         if output.columns:
-            kept = kept.select(*output.columns)
-        writer = kept.write.format(output.format).options(**output.options)
+            selected = selected.select(*output.columns)
+        writer = selected.write.format(output.format).options(**output.options)
         if output.partition_by:
             writer = writer.partitionBy(*output.partition_by)
         if output.is_files:
@@ -232,16 +232,16 @@ class IncrementWriter:
             None if least is None or counted["timeless"] else (least, greatest),
         )
 
-    def _write_letters(self, events: DataFrame, letters: str) -> int:
+    def _write_dead_letters(self, events: DataFrame, letters: str) -> int:
         """Writes invalid records to the dead letters' staging folder; returns their number."""
         assert self._settings.dead_letters is not None
-        assert self._letters is not None
-        wanted = self._settings.dead_letters
+        assert self._dead_letters is not None
+        settings = self._settings.dead_letters
         observed = Observation()
         broken = events.where(sf.col("error").isNotNull()).observe(
             observed, sf.count(sf.lit(1)).alias("rows")
         )
-        broken.write.format(wanted.format).mode("append").save(letters)
+        broken.write.format(settings.format).mode("append").save(letters)
         self._on_step("dead letters written")
         return int(observed.get["rows"])
 
@@ -310,7 +310,7 @@ class IncrementWriter:
         return counted
 
 
-def _output_reader(spark: SparkSession, output: Output, *wanted: str) -> DataFrameReader:
+def _output_reader(spark: SparkSession, output: Output, *columns: str) -> DataFrameReader:
     """Returns a reader of some columns of an output's files.
 
     CSV columns are identified by position, so a CSV reader names all columns as they were written;
@@ -320,9 +320,9 @@ def _output_reader(spark: SparkSession, output: Output, *wanted: str) -> DataFra
     if output.format.lower() == "csv":
         written = output.columns or known.names
         inside = [name for name in written if name not in output.partition_by]
-        wanted = (*inside, *output.partition_by)
+        columns = (*inside, *output.partition_by)
     reader = spark.read.format(output.format).options(**output.options)
-    schema = StructType([known[name] for name in wanted])
+    schema = StructType([known[name] for name in columns])
     return reader.option("enforceSchema", "false").schema(schema)
 
 

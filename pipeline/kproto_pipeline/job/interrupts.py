@@ -34,7 +34,7 @@ T = TypeVar("T")
 INTERRUPTED: Final = 128 + signal.SIGINT
 
 #: The interval of checking for a deferred interrupt, in seconds.
-_LOOK_S: Final = 0.1
+_POLL_INTERVAL_S: Final = 0.1
 
 #: The signals that end a program, if the system has them.
 _END_SIGNALS: Final = [
@@ -81,9 +81,9 @@ def _first_signal_interrupts() -> Iterator[dict[int, Any]]:
     """Yields the previous signal handlers, which are restored at the end of the block."""
     handler = _FirstSignalHandler()
     before: dict[int, Any] = {
-        number: handler_before
+        number: previous_handler
         for number in (signal.SIGINT, *_END_SIGNALS)
-        if (handler_before := signal.getsignal(number))
+        if (previous_handler := signal.getsignal(number))
         in (signal.SIG_DFL, signal.default_int_handler)
     }
     for number in before:
@@ -91,8 +91,8 @@ def _first_signal_interrupts() -> Iterator[dict[int, Any]]:
     try:
         yield before
     finally:
-        for number, handler_before in before.items():
-            signal.signal(number, handler_before)
+        for number, previous_handler in before.items():
+            signal.signal(number, previous_handler)
 
 
 @contextmanager
@@ -105,9 +105,9 @@ def uninterrupted() -> Iterator[Sequence[int]]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *_END_SIGNALS)}
     interrupting = [
         number
-        for number, handler_before in before.items()
-        if handler_before is signal.default_int_handler
-        or isinstance(handler_before, _FirstSignalHandler)
+        for number, previous_handler in before.items()
+        if previous_handler is signal.default_int_handler
+        or isinstance(previous_handler, _FirstSignalHandler)
     ]
     for number in interrupting:
         signal.signal(number, lambda number, frame: arrived.append(number))
@@ -133,7 +133,7 @@ def run_in_thread(work: Callable[[], T], cancel_work: Callable[[], object]) -> T
     """
     with uninterrupted() as arrived, ThreadPoolExecutor(1) as threads:
         working = threads.submit(work)
-        while not wait([working], timeout=_LOOK_S).done:
+        while not wait([working], timeout=_POLL_INTERVAL_S).done:
             if arrived:
                 cancel_work()
     return working.result()

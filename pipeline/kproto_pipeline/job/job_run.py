@@ -148,19 +148,22 @@ class _JobRun:
         if place is None:  # without `state`, nothing of the run is kept
             place = f"file://{closing.enter_context(TemporaryDirectory(prefix='kproto-'))}/state"
         self._output_files = OutputFiles(spark, place)
-        self._letters = None if letters is None else OutputFiles(spark, letters.path)
+        self._dead_letters = None if letters is None else OutputFiles(spark, letters.path)
         for files in self._all_files():
             if files.local is not None:
                 closing.enter_context(lock_output(files.local))
-        if self._letters is not None and not (self._letters.atomic and self._output_files.atomic):
+        if self._dead_letters is not None and not (
+            self._dead_letters.atomic and self._output_files.atomic
+        ):
             raise SettingError(
                 "dead_letters.path: a folder for dead letters needs a file system with atomic "
-                f"renames of folders, which {self._letters.scheme} lacks; leave the section out"
+                f"renames of folders, which {self._dead_letters.scheme} lacks; leave the section "
+                "out"
             )
         listener.on_delivery_guarantee(delivery_guarantee(settings, self._output_files))
 
     def _all_files(self) -> list[OutputFiles]:
-        return [self._output_files, *([] if self._letters is None else [self._letters])]
+        return [self._output_files, *([] if self._dead_letters is None else [self._dead_letters])]
 
     def _recover_replaced(self) -> None:
         """Restores and cleans up after a run that was killed while it replaced an output."""
@@ -213,7 +216,7 @@ class _JobRun:
             on_step=self._on_step,
         )
         store.recover()
-        letters = self._recover_letters(store)
+        letters = self._recover_dead_letters(store)
         store.remove_staging()
         increments = self._increment_writer(store, self._output_files, letters)
         result = RunResult()
@@ -270,11 +273,13 @@ class _JobRun:
         self._plan_next(store)
         return len(self._reported_losses) > reported
 
-    def _recover_letters(self, store: IncrementStore) -> list[tuple[IncrementStore, OutputFiles]]:
+    def _recover_dead_letters(
+        self, store: IncrementStore
+    ) -> list[tuple[IncrementStore, OutputFiles]]:
         """Recovers the folder of dead letters, and makes it agree with the output."""
-        if self._letters is None:
+        if self._dead_letters is None:
             return []
-        files = self._letters
+        files = self._dead_letters
         letters = IncrementStore(
             files, exclusive=files.local is not None, on_step=self._on_step, allow_gaps=True
         )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["ProgressLine"]
 
 #: The interval of polling Spark's tasks, in seconds: short enough to see, too long to cost.
-_LOOK_S: Final = 0.25
+_REDRAW_INTERVAL_S: Final = 0.25
 #: The interval of listing the latest offsets, in seconds.
 _LIST_OFFSETS_INTERVAL_S: Final = 2.0
 
@@ -58,7 +58,7 @@ class ProgressLine:
         self._partitions: list[tuple[str, int]] = []
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._began = 0.0
+        self._started_at = 0.0
         self._thread = threading.Thread(target=self._watch, name="kproto-progress", daemon=True)
 
     def __enter__(self) -> Self:
@@ -79,21 +79,21 @@ class ProgressLine:
 
     def on_increment_started(self, number: int, plan: ReadPlan, behind: int) -> None:
         """Records that an increment started."""
-        self._began = time.monotonic()
+        self._started_at = time.monotonic()
         with self._lock:
             self._partitions = [(each.topic, each.partition) for each in plan.ranges]
-            self.progress.on_increment_started(number, plan, self._began)
+            self.progress.on_increment_started(number, plan, self._started_at)
 
     def on_increment_published(self, manifest: Manifest) -> None:
         """Records that an increment was published."""
         now = time.monotonic()
         with self._lock:
             self.progress.on_increment_published(manifest, now)
-            self.seconds.append(now - self._began)
+            self.seconds.append(now - self._started_at)
             self.read.append(manifest.counts.read)
             behind = format_lag(self.progress.lag)
         if not self._out.isatty():
-            line = format_increment(manifest, now - self._began)
+            line = format_increment(manifest, now - self._started_at)
             self._print(f"{self._prefix()}{line}; behind {behind}")
 
     def on_data_loss(self, what: str) -> None:
@@ -108,7 +108,7 @@ class ProgressLine:
 
     def _watch(self) -> None:
         listed = time.monotonic()
-        while not self._ended.wait(_LOOK_S):
+        while not self._ended.wait(_REDRAW_INTERVAL_S):
             fraction = self._finished_fraction()
             now = time.monotonic()
             ends = None

@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from ..columns import EVENT_SCHEMA, RECORD_SCHEMA
 from .options.errors import OptionError
-from .options.option_table import parse_any_read, parse_write_options
+from .options.option_table import parse_undecided_read, parse_write_options
 from .pyspark_versions import as_arrow_schema
 from .reading.batch_reader import KprotoReader
 from .reading.filter_pushdown import FilterPushdownReader, filters_are_pushed
@@ -105,7 +105,7 @@ class KprotoDataSource(DataSource):
             OptionError: an option is unknown, missing or wrong.
         """
         if self._parsed is None:
-            self._parsed = parse_any_read(self.options)
+            self._parsed = parse_undecided_read(self.options)
         return self._parsed
 
     def _write_options(self, schema: StructType, overwrite: bool) -> tuple[WriteOptions, pa.Schema]:

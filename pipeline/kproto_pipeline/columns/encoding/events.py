@@ -112,21 +112,21 @@ def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"
         fast = ~with_error & ~same & events.are_regular()
     slow = ~(with_error | same | fast)
     parts = [
-        (where, make(events.only(where)))
-        for where, make in (
+        (indexes, make(events.select(indexes)))
+        for indexes, make in (
             (np.flatnonzero(with_error), _original_records),
-            (np.flatnonzero(same), _keep_headers),
+            (np.flatnonzero(same), _original_headers),
             (np.flatnonzero(fast), _binary),
         )
-        if len(where)
+        if len(indexes)
     ]
     if slow.any():
-        where = np.flatnonzero(slow)
-        parts.append((where, _one_by_one(events.only(where), where, mode)))
+        indexes = np.flatnonzero(slow)
+        parts.append((indexes, _one_by_one(events.select(indexes), indexes, mode)))
     if not parts:
         nothing = pa.nulls(0, pa.binary())
         return EventRecords(nothing, nothing, HeaderColumn.none(0))
-    order = np.argsort(np.concatenate([where for where, _ in parts]), kind="stable")
+    order = np.argsort(np.concatenate([indexes for indexes, _ in parts]), kind="stable")
     found = [part for _, part in parts]
     taken = number_array(order)
     return EventRecords(
@@ -148,11 +148,11 @@ class _Events:
     def __len__(self) -> int:
         return int(self._rows.num_rows)
 
-    def only(self, where: Int64s) -> _Events:
+    def select(self, rows: Int64s) -> _Events:
         """Returns these rows alone."""
-        if len(where) == len(self):
+        if len(rows) == len(self):
             return self
-        return _Events(self._rows.take(number_array(where)))
+        return _Events(self._rows.take(number_array(rows)))
 
     def column(self, name: str) -> pa.Array:
         """Returns one column, with its type in `EVENT_SCHEMA`."""
@@ -271,7 +271,7 @@ def _original_records(events: _Events) -> EventRecords:
     )
 
 
-def _keep_headers(events: _Events) -> EventRecords:
+def _original_headers(events: _Events) -> EventRecords:
     """Converts events whose headers match their columns: keeps the headers."""
     return EventRecords(
         events.column("key"), events.column("data"), headers_of_lists(events.column("headers"))
@@ -284,9 +284,9 @@ def _headers_match(events: _Events) -> Bools:
     same: Bools = given.is_valid().to_numpy(zero_copy_only=False).copy()
     if not same.any():
         return same
-    where = np.flatnonzero(same)
-    own = events.only(where)
-    (section,) = record_sections(*_keep_headers(own), batch_bytes=1 << 62)
+    rows = np.flatnonzero(same)
+    selected = events.select(rows)
+    (section,) = record_sections(*_original_headers(selected), batch_bytes=1 << 62)
     fetched = GrowingBatch.of_encoded(section.data, section.count, 0).build()
     read = _Events(
         pa.Table.from_batches(
@@ -299,11 +299,11 @@ def _headers_match(events: _Events) -> Bools:
         .combine_chunks()
         .to_batches()[0]
     )
-    equal = np.ones(len(where), dtype=np.bool_)
+    equal = np.ones(len(rows), dtype=np.bool_)
     for name in _COMPARED.names:
-        given_column = own.text(name) if name == "specversion" else own.column(name)
+        given_column = selected.text(name) if name == "specversion" else selected.column(name)
         equal &= _equals(given_column, read.column(name))
-    same[where] = equal
+    same[rows] = equal
     return same
 
 
@@ -352,9 +352,9 @@ def _binary(events: _Events) -> EventRecords:
         np.cumsum(more, out=ends[1:])
         pieces.append(group_binary(entries, ends))
         counts += more
-    own = _other_headers(events)
-    counts += own.counts
-    headers = HeaderColumn(counts, join_binary(*pieces, own.data))
+    event_headers = _event_headers(events)
+    counts += event_headers.counts
+    headers = HeaderColumn(counts, join_binary(*pieces, event_headers.data))
     return EventRecords(events.column("key"), events.column("data"), headers)
 
 
@@ -364,7 +364,7 @@ def _encoded_name(header: str) -> pa.Scalar:
     return binary_scalar(length + name)
 
 
-def _other_headers(events: _Events) -> HeaderColumn:
+def _event_headers(events: _Events) -> HeaderColumn:
     """Returns the headers of the rows that are no attributes."""
     lists = events.column("headers")
     if lists.null_count == len(lists):
@@ -386,16 +386,16 @@ def _other_headers(events: _Events) -> HeaderColumn:
 
 
 def _one_by_one(
-    events: _Events, where: Int64s, mode: Literal["binary", "structured"]
+    events: _Events, rows: Int64s, mode: Literal["binary", "structured"]
 ) -> EventRecords:
     """Converts events one by one with the binding, which names the fault: the slow path."""
     names = [name for name in EVENT_SCHEMA.names if name in (*_HEADERS, "extensions", "data")]
-    columns = {name: _as_list(events, where, name) for name in (*names, "key", "headers")}
+    columns = {name: _as_list(events, rows, name) for name in (*names, "key", "headers")}
     columns["time"] = [None if each is None else _format_time(each) for each in columns["time"]]
     written = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the specification only advises against these events
-        for at, row in enumerate(where.tolist()):
+        for at, row in enumerate(rows.tolist()):
             try:
                 written.append(_record({name: columns[name][at] for name in columns}, mode))
             except CloudEventError as error:
@@ -410,13 +410,13 @@ def _one_by_one(
     )
 
 
-def _as_list(events: _Events, where: Int64s, name: str) -> list[Any]:
+def _as_list(events: _Events, rows: Int64s, name: str) -> list[Any]:
     """Returns a column as a list. Raises UnwritableEventError for text that is no UTF-8."""
     column = events.column(name)
     try:
         found: list[Any] = column.to_pylist()
     except UnicodeDecodeError:
-        for at, row in enumerate(where.tolist()):
+        for at, row in enumerate(rows.tolist()):
             try:
                 column[at].as_py()
             except UnicodeDecodeError as error:

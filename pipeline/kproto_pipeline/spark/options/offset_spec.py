@@ -38,7 +38,7 @@ OffsetSpec: TypeAlias = "int | Mapping[TopicPartition, int]"
 # No leading zeros: otherwise one partition would have several names.
 _PARTITION: Final = re.compile("0|[1-9][0-9]{0,9}")
 
-_WANTED: Final = '\'earliest\', \'latest\' or JSON such as {"topic": {"0": 23, "1": -2}}'
+_EXPECTED: Final = '\'earliest\', \'latest\' or JSON such as {"topic": {"0": 23, "1": -2}}'
 
 _WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
@@ -56,7 +56,7 @@ def parse_offset_spec(option: str, text: str, *, refused: str | None = None) -> 
     else:
         spec = {
             partition: _checked_offset(option, partition, offset)
-            for partition, offset in parse_partitions(option, text, wanted=_WANTED).items()
+            for partition, offset in parse_partitions(option, text, expected=_EXPECTED).items()
         }
     if refused is not None:
         check_no_sentinel(option, spec, refused)
@@ -88,14 +88,14 @@ def _checked_offset(option: str, partition: TopicPartition, offset: object) -> i
     return offset
 
 
-def parse_partitions(option: str, text: str, *, wanted: str) -> dict[TopicPartition, object]:
+def parse_partitions(option: str, text: str, *, expected: str) -> dict[TopicPartition, object]:
     """Parses `{"topic": {"0": value}}`: a value for each partition, of at least one.
 
     Raises:
         OptionError: naming the option and the fault.
     """
     found: dict[TopicPartition, object] = {}
-    for topic, partitions in read_json_object(option, text, wanted=wanted).items():
+    for topic, partitions in read_json_object(option, text, expected=expected).items():
         if not isinstance(partitions, dict):
             raise OptionError(
                 f'{option}: topic {topic!r} needs its partitions, as {{"{topic}": {{"0": 23}}}}'
@@ -138,8 +138,8 @@ def check_partitions_named(
     option: str, named: Iterable[TopicPartition], read: Iterable[TopicPartition]
 ) -> None:
     """Raises OptionError unless an option names exactly the partitions that are read."""
-    wanted, given = set(read), set(named)
-    missing, unknown = sorted(wanted - given), sorted(given - wanted)
+    expected, given = set(read), set(named)
+    missing, unknown = sorted(expected - given), sorted(given - expected)
     if missing or unknown:
         raise OptionError(
             f"{option} must name every partition that is read and no other: "

@@ -16,8 +16,8 @@ class _DuplicateName(Exception):  # noqa: N818 - never leaves this module
     """A name that occurs twice in one object."""
 
 
-def read_json_object(option: str, text: str, *, wanted: str) -> dict[str, object]:
-    """Parses a JSON object; `wanted` describes its form for the error.
+def read_json_object(option: str, text: str, *, expected: str) -> dict[str, object]:
+    """Parses a JSON object; `expected` describes its form for the error.
 
     Raises:
         OptionError: `text` is no JSON object, or has a name twice; it names the option.
@@ -31,7 +31,7 @@ def read_json_object(option: str, text: str, *, wanted: str) -> dict[str, object
     except (ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, dict):
-        raise OptionError(f"{option} is {text!r}; it must be {wanted}")
+        raise OptionError(f"{option} is {text!r}; it must be {expected}")
     return parsed
 
 

@@ -51,8 +51,8 @@ __all__ = [
     "Use",
     "WriteOptions",
     "names_that_set",
-    "parse_any_read",
     "parse_read_options",
+    "parse_undecided_read",
     "parse_write_options",
 ]
 
@@ -116,7 +116,7 @@ class ReadOptions:
         self._check_use(Use.BATCH)
         if "startingOffsets" in self.given:
             check_no_sentinel("option startingOffsets", self.given["startingOffsets"], "latest")
-        self._check_together()
+        self._check_combinations()
         return self
 
     def for_stream(self) -> ReadOptions:
@@ -126,7 +126,7 @@ class ReadOptions:
             OptionError: an option has no meaning in a stream, or two contradict each other.
         """
         self._check_use(Use.STREAM)
-        self._check_together()
+        self._check_combinations()
         if names_that_set("starting_offsets").isdisjoint(self.given):
             return replace(self, starting_offsets=LATEST)
         return self
@@ -141,7 +141,7 @@ class ReadOptions:
                 if use in option.no_effect:
                     logger.warning("option %s has no effect in %s", option.name, _NAME[use])
 
-    def _check_together(self) -> None:
+    def _check_combinations(self) -> None:
         least, most = self.min_offsets_per_trigger, self.max_offsets_per_trigger
         if least is not None and most is not None and least > most:
             raise OptionError(
@@ -325,13 +325,13 @@ def parse_read_options(text: Mapping[str, str], *, streaming: bool = False) -> R
     """Parses the options of a batch read, or of a stream.
 
     Raises:
-        OptionError: as `parse_any_read`, and `ReadOptions.for_batch` or `for_stream`.
+        OptionError: as `parse_undecided_read`, and `ReadOptions.for_batch` or `for_stream`.
     """
-    options = parse_any_read(text)
+    options = parse_undecided_read(text)
     return options.for_stream() if streaming else options.for_batch()
 
 
-def parse_any_read(text: Mapping[str, str]) -> ReadOptions:
+def parse_undecided_read(text: Mapping[str, str]) -> ReadOptions:
     """Parses the options of a read before it is known whether the read is a stream.
 
     Spark requests the columns before it says which; `for_batch` and `for_stream` check the rest.

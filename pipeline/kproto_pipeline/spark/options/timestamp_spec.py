@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TimestampSpec", "parse_timestamp", "parse_timestamps"]
 
-_WANTED: Final = 'JSON such as {"topic": {"0": 1700000000000}}, in milliseconds'
+_EXPECTED: Final = 'JSON such as {"topic": {"0": 1700000000000}}, in milliseconds'
 
 _MAX_INT64: Final = 2**63 - 1
 
@@ -42,7 +42,7 @@ def parse_timestamp(name: str, text: str) -> TimestampSpec:
 def parse_timestamps(name: str, text: str) -> TimestampSpec:
     """Parses a timestamp in ms for each partition. Raises OptionError."""
     timestamps: dict[TopicPartition, int] = {}
-    for part, value in parse_partitions(f"option {name}", text, wanted=_WANTED).items():
+    for part, value in parse_partitions(f"option {name}", text, expected=_EXPECTED).items():
         if type(value) is not int or not 0 <= value <= _MAX_INT64:
             raise OptionError(
                 f"option {name}: {part[0]}-{part[1]} has {value!r}; a time is a whole number of "

@@ -34,9 +34,9 @@ def parse_subscribe(name: str, text: str) -> TopicSelection:
 
 def parse_assign(name: str, text: str) -> TopicSelection:
     """Parses JSON such as `{"topic": [0, 1]}`. Raises OptionError."""
-    wanted = 'JSON such as {"topic": [0, 1]}'
-    wrong = OptionError(f"option {name} is {text!r}; it must be {wanted}")
-    parsed = read_json_object(f"option {name}", text, wanted=wanted)
+    expected = 'JSON such as {"topic": [0, 1]}'
+    wrong = OptionError(f"option {name} is {text!r}; it must be {expected}")
+    parsed = read_json_object(f"option {name}", text, expected=expected)
     if not parsed:
         raise wrong
     partitions: list[TopicPartition] = []

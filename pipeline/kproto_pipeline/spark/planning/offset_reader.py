@@ -83,18 +83,18 @@ async def list_log_offsets(
     return LogOffsets(parts, earliest, latest)
 
 
-def check_selection_exists(selection: TopicSelection, now: LogOffsets) -> None:
+def check_selection_exists(selection: TopicSelection, log_offsets: LogOffsets) -> None:
     """Raises OptionError if the cluster lacks a selected topic or partition."""
-    topics = {topic for topic, _ in now.topic_ids}
+    topics = {topic for topic, _ in log_offsets.topic_ids}
     missing = [topic for topic in selection.topics if topic not in topics]
-    missing += [f"{t}-{p}" for t, p in selection.partitions if (t, p) not in now.topic_ids]
+    missing += [f"{t}-{p}" for t, p in selection.partitions if (t, p) not in log_offsets.topic_ids]
     if missing:
         option = "subscribe" if selection.topics else "assign"
         raise OptionError(f"option {option}: the cluster has no {', '.join(missing)}")
 
 
 async def starting_offsets(
-    client: Client, options: ReadOptions, now: LogOffsets
+    client: Client, options: ReadOptions, log_offsets: LogOffsets
 ) -> dict[TopicPartition, int]:
     """Returns the starting offset of each partition.
 
@@ -102,67 +102,73 @@ async def starting_offsets(
         OptionError: the options do not name exactly the partitions that are read, or no record is
             as late as a starting timestamp and `latest_without_match` is not set.
     """
-    wanted = options.starting_offsets
-    if not isinstance(wanted, TimestampSpec):
-        parts = now.topic_ids
-        return resolve_offsets("startingOffsets", wanted, parts, now.earliest, now.latest)
-    found = await _offsets_by_timestamp(client, options, wanted, now)
+    spec = options.starting_offsets
+    if not isinstance(spec, TimestampSpec):
+        parts = log_offsets.topic_ids
+        return resolve_offsets(
+            "startingOffsets", spec, parts, log_offsets.earliest, log_offsets.latest
+        )
+    found = await _offsets_by_timestamp(client, options, spec, log_offsets)
     late = sorted(part for part, offset in found.items() if offset == _NO_OFFSET)
     if late and not options.latest_without_match:
         names = ", ".join(f"{topic}-{partition}" for topic, partition in late[:10])
         raise OptionError(
-            f"option {wanted.option}: no record is that late in {names}"
+            f"option {spec.option}: no record is that late in {names}"
             f"{' …' if len(late) > 10 else ''}; set startingOffsetsByTimestampStrategy to latest "
             "to begin at the end there"
         )
-    return found | {part: now.latest[part] for part in late}
+    return found | {part: log_offsets.latest[part] for part in late}
 
 
 async def ending_offsets(
-    client: Client, options: ReadOptions, now: LogOffsets
+    client: Client, options: ReadOptions, log_offsets: LogOffsets
 ) -> dict[TopicPartition, int]:
     """Returns the ending offset of each partition: the latest if no record has the timestamp.
 
     Raises:
         OptionError: the options do not name exactly the partitions that are read.
     """
-    wanted = options.ending_offsets
-    if not isinstance(wanted, TimestampSpec):
-        parts = now.topic_ids
-        return resolve_offsets("endingOffsets", wanted, parts, now.earliest, now.latest)
-    found = await _offsets_by_timestamp(client, options, wanted, now)
+    spec = options.ending_offsets
+    if not isinstance(spec, TimestampSpec):
+        parts = log_offsets.topic_ids
+        return resolve_offsets(
+            "endingOffsets", spec, parts, log_offsets.earliest, log_offsets.latest
+        )
+    found = await _offsets_by_timestamp(client, options, spec, log_offsets)
     # The log may have grown since its latest offset was listed.
     return {
-        part: now.latest[part] if offset == _NO_OFFSET else min(offset, now.latest[part])
+        part: log_offsets.latest[part]
+        if offset == _NO_OFFSET
+        else min(offset, log_offsets.latest[part])
         for part, offset in found.items()
     }
 
 
 async def batch_offsets(
-    client: Client, options: ReadOptions, now: LogOffsets
+    client: Client, options: ReadOptions, log_offsets: LogOffsets
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
     """Returns the starting and the ending offset of each partition of a batch.
 
     Raises:
         OptionError: as `starting_offsets` and `ending_offsets`.
     """
-    starts = await starting_offsets(client, options, now)
-    ends = await ending_offsets(client, options, now)
+    starts = await starting_offsets(client, options, log_offsets)
+    ends = await ending_offsets(client, options, log_offsets)
     if isinstance(options.starting_offsets, TimestampSpec):
         # A start may be after the latest offset that was listed before, if the log has grown since.
-        starts = {part: min(start, now.latest[part]) for part, start in starts.items()}
+        starts = {part: min(start, log_offsets.latest[part]) for part, start in starts.items()}
     return starts, ends
 
 
 async def _offsets_by_timestamp(
-    client: Client, options: ReadOptions, wanted: TimestampSpec, now: LogOffsets
+    client: Client, options: ReadOptions, spec: TimestampSpec, log_offsets: LogOffsets
 ) -> dict[TopicPartition, int]:
     """Returns the first offset of each partition at its timestamp or later; -1 for none."""
-    if isinstance(wanted.timestamps, Mapping):
-        check_partitions_named(f"option {wanted.option}", wanted.timestamps, now.topic_ids)
-        times = dict(wanted.timestamps)
+    if isinstance(spec.timestamps, Mapping):
+        check_partitions_named(f"option {spec.option}", spec.timestamps, log_offsets.topic_ids)
+        times = dict(spec.timestamps)
     else:
-        times = dict.fromkeys(now.topic_ids, wanted.timestamps)
+        times = dict.fromkeys(log_offsets.topic_ids, spec.timestamps)
     return await client.list_offsets(times, read_committed=options.read_committed)
 
 
@@ -178,16 +184,23 @@ async def plan_batch(
         DataLossError: the log lacks requested offsets, with `fail_on_data_loss`.
         KprotoError: any error of the client.
     """
-    now = await list_log_offsets(client, options)
-    starts, ends = await batch_offsets(client, options, now)
+    log_offsets = await list_log_offsets(client, options)
+    starts, ends = await batch_offsets(client, options, log_offsets)
     if range_filter is not ALL:
         starts, ends = range_filter.clip(starts, ends)
         starts = await _skip_before_timestamp(client, options, range_filter, starts, ends)
     ranges = plan_ranges(
-        starts, ends, now.earliest, now.latest, fail_on_data_loss=options.fail_on_data_loss
+        starts,
+        ends,
+        log_offsets.earliest,
+        log_offsets.latest,
+        fail_on_data_loss=options.fail_on_data_loss,
     )
     return split_ranges(
-        [replace(each, topic_id=now.topic_ids[each.topic, each.partition]) for each in ranges],
+        [
+            replace(each, topic_id=log_offsets.topic_ids[each.topic, each.partition])
+            for each in ranges
+        ],
         min_partitions=options.min_partitions,
         max_records=options.max_records_per_partition,
     )

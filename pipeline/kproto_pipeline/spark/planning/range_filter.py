@@ -67,15 +67,16 @@ def _is_number(value: object) -> bool:
 
 
 def _by_partition(found: RangeFilter, operator: str, value: object) -> RangeFilter:
-    wanted: frozenset[int]
+    numbers: frozenset[int]
     if operator == "=" and isinstance(value, int):
-        wanted = frozenset({value})
+        numbers = frozenset({value})
     elif operator == "in" and isinstance(value, list | tuple):
-        wanted = frozenset(each for each in value if isinstance(each, int))
+        numbers = frozenset(each for each in value if isinstance(each, int))
     else:
         return found
     return replace(
-        found, partitions=wanted if found.partitions is None else found.partitions & wanted
+        found,
+        partitions=numbers if found.partitions is None else found.partitions & numbers,
     )
 
 

@@ -27,4 +27,6 @@ class KprotoReader(PartitionReader, DataSourceReader):
             self._options.client,
             lambda client: plan_batch(client, self._options, self.range_filter),
         )
-        return [KprotoInputPartition(wanted) for wanted in ranges] or [KprotoInputPartition()]
+        return [KprotoInputPartition(offset_range) for offset_range in ranges] or [
+            KprotoInputPartition()
+        ]

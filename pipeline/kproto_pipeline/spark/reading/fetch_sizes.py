@@ -27,12 +27,12 @@ _OFFSET_AND_LENGTH: Final = struct.Struct(">qi")
 _bytes_of_offset: dict[str, float] = {}
 
 
-def first_fetch_bytes(wanted: OffsetRange, most: int) -> int:
+def first_fetch_bytes(offset_range: OffsetRange, most: int) -> int:
     """Returns how many bytes the first fetch of a range requests, `most` at most."""
-    each = _bytes_of_offset.get(wanted.topic)
+    each = _bytes_of_offset.get(offset_range.topic)
     if each is None:
         return most
-    return min(most, _MIN_BYTES + int(2 * each * wanted.size))
+    return min(most, _MIN_BYTES + int(2 * each * offset_range.size))
 
 
 def record_fetch_size(topic: str, records: bytes, offsets: int, end: int) -> None:

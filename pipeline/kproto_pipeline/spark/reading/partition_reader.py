@@ -59,14 +59,17 @@ class PartitionReader(WorkerSocketTuning):
         as_arrow: Callable[..., pa.RecordBatch] = records_as_arrow
         if options.cloud_events:
             as_arrow = partial(events_as_arrow, all_headers=options.include_headers)
-        for wanted, fetched in fetch_ranges(options, partition.value):
+        for offset_range, fetched in fetch_ranges(options, partition.value):
             convert = partial(
-                as_arrow, topic=wanted.topic, partition=wanted.partition, schema=self._schema
+                as_arrow,
+                topic=offset_range.topic,
+                partition=offset_range.partition,
+                schema=self._schema,
             )
             yield from arrow_batches(
                 fetched.records,
                 convert,
                 start=fetched.offset,
-                end=wanted.end,
+                end=offset_range.end,
                 aborted=AbortedTransactions(fetched.aborted) if options.read_committed else None,
             )

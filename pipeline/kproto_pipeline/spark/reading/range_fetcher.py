@@ -88,7 +88,7 @@ def fetch_ranges(
             while remaining and len(fetches) < _MAX_CONCURRENT_RANGES:
                 fetches.append(_RangeFetch(options, remaining.popleft(), each_bytes))
             for fetched in fetches[0].responses():
-                yield fetches[0].wanted, fetched
+                yield fetches[0].offset_range, fetched
             fetches.popleft().stop()
     finally:
         for fetch in fetches:
@@ -98,18 +98,18 @@ def fetch_ranges(
 class _RangeFetch:
     """Fetches one range on the loop. The task's thread calls `responses` and `stop`."""
 
-    def __init__(self, options: ReadOptions, wanted: OffsetRange, buffer_bytes: int) -> None:
-        self.wanted = wanted
+    def __init__(self, options: ReadOptions, offset_range: OffsetRange, buffer_bytes: int) -> None:
+        self.offset_range = offset_range
         self._options = options
         self._buffer_bytes = buffer_bytes
-        # Bounded by bytes, through `_has_room`. None is the end, an exception the failure.
-        self._arrived: queue.SimpleQueue[FetchedRecords | BaseException | None] = (
+        # Bounded by bytes, through `_has_capacity`. None is the end, an exception the failure.
+        self._responses: queue.SimpleQueue[FetchedRecords | BaseException | None] = (
             queue.SimpleQueue()
         )
         self._waiting_bytes = 0
         self._idle_since: float | None = None  # since the first of consecutive empty responses
-        self._has_room = asyncio.Event()
-        self._has_room.set()
+        self._has_capacity = asyncio.Event()
+        self._has_capacity.set()
         self._task = start_on_loop(self._run())
 
     def stop(self) -> None:
@@ -118,7 +118,7 @@ class _RangeFetch:
 
     def responses(self) -> Iterator[FetchedRecords]:
         """Yields the responses in order. Raises the error that ended the fetch."""
-        while (item := self._arrived.get()) is not None:
+        while (item := self._responses.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item
@@ -129,12 +129,14 @@ class _RangeFetch:
             await self._fetch_all()
         except asyncio.CancelledError:
             # By `stop`, when the task reads no further; or because the clients were closed.
-            self._arrived.put(BrokerConnectionError(f"{self.wanted}: the client was closed"))
+            self._responses.put(
+                BrokerConnectionError(f"{self.offset_range}: the client was closed")
+            )
             raise
         except BaseException as error:  # noqa: BLE001 - raised again in the task's thread
-            self._arrived.put(error)
+            self._responses.put(error)
         else:
-            self._arrived.put(None)
+            self._responses.put(None)
 
     async def _fetch_all(self) -> None:
         async with shared_client(self._options.client, retry=True) as client:
@@ -143,27 +145,27 @@ class _RangeFetch:
             except _TopicReplacedError as lost:
                 if self._options.fail_on_data_loss:
                     raise self._data_loss(str(lost)) from lost.__cause__
-                logger.warning("%s: %s; the rest of the range is skipped", self.wanted, lost)
+                logger.warning("%s: %s; the rest of the range is skipped", self.offset_range, lost)
 
     async def _fetch_range(self, client: Client) -> None:
-        position = self.wanted.start
-        most = first_fetch_bytes(self.wanted, self._options.max_partition_fetch_bytes)
-        while position < self.wanted.end:
-            await self._has_room.wait()
+        position = self.offset_range.start
+        most = first_fetch_bytes(self.offset_range, self._options.max_partition_fetch_bytes)
+        while position < self.offset_range.end:
+            await self._has_capacity.wait()
             fetched = await self._fetch(client, position, most)
             most = self._options.max_partition_fetch_bytes
             if fetched is None:
                 position = await self._reset_position(client, position)
                 continue
             try:
-                following = next_offset(fetched.records, position, self.wanted.end)
+                following = next_offset(fetched.records, position, self.offset_range.end)
             except CorruptBatchError:
                 self._deliver(position, fetched)  # for the valid batches before the corrupt one
                 raise
             if following > position:
                 self._deliver(position, fetched)
                 record_fetch_size(
-                    self.wanted.topic, fetched.records, following - position, following
+                    self.offset_range.topic, fetched.records, following - position, following
                 )
                 position = following
                 self._idle_since = None
@@ -171,10 +173,12 @@ class _RangeFetch:
                 for _ in read_batches(fetched.records):
                     pass  # A corrupt batch may only claim to lie before: report that first.
                 raise ProtocolError(
-                    f"{self.wanted}: all records of the fetch from offset {position} lie before "
-                    "that offset, so the next fetch would return them again"
+                    f"{self.offset_range}: all records of the fetch from offset {position} lie "
+                    "before that offset, so the next fetch would return them again"
                 )
-            elif fetched.high_watermark < self.wanted.end and await self._is_truncated(client):
+            elif fetched.high_watermark < self.offset_range.end and await self._is_truncated(
+                client
+            ):
                 return
             else:
                 self._check_idle(client, position)
@@ -187,7 +191,7 @@ class _RangeFetch:
         Raises:
             _TopicReplacedError: the topic was deleted, and perhaps recreated.
         """
-        topic, partition = self.wanted.topic, self.wanted.partition
+        topic, partition = self.offset_range.topic, self.offset_range.partition
 
         async def fetch() -> FetchedPartition | None:
             fetched = None
@@ -207,7 +211,7 @@ class _RangeFetch:
                         raise
                 # A fetch by name may have read a recreated topic: compare its id as of now.
                 is_by_name = fetched is None or fetched.topic_id == ZERO_UUID
-                if self.wanted.topic_id != ZERO_UUID and is_by_name:
+                if self.offset_range.topic_id != ZERO_UUID and is_by_name:
                     client.cluster.forget([topic])
                 await self._check_topic(client)
             except KprotoError:
@@ -222,21 +226,21 @@ class _RangeFetch:
 
         A topic counts as deleted if the brokers do not know it for `metadata_wait_ms`.
         """
-        wanted = self.wanted
+        offset_range = self.offset_range
         try:
-            found = (await client.topic(wanted.topic)).topic_id
-            if found != wanted.topic_id:
+            found = (await client.topic(offset_range.topic)).topic_id
+            if found != offset_range.topic_id:
                 # The client's metadata may be older than the plan.
-                client.cluster.forget([wanted.topic])
-                found = (await client.topic(wanted.topic)).topic_id
+                client.cluster.forget([offset_range.topic])
+                found = (await client.topic(offset_range.topic)).topic_id
         except BrokerResponseError as error:
             if error.code != _UNKNOWN_TOPIC:
                 raise
             raise _TopicReplacedError("the topic is deleted") from error
-        if found != wanted.topic_id and ZERO_UUID not in (found, wanted.topic_id):
+        if found != offset_range.topic_id and ZERO_UUID not in (found, offset_range.topic_id):
             raise _TopicReplacedError(
                 f"the topic was deleted and recreated: its id is {found}, and was "
-                f"{wanted.topic_id} when the read was planned; load() again reads the new one"
+                f"{offset_range.topic_id} when the read was planned; load() again reads the new one"
             )
 
     async def _reset_position(self, client: Client, position: int) -> int:
@@ -247,10 +251,10 @@ class _RangeFetch:
         """
         if self._options.fail_on_data_loss:
             raise self._data_loss(f"offset {position} is out of range: the log was cut since")
-        part = (self.wanted.topic, self.wanted.partition)
+        part = (self.offset_range.topic, self.offset_range.partition)
         first = (await client.list_offsets({part: "earliest"}))[part]
         # A log that starts before `position` was truncated: it has nothing of the range.
-        return first if first > position else self.wanted.end
+        return first if first > position else self.offset_range.end
 
     async def _is_truncated(self, client: Client) -> bool:
         """Returns whether the log ends before the range, and not just its high watermark.
@@ -261,11 +265,11 @@ class _RangeFetch:
         Raises:
             DataLossError: the log ends before the range, with `fail_on_data_loss`.
         """
-        part = (self.wanted.topic, self.wanted.partition)
+        part = (self.offset_range.topic, self.offset_range.partition)
         end = (await client.list_offsets({part: "latest"}))[part]
-        if end < self.wanted.end and self._options.fail_on_data_loss:
+        if end < self.offset_range.end and self._options.fail_on_data_loss:
             raise self._data_loss(f"the log was cut since: it now ends at {end}")
-        return end < self.wanted.end
+        return end < self.offset_range.end
 
     def _check_idle(self, client: Client, position: int) -> None:
         """Raises RequestTimeoutError after empty responses for `request_timeout_ms`."""
@@ -273,23 +277,23 @@ class _RangeFetch:
         if self._idle_since is None:
             self._idle_since = now
         if (now - self._idle_since) * 1000 > client.settings.request_timeout_ms:
-            raise RequestTimeoutError(f"{self.wanted}: nothing arrived from {position} on")
+            raise RequestTimeoutError(f"{self.offset_range}: nothing arrived from {position} on")
 
     def _data_loss(self, what: str) -> DataLossError:
         return DataLossError(
-            f"{self.wanted}: {what}. Set failOnDataLoss to false to skip lost records"
+            f"{self.offset_range}: {what}. Set failOnDataLoss to false to skip lost records"
         )
 
     def _deliver(self, offset: int, fetched: FetchedPartition) -> None:
         self._waiting_bytes += len(fetched.records)
         if self._waiting_bytes >= self._buffer_bytes:
-            self._has_room.clear()
-        self._arrived.put(FetchedRecords(offset, fetched.records, fetched.aborted))
+            self._has_capacity.clear()
+        self._responses.put(FetchedRecords(offset, fetched.records, fetched.aborted))
 
     def _release(self, size: int) -> None:
         self._waiting_bytes -= size
         if self._waiting_bytes < self._buffer_bytes:
-            self._has_room.set()
+            self._has_capacity.set()
 
 
 def next_offset(records: bytes, fetched_from: int, end: int | None = None) -> int:

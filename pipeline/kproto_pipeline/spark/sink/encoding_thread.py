@@ -26,13 +26,13 @@ class _ClosedError(Exception):
 
 
 class EncodingThread(Generic[T]):
-    """Calls `do` with each submitted item, one after the other, in a thread of its own.
+    """Calls `encode` with each submitted item, one after the other, in a thread of its own.
 
     The caller must call `close` in any case.
     """
 
-    def __init__(self, do: Callable[[T], object]) -> None:
-        self._do = do
+    def __init__(self, encode: Callable[[T], object]) -> None:
+        self._encode = encode
         self._queue: queue.Queue[T | None] = queue.Queue(_MAX_QUEUED)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="kproto-encoding", daemon=True)
@@ -45,7 +45,7 @@ class EncodingThread(Generic[T]):
         self._queue.put(item)
 
     def finish(self) -> None:
-        """Waits until all items are done. Raises the first error of `do`."""
+        """Waits until all items are done. Raises the first error of `encode`."""
         self._join()
         if self._error is not None:
             raise self._error
@@ -65,6 +65,6 @@ class EncodingThread(Generic[T]):
             if self._error is not None:
                 continue  # drops queued items, so that `submit` does not block
             try:
-                self._do(item)
+                self._encode(item)
             except BaseException as error:  # noqa: BLE001 - raised again in the task's thread
                 self._error = error

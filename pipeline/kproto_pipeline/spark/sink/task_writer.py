@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["write_rows"]
 
 #: Bytes of rows that are encoded together: enough to fill batches of several partitions.
-_TOGETHER_BYTES: Final = 8 << 20
+_TARGET_BYTES: Final = 8 << 20
 
 #: An Arrow batch of at least the first size, in bytes, is split into parts of the second: Spark
 #: makes batches of up to 64 MiB, and encoding takes several times their memory.
@@ -64,19 +64,19 @@ def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
     topics = _TopicPartitions(options)
     first = 0
 
-    def encode(together: pa.RecordBatch) -> None:
+    def encode(batch: pa.RecordBatch) -> None:
         nonlocal first
-        rows = sink_rows(together, options, first)
-        sticky_rows = max(1, _STICKY_BYTES * together.num_rows // max(1, together.nbytes))
+        rows = sink_rows(batch, options, first)
+        sticky_rows = max(1, _STICKY_BYTES * batch.num_rows // max(1, batch.nbytes))
         for encoded in _encode(rows, topics, sticky_rows, options.batch_bytes):
             producer.send(encoded)
-        first += together.num_rows
+        first += batch.num_rows
 
     with closing(TaskProducer(options)) as producer:
         encoding = EncodingThread(encode)
         try:
-            for together in _together(batches):
-                encoding.submit(together)
+            for batch in _resized_batches(batches):
+                encoding.submit(batch)
             encoding.finish()
             producer.finish()
         finally:
@@ -85,8 +85,8 @@ def write_rows(options: WriteOptions, batches: Iterable[pa.RecordBatch]) -> int:
     return first
 
 
-def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Merges small batches to about `_TOGETHER_BYTES`, and splits large ones."""
+def _resized_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Merges small batches to about `_TARGET_BYTES`, and splits large ones."""
     waiting: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -94,22 +94,22 @@ def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if not is_large:
             waiting.append(batch)
             size += batch.nbytes
-        if is_large or size >= _TOGETHER_BYTES:
-            yield from _merged(waiting)
+        if is_large or size >= _TARGET_BYTES:
+            yield from _concatenated(waiting)
             waiting, size = [], 0
         if is_large:
-            yield from _parts(batch)
-    yield from _merged(waiting)
+            yield from _split(batch)
+    yield from _concatenated(waiting)
 
 
-def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Splits a large batch into copies, so that a queued part does not keep the others alive."""
     rows = max(1, _PART_BYTES * batch.num_rows // batch.nbytes)
     for first in range(0, batch.num_rows, rows):
         yield pa.ipc.read_record_batch(batch.slice(first, rows).serialize(), batch.schema)
 
 
-def _merged(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _concatenated(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     rows = sum(batch.num_rows for batch in batches)
     if rows:
         table = pa.Table.from_batches(batches).combine_chunks()

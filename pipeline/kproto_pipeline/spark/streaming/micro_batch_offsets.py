@@ -82,8 +82,8 @@ def rate_limited(starts: Offsets, ends: Offsets, most: int) -> dict[TopicPartiti
     found = dict(ends)
     for part, size in sizes.items():
         share = most * (size / total)
-        wanted = math.ceil(share) if share < 1 else math.floor(share)
-        found[part] = min(ends[part], starts[part] + wanted)
+        share_size = math.ceil(share) if share < 1 else math.floor(share)
+        found[part] = min(ends[part], starts[part] + share_size)
     return found
 
 

@@ -115,19 +115,19 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
         if self._initial_offsets is None:
             now = self._list_log_offsets()
             check_selection_exists(self._options.selection, now)
-            wanted = self._options.starting_offsets
+            spec = self._options.starting_offsets
 
             async def starts(client: Client) -> dict[TopicPartition, int]:
                 return await starting_offsets(client, self._options, now)
 
             self._initial_offsets = with_client(self._options.client, starts)
             self._unstable_starts = {
-                part for part in self._initial_offsets if _is_unstable_start(wanted, part)
+                part for part in self._initial_offsets if _is_unstable_start(spec, part)
             }
             self._starts_at_latest = {
                 part
                 for part in self._unstable_starts
-                if not isinstance(wanted, TimestampSpec)
+                if not isinstance(spec, TimestampSpec)
                 or self._initial_offsets[part] == now.latest[part]
             }
         return to_json(self._initial_offsets)
@@ -316,8 +316,8 @@ class KprotoStreamReader(PartitionReader, DataSourceStreamReader, SupportsTrigge
             self._committed = offsets
 
 
-def _is_unstable_start(wanted: Any, part: TopicPartition) -> bool:
+def _is_unstable_start(spec: Any, part: TopicPartition) -> bool:
     """Returns whether a start may change when it is listed again: by timestamp, and at latest."""
-    if isinstance(wanted, TimestampSpec):
+    if isinstance(spec, TimestampSpec):
         return True
-    return bool((wanted if isinstance(wanted, int) else wanted.get(part)) == LATEST)
+    return bool((spec if isinstance(spec, int) else spec.get(part)) == LATEST)

@@ -16,7 +16,7 @@ from kproto_pipeline.spark.options.option_table import (
     ReadOptions,
     Use,
     WriteOptions,
-    parse_any_read,
+    parse_undecided_read,
 )
 
 DOCS = Path(__file__).parents[5] / "docs"
@@ -48,10 +48,10 @@ def test_text_is_parsed_once_from_schema_to_reader(monkeypatch: pytest.MonkeyPat
     parsed: list[ReadOptions] = []
 
     def counting(text: dict[str, str]) -> ReadOptions:
-        parsed.append(parse_any_read(text))
+        parsed.append(parse_undecided_read(text))
         return parsed[-1]
 
-    monkeypatch.setattr(data_source, "parse_any_read", counting)
+    monkeypatch.setattr(data_source, "parse_undecided_read", counting)
     source = KprotoDataSource(GIVEN)
     schema = source.schema()
     arrived = pickle.loads(pickle.dumps(source))
@@ -60,7 +60,7 @@ def test_text_is_parsed_once_from_schema_to_reader(monkeypatch: pytest.MonkeyPat
 
 
 def test_batch_refuses_latest_as_start_and_stream_accepts_it() -> None:
-    options = parse_any_read(GIVEN)
+    options = parse_undecided_read(GIVEN)
     assert options.for_stream() == options
     with pytest.raises(ValueError, match="cannot be 'latest' in a batch read"):
         options.for_batch()

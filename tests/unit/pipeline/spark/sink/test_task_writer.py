@@ -65,7 +65,7 @@ def numbers_of(records: list[Record]) -> list[int]:
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows are encoded together, so that there are many steps."""
-    monkeypatch.setattr(task_writer, "_TOGETHER_BYTES", 1_000)
+    monkeypatch.setattr(task_writer, "_TARGET_BYTES", 1_000)
     monkeypatch.setattr(task_writer, "_LARGE_BYTES", 2_000)
     monkeypatch.setattr(task_writer, "_PART_BYTES", 500)
 
@@ -103,10 +103,10 @@ def test_small_batches_are_merged_and_large_ones_split(sizes: list[int], least: 
         first += size
         if first >= len(rows):
             break
-    steps = list(task_writer._together(given))
+    steps = list(task_writer._resized_batches(given))
     assert [each for step in steps for each in step.to_pylist()] == rows
     assert all(least <= step.nbytes < 3_000 for step in steps[:-1])
-    assert not any(task_writer._together(batches_of([], 1)))
+    assert not any(task_writer._resized_batches(batches_of([], 1)))
 
 
 def keyless(number: int) -> dict[str, Any]:
