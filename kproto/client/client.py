@@ -28,7 +28,7 @@ from .admin.topics import (
 from .commits.group_offsets import commit_group_offsets
 from .consumer.consumer import Consumer, Start
 from .consumer.group_consumer import GroupConsumer
-from .consumer.rebalance_listener import Callback, Callbacks
+from .consumer.rebalance_listener import RebalanceCallback, RebalanceCallbacks
 from .fetch.fetch_requests import FETCH_BYTES, FetchedPartition
 from .fetch.list_offsets import OffsetSpec, list_offsets
 from .fetch.single_fetch import fetch_partition
@@ -385,9 +385,9 @@ class Client:
         max_poll_interval_ms: int = 300_000,
         leave: bool | Literal["auto"] = "auto",
         leave_timeout_ms: int = 5_000,
-        on_assigned: Callback | None = None,
-        on_revoked: Callback | None = None,
-        on_lost: Callback | None = None,
+        on_assigned: RebalanceCallback | None = None,
+        on_revoked: RebalanceCallback | None = None,
+        on_lost: RebalanceCallback | None = None,
         **kafka_names: Unpack[GroupConsumerNames],
     ) -> GroupConsumer: ...
 
@@ -412,9 +412,9 @@ class Client:
         max_poll_interval_ms: int | None = None,
         leave: bool | Literal["auto"] | None = None,
         leave_timeout_ms: int | None = None,
-        on_assigned: Callback | None = None,
-        on_revoked: Callback | None = None,
-        on_lost: Callback | None = None,
+        on_assigned: RebalanceCallback | None = None,
+        on_revoked: RebalanceCallback | None = None,
+        on_lost: RebalanceCallback | None = None,
         **kafka_names: Any,
     ) -> Consumer | GroupConsumer:
         """Creates a consumer of whole topics, or of single partitions; to be used with `async for`.
@@ -433,7 +433,7 @@ class Client:
         `isolation_level`, `group_instance_id`. See `Consumer` and `GroupConsumer`. Raises
         ConfigurationError.
         """
-        callbacks = Callbacks(on_assigned, on_revoked, on_lost)
+        callbacks = RebalanceCallbacks(on_assigned, on_revoked, on_lost)
         reading = {
             "start": None if start is _NOT_GIVEN else start,
             "max_partition_fetch_bytes": max_partition_fetch_bytes,
@@ -484,9 +484,9 @@ class Client:
         return GroupConsumer(
             self._view,
             topics,
-            GroupSettings(group, **given, given=frozenset(given)),
+            GroupSettings(group, **given, explicit_settings=frozenset(given)),
             GroupMember,
             callbacks=callbacks,
-            make_outlet=lambda: self.producer(),
+            make_forward_producer=lambda: self.producer(),
             **options,
         )

@@ -35,7 +35,7 @@ _START_OFFSETS: Final = CommitRequest(CommitKind.START_OFFSETS)
 
 
 class AutoCommit:
-    """Commits in its own task from `begin` to `end`.
+    """Commits in its own task from `start` to `stop`.
 
     With a `membership` it commits only while the member is in a generation.
     """
@@ -62,14 +62,14 @@ class AutoCommit:
         self._failures = Attempts(view.settings)
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Starts the task."""
         if self._is_auto:
-            self._subscriptions.commit_state.begin(self._view.clock.monotonic())
+            self._subscriptions.commit_state.start_interval(self._view.clock.monotonic())
         self._task = asyncio.create_task(self._run())
-        self._task.add_done_callback(self._ended)
+        self._task.add_done_callback(self._on_task_done)
 
-    async def end(self) -> None:
+    async def stop(self) -> None:
         """Ends the task; a commit in flight continues, and the next commit waits for it."""
         if self._task is not None:
             self._task.cancel()
@@ -107,9 +107,9 @@ class AutoCommit:
                     failures.succeeded()
             now = clock.monotonic()
             if self._is_auto or self._subscriptions.offsets_to_commit(_START_OFFSETS, now):
-                commit_state.begin(now)
+                commit_state.start_interval(now)
             else:
-                commit_state.rest()
+                commit_state.stop_interval()
 
     async def _until_due(self) -> None:
         left_s = self._subscriptions.commit_state.next_at - self._view.clock.monotonic()
@@ -121,7 +121,7 @@ class AutoCommit:
                     await self._shell.commit_now.wait()
         self._shell.commit_now.clear()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         fault = None if task.cancelled() else task.exception()
         if isinstance(fault, Exception):
             fault.add_note("auto-commit has stopped")

@@ -68,14 +68,14 @@ class Consumer(RecordStream):
         self._starts = StartPositions(
             view, subscriptions, start, in_flight, owner, read_committed=read_committed
         )
-        self._look_up: asyncio.Task[None] | None = None
+        self._start_positions_task: asyncio.Task[None] | None = None
         status = PollStatus()
         super().__init__(view, fetch_options, subscriptions, in_flight, self._starts, status, owner)
 
     async def __aenter__(self) -> Self:
         self._view.loop_guard.check()
         try:
-            await self._begin()
+            await self._prepare_poll()
         except BaseException:
             await self._stop()
             raise
@@ -97,28 +97,28 @@ class Consumer(RecordStream):
         self._subscriptions.high_watermarks.clear()
         await self._stop()
 
-    async def _begin(self) -> None:
+    async def _prepare_poll(self) -> None:
         """Looks up partitions and positions; after a cancelled poll, the next one continues."""
         if self._status.is_closed:
             raise ConfigurationError("the consumer is closed; create another one")
         while not (self._subscriptions.partitions or self._status.is_closed):
-            if self._look_up is None:
-                self._look_up = asyncio.create_task(self._starts.find())
-                self._look_up.add_done_callback(retrieve_exception)
-            task = self._look_up
+            if self._start_positions_task is None:
+                self._start_positions_task = asyncio.create_task(self._starts.find())
+                self._start_positions_task.add_done_callback(retrieve_exception)
+            task = self._start_positions_task
             if not task.done():
                 await asyncio.wait([task])
-            self._look_up = None
+            self._start_positions_task = None
             if not task.cancelled():
                 task.result()
                 return
 
-    def _is_over(self) -> bool:
+    def _is_finished(self) -> bool:
         return all(state.is_at_end for state in self._subscriptions.partitions.values())
 
     def _cancel(self) -> list[asyncio.Task[Any]]:
         tasks = super()._cancel()
-        if self._look_up is not None and not self._look_up.done():
-            self._look_up.cancel()
-            tasks.append(self._look_up)
+        if self._start_positions_task is not None and not self._start_positions_task.done():
+            self._start_positions_task.cancel()
+            tasks.append(self._start_positions_task)
         return tasks

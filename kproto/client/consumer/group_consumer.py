@@ -37,20 +37,20 @@ from ..groups.settings import GroupSettings
 from ..groups.subscription import Subscription, TopicPattern
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
-from ..processing.handlers import handle_of
+from ..processing.handlers import record_handler
 from ..processing.settings import Order, Retries, RetryTopic, RunSettings, RunSummary
 from .auto_commit import AutoCommit
 from .group_positions import GroupPositions
 from .group_shell import GroupShell
-from .group_topics import wanted_by_a_group, with_topics
+from .group_topics import subscription_or_partitions, with_added_topics
 from .offset_acks import OffsetAcks
 from .poll_status import PollStatus
-from .rebalance_listener import Callbacks, RebalanceListenerInvoker
-from .record_processing import MakeOutlet, RecordProcessing, check_topics
+from .rebalance_listener import RebalanceCallbacks, RebalanceListenerInvoker
+from .record_processing import ForwardProducerFactory, RecordProcessing, check_topics
 from .record_stream import RecordStream
-from .user_offsets import Returned, checked_tp, explicit_commit
+from .user_offsets import ReturnedRecords, checked_tp, explicit_commit
 
-__all__ = ["GroupConsumer", "MakeMember"]
+__all__ = ["GroupConsumer", "MemberFactory"]
 
 D = TypeVar("D")
 T = TypeVar("T")
@@ -60,7 +60,7 @@ logger = logging.getLogger("kproto.client")
 _LONG_AGO: Final = float("-inf")
 
 #: Makes the member of a group with these settings, and with this listener.
-MakeMember: TypeAlias = Callable[
+MemberFactory: TypeAlias = Callable[
     [ClusterView, GroupSettings, RebalanceListenerInvoker], GroupMembership[Subscription]
 ]
 
@@ -85,14 +85,14 @@ class GroupConsumer(RecordStream):
         view: ClusterView,
         topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         settings: GroupSettings,
-        make_member: MakeMember,
+        make_member: MemberFactory,
         *,
         start: GroupStart,
-        callbacks: Callbacks,
+        callbacks: RebalanceCallbacks,
         max_partition_fetch_bytes: int,
         max_wait_ms: int,
         read_committed: bool,
-        make_outlet: MakeOutlet | None = None,
+        make_forward_producer: ForwardProducerFactory | None = None,
     ) -> None:
         checked_group_start(start)
         callbacks.check()
@@ -100,11 +100,11 @@ class GroupConsumer(RecordStream):
             max_partition_fetch_bytes, max_wait_ms, read_committed, reset_policy_of(start)
         )
         fetch_options.check()
-        self._subscription, self._by_hand = wanted_by_a_group(topics)
-        self._too: frozenset[str] = frozenset()  # the retry topics of `run`
+        self._subscription, self._manual_assignment = subscription_or_partitions(topics)
+        self._retry_topics: frozenset[str] = frozenset()  # of `run`
         self._settings = settings
         self._group_id = settings.group_id
-        self._has_begun = False
+        self._has_started = False
         self._is_in_block = False
         self._has_left = False
         self._closing: asyncio.Task[None] | None = None  # after a garbage-collected iteration
@@ -165,7 +165,7 @@ class GroupConsumer(RecordStream):
             self._shell,
             self._listener,
             OffsetAcks(self._committer, self._auto_commit, status, is_auto=settings.auto_commit),
-            make_outlet,
+            make_forward_producer,
             group_id=settings.group_id,
         )
 
@@ -173,10 +173,10 @@ class GroupConsumer(RecordStream):
 
     async def __aenter__(self) -> Self:
         self._view.loop_guard.check()
-        if self._has_begun or self._status.is_closed:
+        if self._has_started or self._status.is_closed:
             was = "closed" if self._status.is_closed else "started"
             raise ConfigurationError(f"the consumer was {was} already; create another one")
-        self._has_begun = self._is_in_block = True
+        self._has_started = self._is_in_block = True
         try:
             await self._start()
         except BaseException:
@@ -188,24 +188,24 @@ class GroupConsumer(RecordStream):
         """Joins the group, or assigns the manually assigned partitions."""
         view = self._view
         self._loop = asyncio.get_running_loop()
-        if self._by_hand:
-            by_hand = self._by_hand
-            given = self._settings.given
+        if self._manual_assignment:
+            tps = self._manual_assignment
+            given = self._settings.explicit_settings
             for sentence in ignored_settings_in(given, FOR_MANUAL_ASSIGNMENT, "here"):
                 logger.warning("group %s: %s", self._group_id, sentence)
-            await view.retrying(lambda: find_partitions(view, by_hand, _LONG_AGO), responses=False)
-            await self._listener.assign(by_hand)
+            await view.retrying(lambda: find_partitions(view, tps, _LONG_AGO), responses=False)
+            await self._listener.assign(tps)
         if self._member is not None:
             self._member.start()
-        self._auto_commit.begin()
+        self._auto_commit.start()
 
-    async def _begin_without_block(self) -> None:
+    async def _start_at_first_poll(self) -> None:
         """Joins the group at the first poll; after a cancelled poll, the next one continues."""
-        self._has_begun = True
+        self._has_started = True
         try:
             await self._start()
         except BaseException:
-            self._has_begun = False
+            self._has_started = False
             raise
 
     async def __aexit__(
@@ -246,10 +246,10 @@ class GroupConsumer(RecordStream):
         view = self._view
         until = view.clock.monotonic() + limit_ms / 1000
         try:
-            await self._auto_commit.end()
+            await self._auto_commit.stop()
             await self._listener.close(until)
             member = self._member
-            if member is not None and self._has_begun and not self._has_left:
+            if member is not None and self._has_started and not self._has_left:
                 await self._leave(member, leave, until)
                 self._has_left = True
         finally:
@@ -273,7 +273,7 @@ class GroupConsumer(RecordStream):
             logger.warning("group %s could not be left: %s", self._group_id, error)
 
     async def _end_iteration(self) -> None:
-        if self._has_begun and not self._is_in_block and not self._status.is_closed:
+        if self._has_started and not self._is_in_block and not self._status.is_closed:
             await self.close()
         else:
             await super()._end_iteration()
@@ -281,7 +281,7 @@ class GroupConsumer(RecordStream):
     def _abandon(self, reader: object) -> None:
         super()._abandon(reader)
         is_current = reader is self._reader and not self._status.is_closed
-        if is_current and self._has_begun and not self._is_in_block and self._closing is None:
+        if is_current and self._has_started and not self._is_in_block and self._closing is None:
             self._closing = asyncio.create_task(self._close_in_background())
 
     async def _close_in_background(self) -> None:
@@ -300,16 +300,16 @@ class GroupConsumer(RecordStream):
         self._subscriptions.poll.on_records_returned(self._view.clock.monotonic())
         return fetched
 
-    async def _begin(self) -> None:
+    async def _prepare_poll(self) -> None:
         self._check_may_poll("ask for records of")
-        if not self._has_begun:
-            await self._begin_without_block()
+        if not self._has_started:
+            await self._start_at_first_poll()
         took_s = self._subscriptions.poll.on_poll(self._view.clock.monotonic())
         self._listener.on_poll()
-        if self._member is not None and not self._processing.has_lost:
+        if self._member is not None and not self._processing.has_lost_in_flight:
             self._member.on_poll()
         if self._processing.pool is None:
-            self._want_too(frozenset())
+            self._subscribe_retry_topics(frozenset())
         await self._yielder.yield_after_blocking(took_s)
         await self._shell.until_in_session()
 
@@ -318,7 +318,7 @@ class GroupConsumer(RecordStream):
         # The machine may have been suspended since the records arrived.
         await self._shell.until_in_session()
 
-    def _is_over(self) -> bool:
+    def _is_finished(self) -> bool:
         failure = self._status.failure
         if failure is not None:
             raise failure.with_traceback(None)  # each poll raises it
@@ -408,17 +408,17 @@ class GroupConsumer(RecordStream):
             cancel_lost=cancel_lost,
             stop_on=stop_on,
         )
-        handle = handle_of(handler, decode)
+        handle = record_handler(handler, decode)
         self._check_run(settings)
         return await self._processing.run(handle, settings)
 
     def _check_run(self, settings: RunSettings) -> None:
         """Raises ConfigurationError if `run` cannot begin now."""
-        self._check_begun("run handlers on")
+        self._check_started("run handlers on")
         self._check_may_poll("run handlers on")
         if self._processing.pool is not None or self._status.is_polling:
             raise ConfigurationError("run() or an iteration reads this consumer already")
-        check_topics(settings, self._subscription, self._by_hand)
+        check_topics(settings, self._subscription, self._manual_assignment)
 
     # Subscribing
 
@@ -427,19 +427,20 @@ class GroupConsumer(RecordStream):
 
         Raises ConfigurationError, also for a topic to which `run` sends dead letters.
         """
-        subscription, _ = wanted_by_a_group(topics)
+        subscription, _ = subscription_or_partitions(topics)
         if subscription is None:
             raise ConfigurationError("topics are subscribed to; give partitions to Client.consumer")
         if self._processing.pool is not None:
             check_topics(self._processing.pool.settings, subscription)
-        self._joined("subscribe").subscribe(with_topics(subscription, self._too))
+        self._joined("subscribe").subscribe(with_added_topics(subscription, self._retry_topics))
         self._subscription = subscription
 
-    def _want_too(self, topics: frozenset[str]) -> None:
+    def _subscribe_retry_topics(self, topics: frozenset[str]) -> None:
         """Also subscribes to `topics`; `start` does not apply to them: they are read from start."""
-        if topics != self._too and self._member is not None and self._subscription is not None:
-            self._member.subscribe(with_topics(self._subscription, topics))
-        self._too = self._subscriptions.starts.from_start = topics
+        is_changed = topics != self._retry_topics
+        if is_changed and self._member is not None and self._subscription is not None:
+            self._member.subscribe(with_added_topics(self._subscription, topics))
+        self._retry_topics = self._subscriptions.starts.from_start = topics
 
     def unsubscribe(self) -> None:
         """Revokes all partitions until `subscribe` is called; a dynamic member leaves the group."""
@@ -528,7 +529,7 @@ class GroupConsumer(RecordStream):
 
     async def commit(
         self,
-        offsets: Mapping[TopicPartition, int] | Returned | None = None,
+        offsets: Mapping[TopicPartition, int] | ReturnedRecords | None = None,
         metadata: str = "",
     ) -> None:
         """Commits processed offsets; or `offsets`, each that of the next record to be read.
@@ -540,8 +541,8 @@ class GroupConsumer(RecordStream):
         responds, and ConfigurationError for an invalid offset.
         """
         self._view.loop_guard.check()
-        self._check_begun("commit by")
-        if self._status.is_closed and not self._listener.is_telling:
+        self._check_started("commit by")
+        if self._status.is_closed and not self._listener.is_callback_running:
             raise ConfigurationError("the consumer is closed; it committed processed offsets")
         failure = self._status.failure
         if failure is not None:
@@ -583,13 +584,13 @@ class GroupConsumer(RecordStream):
             raise ConfigurationError("the consumer is closed; create another one")
         self._check_no_callback(what.rsplit(" ", 1)[0])
 
-    def _check_begun(self, what: str) -> None:
-        if not self._has_begun:
+    def _check_started(self, what: str) -> None:
+        if not self._has_started:
             raise ConfigurationError(
                 f"{what} a group consumer within its block, or after an iteration has started: "
                 "`async with client.consumer(..., group=...) as consumer:`"
             )
 
     def _check_no_callback(self, what: str) -> None:
-        if self._listener.is_calling:
+        if self._listener.is_in_callback:
             raise ConfigurationError(f"a callback cannot {what}: it would wait for its own end")

@@ -65,10 +65,10 @@ class GroupShell:
 
     def on_metadata(self) -> None:
         """Compares the metadata with the subscription state, and starts look-ups of positions."""
-        self.look_up_positions()
-        self.notice_topics()
+        self.start_position_lookup()
+        self.apply_topic_metadata()
 
-    def notice_topics(self) -> None:
+    def apply_topic_metadata(self) -> None:
         """Compares the metadata with the subscription state."""
         topics = self._view.cluster.topics
         self.carry_out(self._subscriptions.on_metadata(topics, self.member))
@@ -81,7 +81,7 @@ class GroupShell:
             elif effect is Signal.WAKE_POLL:
                 self._wakes.set()
             elif effect is Signal.LOOK_UP_POSITIONS:
-                self.look_up_positions()
+                self.start_position_lookup()
             elif effect is Signal.CANCEL_LOOKUP:
                 self._in_flight.cancel_lookup(_LOOK_UP)
             elif effect is Signal.COMMIT_NOW:
@@ -121,7 +121,7 @@ class GroupShell:
         while self.is_out_of_session:
             await self._view.clock.sleep(_STEP_S)
 
-    def look_up_positions(self) -> None:
+    def start_position_lookup(self) -> None:
         """Starts to look up all missing positions, unless a look-up is running."""
         self._in_flight.start_lookup(_WAKE, self._until_woken())
         if self._subscriptions.starts.needs_lookup:

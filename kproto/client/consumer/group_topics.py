@@ -14,10 +14,10 @@ from ..fetch.start_options import checked_topics
 from ..groups.subscription import Subscription, TopicPattern
 from ..metadata.cluster import TopicPartition
 
-__all__ = ["wanted_by_a_group", "with_topics"]
+__all__ = ["subscription_or_partitions", "with_added_topics"]
 
 
-def wanted_by_a_group(
+def subscription_or_partitions(
     topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
 ) -> tuple[Subscription | None, list[TopicPartition]]:
     """Returns a subscription, or manually assigned partitions. Raises ConfigurationError."""
@@ -34,7 +34,7 @@ def wanted_by_a_group(
     return Subscription.to(names) if names else None, list(dict.fromkeys(tps))
 
 
-def with_topics(subscription: Subscription, topics: frozenset[str]) -> Subscription:
+def with_added_topics(subscription: Subscription, topics: frozenset[str]) -> Subscription:
     """Returns the subscription with more topics; a pattern of `re` matches them already."""
     if not topics or subscription.pattern is not None:
         return subscription

@@ -25,12 +25,12 @@ from ..metadata.cluster_view import ClusterView
 from .group_shell import GroupShell
 from .poll_status import PollStatus
 
-__all__ = ["Callback", "Callbacks", "RebalanceListenerInvoker"]
+__all__ = ["RebalanceCallback", "RebalanceCallbacks", "RebalanceListenerInvoker"]
 
 logger = logging.getLogger("kproto.client")
 
 #: A function or a coroutine function that gets partitions, in order.
-Callback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[object] | None]
+RebalanceCallback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[object] | None]
 
 _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 
@@ -39,12 +39,12 @@ _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 _LEAST_S: Final = 5.0
 
 
-class Callbacks(NamedTuple):
+class RebalanceCallbacks(NamedTuple):
     """The callbacks of the user. As in Kafka, `on_revoked` is called if there is no `on_lost`."""
 
-    on_assigned: Callback | None = None
-    on_revoked: Callback | None = None
-    on_lost: Callback | None = None
+    on_assigned: RebalanceCallback | None = None
+    on_revoked: RebalanceCallback | None = None
+    on_lost: RebalanceCallback | None = None
 
     def check(self) -> None:
         """Raises ConfigurationError if a callback cannot be called."""
@@ -62,7 +62,7 @@ class RebalanceListenerInvoker:
         subscriptions: SubscriptionState,
         shell: GroupShell,
         status: PollStatus,
-        callbacks: Callbacks,
+        callbacks: RebalanceCallbacks,
         *,
         auto_commit: bool,
         max_poll_interval_ms: int,
@@ -94,7 +94,7 @@ class RebalanceListenerInvoker:
         If it is cancelled, the partitions are lost next, or are revoked again: then `on_revoked` is
         called again, unless it has returned.
         """
-        self._shell.notice_topics()  # avoids a commit for a topic that was recreated
+        self._shell.apply_topic_metadata()  # avoids a commit for a topic that was recreated
         gone, effects = self._subscriptions.mark_pending_revocation(tps)
         self._shell.carry_out(effects)
         try:
@@ -155,12 +155,12 @@ class RebalanceListenerInvoker:
         self._polled.set()
 
     @property
-    def is_telling(self) -> bool:
+    def is_callback_running(self) -> bool:
         """True while a callback runs."""
         return self._caller is not None
 
     @property
-    def is_calling(self) -> bool:
+    def is_in_callback(self) -> bool:
         """True if a callback runs in the current task."""
         return self._caller is not None and self._caller is asyncio.current_task()
 
@@ -232,7 +232,7 @@ class RebalanceListenerInvoker:
     async def _call(self, name: str, tps: Iterable[TopicPartition]) -> bool:
         """Calls a callback; returns False if it raised: then the next poll raises that error."""
         partitions = sorted(tps)
-        callback: Callback | None = getattr(self._callbacks, name)
+        callback: RebalanceCallback | None = getattr(self._callbacks, name)
         if callback is None and name == "on_lost":
             callback = self._callbacks.on_revoked
         if callback is None or not partitions:

@@ -15,9 +15,9 @@ from ..fetch.partition_state import TopicPartitionState
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
-from ..processing.destinations import check_outlets
+from ..processing.destinations import check_forward_topics
 from ..processing.failure_log import log_unraised
-from ..processing.handlers import Handle
+from ..processing.handlers import RecordHandler
 from ..processing.pool import ProcessingPool
 from ..processing.ports import AckSink, RecordReceiver, RecordSink
 from ..processing.settings import RunSettings, RunSummary
@@ -25,12 +25,12 @@ from ..processing.signals import signals_handled
 from .group_shell import GroupShell
 from .rebalance_listener import RebalanceListenerInvoker
 
-__all__ = ["MakeOutlet", "RecordProcessing", "check_topics"]
+__all__ = ["ForwardProducerFactory", "RecordProcessing", "check_topics"]
 
 T = TypeVar("T")
 
 #: Makes a producer for records that are sent to retry and dead-letter topics.
-MakeOutlet: TypeAlias = Callable[[], RecordSink]
+ForwardProducerFactory: TypeAlias = Callable[[], RecordSink]
 
 
 class _Stream(Protocol):
@@ -38,7 +38,7 @@ class _Stream(Protocol):
 
     async def _poll(self, reader: object, take: Callable[[], T | None]) -> T | None: ...
     async def _stop(self) -> None: ...
-    def _want_too(self, topics: frozenset[str]) -> None: ...
+    def _subscribe_retry_topics(self, topics: frozenset[str]) -> None: ...
 
 
 class RecordProcessing:
@@ -52,7 +52,7 @@ class RecordProcessing:
         shell: GroupShell,
         listener: RebalanceListenerInvoker,
         acks: AckSink,
-        make_outlet: MakeOutlet | None,
+        make_forward_producer: ForwardProducerFactory | None,
         *,
         group_id: str,
     ) -> None:
@@ -62,28 +62,30 @@ class RecordProcessing:
         self._shell = shell
         self._listener = listener
         self._acks = acks
-        self._make_outlet = make_outlet
+        self._make_forward_producer = make_forward_producer
         self._group_id = group_id
         self.pool: ProcessingPool | None = None
-        self._is_over: asyncio.Event | None = None
+        self._run_ended: asyncio.Event | None = None
 
-    async def run(self, handle: Handle, settings: RunSettings) -> RunSummary:
+    async def run(self, handle: RecordHandler, settings: RunSettings) -> RunSummary:
         """Processes records until the pool is stopped; see `GroupConsumer.run`."""
-        outlet: RecordSink | None = None
-        if settings.outlets:
-            if self._make_outlet is None:
+        forward_producer: RecordSink | None = None
+        if settings.forward_topics:
+            if self._make_forward_producer is None:
                 raise ConfigurationError("this consumer has no producer to send records on by")
-            outlet = self._make_outlet()
+            forward_producer = self._make_forward_producer()
         group_id = self._group_id
         pool = self.pool = ProcessingPool(
-            self, self._acks, self._view.clock, settings, handle, outlet, group_id
+            self, self._acks, self._view.clock, settings, handle, forward_producer, group_id
         )
-        over = self._is_over = asyncio.Event()
+        run_ended = self._run_ended = asyncio.Event()
         try:
             counted = self._view.observer.runs(group_id).during(pool)
-            with counted, signals_handled(settings.stop_on, pool.signalled):
-                await check_outlets(self._view, settings.outlets)
-                self._stream._want_too(frozenset(each.topic for each in settings.retry_topics))
+            with counted, signals_handled(settings.stop_on, pool.on_signal):
+                await check_forward_topics(self._view, settings.forward_topics)
+                self._stream._subscribe_retry_topics(
+                    frozenset(each.topic for each in settings.retry_topics)
+                )
                 await self._process(pool)
         except BaseException:
             if pool.error is not None:
@@ -91,11 +93,11 @@ class RecordProcessing:
             raise
         finally:
             try:
-                if outlet is not None:
-                    await outlet.close(timeout_ms=self._view.settings.error_flush_ms)
+                if forward_producer is not None:
+                    await forward_producer.close(timeout_ms=self._view.settings.error_flush_ms)
             finally:
                 self.pool = None
-                over.set()
+                run_ended.set()
         if pool.error is not None:
             raise pool.error
         return pool.summary
@@ -110,7 +112,7 @@ class RecordProcessing:
             await pool.until_stopped()
         finally:
             try:
-                limit_ms = max(round(pool.left_ms), self._view.settings.error_flush_ms)
+                limit_ms = max(round(pool.drain_remaining_ms), self._view.settings.error_flush_ms)
                 await self._acks.acknowledge(limit_ms)
                 await self._stream._stop()
             finally:
@@ -130,33 +132,33 @@ class RecordProcessing:
 
         Raises ConfigurationError in a handler.
         """
-        if self.pool is not None and self._is_over is not None:
-            if self.pool.is_mine:
+        if self.pool is not None and self._run_ended is not None:
+            if self.pool.is_called_by_handler:
                 raise ConfigurationError(
                     "a handler cannot close its consumer, because that waits for the handler: "
                     "raise kproto.Stop, and run() ends"
                 )
             self.pool.stop()
-            await self._is_over.wait()
+            await self._run_ended.wait()
 
     @property
-    def has_lost(self) -> bool:
+    def has_lost_in_flight(self) -> bool:
         """True if records of lost partitions are in flight: the member does not rejoin yet."""
-        return self.pool is not None and self.pool.has_lost
+        return self.pool is not None and self.pool.has_lost_in_flight
 
     # The ConsumerPort
 
-    async def take_next(self, receiver: RecordReceiver) -> bool:
+    async def poll_records(self, receiver: RecordReceiver) -> bool:
         """Polls records, and passes them to the receiver; returns False at the end."""
         return await self._stream._poll(receiver, partial(self._take_for, receiver)) is not None
 
     def _take_for(self, receiver: RecordReceiver) -> bool | None:
         buffer = self._subscriptions.poll.buffer
-        fetched = buffer.take_records() if receiver.is_taking else None
+        fetched = buffer.take_records() if receiver.accepts_records else None
         if fetched is None:
             return None
         state = buffer.last_taken
-        receiver.take(state, state.assignment_epoch, state.tp, fetched.records)
+        receiver.accept_records(state, state.assignment_epoch, state.tp, fetched.records)
         return True
 
     @property
@@ -179,7 +181,7 @@ class RecordProcessing:
     def on_drained(self, *, is_lost: bool) -> None:
         """Continues a revocation or a rejoin that waits for records in flight."""
         self._listener.on_poll()
-        if is_lost and self._shell.member is not None and not self.has_lost:
+        if is_lost and self._shell.member is not None and not self.has_lost_in_flight:
             self._shell.member.on_poll()
 
 
@@ -188,20 +190,20 @@ class _Subscription(Protocol):
 
     @property
     def pattern(self) -> object: ...
-    def wants(self, topic: str) -> bool: ...
+    def includes(self, topic: str) -> bool: ...
     def matches_locally(self, topic: str) -> bool: ...
 
 
 def check_topics(
     settings: RunSettings,
     subscription: _Subscription | None,
-    by_hand: Collection[TopicPartition] = (),
+    manual_assignment: Collection[TopicPartition] = (),
 ) -> None:
     """Raises ConfigurationError for retry topics that cannot be read, and for a dead letter topic
     that the consumer reads.
     """
     dead = settings.dead_letter_topic
-    is_read = dead in [topic for topic, _ in by_hand]
+    is_read = dead in [topic for topic, _ in manual_assignment]
     if dead is not None and (
         is_read or (subscription is not None and subscription.matches_locally(dead))
     ):
@@ -209,7 +211,7 @@ def check_topics(
     for each in settings.retry_topics:
         if subscription is None:
             raise ConfigurationError("retry topics are assigned by a group: subscribe to topics")
-        if subscription.pattern is not None and not subscription.wants(each.topic):
+        if subscription.pattern is not None and not subscription.includes(each.topic):
             raise ConfigurationError(
                 f"the pattern that is subscribed to does not match {each.topic!r}"
             )

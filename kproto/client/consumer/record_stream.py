@@ -169,11 +169,11 @@ class RecordStream(ABC):
         return self._subscriptions.positions
 
     @abstractmethod
-    async def _begin(self) -> None:
+    async def _prepare_poll(self) -> None:
         """Prepares a poll: looks up partitions and positions, or joins the group."""
 
     @abstractmethod
-    def _is_over(self) -> bool:
+    def _is_finished(self) -> bool:
         """Returns True if all wanted records were returned; called when the buffer is empty."""
 
     def __aiter__(self) -> RecordIteration:
@@ -266,7 +266,7 @@ class RecordStream(ABC):
 
     async def _next(self, take: Callable[[], T | None]) -> T | None:
         """Returns the result of `take`, None at the end. If it is cancelled, fetches continue."""
-        await self._begin()
+        await self._prepare_poll()
         self._loop = asyncio.get_running_loop()
         now = self._view.clock.monotonic()
         if now >= self._yielder.next_at:
@@ -283,7 +283,7 @@ class RecordStream(ABC):
                 fault = self._status.take_fault()
                 assert fault is not None, "there is one"
                 raise fault
-            if self._status.is_closed or self._is_over():
+            if self._status.is_closed or self._is_finished():
                 return None
             await self._fetch_once()
 

@@ -16,10 +16,10 @@ from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition, format_partitions
 
-__all__ = ["Returned", "checked_tp", "explicit_commit", "offsets_of"]
+__all__ = ["ReturnedRecords", "checked_tp", "explicit_commit", "offsets_of"]
 
 #: The items that iterations yield.
-Returned: TypeAlias = Record | FetchedRecords | FetchedValues | FetchedBatch
+ReturnedRecords: TypeAlias = Record | FetchedRecords | FetchedValues | FetchedBatch
 
 
 def checked_tp(tp: object) -> TopicPartition:
@@ -60,7 +60,9 @@ def offsets_of(offsets: object) -> dict[TopicPartition, int]:
 
 
 def explicit_commit(
-    given: Mapping[TopicPartition, int] | Returned, metadata: str, subscriptions: SubscriptionState
+    given: Mapping[TopicPartition, int] | ReturnedRecords,
+    metadata: str,
+    subscriptions: SubscriptionState,
 ) -> CommitRequest:
     """Returns the commit of these, which count as processed from now on.
 
@@ -77,7 +79,9 @@ def explicit_commit(
 
 
 def commits_of(
-    given: Mapping[TopicPartition, int] | Returned, metadata: str, subscriptions: SubscriptionState
+    given: Mapping[TopicPartition, int] | ReturnedRecords,
+    metadata: str,
+    subscriptions: SubscriptionState,
 ) -> dict[TopicPartition, ToCommit]:
     """Returns the commits of these, and marks them as processed in `subscriptions`.
 

@@ -14,7 +14,7 @@ from ...protocol.error_codes import error_of_code
 from ...wire.errors import BrokerResponseError, ConfigurationError, UnsupportedVersionError
 from ..metadata.cluster_view import ClusterView
 
-__all__ = ["check_outlets"]
+__all__ = ["check_forward_topics"]
 
 #: The first version of Metadata with the authorized operations of a topic (KIP-430).
 _FIRST_OPERATIONS_VERSION: Final = 8
@@ -29,7 +29,7 @@ _WRITE: Final = 1 << 4
 _NO_RIGHT: Final = "TOPIC_AUTHORIZATION_FAILED"
 
 
-async def check_outlets(view: ClusterView, names: Iterable[str]) -> None:
+async def check_forward_topics(view: ClusterView, names: Iterable[str]) -> None:
     """Raises ConfigurationError for a topic that does not exist, or that may not be written.
 
     It waits up to `metadata_wait_ms` for a new topic, and creates none. Raises BrokerResponseError

@@ -15,11 +15,11 @@ from ...wire.errors import CorruptBatchError
 __all__ = [
     "FAILURE_HEADERS",
     "Failure",
-    "due_of",
+    "due_time",
+    "error_text",
     "failure_of",
-    "headers_with",
+    "forwarded_headers",
     "origin_of",
-    "text_of",
     "with_record_note",
 ]
 
@@ -100,7 +100,7 @@ def failure_of(record: Record) -> Failure | None:
         return None  # headers of another program
 
 
-class Due(NamedTuple):
+class RetryDue(NamedTuple):
     """The due time of a record in a retry topic, in ms since 1970.
 
     `group` is the group that forwarded it, "" if it is unknown.
@@ -110,7 +110,7 @@ class Due(NamedTuple):
     group: str
 
 
-def due_of(record: Record, delay_ms: int, now_ms: int) -> Due:
+def due_time(record: Record, delay_ms: int, now_ms: int) -> RetryDue:
     """Returns the due time of a record in a retry topic, also if another program has sent it.
 
     The wait from now is at most `delay_ms`, because the clock of the producer may be wrong.
@@ -123,7 +123,7 @@ def due_of(record: Record, delay_ms: int, now_ms: int) -> Due:
         at = record.timestamp + delay_ms
     else:
         at = failure.due_ms
-    return Due(min(at, now_ms + delay_ms), "" if failure is None else failure.group)
+    return RetryDue(min(at, now_ms + delay_ms), "" if failure is None else failure.group)
 
 
 def origin_of(record: Record) -> Failure:
@@ -145,7 +145,7 @@ def origin_of(record: Record) -> Failure:
     )
 
 
-def headers_with(
+def forwarded_headers(
     origin: Failure, error: BaseException, group: str, attempts: int, due_ms: int | None
 ) -> list[Header]:
     """Returns the headers of a forwarded record: its own, and the failure headers.
@@ -161,7 +161,7 @@ def headers_with(
         _GROUP: group,
         _ATTEMPTS: attempts,
         _TYPE: f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."),
-        _MESSAGE: text_of(error),
+        _MESSAGE: error_text(error),
         _DUE: due_ms,
     }
     return [
@@ -182,7 +182,7 @@ def with_record_note(error: BaseException, record: Record) -> BaseException:
     return error
 
 
-def text_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Returns the text of an error, up to 2,000 bytes; names the exception that `str()` raises."""
     try:
         text = str(error)

@@ -6,18 +6,18 @@ import logging
 
 from ...records import Record
 from ..observing.lines import log
-from .failure_headers import text_of
+from .failure_headers import error_text
 
-__all__ = ["log_failed", "log_unraised"]
+__all__ = ["log_failure", "log_unraised"]
 
 
-def log_failed(
+def log_failure(
     record: Record, error: BaseException, what: str, level: int = logging.WARNING
 ) -> None:
     """Logs the step for a failed record, `what`, and the error of its handler."""
     origin = (record.topic, record.partition, record.offset)
     kind = type(error).__name__
-    log(level, "%s[%d] at offset %d %s: %s: %s", *origin, what, kind, text_of(error))
+    log(level, "%s[%d] at offset %d %s: %s: %s", *origin, what, kind, error_text(error))
 
 
 def log_unraised(error: BaseException) -> None:
@@ -27,6 +27,6 @@ def log_unraised(error: BaseException) -> None:
         logging.WARNING,
         "not raised: %s: %s%s",
         type(error).__name__,
-        text_of(error),
+        error_text(error),
         notes,
     )

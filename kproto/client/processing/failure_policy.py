@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from .settings import RunSettings, Stop
 
-__all__ = ["Forward", "Raise", "Retry", "Step", "next_step", "stop_in"]
+__all__ = ["Forward", "Raise", "Retry", "Step", "find_stop", "next_step"]
 
 
 class Retry(NamedTuple):
@@ -43,19 +43,19 @@ def next_step(
     attempts: int,
     chance: float,
     *,
-    is_readable: bool,
+    is_decoded: bool,
 ) -> Step:
     """Returns the step for a record of `topic` that has failed `attempts` times in a row here.
 
     A record that `decode` refused is not readable, and is a dead letter at once.
     """
-    if is_readable:
+    if is_decoded:
         retries = settings.retries
         # A CancelledError here comes from a future that the handler awaited: it is retried, too.
-        is_mendable = isinstance(error, retries.exceptions) or not isinstance(error, Exception)
-        if is_mendable and attempts <= retries.attempts:
+        is_retriable = isinstance(error, retries.exceptions) or not isinstance(error, Exception)
+        if is_retriable and attempts <= retries.attempts:
             return Retry(retries.wait_ms(attempts, chance))
-        if is_mendable:
+        if is_retriable:
             names = [each.topic for each in settings.retry_topics]
             for each in settings.retry_topics[names.index(topic) + 1 if topic in names else 0 :]:
                 return Forward(each.topic, each.delay_ms)
@@ -64,7 +64,7 @@ def next_step(
     return Raise()
 
 
-def stop_in(error: BaseException) -> Stop | None:
+def find_stop(error: BaseException) -> Stop | None:
     """Returns the `Stop` that a handler raised, also in an exception group; None for other errors.
 
     With a group the record counts as processed only if all its exceptions are `Stop(done=True)`. A
@@ -77,12 +77,12 @@ def stop_in(error: BaseException) -> Stop | None:
     stops, others = error.split(Stop)
     if stops is None:
         return None
-    return Stop(done=others is None and all(each.done for each in _leaves(stops)))
+    return Stop(done=others is None and all(each.done for each in _flatten(stops)))
 
 
-def _leaves(group: ExceptionGroup[Stop]) -> Iterator[Stop]:
+def _flatten(group: ExceptionGroup[Stop]) -> Iterator[Stop]:
     for each in group.exceptions:
         if isinstance(each, ExceptionGroup):
-            yield from _leaves(each)
+            yield from _flatten(each)
         else:
             yield each

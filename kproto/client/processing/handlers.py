@@ -11,18 +11,18 @@ from ...records import Record
 from ...wire.errors import ConfigurationError
 from .settings import Stop
 
-__all__ = ["Handle", "NotAsyncError", "UndecodableError", "handle_of"]
+__all__ = ["NotAsyncError", "RecordHandler", "UndecodableError", "record_handler"]
 
-Handle: TypeAlias = Callable[[Record], Awaitable[object]]
+RecordHandler: TypeAlias = Callable[[Record], Awaitable[object]]
 
 
 class UndecodableError(Exception):
     """Raised when `decode` refuses a record."""
 
 
-def handle_of(
+def record_handler(
     handler: Callable[[Any], Awaitable[object]], decode: Callable[[Record], Any] | None
-) -> Handle:
+) -> RecordHandler:
     """Returns the function to call with each record.
 
     Raises ConfigurationError for a handler that cannot be called. If the handler turns out to be a
@@ -34,13 +34,13 @@ def handle_of(
         raise ConfigurationError(f"decode is {decode!r:.80}; it must be a function, or None")
     if decode is not None and inspect.iscoroutinefunction(decode):
         raise ConfigurationError("decode is an async function; it must be a plain one")
-    called = handler if inspect.iscoroutinefunction(handler) else partial(_checked, handler)
+    called = handler if inspect.iscoroutinefunction(handler) else partial(_call_checked, handler)
     if decode is None:
         return called
     return partial(_handle_decoded, called, decode)
 
 
-async def _checked(handler: Callable[[Any], Awaitable[object]], given: object) -> None:
+async def _call_checked(handler: Callable[[Any], Awaitable[object]], given: object) -> None:
     answer = handler(given)
     if not inspect.isawaitable(answer):
         raise NotAsyncError(

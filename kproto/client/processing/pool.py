@@ -18,20 +18,20 @@ from itertools import islice
 from typing import Final
 
 from ...clock import Clock, Timer
-from ...records import Header, Record
+from ...records import Record
 from ..core.tasks import is_in_task, until_ended
 from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..metadata.cluster import TopicPartition
 from ..observing.lines import log
-from .failure_headers import due_of, headers_with, origin_of, text_of, with_record_note
-from .failure_log import log_failed, log_unraised
-from .failure_policy import Forward, Retry, next_step, stop_in
-from .handlers import Handle, NotAsyncError, UndecodableError
+from .failure_headers import due_time, error_text, forwarded_headers, origin_of, with_record_note
+from .failure_log import log_failure, log_unraised
+from .failure_policy import Forward, Retry, find_stop, next_step
+from .handlers import NotAsyncError, RecordHandler, UndecodableError
 from .ports import AckSink, ConsumerPort, RecordSink
 from .settings import RunSettings, RunSummary
 from .shards import OrderedShard, Shard, UnorderedShard
-from .tracker import Tracker
+from .tracker import RecordTracker
 from .worker import Worker
 
 __all__ = ["ProcessingPool"]
@@ -42,12 +42,12 @@ _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
 
 #: A worker ends its batch of records after this many seconds of processing.
-_LONG_TURN_S: Final = 0.02
+_MAX_BATCH_S: Final = 0.02
 
 
 #: The worker checks the duration of a batch after this many records: fast handlers may become slow,
 #: and block the event loop.
-_CHECK_EVERY: Final = 16
+_CLOCK_EVERY: Final = 16
 
 
 class ProcessingPool:
@@ -55,24 +55,24 @@ class ProcessingPool:
 
     def __init__(
         self,
-        host: ConsumerPort,
+        consumer: ConsumerPort,
         acks: AckSink,
         clock: Clock,
         settings: RunSettings,
-        handle: Handle,
-        outlet: RecordSink | None,
+        handle: RecordHandler,
+        forward_producer: RecordSink | None,
         group_id: str,
     ) -> None:
-        self._host = host
+        self._consumer = consumer
         self._acks = acks
         self._clock = clock
         self.settings = settings
         self._handle = handle
-        self._outlet = outlet
+        self._forward_producer = forward_producer
         self._group_id = group_id
         self._other_groups: set[str] = set()
         self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
-        self._tracker = Tracker(settings.order, settings.max_offset_gap)
+        self._tracker = RecordTracker(settings.order, settings.max_offset_gap)
         self._workers: set[Worker] = set()
         self._batch_size = AdaptiveBatchSize()
         self._yielder = LoopYielder()
@@ -82,7 +82,7 @@ class ProcessingPool:
         self._is_stopping = asyncio.Event()
         self._changed = asyncio.Event()
         self._is_cancelling = False
-        self._is_over = False
+        self._has_ended = False
         self._ends_by = _LONG_AGO
         self._error: BaseException | None = None
         self._handled = self._retried = self._sent_to_retry = self._dead_letters = 0
@@ -91,7 +91,7 @@ class ProcessingPool:
     def summary(self) -> RunSummary:
         """The results so far."""
         shards = [worker.shard for worker in self._workers]
-        handled = self._handled + sum(x.handled for x in shards if isinstance(x, OrderedShard))
+        handled = self._handled + sum(x.uncounted for x in shards if isinstance(x, OrderedShard))
         return RunSummary(handled, self._retried, self._sent_to_retry, self._dead_letters)
 
     @property
@@ -110,7 +110,7 @@ class ProcessingPool:
         return self._error
 
     @property
-    def left_ms(self) -> float:
+    def drain_remaining_ms(self) -> float:
         """The rest of `drain_timeout_ms`; 0 after a second cancellation."""
         return max(0.0, (self._ends_by - self._clock.monotonic()) * 1000)
 
@@ -122,8 +122,8 @@ class ProcessingPool:
         At the end, also if it is cancelled, it drains records in flight within `drain_timeout_ms`.
         A second cancellation ends the drain at once.
         """
-        reader = asyncio.create_task(self._read())
-        reader.add_done_callback(self._read_ended)
+        poll_task = asyncio.create_task(self._poll_loop())
+        poll_task.add_done_callback(self._on_poll_task_done)
         cancelled: asyncio.CancelledError | None = None
         try:
             try:
@@ -131,25 +131,25 @@ class ProcessingPool:
             except asyncio.CancelledError as error:
                 cancelled = error
             self.stop()
-            reader.cancel()
+            poll_task.cancel()
             self._ends_by = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
             try:
-                await self._drain(reader)
+                await self._drain(poll_task)
             except asyncio.CancelledError as error:
                 if cancelled is not None:
                     raise
                 cancelled = error
-                await self._drain(reader)
+                await self._drain(poll_task)
         except asyncio.CancelledError:
             self._ends_by = _LONG_AGO
             raise
         finally:
-            self._is_over = True
+            self._has_ended = True
             for timer in (self._timer, self._commit_timer):
                 if timer is not None:
                     timer.cancel()
             self.cancel_handlers()
-            await until_ended([reader, *(worker.task for worker in self._workers)])
+            await until_ended([poll_task, *(worker.task for worker in self._workers)])
         if cancelled is not None:
             raise cancelled
 
@@ -159,7 +159,7 @@ class ProcessingPool:
             self._is_stopping.set()
             self._tracker.drain_all()
 
-    def signalled(self) -> None:
+    def on_signal(self) -> None:
         """Stops; a second signal cancels the handlers."""
         if self._is_stopping.is_set():
             self.cancel_handlers()
@@ -180,11 +180,11 @@ class ProcessingPool:
             log_unraised(error)
         self.stop()
 
-    async def _drain(self, reader: asyncio.Task[None]) -> None:
+    async def _drain(self, poll_task: asyncio.Task[None]) -> None:
         try:
-            async with self._clock.timeout(self.left_ms / 1000):
+            async with self._clock.timeout(self.drain_remaining_ms / 1000):
                 while not self._is_cancelling and (
-                    self._workers or not reader.done() or not self._tracker.is_idle
+                    self._workers or not poll_task.done() or not self._tracker.is_idle
                 ):
                     self._changed.clear()
                     await self._changed.wait()
@@ -197,12 +197,12 @@ class ProcessingPool:
 
     # Reading
 
-    async def _read(self) -> None:
-        while await self._host.take_next(self):
+    async def _poll_loop(self) -> None:
+        while await self._consumer.poll_records(self):
             self._start_worker()
             await asyncio.sleep(0)  # lets the workers run
 
-    def _read_ended(self, task: asyncio.Task[None]) -> None:
+    def _on_poll_task_done(self, task: asyncio.Task[None]) -> None:
         self._changed.set()
         error = None if task.cancelled() else task.exception()
         if error is not None:
@@ -211,26 +211,28 @@ class ProcessingPool:
             self.stop()
 
     @property
-    def is_taking(self) -> bool:
+    def accepts_records(self) -> bool:
         """True if the pool takes records."""
         return not self._is_stopping.is_set()
 
-    def take(self, state: object, claim: object, tp: TopicPartition, records: list[Record]) -> None:
+    def accept_records(
+        self, state: object, assignment_epoch: object, tp: TopicPartition, records: list[Record]
+    ) -> None:
         """Takes records of a partition for processing."""
         delay_ms = self._delays.get(tp[0])
         if delay_ms is None:
-            shard = self._tracker.add(state, claim, tp, records)
+            shard = self._tracker.add(state, assignment_epoch, tp, records)
         else:
             now_ms = self._clock.now_ms()
-            dues = [due_of(record, delay_ms, now_ms) for record in records]
+            dues = [due_time(record, delay_ms, now_ms) for record in records]
             self._warn_of_other_groups(tp[0], {each.group for each in dues})
             due = self._clock.monotonic() + delay_ms / 1000
             due_ms = [each.at_ms for each in dues]
-            shard = self._tracker.add(state, claim, tp, records, due_ms, due)
+            shard = self._tracker.add(state, assignment_epoch, tp, records, due_ms, due)
             self._on_timer()
-        if not shard.is_held_back and self._tracker.is_held_back(shard):
-            shard.is_held_back = True
-            self._host.apply_backpressure(tp)
+        if not shard.has_backpressure and self._tracker.needs_backpressure(shard):
+            shard.has_backpressure = True
+            self._consumer.apply_backpressure(tp)
 
     def _warn_of_other_groups(self, topic: str, groups: set[str]) -> None:
         others = groups - {"", self._group_id} - self._other_groups
@@ -269,7 +271,7 @@ class ProcessingPool:
         return self._tracker.is_in_flight(epochs)
 
     @property
-    def has_lost(self) -> bool:
+    def has_lost_in_flight(self) -> bool:
         """True if a record of a lost partition is in flight: another member may have it, too."""
         return any(each.shard is not None and each.shard.is_lost for each in self._workers)
 
@@ -295,9 +297,9 @@ class ProcessingPool:
     def drop(self, state: object) -> int | None:
         """Drops the queued records of a partition; returns the first dropped offset, or None."""
         shard = self._tracker.shard_of(state)
-        if shard is not None and shard.is_held_back:
-            shard.is_held_back = False
-            self._host.release_backpressure(shard.tp)
+        if shard is not None and shard.has_backpressure:
+            shard.has_backpressure = False
+            self._consumer.release_backpressure(shard.tp)
         return self._tracker.drain(state)
 
     def forget(self, state: object) -> None:
@@ -311,7 +313,7 @@ class ProcessingPool:
         if self.settings.cancel_lost:
             for worker in self._workers:
                 shard = worker.shard
-                if shard is not None and shard.is_lost and shard.claim in epochs:
+                if shard is not None and shard.is_lost and shard.assignment_epoch in epochs:
                     worker.cancel()
 
     def pause(self, state: object) -> None:
@@ -324,7 +326,7 @@ class ProcessingPool:
         self._start_worker()
 
     @property
-    def is_mine(self) -> bool:
+    def is_called_by_handler(self) -> bool:
         """True if the caller is one of the handlers."""
         current = asyncio.current_task()
         return any(worker.task is current for worker in self._workers)
@@ -352,48 +354,48 @@ class ProcessingPool:
 
     async def _work(self, worker: Worker) -> None:
         tracker = self._tracker
-        host = self._host
+        consumer = self._consumer
         while not worker.is_cancelled:
-            if host.is_out_of_session:
-                await host.until_in_session()
-            shard = tracker.next_shard()
+            if consumer.is_out_of_session:
+                await consumer.until_in_session()
+            shard = tracker.acquire_shard()
             if shard is None:
                 return
             self._start_worker()  # another worker takes the next shard
             worker.shard = shard
             worker.stops_early = False
             self._schedule_commit()
-            began = self._clock.monotonic()
+            started_at = self._clock.monotonic()
             try:
                 if isinstance(shard, OrderedShard):
-                    failed = await self._process_in_order(shard, began)
+                    failed = await self._process_in_order(shard, started_at)
                 else:
                     assert isinstance(shard, UnorderedShard), "there are no others"
-                    failed = await self._process_unordered(worker, shard, began)
+                    failed = await self._process_unordered(worker, shard, started_at)
                 if failed is not None:
                     await self._on_failure(worker, shard, *failed)
             finally:
                 worker.shard = worker.record = None
-                self._put_back(shard)
-            await self._yield_to_loop(began)
+                self._release_shard(shard)
+            await self._yield_to_loop(started_at)
 
-    def _lasts_long(self, began: float) -> bool:
-        return self._clock.monotonic() - began > _LONG_TURN_S
+    def _is_batch_overdue(self, started_at: float) -> bool:
+        return self._clock.monotonic() - started_at > _MAX_BATCH_S
 
     async def _process_in_order(
-        self, shard: OrderedShard, began: float
+        self, shard: OrderedShard, started_at: float
     ) -> tuple[Record, BaseException] | None:
         """Processes some records of a shard, one by one; returns the failed one, if any."""
         handle = self._handle
-        shard.counted = shard.taken
+        shard.counted = shard.started_count
         record: Record | None = None
         shard.is_busy = True
         try:
             size = self._batch_size.size
-            for first in range(0, size, _CHECK_EVERY):
-                if first and self._lasts_long(began):
+            for first in range(0, size, _CLOCK_EVERY):
+                if first and self._is_batch_overdue(started_at):
                     break
-                for record in islice(shard.rest, min(_CHECK_EVERY, size - first)):
+                for record in islice(shard.remaining, min(_CLOCK_EVERY, size - first)):
                     await handle(record)
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not is_in_task():
@@ -408,28 +410,28 @@ class ProcessingPool:
         return None
 
     def _count(self, shard: OrderedShard) -> None:
-        self._handled += shard.handled
-        shard.counted += shard.handled
+        self._handled += shard.uncounted
+        shard.counted += shard.uncounted
 
     async def _process_unordered(
-        self, worker: Worker, shard: UnorderedShard, began: float
+        self, worker: Worker, shard: UnorderedShard, started_at: float
     ) -> tuple[Record, BaseException] | None:
         """Processes some records of a shard that workers share; returns the failed one, if any."""
         handle = self._handle
         ready = shard.ready
-        done = shard.done
+        complete = shard.complete
         record: Record | None = None
         try:
             for count in range(1, self._batch_size.size + 1):
                 if not ready or worker.stops_early:
                     break
-                if not count % _CHECK_EVERY and self._lasts_long(began):
+                if not count % _CLOCK_EVERY and self._is_batch_overdue(started_at):
                     break
                 record = worker.record = ready.popleft()
                 if record.offset > shard.highest_started:
                     shard.highest_started = record.offset
                 await handle(record)
-                done(record)
+                complete(record)
                 self._handled += 1
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not is_in_task():
@@ -438,18 +440,18 @@ class ProcessingPool:
             return record, error
         return None
 
-    def _put_back(self, shard: Shard) -> None:
-        self._tracker.put_back(shard)
-        if shard.is_held_back and not self._tracker.is_held_back(shard):
-            shard.is_held_back = False
-            self._host.release_backpressure(shard.tp)
+    def _release_shard(self, shard: Shard) -> None:
+        self._tracker.release_shard(shard)
+        if shard.has_backpressure and not self._tracker.needs_backpressure(shard):
+            shard.has_backpressure = False
+            self._consumer.release_backpressure(shard.tp)
         if shard.is_draining:
             self._changed.set()
-            self._host.on_drained(is_lost=shard.is_lost)
+            self._consumer.on_drained(is_lost=shard.is_lost)
         self._schedule_commit()
 
     def _schedule_commit(self) -> None:
-        if self._commit_timer is None and not self._is_over:
+        if self._commit_timer is None and not self._has_ended:
             seconds = self.settings.commit_interval_ms / 1000
             self._commit_timer = self._clock.call_later(seconds, self._commit)
 
@@ -460,10 +462,10 @@ class ProcessingPool:
             worker.stop_early()
         self._acks.acknowledge_soon()
 
-    async def _yield_to_loop(self, began: float) -> None:
+    async def _yield_to_loop(self, started_at: float) -> None:
         """Yields to the event loop, because handlers may have blocked it."""
         now = self._clock.monotonic()
-        self._batch_size.on_records_returned(began)
+        self._batch_size.on_records_returned(started_at)
         took = self._batch_size.on_poll(now)
         await self._yielder.yield_at_intervals(now, took)
 
@@ -472,12 +474,12 @@ class ProcessingPool:
     async def _on_failure(
         self, worker: Worker, shard: Shard, record: Record, error: BaseException
     ) -> None:
-        stop = stop_in(error)
+        stop = find_stop(error)
         if stop is not None:
             if error is not stop and not stop.done:
-                log_failed(record, error, "is not processed, and is redelivered")
+                log_failure(record, error, "is not processed, and is redelivered")
             if stop.done and not shard.is_lost:
-                shard.done(record)
+                shard.complete(record)
                 self._handled += 1
             else:
                 shard.abandon(record)
@@ -491,7 +493,7 @@ class ProcessingPool:
             shard.abandon(record)
             if isinstance(error, Exception):
                 what = "failed after its partition was lost or its handler cancelled"
-                log_failed(record, error, what)
+                log_failure(record, error, what)
         elif worker.task.cancelling() and await self._is_ending(worker):
             shard.abandon(record)
         else:
@@ -512,13 +514,13 @@ class ProcessingPool:
     async def _apply_policy(
         self, worker: Worker, shard: Shard, record: Record, error: BaseException
     ) -> None:
-        is_readable = not isinstance(error, UndecodableError)
-        if not is_readable and error.__cause__ is not None:
+        is_decoded = not isinstance(error, UndecodableError)
+        if not is_decoded and error.__cause__ is not None:
             error = error.__cause__
-        attempts = shard.failed(record)
+        attempts = shard.count_failure(record)
         chance = random.random()  # noqa: S311 - jitter, no secret
         step = next_step(
-            self.settings, record.topic, error, attempts, chance, is_readable=is_readable
+            self.settings, record.topic, error, attempts, chance, is_decoded=is_decoded
         )
         if isinstance(step, Retry):
             self._retried += 1
@@ -546,13 +548,14 @@ class ProcessingPool:
         attempts: int,
         step: Forward,
     ) -> None:
-        assert self._outlet is not None, "there are topics to send to"
+        producer = self._forward_producer
+        assert producer is not None, "there are topics to send to"
         due_ms = None if step.delay_ms is None else self._clock.now_ms() + step.delay_ms
         try:
             origin = origin_of(record)
             attempts += origin.attempts
-            headers: list[Header] = headers_with(origin, error, self._group_id, attempts, due_ms)
-            await self._outlet.send(step.topic, record.value, key=record.key, headers=headers)
+            headers = forwarded_headers(origin, error, self._group_id, attempts, due_ms)
+            await producer.send(step.topic, record.value, key=record.key, headers=headers)
         except asyncio.CancelledError:
             if worker.is_cancelled:
                 shard.abandon(record)
@@ -560,19 +563,19 @@ class ProcessingPool:
             self._retry_later(shard, record, 0.0)
             raise
         except Exception as fault:  # noqa: BLE001 - `run` raises it
-            why = f"{type(error).__name__}: {text_of(error)}"
+            why = f"{type(error).__name__}: {error_text(error)}"
             fault.add_note(f"while sending it to {step.topic}, because its handler failed: {why}")
             shard.abandon(record)
             self.fail(with_record_note(fault, record))
         else:
-            shard.done(record)
+            shard.complete(record)
             level = logging.WARNING
             if step.delay_ms is None:
                 self._dead_letters += 1
             else:
                 self._sent_to_retry += 1
                 level = logging.INFO
-            log_failed(record, error, f"goes to {step.topic}", level)
+            log_failure(record, error, f"goes to {step.topic}", level)
 
     # Time
 
@@ -587,7 +590,7 @@ class ProcessingPool:
     def _set_timer(self) -> None:
         """Sets the timer to the next due record."""
         due = self._tracker.next_due
-        if due >= self._timer_at or self._is_over:
+        if due >= self._timer_at or self._has_ended:
             return
         if self._timer is not None:
             self._timer.cancel()

@@ -29,17 +29,17 @@ class RecordReceiver(Protocol):
     """Takes records from the consumer: a pool."""
 
     @property
-    def is_taking(self) -> bool: ...
+    def accepts_records(self) -> bool: ...
 
-    def take(
-        self, state: object, claim: object, tp: TopicPartition, records: list[Record]
+    def accept_records(
+        self, state: object, assignment_epoch: object, tp: TopicPartition, records: list[Record]
     ) -> None: ...
 
 
 class ConsumerPort(Protocol):
     """The consumer of a processing pool."""
 
-    async def take_next(self, receiver: RecordReceiver) -> bool:
+    async def poll_records(self, receiver: RecordReceiver) -> bool:
         """Polls records, and passes them to the receiver; returns False at the end."""
         ...
 

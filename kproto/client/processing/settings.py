@@ -97,7 +97,7 @@ class RetryTopic:
         check_whole_number(f"delay_ms of {self.topic}", self.delay_ms, 0, _LONGEST_DELAY_MS)
 
     @classmethod
-    def called(cls, name: str) -> RetryTopic:
+    def from_name(cls, name: str) -> RetryTopic:
         """Returns the retry topic of a name that ends with its delay: `orders.retry.5s`.
 
         Raises ConfigurationError for a name without a delay.
@@ -128,7 +128,7 @@ def _checked_topics(topics: Sequence[str | RetryTopic]) -> tuple[RetryTopic, ...
     for each in topics:
         if not isinstance(each, str | RetryTopic):
             raise ConfigurationError(f"{each!r:.80} is no retry topic: give a name, or RetryTopic")
-        found.append(RetryTopic.called(each) if isinstance(each, str) else each)
+        found.append(RetryTopic.from_name(each) if isinstance(each, str) else each)
     for before, after in pairwise(found):
         if after.delay_ms < before.delay_ms:
             raise ConfigurationError(
@@ -203,7 +203,7 @@ class RunSettings:
         )
 
     @property
-    def outlets(self) -> list[str]:
+    def forward_topics(self) -> list[str]:
         """The topics to which records are forwarded."""
         dead = [] if self.dead_letter_topic is None else [self.dead_letter_topic]
         return [each.topic for each in self.retry_topics] + dead

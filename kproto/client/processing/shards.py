@@ -26,16 +26,16 @@ _NEVER: Final = float("inf")
 _offset_of: Final = attrgetter("offset")
 
 #: An unordered shard makes this many records ready at a time.
-_CHUNK: Final = 256
+_READY_RECORDS: Final = 256
 
 #: Backpressure applies to a partition with this many queued records, and ends below half of that.
 #: It is twice the largest list of a poll: one list is processed while the next one is decoded.
-_ENOUGH: Final = 1_000
+_BACKPRESSURE_RECORDS: Final = 1_000
 
 #: Backpressure also applies at this many bytes of queued values: a fetch returns one or a few large
 #: records, 1 MiB by default. Their size is estimated from this many records of a list.
-_ENOUGH_BYTES: Final = 8 << 20
-_LOOKED_AT: Final = 16
+_BACKPRESSURE_BYTES: Final = 8 << 20
+_SAMPLED_RECORDS: Final = 16
 
 
 class Shard(ABC):
@@ -46,18 +46,18 @@ class Shard(ABC):
     number of failures by offset. A shard that `is_draining` takes and starts no records; `dropped`
     is the first offset that it dropped without a start. The records of a shard that `is_lost` are
     not committed. `is_ready` is True in the tracker's queue of ready shards, `is_timed` while a
-    check for due records is scheduled. `is_held_back` is True under backpressure: at least
+    check for due records is scheduled. `has_backpressure` is True under backpressure: at least
     `backpressure_limit` records are queued.
     """
 
     __slots__ = (
+        "assignment_epoch",
         "attempts",
         "backpressure_limit",
-        "claim",
         "dropped",
+        "has_backpressure",
         "incoming",
         "is_draining",
-        "is_held_back",
         "is_lost",
         "is_paused",
         "is_ready",
@@ -71,18 +71,18 @@ class Shard(ABC):
     def __init__(
         self,
         state: object,
-        claim: object,
+        assignment_epoch: object,
         tp: TopicPartition,
     ) -> None:
         self.state = state
-        self.claim = claim
+        self.assignment_epoch = assignment_epoch
         self.tp = tp
         self.incoming: deque[list[Record]] = deque()
         self.not_due: deque[tuple[float, float, Record]] = deque()
         self.attempts: dict[int, int] = {}
         self.queued = 0  # records in `incoming` and `not_due`
-        self.backpressure_limit = _ENOUGH
-        self.is_held_back = False
+        self.backpressure_limit = _BACKPRESSURE_RECORDS
+        self.has_backpressure = False
         self.is_lost = False
         self.is_draining = False
         self.is_paused = False
@@ -119,7 +119,7 @@ class Shard(ABC):
             self.incoming.append(due)
         return min(not_due[0][1], now + (not_due[0][0] - now_ms) / 1000) if not_due else None
 
-    def failed(self, record: Record) -> int:
+    def count_failure(self, record: Record) -> int:
         """Counts a failure of the handler; returns the number of failures of the record."""
         count = self.attempts.get(record.offset, 0) + 1
         self.attempts[record.offset] = count
@@ -164,7 +164,7 @@ class Shard(ABC):
         """Returns True if a record is in flight."""
 
     @abstractmethod
-    def done(self, record: Record) -> None:
+    def complete(self, record: Record) -> None:
         """Completes a record that was processed or forwarded."""
 
     @abstractmethod
@@ -198,70 +198,70 @@ class Shard(ABC):
 
 def _backpressure_limit(records: list[Record]) -> int:
     """Returns the number of queued records from which on backpressure applies, by their size."""
-    sample = records[:: len(records) // _LOOKED_AT + 1]
+    sample = records[:: len(records) // _SAMPLED_RECORDS + 1]
     size = sum(len(record.value or b"") for record in sample) // len(sample)
-    return max(1, min(_ENOUGH, _ENOUGH_BYTES // max(1, size)))
+    return max(1, min(_BACKPRESSURE_RECORDS, _BACKPRESSURE_BYTES // max(1, size)))
 
 
 class OrderedShard(Shard):
     """Processes one record after the other; `is_busy` is True while a worker does so.
 
-    The worker iterates over `rest`. The length of `rest` shows which record is in flight, and the
-    number of `handled` records: those of the list after the first `counted` ones.
+    The worker iterates over `remaining`, whose length shows which record is in flight, and the
+    number of `uncounted` processed records: those of the list after the first `counted` ones.
     """
 
-    __slots__ = ("_is_delayed", "_records", "counted", "is_busy", "rest")
+    __slots__ = ("_is_delayed", "_records", "counted", "is_busy", "remaining")
 
     def __init__(
         self,
         state: object,
-        claim: object,
+        assignment_epoch: object,
         tp: TopicPartition,
     ) -> None:
-        super().__init__(state, claim, tp)
+        super().__init__(state, assignment_epoch, tp)
         self._records: list[Record] = []
-        self.rest: Iterator[Record] = iter(())
+        self.remaining: Iterator[Record] = iter(())
         self.counted = 0
         self.is_busy = False
         self._is_delayed = False
 
     @property
-    def taken(self) -> int:
+    def started_count(self) -> int:
         """The number of records of the current list that the worker has taken."""
-        return len(self._records) - length_hint(self.rest)
+        return len(self._records) - length_hint(self.remaining)
 
     @property
-    def handled(self) -> int:
+    def uncounted(self) -> int:
         """The number of processed records that were not counted yet."""
-        return self.taken - self.is_busy - self.counted
+        return self.started_count - self.is_busy - self.counted
 
-    def _have(self, records: list[Record]) -> None:
+    def _set_records(self, records: list[Record]) -> None:
         self.counted = 0
         self._records = records
-        self.rest = iter(records)
+        self.remaining = iter(records)
 
     def has_work(self) -> bool:
         if self.is_busy or self._is_delayed or self.is_paused:
             return False
-        if not length_hint(self.rest):
+        if not length_hint(self.remaining):
             if not self.incoming:
                 return False
-            self._have(self._next_list())
+            self._set_records(self._next_list())
         return not self.is_draining
 
     def first_incomplete(self) -> int | None:
         if self.is_busy:
-            return self._records[self.taken - 1].offset
+            return self._records[self.started_count - 1].offset
         return self.first_queued()
 
     def first_queued(self) -> int | None:
-        left = length_hint(self.rest)
-        return self._records[-left].offset if left else self._first_incoming()
+        remaining = length_hint(self.remaining)
+        return self._records[-remaining].offset if remaining else self._first_incoming()
 
     def has_in_flight(self) -> bool:
         return self.is_busy
 
-    def done(self, record: Record) -> None:
+    def complete(self, record: Record) -> None:
         self.is_busy = False
         self.attempts.clear()
 
@@ -274,7 +274,7 @@ class OrderedShard(Shard):
 
     def abandon(self, record: Record) -> None:
         self.is_busy = False
-        self._have([record, *self.rest])
+        self._set_records([record, *self.remaining])
 
     def drain(self) -> None:
         if not self.is_draining:
@@ -289,18 +289,18 @@ class OrderedShard(Shard):
         self._drop_incoming()
 
     def _stop(self) -> list[Record]:
-        """Empties `rest`, so that its worker ends; returns the records that were left."""
-        left = list(self.rest)
-        if left:
-            self._records = self._records[: -len(left)]
-        return left
+        """Empties `remaining`, so that its worker ends; returns the remaining records."""
+        remaining = list(self.remaining)
+        if remaining:
+            self._records = self._records[: -len(remaining)]
+        return remaining
 
     def stop_early(self) -> None:
-        """Empties `rest`, so that its worker ends; the records stay queued in the shard."""
-        left = self._stop()
-        if left:
-            self.incoming.appendleft(left)
-            self.queued += len(left)
+        """Empties `remaining`, so that its worker ends; the records stay queued in the shard."""
+        remaining = self._stop()
+        if remaining:
+            self.incoming.appendleft(remaining)
+            self.queued += len(remaining)
 
     def pause(self) -> None:
         self.is_paused = True
@@ -311,12 +311,12 @@ class OrderedShard(Shard):
 
 
 class UnorderedShard(Shard):
-    """Processes several records at once: `ready` ones may start, those in `left` are incomplete.
+    """Processes several records at once: `ready` ones may start, `incomplete` has all.
 
     With `by_key` a record waits while another record of its key is ready or in flight:
     `pending_by_key` has these keys with the records that wait. `highest_started` is the highest
     started offset; it is less than `max_offset_gap` after the first incomplete one. `_abandoned`
-    has the offsets of `left` that are not processed here any more.
+    has the offsets of `incomplete` that are not processed here any more.
     """
 
     __slots__ = (
@@ -325,7 +325,7 @@ class UnorderedShard(Shard):
         "_paused",
         "by_key",
         "highest_started",
-        "left",
+        "incomplete",
         "max_offset_gap",
         "pending_by_key",
         "ready",
@@ -334,17 +334,17 @@ class UnorderedShard(Shard):
     def __init__(
         self,
         state: object,
-        claim: object,
+        assignment_epoch: object,
         tp: TopicPartition,
         *,
         by_key: bool,
         max_offset_gap: int,
     ) -> None:
-        super().__init__(state, claim, tp)
+        super().__init__(state, assignment_epoch, tp)
         self.by_key = by_key
         self.max_offset_gap = max_offset_gap
         self.ready: deque[Record] = deque()
-        self.left: dict[int, Record] = {}
+        self.incomplete: dict[int, Record] = {}
         self.pending_by_key: dict[bytes, deque[Record] | None] = {}
         self.highest_started = -1
         self._paused: deque[Record] = deque()  # ready records of a paused partition
@@ -359,13 +359,13 @@ class UnorderedShard(Shard):
     @property
     def _ready_target(self) -> int:
         """The number of records to make ready: at least two, so that another worker gets one."""
-        return max(2, min(_CHUNK, self.backpressure_limit))
+        return max(2, min(_READY_RECORDS, self.backpressure_limit))
 
     def _select_ready(self) -> None:
         """Makes records ready that may start."""
         incoming = self.incoming
-        left = self.left
-        first = next(iter(left)) if left else incoming[0][0].offset
+        incomplete = self.incomplete
+        first = next(iter(incomplete)) if incomplete else incoming[0][0].offset
         limit = first + self.max_offset_gap
         count = len(self.ready)
         while incoming and count < self._ready_target:
@@ -383,16 +383,16 @@ class UnorderedShard(Shard):
             self._enqueue(records)
 
     def _enqueue(self, records: list[Record]) -> None:
-        left = self.left
+        incomplete = self.incomplete
         if not self.by_key:
             for record in records:
-                left[record.offset] = record
+                incomplete[record.offset] = record
             self.ready.extend(records)
             return
         add = self.ready.append
         pending_by_key = self.pending_by_key
         for record in records:
-            left[record.offset] = record
+            incomplete[record.offset] = record
             key = record.key
             if key is None:
                 add(record)
@@ -406,10 +406,10 @@ class UnorderedShard(Shard):
                 else:
                     pending.append(record)
 
-    def done(self, record: Record) -> None:
+    def complete(self, record: Record) -> None:
         if self.attempts:
             self.attempts.pop(record.offset, None)
-        self.left.pop(record.offset, None)
+        self.incomplete.pop(record.offset, None)
         key = record.key
         if key is None or not self.by_key:
             return
@@ -420,14 +420,14 @@ class UnorderedShard(Shard):
             self.pending_by_key.pop(key, None)
 
     def first_incomplete(self) -> int | None:
-        for offset in self.left:
+        for offset in self.incomplete:
             return offset
         return self._first_incoming()
 
     def incomplete_offsets(self) -> tuple[int, list[int]] | None:
         highest_started = self.highest_started
-        incomplete = [*takewhile(lambda offset: offset <= highest_started, self.left)]
-        return (highest_started, incomplete) if incomplete else None
+        found = [*takewhile(lambda offset: offset <= highest_started, self.incomplete)]
+        return (highest_started, found) if found else None
 
     def first_queued(self) -> int | None:
         queued = [
@@ -442,7 +442,7 @@ class UnorderedShard(Shard):
             yield from pending or ()
 
     def has_in_flight(self) -> bool:
-        return len(self.left) > len(self._abandoned)
+        return len(self.incomplete) > len(self._abandoned)
 
     def retry_later(self, record: Record) -> None:
         if self.is_draining:
@@ -456,7 +456,7 @@ class UnorderedShard(Shard):
             (self._paused if self.is_paused else self.ready).appendleft(record)
 
     def abandon(self, record: Record) -> None:
-        if record.offset in self.left:
+        if record.offset in self.incomplete:
             self._abandoned.add(record.offset)
             key = record.key
             if self.by_key and key is not None:
@@ -470,11 +470,11 @@ class UnorderedShard(Shard):
         self.is_draining = True
         first = self._first_incoming()
         self._drop_incoming()
-        dropped = [offset for offset in self.left if offset > self.highest_started]
+        dropped = [offset for offset in self.incomplete if offset > self.highest_started]
         for offset in dropped:
-            del self.left[offset]
+            del self.incomplete[offset]
         waiting = self._delayed | {record.offset for record in self._unhandled()}
-        self._abandoned.update(waiting & self.left.keys())
+        self._abandoned.update(waiting & self.incomplete.keys())
         self._drop_queued()
         self.dropped = min(dropped, default=first)
 
@@ -482,9 +482,9 @@ class UnorderedShard(Shard):
         self.is_draining = self.is_lost = True
         self._drop_incoming()
         for record in [*self._unhandled()]:
-            del self.left[record.offset]
+            del self.incomplete[record.offset]
         for offset in self._delayed | self._abandoned:
-            self.left.pop(offset, None)
+            self.incomplete.pop(offset, None)
         self._abandoned.clear()
         self._drop_queued()
 

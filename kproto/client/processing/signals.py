@@ -21,8 +21,8 @@ __all__ = ["signals_handled"]
 class _SignalHandlers(NamedTuple):
     """The functions to call at a signal, and the previous handler of the signal."""
 
-    tell: list[Callable[[], None]]
-    before: Any
+    callbacks: list[Callable[[], None]]
+    previous: Any
 
 
 #: The signals that are handled here, by event loop.
@@ -35,8 +35,10 @@ _DEFAULT: Final = (signal.SIGTERM,)
 
 
 @contextmanager
-def signals_handled(signals: tuple[int, ...] | None, tell: Callable[[], None]) -> Iterator[None]:
-    """Calls `tell` in the event loop at each of these signals, until the end of the block.
+def signals_handled(
+    signals: tuple[int, ...] | None, callback: Callable[[], None]
+) -> Iterator[None]:
+    """Calls `callback` in the event loop at each of these signals, until the end of the block.
 
     None is SIGTERM, if it can be handled and has no other handler. Raises ConfigurationError if
     given signals cannot be handled: outside of the main thread, or if the event loop has a handler
@@ -48,15 +50,15 @@ def signals_handled(signals: tuple[int, ...] | None, tell: Callable[[], None]) -
         signals = tuple(each for each in _DEFAULT if is_main and _is_free(loop, each))
     elif signals and not is_main:
         raise ConfigurationError("stop_on: signals come to the main thread; give stop_on=()")
-    begun: list[int] = []
+    registered: list[int] = []
     try:
         for each in signals:
-            _begin(loop, each, tell)
-            begun.append(each)
+            _register(loop, each, callback)
+            registered.append(each)
         yield
     finally:
-        for each in begun:
-            _end(loop, each, tell)
+        for each in registered:
+            _unregister(loop, each, callback)
 
 
 def _is_free(loop: asyncio.AbstractEventLoop, number: int) -> bool:
@@ -70,36 +72,36 @@ def _can_handle(loop: asyncio.AbstractEventLoop) -> bool:
     return type(loop).add_signal_handler is not asyncio.AbstractEventLoop.add_signal_handler
 
 
-def _begin(loop: asyncio.AbstractEventLoop, number: int, tell: Callable[[], None]) -> None:
+def _register(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[], None]) -> None:
     handled = _handled.setdefault(loop, {})
     if number in handled:
-        handled[number].tell.append(tell)
+        handled[number].callbacks.append(callback)
         return
-    before = signal.getsignal(number)
+    previous = signal.getsignal(number)
     name = signal.Signals(number).name
-    if getattr(before, "__name__", "") == "_sighandler_noop":  # asyncio has its own handler
+    if getattr(previous, "__name__", "") == "_sighandler_noop":  # asyncio has its own handler
         raise ConfigurationError(
             f"stop_on: the event loop has a handler of {name} already; cancel the task of run() "
             "from there, and give stop_on=()"
         )
     try:
-        loop.add_signal_handler(number, _tell_all, handled, number)
+        loop.add_signal_handler(number, _run_callbacks, handled, number)
     except (NotImplementedError, ValueError, RuntimeError) as error:
         raise ConfigurationError(f"stop_on: {name} cannot be handled here: {error}") from error
-    handled[number] = _SignalHandlers([tell], before)
+    handled[number] = _SignalHandlers([callback], previous)
 
 
-def _end(loop: asyncio.AbstractEventLoop, number: int, tell: Callable[[], None]) -> None:
+def _unregister(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[], None]) -> None:
     handled = _handled[loop]
-    handled[number].tell.remove(tell)
-    if not handled[number].tell:
-        before = handled.pop(number).before
+    handled[number].callbacks.remove(callback)
+    if not handled[number].callbacks:
+        previous = handled.pop(number).previous
         loop.remove_signal_handler(number)
-        if before is not None:  # None is a handler that was not set by Python
-            signal.signal(number, before)
+        if previous is not None:  # None is a handler that was not set by Python
+            signal.signal(number, previous)
 
 
-def _tell_all(handled: dict[int, _SignalHandlers], number: int) -> None:
+def _run_callbacks(handled: dict[int, _SignalHandlers], number: int) -> None:
     if number in handled:
-        for tell in [*handled[number].tell]:
-            tell()
+        for callback in [*handled[number].callbacks]:
+            callback()

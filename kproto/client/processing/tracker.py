@@ -19,12 +19,12 @@ from ..metadata.cluster import TopicPartition
 from .settings import Order
 from .shards import OrderedShard, Shard, UnorderedShard
 
-__all__ = ["Tracker"]
+__all__ = ["RecordTracker"]
 
 _NEVER: Final = float("inf")
 
 
-class Tracker:
+class RecordTracker:
     """The shards of all partitions in processing. Workers take `ready` shards, round-robin."""
 
     def __init__(self, order: Order, max_offset_gap: int) -> None:
@@ -42,7 +42,7 @@ class Tracker:
     def add(
         self,
         state: object,
-        claim: object,
+        assignment_epoch: object,
         tp: TopicPartition,
         records: list[Record],
         due_ms: list[float] | None = None,
@@ -54,7 +54,7 @@ class Tracker:
         """
         shard = self._shards.get(state)
         if shard is None:
-            shard = self._shards[state] = self._new_shard(state, claim, tp)
+            shard = self._shards[state] = self._new_shard(state, assignment_epoch, tp)
         shard.add(records, due_ms, due)
         if due_ms is None:
             self._enqueue_shard(shard)
@@ -62,11 +62,13 @@ class Tracker:
             self._unchecked.append(shard)
         return shard
 
-    def _new_shard(self, state: object, claim: object, tp: TopicPartition) -> Shard:
+    def _new_shard(self, state: object, assignment_epoch: object, tp: TopicPartition) -> Shard:
         if self._order == "partition":
-            return OrderedShard(state, claim, tp)
+            return OrderedShard(state, assignment_epoch, tp)
         by_key = self._order == "key"
-        return UnorderedShard(state, claim, tp, by_key=by_key, max_offset_gap=self._max_offset_gap)
+        return UnorderedShard(
+            state, assignment_epoch, tp, by_key=by_key, max_offset_gap=self._max_offset_gap
+        )
 
     # Ready shards
 
@@ -83,11 +85,13 @@ class Tracker:
         A partition gets another shard after a seek or a truncation of its log.
         """
         return any(
-            each.claim == shard.claim and each is not shard and each.has_in_flight()
+            each.assignment_epoch == shard.assignment_epoch
+            and each is not shard
+            and each.has_in_flight()
             for each in self._draining
         )
 
-    def next_shard(self) -> Shard | None:
+    def acquire_shard(self) -> Shard | None:
         """Returns a shard with a record to process now; None without one.
 
         An unordered shard with several ready records stays ready for other workers.
@@ -102,13 +106,13 @@ class Tracker:
                 return shard
         return None
 
-    def put_back(self, shard: Shard) -> None:
+    def release_shard(self, shard: Shard) -> None:
         """Makes a shard ready again after a worker, or removes it if it is drained."""
         self._enqueue_shard(shard)
         self._remove_if_done(shard)
         if shard.is_draining:
             for successor in self._shards.values():
-                if successor.claim == shard.claim and successor is not shard:
+                if successor.assignment_epoch == shard.assignment_epoch and successor is not shard:
                     self._enqueue_shard(successor)
 
     def _remove_if_done(self, shard: Shard) -> None:
@@ -197,10 +201,10 @@ class Tracker:
         found = {shard.tp: shard.first_queued() for shard in self._shards.values()}
         return {tp: offset for tp, offset in found.items() if offset is not None}
 
-    def is_in_flight(self, claims: Container[object]) -> bool:
+    def is_in_flight(self, epochs: Container[object]) -> bool:
         """Returns True if a record of these assignment epochs is in flight."""
         shards = [*self._shards.values(), *self._draining]
-        return any(shard.claim in claims and shard.has_in_flight() for shard in shards)
+        return any(shard.assignment_epoch in epochs and shard.has_in_flight() for shard in shards)
 
     @property
     def is_idle(self) -> bool:
@@ -248,11 +252,11 @@ class Tracker:
             shard.resume()
             self._enqueue_shard(shard)
 
-    def is_held_back(self, shard: Shard) -> bool:
+    def needs_backpressure(self, shard: Shard) -> bool:
         """Returns True if backpressure applies to the partition of a shard now."""
         limit = (
             max(1, shard.backpressure_limit // 2)
-            if shard.is_held_back
+            if shard.has_backpressure
             else shard.backpressure_limit
         )
         return not shard.is_draining and shard.queued >= limit

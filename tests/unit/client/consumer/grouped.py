@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from kproto import Client
 from kproto.client.commits.requests import Identity
 from kproto.client.consumer.group_consumer import GroupConsumer
-from kproto.client.consumer.rebalance_listener import Callbacks, RebalanceListenerInvoker
+from kproto.client.consumer.rebalance_listener import RebalanceCallbacks, RebalanceListenerInvoker
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.groups.subscription import Subscription
 from kproto.client.metadata.cluster import TopicPartition
@@ -113,7 +113,7 @@ class Group:
         return self.member.owner
 
     def consumer(self, topics: Any = "t", **given: Any) -> GroupConsumer:
-        callbacks = {name: given.pop(name, None) for name in Callbacks._fields}
+        callbacks = {name: given.pop(name, None) for name in RebalanceCallbacks._fields}
         names = [each.name for each in fields(GroupSettings)]
         settings = GroupSettings("g", **{name: given.pop(name) for name in names if name in given})
 
@@ -132,7 +132,7 @@ class Group:
             topics,
             settings,
             make,
-            callbacks=Callbacks(**callbacks),
+            callbacks=RebalanceCallbacks(**callbacks),
             **(reading | given),
         )
 

@@ -213,10 +213,10 @@ async def test_settings_without_effect_are_refused_or_logged(
             client.consumer("t", group="g", group_protocol="consumer", session_timeout_ms=45_000)
         with pytest.raises(ConfigurationError, match=r"^assignors is ignored"):
             client.consumer("t", group="g", group_protocol="consumer", assignors=["range"])
-        by_hand = client.consumer(
+        manual = client.consumer(
             [("t", 0)], group="g", instance_id="i", leave_timeout_ms=1, auto_commit=False
         )
-        async with by_hand:
+        async with manual:
             pass
     lines = [it.getMessage() for it in caplog.records if "is ignored" in it.getMessage()]
     assert [line.split()[2] for line in lines] == ["instance_id", "leave_timeout_ms"]

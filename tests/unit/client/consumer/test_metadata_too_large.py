@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from kproto.client.commits.incomplete_offsets import ahead_of, text_of
+from kproto.client.commits.incomplete_offsets import build_bitmap, encode_bitmap
 from tests.unit.client.consumer.grouped import group
 from tests.unit.client.consumer.test_group_reading import P0, TEN
 
 
 async def test_explicit_commits_honour_the_length_that_was_refused() -> None:
-    incomplete = ahead_of(9, [2, 4], -1)
+    incomplete = build_bitmap(9, [2, 4], -1)
     async with group(TEN) as it:
-        it.coordinator.offsets[P0] = (2, -1, text_of(incomplete, 2))
+        it.coordinator.offsets[P0] = (2, -1, encode_bitmap(incomplete, 2))
         async with it.consumer(auto_commit=False) as consumer:
             await it.owner.assign([P0])
             assert await consumer.position(P0) == 2
@@ -23,4 +23,4 @@ async def test_explicit_commits_honour_the_length_that_was_refused() -> None:
             for topic in commit.topics
             for part in topic.partitions
         ]
-        assert sent == [text_of(incomplete, 2), "", ""]
+        assert sent == [encode_bitmap(incomplete, 2), "", ""]

@@ -10,7 +10,12 @@ import pytest
 
 from kproto import GroupConsumer, Record, Stop
 from kproto.broker import BrokerSettings
-from kproto.client.commits.incomplete_offsets import IncompleteOffsets, ahead_in, ahead_of, text_of
+from kproto.client.commits.incomplete_offsets import (
+    IncompleteOffsets,
+    build_bitmap,
+    decode_bitmap,
+    encode_bitmap,
+)
 from kproto.client.commits.requests import CommittedOffset
 from kproto.messages import DeleteRecordsRequest
 from kproto.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsTopic
@@ -22,7 +27,7 @@ P0 = (TOPIC, 0)
 
 async def commit(it: Orders, offset: int, ahead: IncompleteOffsets | None) -> None:
     async with it.consumer([P0], auto_commit=False) as consumer:
-        await consumer.commit({P0: offset}, text_of(ahead, offset))
+        await consumer.commit({P0: offset}, encode_bitmap(ahead, offset))
 
 
 async def committed(it: Orders, group: str = "billing") -> CommittedOffset:
@@ -67,7 +72,7 @@ READERS = [by_records, by_lists, by_values, by_run]
 @pytest.mark.parametrize("read", READERS)
 async def test_next_member_gets_only_incomplete_records(read: Any) -> None:
     async with orders(12) as it:
-        await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
+        await commit(it, 3, build_bitmap(10, [3, 4, 8], 0))
         async with it.consumer() as consumer:
             assert await read(consumer, 4) == [b"3", b"4", b"8", b"11"]
         assert await it.committed(0) == [12]
@@ -76,7 +81,7 @@ async def test_next_member_gets_only_incomplete_records(read: Any) -> None:
 @pytest.mark.parametrize("read", READERS)
 async def test_next_member_skips_processed_parts_of_a_large_batch(read: Any) -> None:
     async with orders(2_000) as it:
-        await commit(it, 0, ahead_of(1_990, [0, 1_600, 1_601], 0))
+        await commit(it, 0, build_bitmap(1_990, [0, 1_600, 1_601], 0))
         wanted = [b"0", b"1600", b"1601", *(b"%d" % at for at in range(1_991, 2_000))]
         async with it.consumer() as consumer:
             assert await read(consumer, len(wanted)) == wanted
@@ -85,7 +90,7 @@ async def test_next_member_skips_processed_parts_of_a_large_batch(read: Any) -> 
 
 async def test_raw_batches_include_processed_records() -> None:
     async with orders(12) as it:
-        await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
+        await commit(it, 3, build_bitmap(10, [3, 4, 8], 0))
         async with it.consumer() as consumer:
             its = await anext(consumer.raw_batches())
             assert [record.value for record in its.batch.records()] == [
@@ -96,13 +101,13 @@ async def test_raw_batches_include_processed_records() -> None:
 @pytest.mark.parametrize("by_record", [False, True])
 async def test_commit_in_between_keeps_the_offsets_processed_ahead(by_record: bool) -> None:
     async with orders(12) as it:
-        await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
+        await commit(it, 3, build_bitmap(10, [3, 4, 8], 0))
         async with it.consumer(auto_commit=False) as consumer:
             records = [await anext(aiter(consumer)) for _ in range(2)]
             await (consumer.commit(records[1]) if by_record else consumer.commit())
         its = await committed(it)
         assert its.offset == (5 if by_record else 4)
-        ahead = ahead_in(its.metadata, its.offset)
+        ahead = decode_bitmap(its.metadata, its.offset)
         assert ahead is not None
         assert [at for at in range(12) if ahead.has(at)] == [5, 6, 7, 9, 10]
 
@@ -110,7 +115,7 @@ async def test_commit_in_between_keeps_the_offsets_processed_ahead(by_record: bo
 async def test_commit_of_the_user_stays_without_later_records() -> None:
     """The metadata of an earlier commit lists processed offsets after it."""
     async with orders(12) as it:
-        await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
+        await commit(it, 3, build_bitmap(10, [3, 4, 8], 0))
         async with it.consumer([P0]) as consumer:
             assert await consumer.position(P0) == 3
             await consumer.commit({P0: 1})
@@ -136,14 +141,14 @@ async def test_offsets_processed_ahead_are_committed_at_the_start_position() -> 
 
 
 def ahead_or_empty(its: CommittedOffset) -> IncompleteOffsets:
-    return ahead_in(its.metadata, its.offset) or IncompleteOffsets(0, b"", 0)
+    return decode_bitmap(its.metadata, its.offset) or IncompleteOffsets(0, b"", 0)
 
 
 @pytest.mark.parametrize("read", READERS)
 async def test_processed_records_stay_processed_after_retention(read: Any) -> None:
     """Retention may delete records whose handler still hangs."""
     async with orders(12) as it:
-        await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
+        await commit(it, 3, build_bitmap(10, [3, 4, 8], 0))
         partition = DeleteRecordsPartition(partition_index=0, offset=6)
         topics = [DeleteRecordsTopic(name=TOPIC, partitions=[partition])]
         await it.client.request(DeleteRecordsRequest(topics=topics, timeout_ms=1_000))
@@ -154,7 +159,7 @@ async def test_processed_records_stay_processed_after_retention(read: Any) -> No
 
 async def test_seek_returns_processed_records_again() -> None:
     async with orders(12) as it:
-        await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
+        await commit(it, 3, build_bitmap(10, [3, 4, 8], 0))
         async with it.consumer() as consumer:
             assert await by_records(consumer, 1) == [b"3"]
             consumer.seek(P0, 5)
@@ -166,7 +171,7 @@ async def test_commit_after_a_seek_clears_the_offsets_processed_ahead(
     auto_commit: bool,
 ) -> None:
     async with orders(12) as it:
-        await commit(it, 3, ahead_of(10, [3, 4, 8], 0))
+        await commit(it, 3, build_bitmap(10, [3, 4, 8], 0))
         async with it.consumer([P0], auto_commit=auto_commit) as consumer:
             assert await consumer.position(P0) == 3
             consumer.seek(P0, 3)
@@ -190,7 +195,7 @@ async def test_after_a_kill_only_records_in_flight_are_redelivered(order: Any) -
         key_of_7 = {at for at in range(7, 60) if at % 3 == 1} if order == "key" else {7}
         while True:
             its = await committed(it)
-            ahead = ahead_in(its.metadata, its.offset)
+            ahead = decode_bitmap(its.metadata, its.offset)
             if ahead is not None and sum(map(ahead.has, range(60))) == 60 - 7 - len(key_of_7):
                 break
         assert its.offset == 7
@@ -213,7 +218,7 @@ async def test_offsets_rewritten_by_another_leader_are_not_processed(
     async with cluster() as (its, client):
         async with client.consumer([P0], group="billing", auto_commit=False) as before:
             epoch = client._view.cluster.topics[TOPIC].partitions[0].leader_epoch
-            await before.commit({P0: 2}, text_of(ahead_of(9, [2, 4], epoch), 2))
+            await before.commit({P0: 2}, encode_bitmap(build_bitmap(9, [2, 4], epoch), 2))
         its.truncate(TOPIC, 0, 7)
         await send(client, *range(90, 95))
         async with client.consumer(TOPIC, group="billing") as consumer:

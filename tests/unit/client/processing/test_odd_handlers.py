@@ -260,7 +260,7 @@ async def test_signal_does_not_wait_for_a_retry() -> None:
         while len(it.handled) < 9:  # noqa: ASYNC110 - notes, and no event
             await asyncio.sleep(0)
         assert consumer._processing.pool is not None
-        consumer._processing.pool.signalled()
+        consumer._processing.pool.on_signal()
         async with asyncio.timeout(5):
             assert (await running).retried == 1
         assert it.count(0) == 9

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 
 from kproto.client.processing.settings import Order
 from kproto.client.processing.shards import OrderedShard, Shard, UnorderedShard
-from kproto.client.processing.tracker import Tracker
+from kproto.client.processing.tracker import RecordTracker
 from kproto.records import Record
 
 PARTITIONS = 3
@@ -34,7 +34,7 @@ GAPS = st.integers(1, 3)
 
 def _taken_of(shard: Shard) -> Record:
     if isinstance(shard, OrderedShard):
-        record = next(shard.rest)
+        record = next(shard.remaining)
         shard.is_busy = True
         return record
     assert isinstance(shard, UnorderedShard)
@@ -65,7 +65,7 @@ class Machine(RuleBasedStateMachine):
     @initialize(seed=st.integers(0, 2**32), is_ended=st.booleans())
     def begin(self, seed: int, is_ended: bool) -> None:
         self.chance = Random(seed) if is_ended else None
-        self.tracker = Tracker(self.order, MAX_AHEAD)
+        self.tracker = RecordTracker(self.order, MAX_AHEAD)
         self.states = [State(("t", at), 0) for at in range(PARTITIONS)]
         self.in_flight: list[tuple[State, Shard, Record]] = []
         self.retry_later: list[tuple[State, Shard, Record]] = []
@@ -88,7 +88,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def record_starts(self) -> None:
-        shard = self.tracker.next_shard()
+        shard = self.tracker.acquire_shard()
         if shard is None:
             assert not self.must_offer_a_record(), "a record could start"
             return
@@ -106,14 +106,14 @@ class Machine(RuleBasedStateMachine):
         at = data.draw(st.integers(0, len(self.in_flight) - 1))
         state, shard, record = self.in_flight.pop(at)
         if failed:
-            shard.done(record)
+            shard.complete(record)
             state.done.add(record.offset)
         else:
-            shard.failed(record)
+            shard.count_failure(record)
             shard.retry_later(record)
             self.retry_later.append((state, shard, record))
             self.tracker.schedule(shard, record, self.now + 1)
-        self.tracker.put_back(shard)
+        self.tracker.release_shard(shard)
 
     @rule(seconds=st.floats(0.1, 2))
     def time_passes(self, seconds: float) -> None:
@@ -157,8 +157,8 @@ class Machine(RuleBasedStateMachine):
         self.in_flight = [each for each in self.in_flight if each[0] is not state]
         assert self.tracker.is_in_flight([state]) == bool(lost)
         for _, shard, record in lost:
-            shard.done(record)
-            self.tracker.put_back(shard)
+            shard.complete(record)
+            self.tracker.release_shard(shard)
         assert not self.tracker.is_in_flight([state])
         assert self.tracker.first_incomplete(state) is None
 
@@ -173,20 +173,20 @@ class Machine(RuleBasedStateMachine):
             if chance.random() < 0.5:
                 state = chance.choice(self.states)
                 self.tracker.pause(state)
-            assert self.tracker.next_shard() is None, "a record would start after drain_all"
+            assert self.tracker.acquire_shard() is None, "a record would start after drain_all"
             if self.in_flight and chance.random() < 0.6:
                 state, shard, record = self.in_flight.pop(chance.randrange(len(self.in_flight)))
                 what = chance.random()
                 if what < 0.3:
-                    shard.failed(record)
+                    shard.count_failure(record)
                     shard.retry_later(record)
                     self.tracker.schedule(shard, record, self.now + 1)
                 elif what < 0.4:
                     shard.abandon(record)
                 else:
-                    shard.done(record)
+                    shard.complete(record)
                     state.done.add(record.offset)
-                self.tracker.put_back(shard)
+                self.tracker.release_shard(shard)
         assert self.tracker.is_idle, "it would wait for drain_timeout_ms"
         for state in self.states:
             first = state.first_undone
@@ -268,9 +268,9 @@ class Machine(RuleBasedStateMachine):
             self.tracker.move_due(self.now, 0)
             while self.in_flight:
                 state, shard, record = self.in_flight.pop()
-                shard.done(record)
+                shard.complete(record)
                 state.done.add(record.offset)
-                self.tracker.put_back(shard)
+                self.tracker.release_shard(shard)
             if not self.tracker.ready and self.tracker.is_idle:
                 break
             self.record_starts()
@@ -286,19 +286,19 @@ def test_tracker_keeps_order_and_incomplete_offsets(order: Order) -> None:
 
 
 def test_record_after_its_key_waits_for_the_end_of_the_pause() -> None:
-    tracker = Tracker("key", MAX_AHEAD)
+    tracker = RecordTracker("key", MAX_AHEAD)
     state = State(("t", 0), 0)
     records = [Record(at, key=b"a", topic="t", partition=0) for at in range(2)]
     shard = tracker.add(state, state, state.place, records)
     assert isinstance(shard, UnorderedShard)
-    assert tracker.next_shard() is shard
+    assert tracker.acquire_shard() is shard
     assert shard.ready.popleft() is records[0]
     tracker.pause(state)
-    shard.done(records[0])
-    tracker.put_back(shard)
-    assert tracker.next_shard() is None
+    shard.complete(records[0])
+    tracker.release_shard(shard)
+    assert tracker.acquire_shard() is None
     tracker.resume(state)
-    assert tracker.next_shard() is shard
+    assert tracker.acquire_shard() is shard
     assert shard.ready.popleft() is records[1]
 
 
@@ -307,35 +307,35 @@ def test_record_after_its_key_waits_for_the_end_of_the_pause() -> None:
 def test_partition_is_held_back_by_the_total_size_of_its_queue(
     order: Order, size: int, most: int
 ) -> None:
-    tracker = Tracker(order, 100_000)
+    tracker = RecordTracker(order, 100_000)
     state = State(("t", 0), 0)
     value = bytes(size)
     shard = tracker.add(state, state, state.place, [Record(0)])
     tracker.pause(state)  # the tracker does not look at records of a paused partition
     offset = 0
     while not offset or shard.queued < most:
-        assert not offset or not tracker.is_held_back(shard)
+        assert not offset or not tracker.needs_backpressure(shard)
         offset += 1
         tracker.add(state, state, state.place, [Record(offset, value=value)])
-    assert tracker.is_held_back(shard)
-    shard.is_held_back = True
+    assert tracker.needs_backpressure(shard)
+    shard.has_backpressure = True
     tracker.resume(state)
-    while tracker.is_held_back(shard):
-        assert tracker.next_shard() is shard
-        shard.done(_taken_of(shard))
-        tracker.put_back(shard)
+    while tracker.needs_backpressure(shard):
+        assert tracker.acquire_shard() is shard
+        shard.complete(_taken_of(shard))
+        tracker.release_shard(shard)
     assert shard.queued <= most // 2
 
 
 @pytest.mark.parametrize("order", ["key", "none"])
 def test_large_records_are_prepared_one_ahead_for_another_worker(order: Order) -> None:
-    tracker = Tracker(order, 100_000)
+    tracker = RecordTracker(order, 100_000)
     state = State(("t", 0), 0)
     for offset in range(9):
         tracker.add(state, state, state.place, [Record(offset, value=bytes(1 << 22))])
     in_flight: list[Record] = []
     for _ in range(9):
-        shard = tracker.next_shard()
+        shard = tracker.acquire_shard()
         assert isinstance(shard, UnorderedShard)
         assert len(shard.ready) == min(2, 9 - len(in_flight))
         in_flight.append(_taken_of(shard))
@@ -346,7 +346,7 @@ def test_large_records_are_prepared_one_ahead_for_another_worker(order: Order) -
 def test_retry_topic_delay_is_not_longer_after_the_clock_is_set_back(
     order: Order,
 ) -> None:
-    tracker = Tracker(order, MAX_AHEAD)
+    tracker = RecordTracker(order, MAX_AHEAD)
     state = State(("t", 0), 0)
     hour_ms = 3_600_000
     tracker.add(state, state, state.place, [Record(0)], [hour_ms + 2_000], 2.0)
@@ -355,31 +355,31 @@ def test_retry_topic_delay_is_not_longer_after_the_clock_is_set_back(
     tracker.add(state, state, state.place, [Record(1)], [1_500 + 2_000], 3.5)
     tracker.move_due(1.5, 1_500)  # it was set back by an hour
     tracker.move_due(1.9, 1_900)
-    assert tracker.next_shard() is None
+    assert tracker.acquire_shard() is None
     for now, offset, then in ((2.0, 0, 3.5), (3.5, 1, float("inf"))):
         tracker.move_due(now, now * 1000 - 100)
         assert tracker.next_due == then
-        shard = tracker.next_shard()
+        shard = tracker.acquire_shard()
         assert shard is not None
         record = _taken_of(shard)
         assert record.offset == offset
-        shard.done(record)
-        tracker.put_back(shard)
-        assert tracker.next_shard() is None
+        shard.complete(record)
+        tracker.release_shard(shard)
+        assert tracker.acquire_shard() is None
 
 
 def test_new_records_of_a_retry_topic_recheck_the_time_of_day() -> None:
-    tracker = Tracker("none", MAX_AHEAD)
+    tracker = RecordTracker("none", MAX_AHEAD)
     state = State(("t", 0), 0)
     tracker.add(state, state, state.place, [Record(0)], [60_000], 60.0)
     tracker.move_due(0.0, 0)
     assert tracker.next_due == 60.0
     tracker.add(state, state, state.place, [Record(1)], [60_000 + 70_000], 61.0)
     tracker.move_due(1.0, 70_000)  # it was set forward by 69 s
-    shard = tracker.next_shard()
+    shard = tracker.acquire_shard()
     assert shard is not None
     assert _taken_of(shard).offset == 0
     assert tracker.next_due == 60.0
     tracker.move_due(60.0, 129_000)
     assert tracker.next_due == 61.0
-    assert tracker.next_shard() is None
+    assert tracker.acquire_shard() is None
