@@ -43,7 +43,7 @@ from .kafka_names import (
     ConsumerNames,
     GroupConsumerNames,
     ProducerNames,
-    with_short_names,
+    resolve_aliases,
 )
 from .metadata.cluster import Cluster, TopicInfo, TopicPartition
 from .metadata.cluster_view import ClusterView
@@ -347,7 +347,7 @@ class Client:
             "max_in_flight": max_in_flight,
             "idempotent": idempotent,
         }
-        named = with_short_names("Client.producer", given, kafka_names, PRODUCER_NAMES)
+        named = resolve_aliases("Client.producer", given, kafka_names, PRODUCER_NAMES)
         return Producer(self._view, ProducerSettings(**{**self._producer_defaults, **named}))
 
     @overload
@@ -453,7 +453,7 @@ class Client:
             "leave": leave,
             "leave_timeout_ms": leave_timeout_ms,
         }
-        given: dict[str, Any] = with_short_names(
+        given: dict[str, Any] = resolve_aliases(
             "Client.consumer", {**reading, **membership}, kafka_names, GROUP_CONSUMER_NAMES
         )
         if start is None:  # it is passed on, and refused as any other wrong start

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import kproto
-from kproto.client.commits.incomplete_offsets import ahead_in
+from kproto.client.commits.incomplete_offsets import decode_bitmap
 from tests.support.brokers import versions
 
 pytestmark = pytest.mark.parametrize("broker_version", versions())
@@ -194,6 +194,6 @@ async def all_is_committed(
     others = [found[topic, partition] for partition in (0, 2)]
     if its is None or any(each is None or each.offset < EACH for each in others):
         return False
-    incomplete = ahead_in(its.metadata, its.offset)
+    incomplete = decode_bitmap(its.metadata, its.offset)
     done = {at for at in range(20, EACH) if incomplete is not None and incomplete.has(at)}
     return its.offset == 20 and done == set(range(20, EACH)) - stuck

@@ -14,10 +14,17 @@ from ...wire.errors import BrokerResponseError
 from ..core.group_errors import COMMIT_REFUSALS
 from ..core.retry import Remedy, remedy_of_code
 from ..metadata.cluster import TopicPartition
-from .incomplete_offsets import is_told
+from .incomplete_offsets import has_bitmap
 from .requests import ToCommit
 
-__all__ = ["RENEW_S", "CommitResult", "CommitState", "Meaning", "judged", "meaning_of"]
+__all__ = [
+    "RENEW_S",
+    "CommitErrorAction",
+    "CommitResult",
+    "CommitState",
+    "classify_results",
+    "commit_error_action",
+]
 
 _NEVER: Final = float("inf")
 
@@ -27,59 +34,63 @@ _NEVER: Final = float("inf")
 RENEW_S: Final = 3_600.0
 
 
-class Meaning(Enum):
+class CommitErrorAction(Enum):
     """Says how the committer reacts to an error code of a commit."""
 
-    AGAIN = "the commit is retried after a backoff"
-    SOON = "the commit is retried while the topic may be too new for the coordinator to know it"
+    RETRY = "the commit is retried after a backoff"
+    RETRY_UNKNOWN_TOPIC = (
+        "the commit is retried while the topic may be too new for the coordinator to know it"
+    )
     REFUSED = "this member may not commit the partition: the member acts on the error"
     FAILED = "the commit fails; no retry helps"
 
 
 #: Error codes that a commit treats in another way than Kafka's table of all errors does. The last
 #: two errors are retried because the coordinator's metadata may be older than this client's.
-_MEANINGS: Final = {
-    code_of(name): meaning
-    for name, meaning in {
-        **dict.fromkeys(COMMIT_REFUSALS, Meaning.REFUSED),
-        "UNKNOWN_TOPIC_OR_PARTITION": Meaning.SOON,
-        "UNKNOWN_TOPIC_ID": Meaning.SOON,  # KIP-516
+_ACTIONS: Final = {
+    code_of(name): action
+    for name, action in {
+        **dict.fromkeys(COMMIT_REFUSALS, CommitErrorAction.REFUSED),
+        "UNKNOWN_TOPIC_OR_PARTITION": CommitErrorAction.RETRY_UNKNOWN_TOPIC,
+        "UNKNOWN_TOPIC_ID": CommitErrorAction.RETRY_UNKNOWN_TOPIC,  # KIP-516
     }.items()
 }
 
 
-def meaning_of(code: int) -> Meaning:
+def commit_error_action(code: int) -> CommitErrorAction:
     """Returns the meaning of an error code of a commit."""
-    known = _MEANINGS.get(code)
+    known = _ACTIONS.get(code)
     if known is not None:
         return known
-    return Meaning.FAILED if remedy_of_code(code) is Remedy.FAIL else Meaning.AGAIN
+    return (
+        CommitErrorAction.FAILED if remedy_of_code(code) is Remedy.FAIL else CommitErrorAction.RETRY
+    )
 
 
 class CommitResult(NamedTuple):
     """The partitions of a commit by their result: committed, or with an error of each meaning."""
 
     committed: list[TopicPartition]
-    again: dict[TopicPartition, BrokerResponseError]
+    to_retry: dict[TopicPartition, BrokerResponseError]
     soon: dict[TopicPartition, BrokerResponseError]
     refused: dict[TopicPartition, BrokerResponseError]
     failed: dict[TopicPartition, BrokerResponseError]
 
 
-def judged(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> CommitResult:
+def classify_results(answers: Mapping[TopicPartition, BrokerResponseError | None]) -> CommitResult:
     """Sorts the results of a commit by their meaning."""
     found = CommitResult([], {}, {}, {}, {})
-    by_meaning = {
-        Meaning.AGAIN: found.again,
-        Meaning.SOON: found.soon,
-        Meaning.REFUSED: found.refused,
-        Meaning.FAILED: found.failed,
+    by_action = {
+        CommitErrorAction.RETRY: found.to_retry,
+        CommitErrorAction.RETRY_UNKNOWN_TOPIC: found.soon,
+        CommitErrorAction.REFUSED: found.refused,
+        CommitErrorAction.FAILED: found.failed,
     }
     for tp, error in answers.items():
         if error is None:
             found.committed.append(tp)
         else:
-            by_meaning[meaning_of(error.code)][tp] = error
+            by_action[commit_error_action(error.code)][tp] = error
     return found
 
 
@@ -92,30 +103,30 @@ class CommitState:
     def __init__(self, interval_ms: int) -> None:
         self._interval_s = interval_ms / 1000
         self._last: dict[TopicPartition, tuple[ToCommit, float]] = {}  # with its time
-        self._began: dict[TopicPartition, ToCommit] = {}
+        self._start_offsets: dict[TopicPartition, ToCommit] = {}
         self.next_at = _NEVER
 
-    def begin(self, now: float) -> None:
+    def start_interval(self, now: float) -> None:
         """Starts the interval to the next auto-commit."""
         self.next_at = now + self._interval_s
 
-    def rest(self) -> None:
+    def stop_interval(self) -> None:
         """Stops the interval: no auto-commit is due."""
         self.next_at = _NEVER
 
     def due(
         self,
-        done: Mapping[TopicPartition, ToCommit],
+        processed: Mapping[TopicPartition, ToCommit],
         now: float,
         unchanged: Container[TopicPartition] = (),
     ) -> dict[TopicPartition, ToCommit]:
-        """Returns the offsets of `done` that are not committed yet.
+        """Returns the offsets of `processed` that are not committed yet.
 
         An unchanged offset is returned again `RENEW_S` after its commit. In `unchanged` partitions
         no record was processed since the last commit, so that commit is repeated.
         """
         found = {}
-        for tp, its in done.items():
+        for tp, its in processed.items():
             last, at = self._last.get(tp, (None, now))
             if last is None:
                 if tp not in unchanged:
@@ -127,30 +138,32 @@ class CommitState:
                 found[tp] = its
         return found
 
-    def began(self, tp: TopicPartition, its: ToCommit) -> None:
+    def add_start_offset(self, tp: TopicPartition, its: ToCommit) -> None:
         """Adds the start offset of a partition without a commit; `start_offsets` returns it."""
-        self._began[tp] = its
+        self._start_offsets[tp] = its
 
     def start_offsets(self, tps: Container[TopicPartition]) -> dict[TopicPartition, ToCommit]:
         """Returns the start offsets of `tps` that are not committed yet."""
-        return {tp: its for tp, its in self._began.items() if tp in tps and tp not in self._last}
+        return {
+            tp: its for tp, its in self._start_offsets.items() if tp in tps and tp not in self._last
+        }
 
-    def known(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
+    def add_known(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
         """Adds committed offsets of the group; commits of this consumer are newer and stay."""
         for tp, its in offsets.items():
             self._last.setdefault(tp, (its, now))
 
-    def committed(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
+    def on_committed(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
         """Takes note that the broker has committed these at `now`."""
         for tp, its in offsets.items():
             self._last[tp] = (its, now)
-            self._began.pop(tp, None)
+            self._start_offsets.pop(tp, None)
 
     def forget(self, tps: Iterable[TopicPartition]) -> None:
         """Forgets partitions that other members may commit from now on."""
         for tp in tps:
             self._last.pop(tp, None)
-            self._began.pop(tp, None)
+            self._start_offsets.pop(tp, None)
 
 
 def _is_same(last: ToCommit, its: ToCommit) -> bool:
@@ -158,6 +171,6 @@ def _is_same(last: ToCommit, its: ToCommit) -> bool:
 
     Metadata counts only if it lists incomplete offsets: auto-commit keeps metadata of the user.
     """
-    has_incomplete = is_told(its.metadata) or is_told(last.metadata)
+    has_incomplete = has_bitmap(its.metadata) or has_bitmap(last.metadata)
     is_other_metadata = has_incomplete and its.metadata != last.metadata
     return (last.offset, last.topic_id) == (its.offset, its.topic_id) and not is_other_metadata

@@ -23,10 +23,10 @@ from ..core.tasks import retrieve_exception
 from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from .commit_requests import CommitRequest, CommittableOffsets
-from .commit_state import judged
+from .commit_state import classify_results
 from .errors import CommitFailedError
 from .group_offsets import send_commit
-from .incomplete_offsets import is_told
+from .incomplete_offsets import has_bitmap
 from .membership import GroupMembership
 from .requests import Identity, ToCommit, commit_answers
 from .topic_labels import labelled
@@ -158,17 +158,17 @@ class Committer:
         soon = Attempts(view.settings, soon_ms, view.clock.monotonic())
         fault: KprotoError | None = None
         error: KprotoError | None = None
-        asks_for_ids = False
+        refreshes_topic_ids = False
         while True:
-            if asks_for_ids:
-                await self._ask_for_ids({topic for topic, _ in left}, attempts)
+            if refreshes_topic_ids:
+                await self._refresh_topic_ids({topic for topic, _ in left}, attempts)
             gone = [
                 tp
                 for tp, its in left.items()
                 if not self._is_assigned(tp, epochs) or self._is_of_another_topic(tp, its)
             ]
             if gone:
-                fault = fault or _gone(gone, error)
+                fault = fault or _partitions_lost_error(gone, error)
                 left = {tp: its for tp, its in left.items() if tp not in gone}
             if not left:
                 break
@@ -180,35 +180,35 @@ class Committer:
                     send_commit(view, self._group_id, identity, left, self._label),
                     limit_ms,
                 )
-                answers = judged(commit_answers(response, left))
+                answers = classify_results(commit_answers(response, left))
             except KprotoError as lost:
-                if remedy_of(lost) is Remedy.FAIL and not _may_pass(lost):
+                if remedy_of(lost) is Remedy.FAIL and not _may_be_transient(lost):
                     raise
                 error = lost
             else:
                 now = view.clock.monotonic()
-                ours = [tp for tp in answers.committed if self._is_assigned(tp, epochs)]
-                self._offsets.on_committed(request, {tp: left[tp] for tp in ours}, now)
-                again: dict[TopicPartition, KprotoError] = dict(answers.again)
+                still_assigned = [tp for tp in answers.committed if self._is_assigned(tp, epochs)]
+                self._offsets.on_committed(request, {tp: left[tp] for tp in still_assigned}, now)
+                to_retry: dict[TopicPartition, KprotoError] = dict(answers.to_retry)
                 if answers.refused:
                     refused = self._refused(answers.refused, identity)
                     if not refused.retriable:
                         raise refused
-                    again |= dict.fromkeys(answers.refused, refused)
-                asks_for_ids = bool(answers.soon)
+                    to_retry |= dict.fromkeys(answers.refused, refused)
+                refreshes_topic_ids = bool(answers.soon)
                 if answers.soon and soon.failed(_first(answers.soon), now):
-                    again |= answers.soon
+                    to_retry |= answers.soon
                 elif answers.soon:
                     fault = fault or _first(answers.soon)
-                shorter = self._shorter(left, answers.failed)
+                shorter = self._without_metadata(left, answers.failed)
                 failed = {p: its for p, its in answers.failed.items() if p not in shorter}
                 if failed:
                     fault = fault or _first(failed)
-                again |= {tp: answers.failed[tp] for tp in shorter}
-                left = {tp: shorter.get(tp, left[tp]) for tp in again}
+                to_retry |= {tp: answers.failed[tp] for tp in shorter}
+                left = {tp: shorter.get(tp, left[tp]) for tp in to_retry}
                 if not left:
                     break
-                error = next(iter(again.values()))
+                error = next(iter(to_retry.values()))
             if is_abandoned.is_set() or not attempts.failed(error, view.clock.monotonic()):
                 raise fault or error
             view.observer.retried("commit", error, attempts)
@@ -221,7 +221,7 @@ class Committer:
             return its.metadata
         return labelled(its.metadata, self._view.cluster.cluster_id, its.topic_id)
 
-    def _shorter(
+    def _without_metadata(
         self,
         left: Mapping[TopicPartition, ToCommit],
         failed: Mapping[TopicPartition, BrokerResponseError],
@@ -237,7 +237,7 @@ class Committer:
             its = left[tp]
             if error.name != "OFFSET_METADATA_TOO_LARGE":
                 continue
-            if is_told(its.metadata):
+            if has_bitmap(its.metadata):
                 self._offsets.on_metadata_too_large(len(its.metadata))
                 found[tp] = its._replace(metadata="")
             elif not its.metadata and self._label(its):
@@ -250,7 +250,7 @@ class Committer:
         epoch = epochs[tp]
         return epoch is not None and self._offsets.assignment_epoch_of(tp) == epoch
 
-    async def _ask_for_ids(self, topics: Collection[str], attempts: Attempts) -> None:
+    async def _refresh_topic_ids(self, topics: Collection[str], attempts: Attempts) -> None:
         """Refreshes the metadata of topics that the coordinator does not know.
 
         They may have been recreated. Up to v9 a commit names the topic, so a retry would commit the
@@ -305,12 +305,14 @@ class Committer:
         return refused
 
 
-def _may_pass(error: KprotoError) -> bool:
+def _may_be_transient(error: KprotoError) -> bool:
     """Returns True if the commit may succeed after a rebalance."""
     return isinstance(error, CommitFailedError) and error.retriable
 
 
-def _gone(tps: Collection[TopicPartition], error: KprotoError | None) -> CommitFailedError:
+def _partitions_lost_error(
+    tps: Collection[TopicPartition], error: KprotoError | None
+) -> CommitFailedError:
     """Returns the error of a commit whose partitions were lost while it waited.
 
     `error` is the error before the wait.

@@ -16,13 +16,13 @@ from typing import Final, NamedTuple
 from ...wire.uuid import ZERO_UUID, Uuid
 
 __all__ = [
-    "MOST_BYTES",
+    "MAX_METADATA_BYTES",
     "IncompleteOffsets",
-    "ahead_in",
-    "ahead_of",
-    "is_told",
-    "joined",
-    "text_of",
+    "build_bitmap",
+    "decode_bitmap",
+    "encode_bitmap",
+    "has_bitmap",
+    "merge_bitmaps",
 ]
 
 logger = logging.getLogger("kproto.client")
@@ -30,7 +30,7 @@ logger = logging.getLogger("kproto.client")
 #: The longest metadata, in bytes, that brokers accept by default (offset.metadata.max.bytes). It
 #: has room for 24,000 offsets in the worst case, an alternation of processed and incomplete
 #: records, and for many more in most cases.
-MOST_BYTES: Final = 4_096
+MAX_METADATA_BYTES: Final = 4_096
 
 #: The prefix of such metadata, with the version of the format.
 _PREFIX: Final = "kproto.done/1 "
@@ -54,7 +54,7 @@ class IncompleteOffsets(NamedTuple):
     epoch: int
 
     @property
-    def top(self) -> int:
+    def end(self) -> int:
         """The end of the bitmap: the first offset after it."""
         return self.base + 8 * len(self.bits)
 
@@ -68,26 +68,27 @@ class IncompleteOffsets(NamedTuple):
         return self.epoch < 0 or epoch <= self.epoch
 
 
-def ahead_of(edge: int, undone: Sequence[int], epoch: int) -> IncompleteOffsets | None:
-    """Returns the bitmap from the first of `undone` to `edge`, both included; None if it is empty.
+def build_bitmap(edge: int, incomplete: Sequence[int], epoch: int) -> IncompleteOffsets | None:
+    """Returns the bitmap from the first of `incomplete` to `edge`, both included; None if it is
+    empty.
 
-    All offsets in this range are processed except those of `undone`, which are in ascending order.
-    Offsets without a record count as processed.
+    All offsets in this range are processed except those of `incomplete`, which are in ascending
+    order. Offsets without a record count as processed.
     """
-    if not undone or edge - undone[0] + 1 == len(undone):
+    if not incomplete or edge - incomplete[0] + 1 == len(incomplete):
         return None
-    base = undone[0]
+    base = incomplete[0]
     count = edge - base + 1
     bits = bytearray(b"\xff" * (count // 8))
     if count % 8:
         bits.append((1 << count % 8) - 1)
-    for offset in undone:
+    for offset in incomplete:
         at = offset - base
         bits[at >> 3] &= ~(1 << (at & 7))
-    return _made(base, int.from_bytes(bits, "little"), epoch)
+    return _bitmap_or_none(base, int.from_bytes(bits, "little"), epoch)
 
 
-def _made(base: int, bits: int, epoch: int) -> IncompleteOffsets | None:
+def _bitmap_or_none(base: int, bits: int, epoch: int) -> IncompleteOffsets | None:
     return IncompleteOffsets(base, _bytes_of(bits), epoch) if bits else None
 
 
@@ -95,23 +96,26 @@ def _bytes_of(bits: int) -> bytes:
     return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
 
 
-def joined(
+def merge_bitmaps(
     own: IncompleteOffsets | None, before: IncompleteOffsets | None
 ) -> IncompleteOffsets | None:
     """Returns the union of `own` and, after its end, of `before`, by the previous owner."""
     if own is None or before is None:
         return before if own is None else own
-    top = own.base + int.from_bytes(own.bits, "little").bit_length()
+    end = own.base + int.from_bytes(own.bits, "little").bit_length()
     if 0 <= before.epoch < own.epoch:
         return own  # the log was truncated since `before`
-    later = int.from_bytes(before.bits, "little") >> max(0, top - before.base)
-    shift = max(top, before.base) - own.base
+    later = int.from_bytes(before.bits, "little") >> max(0, end - before.base)
+    shift = max(end, before.base) - own.base
     bits = int.from_bytes(own.bits, "little") | later << shift
-    return _made(own.base, bits, max(own.epoch, before.epoch))
+    return _bitmap_or_none(own.base, bits, max(own.epoch, before.epoch))
 
 
-def text_of(
-    ahead: IncompleteOffsets | None, offset: int, topic_id: Uuid = ZERO_UUID, most: int = MOST_BYTES
+def encode_bitmap(
+    bitmap: IncompleteOffsets | None,
+    offset: int,
+    topic_id: Uuid = ZERO_UUID,
+    most: int = MAX_METADATA_BYTES,
 ) -> str:
     """Returns the metadata of a commit of `offset`, of at most `most` bytes.
 
@@ -122,31 +126,31 @@ def text_of(
     If the bitmap does not fit, its highest offsets are dropped. If `offset` is outside of the
     bitmap, the text is empty: a user who commits an earlier offset wants its records again.
     """
-    if ahead is None or not ahead.base <= offset < ahead.top:
+    if bitmap is None or not bitmap.base <= offset < bitmap.end:
         return ""
-    data = _bytes_of(int.from_bytes(ahead.bits, "little") >> offset - ahead.base)
+    data = _bytes_of(int.from_bytes(bitmap.bits, "little") >> offset - bitmap.base)
     while data:
         packed = zlib.compress(data, 1) if len(data) > _SHORT else data
         kind, body = ("z", packed) if len(packed) < len(data) else ("r", data)
-        text = f"{_PREFIX}{topic_id} {offset} {ahead.epoch} {kind} {b64encode(body).decode()}"
+        text = f"{_PREFIX}{topic_id} {offset} {bitmap.epoch} {kind} {b64encode(body).decode()}"
         if len(text) <= most:
             return text
         data = data[: len(data) // 2].rstrip(b"\0")
     return ""
 
 
-def is_told(text: str) -> bool:
+def has_bitmap(text: str) -> bool:
     """Returns True if metadata of a commit lists processed offsets, in this client's format."""
     return text.startswith(_PREFIX)
 
 
-def ahead_in(text: str, offset: int, topic_id: Uuid = ZERO_UUID) -> IncompleteOffsets | None:
+def decode_bitmap(text: str, offset: int, topic_id: Uuid = ZERO_UUID) -> IncompleteOffsets | None:
     """Returns the bitmap in the metadata of a commit of `offset`; None if it has none.
 
     Metadata that is damaged, or of another offset or topic, is logged and ignored: its records are
     redelivered.
     """
-    if not is_told(text):
+    if not has_bitmap(text):
         return None
     try:
         of_topic, of_offset, epoch, kind, body = text[len(_PREFIX) :].split(" ")
@@ -162,7 +166,7 @@ def ahead_in(text: str, offset: int, topic_id: Uuid = ZERO_UUID) -> IncompleteOf
                 raise ValueError("its bitmap is truncated or too large")
         elif kind != "r":
             raise ValueError(f"{kind!r} is no known compression")
-        return _made(offset, int.from_bytes(data, "little"), int(epoch))
+        return _bitmap_or_none(offset, int.from_bytes(data, "little"), int(epoch))
     except (ValueError, zlib.error) as error:
         logger.warning(
             "the metadata of a commit is invalid (%s): records processed after offset %d are "

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ...wire.uuid import ZERO_UUID, Uuid
-from .incomplete_offsets import MOST_BYTES, is_told
+from .incomplete_offsets import MAX_METADATA_BYTES, has_bitmap
 
 __all__ = ["Label", "labelled", "unlabelled"]
 
@@ -36,11 +36,11 @@ def labelled(text: str, cluster_id: str | None, topic_id: Uuid) -> str:
     Metadata stays as it is if the user wrote it, if it would get too long, or if the topic id is
     unknown.
     """
-    is_ours = not text or is_told(text)
+    is_ours = not text or has_bitmap(text)
     if not is_ours or not cluster_id or " " in cluster_id or topic_id == ZERO_UUID:
         return text
     found = f"{_PREFIX}{cluster_id} {topic_id} {text}".rstrip()
-    return found if len(found) <= MOST_BYTES else text
+    return found if len(found) <= MAX_METADATA_BYTES else text
 
 
 def unlabelled(text: str) -> tuple[Label | None, str]:

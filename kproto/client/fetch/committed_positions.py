@@ -74,9 +74,9 @@ class CommittedPositions:
         start = self._subscriptions.options.start
         if not isinstance(start, datetime | timedelta):
             return {}
-        moment = start_time_ms(start, self._view.clock.now_ms())
+        timestamp_ms = start_time_ms(start, self._view.clock.now_ms())
         return await list_offsets(
-            self._view, dict.fromkeys(states, moment), read_committed=self._read_committed
+            self._view, dict.fromkeys(states, timestamp_ms), read_committed=self._read_committed
         )
 
     async def ensure_positions(self, states: Mapping[TopicPartition, TopicPartitionState]) -> None:

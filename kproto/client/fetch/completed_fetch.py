@@ -280,7 +280,7 @@ class CompletedFetch:
         """Returns True if the batch may have records of `incomplete`."""
         if batch.record_count < 0:
             return True  # a wrapper, which has the offset of its last message
-        is_among = batch.next_offset > incomplete.base and batch.base_offset < incomplete.top
+        is_among = batch.next_offset > incomplete.base and batch.base_offset < incomplete.end
         return is_among and incomplete.is_in(batch.partition_leader_epoch)
 
     def _values_of(self, unread: UnreadBatch) -> list[bytes | None]:

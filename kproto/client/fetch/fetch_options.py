@@ -10,7 +10,7 @@ from ...wire.checks import check_whole_number
 __all__ = ["FetchOptions", "ResetPolicy"]
 
 #: The largest int32, in bytes or in ms.
-_MOST: Final = 0x7FFFFFFF
+_MAX_VALUE: Final = 0x7FFFFFFF
 
 
 class ResetPolicy(Enum):
@@ -35,5 +35,7 @@ class FetchOptions(NamedTuple):
 
     def check(self) -> None:
         """Raises ConfigurationError if a number is out of range for a fetch request."""
-        check_whole_number("max_partition_fetch_bytes", self.max_partition_fetch_bytes, 1, _MOST)
-        check_whole_number("max_wait_ms", self.max_wait_ms, 0, _MOST)
+        check_whole_number(
+            "max_partition_fetch_bytes", self.max_partition_fetch_bytes, 1, _MAX_VALUE
+        )
+        check_whole_number("max_wait_ms", self.max_wait_ms, 0, _MAX_VALUE)

@@ -88,17 +88,17 @@ def fetch_request(
     `rack` is the rack of the consumer (KIP-392).
     """
     grouped: dict[str, FetchTopic] = {}
-    for (topic, partition), wanted in fetch.to_send.items():
+    for (topic, partition), requested in fetch.to_send.items():
         its = grouped.get(topic)
         if its is None:
-            its = grouped[topic] = FetchTopic(topic=topic, topic_id=wanted.topic_id)
+            its = grouped[topic] = FetchTopic(topic=topic, topic_id=requested.topic_id)
         its.partitions.append(
             FetchPartition(
                 partition=partition,
-                fetch_offset=wanted.offset,
-                partition_max_bytes=wanted.max_bytes,
-                current_leader_epoch=wanted.leader_epoch,
-                last_fetched_epoch=wanted.last_epoch,
+                fetch_offset=requested.offset,
+                partition_max_bytes=requested.max_bytes,
+                current_leader_epoch=requested.leader_epoch,
+                last_fetched_epoch=requested.last_epoch,
             )
         )
     forgotten: dict[tuple[str, Uuid], list[int]] = {}
@@ -127,12 +127,13 @@ def closing_request(session_id: int) -> FetchRequest:
 
 
 def without_last_epochs(
-    wanted: Mapping[TopicPartition, RequestedPartition], version: int
+    requested: Mapping[TopicPartition, RequestedPartition], version: int
 ) -> Mapping[TopicPartition, RequestedPartition]:
-    """Returns `wanted` for a version of Fetch: versions before v12 have no last fetched epoch."""
+    """Returns `requested` for a version of Fetch: versions before v12 have no last fetched epoch.
+    """
     if version >= _FIRST_WITH_LAST_EPOCH:
-        return wanted
-    return {tp: each._replace(last_epoch=UNKNOWN_EPOCH) for tp, each in wanted.items()}
+        return requested
+    return {tp: each._replace(last_epoch=UNKNOWN_EPOCH) for tp, each in requested.items()}
 
 
 def response_bytes(partition_bytes: int, partitions: int, max_frame_bytes: int) -> int:

@@ -82,9 +82,9 @@ class SessionFetch(NamedTuple):
         return self.epoch in (FINAL_EPOCH, INITIAL_EPOCH)
 
 
-def without_session(wanted: Mapping[TopicPartition, RequestedPartition]) -> SessionFetch:
+def without_session(requested: Mapping[TopicPartition, RequestedPartition]) -> SessionFetch:
     """Returns a full fetch that opens no session."""
-    return SessionFetch(_NO_SESSION, FINAL_EPOCH, wanted, [])
+    return SessionFetch(_NO_SESSION, FINAL_EPOCH, requested, [])
 
 
 class FetchSession:
@@ -106,33 +106,33 @@ class FetchSession:
         self._in_flight: SessionFetch | None = None
 
     def build_fetch(
-        self, wanted: Mapping[TopicPartition, RequestedPartition], version: int
+        self, requested: Mapping[TopicPartition, RequestedPartition], version: int
     ) -> SessionFetch:
-        """Returns the fetch that asks for all of `wanted`, in that version of Fetch."""
+        """Returns the fetch that asks for all of `requested`, in that version of Fetch."""
         if self._in_flight is not None:
             self.handle_error()
         if not self._is_used or version < _FIRST_VERSION:
-            fetch = without_session(wanted)
+            fetch = without_session(requested)
         else:
             by_id = version >= BY_TOPIC_ID
             if self._by_id != by_id:
                 self._reset()
                 self._by_id = by_id
             if self._epoch == INITIAL_EPOCH:
-                fetch = SessionFetch(self._id, INITIAL_EPOCH, wanted, [])
+                fetch = SessionFetch(self._id, INITIAL_EPOCH, requested, [])
             else:
-                fetch = self._changes(wanted)
-            self._partitions = dict(wanted)
+                fetch = self._changes(requested)
+            self._partitions = dict(requested)
         self._in_flight = fetch
         return fetch
 
-    def _changes(self, wanted: Mapping[TopicPartition, RequestedPartition]) -> SessionFetch:
+    def _changes(self, requested: Mapping[TopicPartition, RequestedPartition]) -> SessionFetch:
         previous = self._partitions
-        to_send = {tp: each for tp, each in wanted.items() if previous.get(tp) != each}
+        to_send = {tp: each for tp, each in requested.items() if previous.get(tp) != each}
         to_forget: list[ForgottenPartition] = []
-        if len(wanted) - len(to_send) != len(previous) or to_send:
+        if len(requested) - len(to_send) != len(previous) or to_send:
             for (topic, partition), each in previous.items():
-                now = wanted.get((topic, partition))
+                now = requested.get((topic, partition))
                 # A session by names has both topics as one partition, which must stay in it.
                 is_other = self._by_id and now is not None and now.topic_id != each.topic_id
                 if now is None or is_other:

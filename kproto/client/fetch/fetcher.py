@@ -111,7 +111,7 @@ class Fetcher:
         topics = {state.topic: self._view.cluster.topics[state.topic] for state in states}
         states_by_tp = {(state.topic, state.partition): state for state in states}
         most = self._options.max_partition_fetch_bytes
-        wanted = {
+        requested = {
             tp: RequestedPartition(
                 topics[state.topic].topic_id,
                 state.position,
@@ -126,7 +126,7 @@ class Fetcher:
             session = FetchSession(is_used=self._view.settings.fetch_sessions)
             self._sessions[node] = session
         ends_at = self._offsets.begin_attempt(states, now)
-        fetch = Fetch(wanted, states_by_tp, topics, session, now, ends_at)
+        fetch = Fetch(requested, states_by_tp, topics, session, now, ends_at)
         self._in_flight.fetch(node, fetch, self._fetch(node, fetch))
 
     def _preempt_fetches(self) -> None:
@@ -170,12 +170,12 @@ class Fetcher:
         view = self._view
         options = self._options
         room = response_bytes(
-            options.max_partition_fetch_bytes, len(fetch.wanted), view.settings.max_frame_bytes
+            options.max_partition_fetch_bytes, len(fetch.requested), view.settings.max_frame_bytes
         )
 
         def make(version: int) -> FetchRequest:
             fetch.sent = fetch.session.build_fetch(
-                without_last_epochs(fetch.wanted, version), version
+                without_last_epochs(fetch.requested, version), version
             )
             return fetch_request(
                 fetch.sent,
@@ -233,16 +233,16 @@ class Fetcher:
             )
         faults: list[KprotoError] = []
         for tp, data in found.items():
-            wanted = fetch.wanted.get(tp)
+            requested = fetch.requested.get(tp)
             state = self._subscriptions.partitions.get(tp)
-            if wanted is None or state is None or state is not fetch.states.get(tp):
+            if requested is None or state is None or state is not fetch.states.get(tp):
                 continue
             # A former leader may have sent records that its successor does not have.
-            if (state.position, state.leader_epoch) != (wanted.offset, wanted.leader_epoch):
+            if (state.position, state.leader_epoch) != (requested.offset, requested.leader_epoch):
                 continue
             try:
                 if data.error_code:
-                    self._take_error(node, state, wanted, data, fetch.ended_at)
+                    self._take_error(node, state, requested, data, fetch.ended_at)
                 else:
                     self._take_partition(node, state, data, fetch.ended_at)
             except KprotoError as fault:
@@ -252,7 +252,7 @@ class Fetcher:
         assert fetch.sent is not None, "it was answered"
         # A broker that throttles answers at once, without partitions (KIP-219).
         if fetch.sent.is_full and (found or not response.throttle_time_ms):
-            for topic, partition in fetch.wanted.keys() - found.keys():
+            for topic, partition in fetch.requested.keys() - found.keys():
                 faults.append(ProtocolError(f"the response to a Fetch lacks {topic}[{partition}]"))
         if faults:
             raise faults[0]
@@ -261,7 +261,7 @@ class Fetcher:
         self,
         node: int,
         state: TopicPartitionState,
-        wanted: RequestedPartition,
+        requested: RequestedPartition,
         data: PartitionData,
         now: float,
     ) -> None:
@@ -277,7 +277,7 @@ class Fetcher:
         epoch = cluster.leader_epoch(*tp)
         if data.current_leader.leader_epoch >= 0 and epoch >= data.current_leader.leader_epoch:
             leader = cluster.leader(*tp)
-            if leader in cluster.brokers and (leader != node or epoch > wanted.leader_epoch):
+            if leader in cluster.brokers and (leader != node or epoch > requested.leader_epoch):
                 state.on_leader_moved(error, now)
                 return
         self._offsets.back_off({tp: state}, error, now, now)

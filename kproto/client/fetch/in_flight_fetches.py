@@ -25,11 +25,11 @@ class Fetch:
     """A fetch at one broker: its partitions and offsets, and its times in seconds of the clock.
 
     The response counts for `states` alone: a partition that was moved or recreated has another
-    state. `sent` is the part of `wanted` that the fetch session sends; the session gets the
+    state. `sent` is the part of `requested` that the fetch session sends; the session gets the
     response.
     """
 
-    wanted: dict[TopicPartition, RequestedPartition]
+    requested: dict[TopicPartition, RequestedPartition]
     states: dict[TopicPartition, TopicPartitionState]
     topics: dict[str, TopicInfo]
     session: FetchSession

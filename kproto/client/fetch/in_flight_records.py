@@ -45,7 +45,7 @@ class AdaptiveBatchSize:
         fitting = self.size * _TARGET_S / max(took, _SHORTEST_S)
         if took < _BUSY_S:
             fitting = max(fitting, self.size / _GROWTH)
-        self.size = max(1, int(min(fitting, self.size * _GROWTH, _MOST)))
+        self.size = max(1, int(min(fitting, self.size * _GROWTH, _MAX_RECORDS)))
         return took
 
 
@@ -64,4 +64,4 @@ _GROWTH: Final = 4
 
 #: The largest size: a limit is needed, because a fast handler may become slow. With this limit a
 #: group consumer costs 2 % more than a plain consumer, with half of it 6 %.
-_MOST: Final = 512
+_MAX_RECORDS: Final = 512

@@ -16,7 +16,7 @@ from ..metadata.cluster import UNKNOWN_EPOCH
 __all__ = ["EpochHistory"]
 
 #: The most epoch changes in memory; only changes at records that are not processed matter.
-_MOST: Final = 1_000
+_MAX_EPOCHS: Final = 1_000
 
 
 class EpochHistory:
@@ -44,10 +44,10 @@ class EpochHistory:
             if epoch != self.last:
                 self._start_offsets.append(start_offset)
                 self._epochs.append(epoch)
-        if len(self._start_offsets) > _MOST:
-            self._from = self._start_offsets[-_MOST]
+        if len(self._start_offsets) > _MAX_EPOCHS:
+            self._from = self._start_offsets[-_MAX_EPOCHS]
             self._first = UNKNOWN_EPOCH
-            del self._start_offsets[:-_MOST], self._epochs[:-_MOST]
+            del self._start_offsets[:-_MAX_EPOCHS], self._epochs[:-_MAX_EPOCHS]
 
     def epoch_before(self, offset: int) -> int:
         """Returns the epoch of the record before `offset`, UNKNOWN_EPOCH if it is unknown."""

@@ -48,7 +48,7 @@ async def list_offsets(
         return dict(offsets_of(await send_list_offsets(view, leader, wanted, read_committed)))
 
     found: dict[TopicPartition, int] = {}
-    for offsets in await view.at_leaders(partitions, send):
+    for offsets in await view.send_to_leaders(partitions, send):
         found |= offsets
     for topic, partition in partitions:
         if (topic, partition) not in found:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
-from ..commits.incomplete_offsets import IncompleteOffsets, ahead_of, joined
+from ..commits.incomplete_offsets import IncompleteOffsets, build_bitmap, merge_bitmaps
 from ..metadata.cluster import TopicPartition
 from .fetch_buffer import FetchBuffer
 from .in_flight_records import InFlightRange, PollMarker
@@ -167,7 +167,7 @@ class PollState:
 
     def incomplete_of(self, state: TopicPartitionState) -> IncompleteOffsets | None:
         """Returns the offsets processed after the first incomplete record, by any member."""
-        return joined(self.incomplete_here(state), state.incomplete)
+        return merge_bitmaps(self.incomplete_here(state), state.incomplete)
 
     def incomplete_here(self, state: TopicPartitionState) -> IncompleteOffsets | None:
         """Returns the offsets processed after the first incomplete record since the assignment."""
@@ -175,7 +175,7 @@ class PollState:
         if own is None:
             return None
         highest, incomplete = own
-        return ahead_of(highest, incomplete, state.epochs.epoch_before(highest + 1))
+        return build_bitmap(highest, incomplete, state.epochs.epoch_before(highest + 1))
 
     # Partitions that are dropped
 

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
-from ..commits.incomplete_offsets import MOST_BYTES, IncompleteOffsets, text_of
+from ..commits.incomplete_offsets import MAX_METADATA_BYTES, IncompleteOffsets, encode_bitmap
 from ..commits.requests import ToCommit
 from ..metadata.cluster import TopicPartition
 from .partition_state import TopicPartitionState
@@ -32,7 +32,7 @@ class ProcessedOffsets:
     def __init__(self, poll: PollState, commit_state: CommitState) -> None:
         self._poll = poll
         self._commit_state = commit_state
-        self._most_metadata = MOST_BYTES
+        self._most_metadata = MAX_METADATA_BYTES
 
     def due(
         self, request: CommitRequest, states: _States, now: float
@@ -69,7 +69,7 @@ class ProcessedOffsets:
         Without `metadata` of the user, the metadata has the incomplete offsets, up to the length
         that the broker accepts.
         """
-        text = metadata or text_of(incomplete, offset, state.topic_id, self._most_metadata)
+        text = metadata or encode_bitmap(incomplete, offset, state.topic_id, self._most_metadata)
         return state.to_commit(offset, text)
 
     def _unchanged(

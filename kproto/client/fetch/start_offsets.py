@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from ..commits.commit_state import CommitState
 from ..commits.errors import NoCommittedOffsetError
-from ..commits.incomplete_offsets import ahead_in
+from ..commits.incomplete_offsets import decode_bitmap
 from ..commits.requests import CommittedOffset
 from ..metadata.cluster import TopicInfo, TopicPartition
 from .effects import Effect, Signal
@@ -120,10 +120,10 @@ class StartOffsets:
                 state.initial_offset = offset.offset
                 info = topics.get(tp[0])
                 topic_id = state.topic_id if info is None else info.topic_id
-                state.incomplete = ahead_in(offset.metadata, offset.offset, topic_id)
+                state.incomplete = decode_bitmap(offset.metadata, offset.offset, topic_id)
                 known[tp] = state.to_commit(offset.offset, offset.metadata)
                 effects += self.on_position(state)
-        self._commit_state.known(known, now)
+        self._commit_state.add_known(known, now)
         return effects
 
     def without_start_offset(self, states: _States) -> dict[TopicPartition, TopicPartitionState]:
@@ -178,5 +178,5 @@ class StartOffsets:
         state.commits_start = False
         if self._partitions.get(state.tp) is not state:
             return []
-        self._commit_state.began(state.tp, state.to_commit(state.position))
+        self._commit_state.add_start_offset(state.tp, state.to_commit(state.position))
         return [Signal.COMMIT_NOW]

@@ -74,8 +74,8 @@ class StartPositions:
         stop_at_end = self._subscriptions.options.stop_at_end
         # Connection errors are retried here, as they are retried for later fetches.
         needs_new_metadata = stop_at_end or self._start == "latest"
-        as_of = view.clock.monotonic() if needs_new_metadata else _LONG_AGO
-        tps = await view.retrying(partial(find_partitions, view, wanted, as_of), responses=False)
+        since = view.clock.monotonic() if needs_new_metadata else _LONG_AGO
+        tps = await view.retrying(partial(find_partitions, view, wanted, since), responses=False)
         for name in map(topic_of, wanted):
             info = view.cluster.topics.get(name)
             if info is not None:
@@ -93,15 +93,15 @@ class StartPositions:
 
 
 async def find_partitions(
-    view: ClusterView, wanted: Sequence[str | TopicPartition], as_of: float
+    view: ClusterView, wanted: Sequence[str | TopicPartition], since: float
 ) -> list[TopicPartition]:
     """Returns the wanted partitions, each once. Raises KprotoError if a partition does not exist.
 
-    Metadata older than `as_of`, in seconds of the clock, is refreshed, because it may lack
+    Metadata older than `since`, in seconds of the clock, is refreshed, because it may lack
     partitions, or have a topic that was deleted.
     """
     names = set(map(topic_of, wanted))
-    old = {name for name in names if not view.has_metadata_since(name, as_of)}
+    old = {name for name in names if not view.has_metadata_since(name, since)}
     if old:
         await view.refresh(old)
     await view.ensure_metadata(names)

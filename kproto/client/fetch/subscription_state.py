@@ -511,7 +511,7 @@ class SubscriptionState:
         self, request: CommitRequest, offsets: Mapping[TopicPartition, ToCommit], now: float
     ) -> None:
         """Takes note of the offsets that the broker has committed."""
-        self.commit_state.committed(offsets, now)
+        self.commit_state.on_committed(offsets, now)
         for tp in offsets:
             if tp in request.baselines:
                 state, offset = request.baselines[tp]

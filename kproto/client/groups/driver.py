@@ -277,16 +277,16 @@ class MemberDriver(ABC, Generic[M]):
     def _next_wakeup(self) -> float:
         """Returns when the next work is due if no event comes before."""
         now = self._clock.monotonic()
-        moments = [self._membership.next_at(now)]
+        deadlines = [self._membership.next_at(now)]
         if not self._membership.is_outside_group:
             patience_ms = min(
                 self.settings.heartbeat_interval_ms,
                 max(1, self.settings.max_poll_interval_ms // _CHECKS_IN_POLL_INTERVAL),
             )
-            moments.append(now + patience_ms / 1000)
+            deadlines.append(now + patience_ms / 1000)
         if self._topics_refresh is None and self._membership.is_reading:
-            moments.append(self._topics_refresh_at)
-        return min(moments)
+            deadlines.append(self._topics_refresh_at)
+        return min(deadlines)
 
     def _check_deadlines(self, now: float) -> None:
         """Checks the session, the poll interval and the watched topics."""

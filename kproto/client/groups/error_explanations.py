@@ -45,7 +45,7 @@ def with_explanation(
     if not isinstance(error, BrokerResponseError) or error.name not in _EXPLANATIONS:
         return error
     words = _EXPLANATIONS[error.name].format(
-        assignors=", ".join(each.name for each in settings.chosen),
+        assignors=", ".join(each.name for each in settings.resolved_assignors),
         instance=settings.instance_id,
         session=settings.session_timeout_ms,
         server_assignor=settings.server_assignor,

@@ -39,7 +39,7 @@ __all__ = ["GroupMember"]
 
 #: The most changes of protocol in a row. A group that needs more has neither protocol; the classic
 #: member that follows reports the error of the broker.
-_MOST_CHANGES: Final = 2
+_MAX_CHANGES: Final = 2
 
 
 class GroupMember:
@@ -164,7 +164,7 @@ class GroupMember:
             self._has_logged_ignored = True
             table = IN_CONSUMER if self.protocol is GroupProtocol.CONSUMER else IN_CLASSIC
             for sentence in ignored_settings_in(
-                self.settings.given, table, f"in a {self.protocol.value} group"
+                self.settings.explicit_settings, table, f"in a {self.protocol.value} group"
             ):
                 log(logging.WARNING, "group %s: %s", self.settings.group_id, sentence)
 
@@ -190,7 +190,7 @@ class GroupMember:
         )
         text = "group %s: changing to the %s protocol: %s"
         log(logging.INFO, text, self.settings.group_id, self.protocol.value, why)
-        checks_group_first = not why.is_certain and self._changes.count <= _MOST_CHANGES
+        checks_group_first = not why.is_certain and self._changes.count <= _MAX_CHANGES
         self._member = self._create_member(checks_group_first=checks_group_first)
         if self._subscription is not None:
             self._member.subscribe(self._subscription)

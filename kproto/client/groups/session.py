@@ -49,24 +49,24 @@ class Session:
         more precise. The broker also removes a member that `keeps_partitions` during a rebalance if
         its JoinGroup does not arrive in time (KIP-429).
         """
-        return self.stable_until if self._reads_on else self._silent_until
+        return self.stable_until if self._reads_on else self._session_deadline
 
     @property
     def stable_until(self) -> float:
         """Returns when the session of a member that knows of no rebalance may end: a rebalance may
         have started and ended without it.
         """
-        return min(self._silent_until, self._last_stable_at + self._poll_s - TIMER_RESOLUTION_S)
+        return min(self._session_deadline, self._last_stable_at + self._poll_s - TIMER_RESOLUTION_S)
 
     @property
-    def _silent_until(self) -> float:
+    def _session_deadline(self) -> float:
         return self._session_start + self.session_ms / 1000 - TIMER_RESOLUTION_S
 
-    def is_silent(self, now: float) -> bool:
+    def has_timed_out(self, now: float) -> bool:
         """Returns True if the session timed out without a response to a heartbeat; False for a
         session that a missed rebalance has ended.
         """
-        return now >= self._silent_until
+        return now >= self._session_deadline
 
     def on_heartbeat_answered(self, sent_at: float, *, stable: bool) -> None:
         """Renews the session after the response to a heartbeat sent at `sent_at`; `stable` if no

@@ -23,7 +23,7 @@ DEFAULT_ASSIGNORS: Final[Sequence[str | Assignor]] = ("range", "cooperative-stic
 MIN_HEARTBEATS: Final = 3
 
 #: Brokers store the timeouts of members in 32 bits.
-_MOST_MS: Final = 0x7FFF_FFFF
+_MAX_MS: Final = 0x7FFF_FFFF
 
 _TIMES: Final = {
     "session_timeout_ms": 1,
@@ -37,7 +37,7 @@ _PROTOCOLS: Final = ("auto", "consumer", "classic")
 
 #: Brokers accept an instance id with the characters and the length of a topic name.
 _INSTANCE_CHARACTERS: Final = frozenset(string.ascii_letters + string.digits + "._-")
-_LONGEST_INSTANCE: Final = 249
+_MAX_INSTANCE_LENGTH: Final = 249
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +85,16 @@ class GroupSettings:
     #: the same time for its member id, or for the end of a rebalance that delays its commit.
     leave_timeout_ms: int = 5_000
     #: The names of the settings that the user set: only these are reported if they are ignored.
-    given: frozenset[str] = frozenset()
+    explicit_settings: frozenset[str] = frozenset()
     #: The resolved `assignors`.
-    chosen: tuple[Assignor, ...] = field(init=False, repr=False, compare=False)
+    resolved_assignors: tuple[Assignor, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.group_id, str) or not self.group_id:
             raise ConfigurationError(f"group is {self.group_id!r}; it must be a str, not empty")
         _check_instance(self.instance_id)
         for name, least in _TIMES.items():
-            check_whole_number(name, getattr(self, name), least, _MOST_MS)
+            check_whole_number(name, getattr(self, name), least, _MAX_MS)
         uses_interval = self.group_protocol != "consumer"  # else the broker sets the interval
         if uses_interval and self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ConfigurationError(
@@ -105,7 +105,7 @@ class GroupSettings:
             raise ConfigurationError(f"auto_commit is {self.auto_commit!r}; it is True or False")
         if not isinstance(self.leave, bool) and self.leave != "auto":
             raise ConfigurationError(f"leave is {self.leave!r}; it is True, False or 'auto'")
-        object.__setattr__(self, "chosen", resolve_assignors(self.assignors))
+        object.__setattr__(self, "resolved_assignors", resolve_assignors(self.assignors))
         self._check_protocol()
 
     def _check_protocol(self) -> None:
@@ -124,7 +124,9 @@ class GroupSettings:
                 f"server_assignor is {wish!r}, and group_protocol 'classic': the leader assigns in "
                 "that protocol; name `assignors`"
             )
-        own = [each.name for each in self.chosen if each is not ASSIGNORS.get(each.name)]
+        own = [
+            each.name for each in self.resolved_assignors if each is not ASSIGNORS.get(each.name)
+        ]
         if own and (self.group_protocol == "consumer" or wish is not None):
             raise ConfigurationError(
                 f"assignors has {own[0]!r} of the user, which the consumer protocol cannot use, "
@@ -132,7 +134,7 @@ class GroupSettings:
             )
         if self.group_protocol == "consumer":
             for sentence in ignored_settings_in(
-                self.given, IN_CONSUMER, "with group_protocol 'consumer'"
+                self.explicit_settings, IN_CONSUMER, "with group_protocol 'consumer'"
             ):
                 raise ConfigurationError(f"{sentence}; leave it out")
 
@@ -153,7 +155,7 @@ class GroupSettings:
     @property
     def cooperative(self) -> bool:
         """Returns True if the member keeps reading its partitions while the group rebalances."""
-        return are_cooperative(self.chosen)
+        return are_cooperative(self.resolved_assignors)
 
     @property
     def is_static(self) -> bool:
@@ -171,11 +173,11 @@ def _check_instance(instance_id: object) -> None:
         return
     if (
         not isinstance(instance_id, str)
-        or not 0 < len(instance_id) <= _LONGEST_INSTANCE
+        or not 0 < len(instance_id) <= _MAX_INSTANCE_LENGTH
         or not _INSTANCE_CHARACTERS.issuperset(instance_id)
         or instance_id in (".", "..")
     ):
         raise ConfigurationError(
-            f"instance_id is {instance_id!r:.300}; it has 1 to {_LONGEST_INSTANCE} characters: "
+            f"instance_id is {instance_id!r:.300}; it has 1 to {_MAX_INSTANCE_LENGTH} characters: "
             "letters and digits of ASCII, '.', '_' and '-', and is neither '.' nor '..'"
         )

@@ -70,7 +70,7 @@ class Subscription:
             raise ConfigurationError("a subscription names no topic; `unsubscribe` ends one")
         return cls(topics)
 
-    def wants(self, topic: str) -> bool:
+    def includes(self, topic: str) -> bool:
         """Returns True if a topic that is not internal is subscribed to.
 
         Returns True for every topic with a remote pattern: the broker assigns only topics that
@@ -88,7 +88,7 @@ class Subscription:
         Python reads most patterns as RE2 does; a pattern that it cannot read matches no topic.
         """
         if self.broker_pattern is None or topic in self.topics:
-            return self.wants(topic)
+            return self.includes(topic)
         try:
             return re.fullmatch(self.broker_pattern.text, topic) is not None
         except re.error:
@@ -101,7 +101,7 @@ class Subscription:
         return frozenset(
             info.name
             for info in topics
-            if not info.internal and not info.error_code and self.wants(info.name)
+            if not info.internal and not info.error_code and self.includes(info.name)
         )
 
     def __str__(self) -> str:

@@ -52,8 +52,8 @@ class MissingTopics:
         gone = [info.name for info in topics if info.error_code == _NO_SUCH_TOPIC]
         since = dict.fromkeys(gone, now) | self._since
         self._since = {
-            name: moment
-            for name, moment in since.items()
+            name: since
+            for name, since in since.items()
             if name in wanted and (name in gone or name not in known)
         }
         self._reported &= self._since.keys()
@@ -68,7 +68,7 @@ class MissingTopics:
     @property
     def next_report_at(self) -> float:
         """Returns when the next missing topic may be reported."""
-        unreported = [moment for name, moment in self._since.items() if name not in self._reported]
+        unreported = [since for name, since in self._since.items() if name not in self._reported]
         return min(unreported) + self._patience_s if unreported else float("inf")
 
 

@@ -11,7 +11,7 @@ from .cluster import Cluster, TopicInfo
 __all__ = ["MetadataChanges"]
 
 #: The most dropped topics in memory: they may be requested again.
-MOST_FORGOTTEN: Final = 1_000
+MAX_FORGOTTEN: Final = 1_000
 
 #: The most partitions of a topic that a line names.
 _NAMED: Final = 5
@@ -37,9 +37,9 @@ class MetadataChanges:
             if known is not info:
                 lines += () if known is None else _of_topic(known, info)
                 self._topics[name] = info
-        if len(self._topics) > len(cluster.topics) + MOST_FORGOTTEN:
+        if len(self._topics) > len(cluster.topics) + MAX_FORGOTTEN:
             forgotten = [name for name in self._topics if name not in cluster.topics]
-            for name in forgotten[: len(forgotten) - MOST_FORGOTTEN // 2]:
+            for name in forgotten[: len(forgotten) - MAX_FORGOTTEN // 2]:
                 del self._topics[name]
         self._brokers = dict(cluster.brokers)
         return lines

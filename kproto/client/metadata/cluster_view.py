@@ -500,7 +500,7 @@ class ClusterView:
                 raise  # it is the operation's own
             raise attempts.error or error from None
 
-    async def at_leaders(
+    async def send_to_leaders(
         self,
         partitions: Iterable[TopicPartition],
         send: Callable[[int, list[TopicPartition]], Coroutine[Any, Any, T]],

@@ -337,9 +337,9 @@ class BrokerConnection(asyncio.BufferedProtocol):
         """Returns True if the connection is idle for `IDLE_S`: the broker may be closing it."""
         return now - self._write_queue.used_at > IDLE_S and not self._pending
 
-    def is_idle_since(self, moment: float) -> bool:
-        """Returns True if nothing is in flight or queued, or was written after `moment`, in s."""
-        return self.used_at <= moment and not self._pending and self._write_queue.is_empty
+    def is_idle_since(self, since: float) -> bool:
+        """Returns True if nothing is in flight or queued, or was written after `since`, in s."""
+        return self.used_at <= since and not self._pending and self._write_queue.is_empty
 
     def _new_request(
         self, request: type[Message], version: int, callback: OnOutcome, now: float

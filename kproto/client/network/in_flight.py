@@ -102,11 +102,11 @@ class InFlightRequests:
             self._timer.cancel()
             self._timer = None
 
-    def _set_timer(self, moment: float) -> None:
-        """Sets the timer to `moment`, in seconds of the clock."""
+    def _set_timer(self, deadline: float) -> None:
+        """Sets the timer to `deadline`, in seconds of the clock."""
         self.stop()
-        self._timer_at = moment
-        seconds = max(0.0, moment - self._clock.monotonic())
+        self._timer_at = deadline
+        seconds = max(0.0, deadline - self._clock.monotonic())
         self._timer = self._clock.call_later(seconds, self._on_timer)
 
     def _on_timer(self) -> None:

@@ -32,7 +32,7 @@ _log: Final = logging.getLogger("kproto.client")
 
 #: The most node states in memory: brokers may get new addresses all the time. The state of an
 #: address with an open or pending connection is never dropped.
-MOST_ADDRESSES: Final = 1_000
+MAX_ADDRESSES: Final = 1_000
 
 #: An address, and the owner of a connection; None for the shared connection.
 _Key: TypeAlias = tuple[Address, object]
@@ -139,7 +139,7 @@ class ConnectionPool:
     def _node_state_of(self, address: Address) -> NodeState:
         known = self._node_states.get(address)
         if known is None:
-            if len(self._node_states) >= MOST_ADDRESSES:
+            if len(self._node_states) >= MAX_ADDRESSES:
                 self._drop_node_state()
             known = self._node_states[address] = NodeState(self.settings)
         return known

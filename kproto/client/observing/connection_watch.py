@@ -20,7 +20,7 @@ from ...wire.errors import KprotoError
 from .calls import HookCalls
 from .counts import ApiCounts, BrokerCounts
 from .hooks import ConnectionEvent, RequestEvent
-from .lines import log, reason_of, wants
+from .lines import is_enabled, log, reason_of
 
 __all__ = ["NO_WATCH", "ConnectionWatch", "NullWatch"]
 
@@ -182,7 +182,7 @@ class ConnectionWatch:
                     api.name, version, self.address, bytes_out, bytes_in, latency_ms, first
                 )
             )
-        if wants(logging.DEBUG):
+        if is_enabled(logging.DEBUG):
             log(
                 logging.DEBUG,
                 "%s v%d to %s: %d bytes, %d back in %.1f ms, %s",

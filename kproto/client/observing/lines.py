@@ -12,12 +12,12 @@ from typing import Final
 from ...protocol.sasl.text import printable
 from ...wire.errors import BrokerConnectionError
 
-__all__ = ["RetryLog", "at", "log", "logs_changes", "reason_of", "wants"]
+__all__ = ["RetryLog", "at", "is_enabled", "log", "logs_changes", "reason_of"]
 
 _log: Final = logging.getLogger("kproto.client")
 
 #: Returns True if a level is enabled. It is called for each request, so it has no wrapper.
-wants: Final = _log.isEnabledFor
+is_enabled: Final = _log.isEnabledFor
 
 #: The names of operations in log lines.
 _DOING: Final = {"produce": "producing to", "fetch": "fetching"}
@@ -25,12 +25,12 @@ _DOING: Final = {"produce": "producing to", "fetch": "fetching"}
 
 def logs_changes() -> bool:
     """Returns True if INFO is enabled."""
-    return wants(logging.INFO)
+    return is_enabled(logging.INFO)
 
 
 def log(level: int, text: str, *values: object) -> None:
     """Logs a line; converts values to text of bounded length, without control characters."""
-    if wants(level):
+    if is_enabled(level):
         shown = [each if isinstance(each, int | float) else printable(str(each)) for each in values]
         _log.log(level, text, *shown, stacklevel=2)
 

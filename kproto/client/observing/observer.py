@@ -18,7 +18,7 @@ from .calls import CompletedBatch, HookCalls
 from .connection_watch import NO_WATCH, ConnectionWatch
 from .counts import ApiCounts, BatchCounts, BrokerCounts, GroupCounts, RunCounts
 from .hooks import Hooks, RetryEvent
-from .lines import RetryLog, at, log, logs_changes, wants
+from .lines import RetryLog, at, is_enabled, log, logs_changes
 
 __all__ = ["NullObserver", "Observer"]
 
@@ -28,7 +28,7 @@ _FENCED = frozenset({"INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"})
 
 #: The most addresses with counts. Brokers in containers may get a new address at each start, and a
 #: broker may invent addresses: neither must fill the memory of a client that runs for months.
-MOST_ADDRESSES: Final = 1_000
+MAX_ADDRESSES: Final = 1_000
 
 
 class BufferingProducer(Protocol):
@@ -95,7 +95,7 @@ class Observer:
 
     def _forget_addresses(self) -> None:
         """Drops the counts of the oldest address without a connection."""
-        if len(self._brokers) >= MOST_ADDRESSES:
+        if len(self._brokers) >= MAX_ADDRESSES:
             of_no_use = (
                 address for address, broker in self._brokers.items() if not broker.is_in_use
             )
@@ -146,7 +146,7 @@ class Observer:
             self.calls.on_retry(event)
         if topic is not None and partition is not None:
             self._retry_log.begin(what, topic, partition, error, now)
-        if wants(logging.DEBUG):
+        if is_enabled(logging.DEBUG):
             target = at(topic, partition)
             doing = f"{what} {target}" if target else what
             line = "%s: attempt %d failed, the next is in %.0f ms: %s"

@@ -30,7 +30,7 @@ from tests.support.suspensions import CancelAt, points
 from tests.unit.client.cancellation_scenes import FIXED, RECORDS, ROWS, WRITTEN, Row, Scene
 
 #: Public only for other modules of the client, for SASL.
-INTERNAL = {"BrokerConnection.carry", "BrokerConnection.alone"}
+INTERNAL = {"BrokerConnection.send_step", "BrokerConnection.exclusive"}
 
 PUBLIC = (
     kproto.Client,

@@ -97,9 +97,13 @@ class ClassicMember(MemberDriver[ClassicMembership]):
         def on_result(now: float) -> None:
             self._watch.joined(step.subscription, wanted)
             self._handle_action(self._membership.on_join_response(response, sent_at, now))
-            wants = self._membership.subscription
-            if wants is not None and wants != step.subscription:  # it changed during the join
-                self._membership.request_rejoin(f"the subscription is now {wants}", now)
+            current_subscription = self._membership.subscription
+            if (
+                current_subscription is not None and current_subscription != step.subscription
+            ):  # it changed during the join
+                self._membership.request_rejoin(
+                    f"the subscription is now {current_subscription}", now
+                )
 
         return on_result
 

@@ -248,18 +248,18 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
     def _partitions_to_revoke(self, owned: Collection[TopicPartition]) -> frozenset[TopicPartition]:
         if self._lost or not self._cooperative or self.subscription is None:
             return frozenset(owned)
-        return frozenset(tp for tp in owned if not self.subscription.wants(tp[0]))
+        return frozenset(tp for tp in owned if not self.subscription.includes(tp[0]))
 
     def next_at(self, now: float) -> float:
         """Returns when the next work is due; the caller has started the work that is due `now`."""
-        moments = [self._postponed_until]
+        deadlines = [self._postponed_until]
         if self.phase in _REQUESTS:
-            moments.append(self._step_backoff.not_before)
+            deadlines.append(self._step_backoff.not_before)
         if self._heartbeat_due:
-            moments += [self._heartbeat_at, self.assignment_valid_until]
+            deadlines += [self._heartbeat_at, self.assignment_valid_until]
         elif self._waits_for_generation:
-            moments.append(self._heartbeat_at)
-        return min((moment for moment in moments if moment > now), default=_NEVER)
+            deadlines.append(self._heartbeat_at)
+        return min((deadline for deadline in deadlines if deadline > now), default=_NEVER)
 
     def tick(self, now: float) -> None:
         """Processes the time: the session may have timed out without a response of the broker."""
@@ -268,7 +268,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         if self._heartbeat_due and now >= self.assignment_valid_until:
             silent_ms = self.settings.session_timeout_ms
             why = "a rebalance may have ended without this member (max_poll_interval_ms)"
-            if self._session.is_silent(now):
+            if self._session.has_timed_out(now):
                 why = f"no heartbeat came through for {silent_ms} ms (session_timeout_ms)"
             self._lose_membership(why, now)
 
@@ -417,7 +417,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             self._begin_leave(now)
             return None
         leads = response.leader == response.member_id
-        names = {each.name: each for each in self.settings.chosen}
+        names = {each.name: each for each in self.settings.resolved_assignors}
         assignor = names.get(response.protocol_name or "")
         if response.protocol_type not in (None, PROTOCOL_TYPE) or assignor is None:
             return self.failed(self._error(_INCONSISTENT, GroupRequest.JOIN), now)
@@ -459,7 +459,7 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
             return None
         assert self.subscription is not None
         self._step_backoff.succeeded()
-        self._assigned = [tp for tp in tps if self.subscription.wants(tp[0])]
+        self._assigned = [tp for tp in tps if self.subscription.includes(tp[0])]
         others = sorted({topic for topic, _ in tps} - {topic for topic, _ in self._assigned})
         if others and self._rejoin_reason is None:  # else the subscription has changed since
             text = "the leader assigned partitions of topics that are not subscribed to: %s"

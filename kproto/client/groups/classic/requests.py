@@ -57,7 +57,7 @@ def join_request(
                     )
                 ),
             )
-            for each in settings.chosen
+            for each in settings.resolved_assignors
         ],
         reason=reason[:MAX_REASON_LENGTH],
     )

@@ -30,7 +30,7 @@ __all__ = ["ConsumerMember"]
 
 #: After so many unanswered requests in a row, the member joins without the session timeout of the
 #: group, and derives it from the heartbeat interval.
-_MOST_UNANSWERED: Final = 3
+_MAX_UNANSWERED: Final = 3
 
 
 class ConsumerMember(MemberDriver[ConsumerMembership]):
@@ -106,7 +106,7 @@ class ConsumerMember(MemberDriver[ConsumerMembership]):
             answer = await connection.request(request, timeout_ms=timeout_ms)
         except KprotoError as error:
             self._unanswered += 1
-            if remedy_of(error) is Remedy.FAIL or self._unanswered > _MOST_UNANSWERED:
+            if remedy_of(error) is Remedy.FAIL or self._unanswered > _MAX_UNANSWERED:
                 return None
             raise
         self._unanswered = 0

@@ -253,7 +253,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
 
     def _difference(self) -> Difference:
         assert self.subscription is not None
-        return self._partitions.difference(self.subscription.wants)
+        return self._partitions.difference(self.subscription.includes)
 
     def _leave_step(self, now: float) -> LeaveByHeartbeat | None:
         """Returns the leave effect; None until the member has an id."""
@@ -278,23 +278,23 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
             self.on_left(now)
 
     def next_at(self, now: float) -> float:
-        moments = []
+        deadlines = []
         if self.phase in (Phase.JOINING, Phase.STABLE) and not self._is_prepared:
-            moments.append(self._step_backoff.not_before)
+            deadlines.append(self._step_backoff.not_before)
         if self._heartbeat_due:
-            moments.append(self._heartbeat_at)
+            deadlines.append(self._heartbeat_at)
         if self.epoch > JOIN_EPOCH:
-            moments += [self.assignment_valid_until, self._resolve_backoff.not_before]
+            deadlines += [self.assignment_valid_until, self._resolve_backoff.not_before]
         if self.phase is Phase.LEAVING:
-            moments.append(self._leave_by)
-        return min((moment for moment in moments if moment > now), default=_NEVER)
+            deadlines.append(self._leave_by)
+        return min((deadline for deadline in deadlines if deadline > now), default=_NEVER)
 
     def tick(self, now: float) -> None:
         self._leave_without_heartbeat(now)
         has_epoch = self.epoch > JOIN_EPOCH and self.phase in HEARTBEATING
         if has_epoch and now >= self.assignment_valid_until:
             why = "partitions may not have been revoked in time (max_poll_interval_ms)"
-            if self._session.is_silent(now):
+            if self._session.has_timed_out(now):
                 why = f"no heartbeat came through for {self.session_ms} ms, the session timeout"
             self._lose_membership(why, now)
         if self.phase is Phase.STABLE and self._must_reconcile(now):

@@ -67,14 +67,16 @@ def difference(
     owned: OwnedPartitions,
     assigned: TopicIdPartitions,
     name_of: Callable[[Uuid], str | None],
-    wants: Callable[[str], bool],
+    is_subscribed: Callable[[str], bool],
 ) -> Difference:
-    """Returns the difference between `owned` and `assigned`, for topics that the member `wants`."""
+    """Returns the difference between `owned` and `assigned`, for topics that the member
+    `is_subscribed`.
+    """
     names = {topic_id: name_of(topic_id) for topic_id, _ in assigned}
     target = {
         (name, partition): topic_id
         for topic_id, partition in sorted(assigned)
-        if (name := names[topic_id]) is not None and wants(name)
+        if (name := names[topic_id]) is not None and is_subscribed(name)
     }
     return Difference(
         frozenset(tp for tp, topic_id in owned.items() if target.get(tp) != topic_id),
@@ -109,11 +111,11 @@ class Reconciliation:
         self._names = {each: its for each, its in self._names.items() if each in used}
         return has_changed
 
-    def difference(self, wants: Callable[[str], bool]) -> Difference:
+    def difference(self, is_subscribed: Callable[[str], bool]) -> Difference:
         """Returns the difference between owned and assigned partitions, for topics that the member
-        `wants`.
+        `is_subscribed`.
         """
-        return difference(self.owned, self.assigned, self._named, wants)
+        return difference(self.owned, self.assigned, self._named, is_subscribed)
 
     def is_assigned(self, tp: TopicPartition, topic_id: Uuid) -> bool:
         """Returns True if the member owns the partition with that topic id, or is adding it."""

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.client.commits.commit_state import RENEW_S, CommitState, Meaning, judged, meaning_of
+from kproto.client.commits.commit_state import (
+    RENEW_S,
+    CommitErrorAction,
+    CommitState,
+    classify_results,
+    commit_error_action,
+)
 from kproto.client.commits.requests import ToCommit
 from kproto.client.fetch.leader_epochs import EpochHistory
 from kproto.protocol.error_codes import code_of, error_of_code
@@ -19,7 +25,7 @@ def test_uncommitted_offset_is_due() -> None:
     state = CommitState(5_000)
     done = {P0: ToCommit(5), P1: ToCommit(0)}
     assert state.due(done, 1.0) == done
-    state.committed(done, 1.0)
+    state.on_committed(done, 1.0)
     assert state.due(done, 2.0) == {}
     assert state.due(done | {P0: ToCommit(6)}, 2.0) == {P0: ToCommit(6)}
     assert state.due({P0: ToCommit(4)}, 2.0) == {P0: ToCommit(4)}  # after a seek
@@ -28,7 +34,7 @@ def test_uncommitted_offset_is_due() -> None:
 def test_offset_is_due_again_after_reassignment_and_when_old() -> None:
     state = CommitState(5_000)
     done = {P0: ToCommit(5), P1: ToCommit(7)}
-    state.committed(done, 1.0)
+    state.on_committed(done, 1.0)
     state.forget([P0])
     assert state.due(done, 2.0) == {P0: ToCommit(5)}
     assert state.due(done, 3_600.9) == {P0: ToCommit(5)}
@@ -37,15 +43,15 @@ def test_offset_is_due_again_after_reassignment_and_when_old() -> None:
 
 def test_renewed_commit_keeps_its_metadata() -> None:
     state = CommitState(5_000)
-    state.committed({P0: ToCommit(5, metadata="mine")}, 1.0)
-    again = state.due({P0: ToCommit(5)}, 1.0 + RENEW_S)
-    assert again == {P0: ToCommit(5, metadata="mine")}
+    state.on_committed({P0: ToCommit(5, metadata="mine")}, 1.0)
+    to_retry = state.due({P0: ToCommit(5)}, 1.0 + RENEW_S)
+    assert to_retry == {P0: ToCommit(5, metadata="mine")}
     assert state.due({P0: ToCommit(6)}, 1.0) == {P0: ToCommit(6)}
 
 
 def test_offset_of_a_recreated_topic_is_due() -> None:
     state = CommitState(5_000)
-    state.committed({P0: ToCommit(5, topic_id=Uuid.random())}, 1.0)
+    state.on_committed({P0: ToCommit(5, topic_id=Uuid.random())}, 1.0)
     recreated = {P0: ToCommit(5, topic_id=Uuid.random())}
     assert state.due(recreated, 1.0) == recreated
 
@@ -53,17 +59,17 @@ def test_offset_of_a_recreated_topic_is_due() -> None:
 def test_explicit_commit_stays_until_another_record_is_processed() -> None:
     state = CommitState(5_000)
     done = {P0: ToCommit(10), P1: ToCommit(0)}
-    state.committed({P0: ToCommit(4, metadata="back")}, 1.0)
+    state.on_committed({P0: ToCommit(4, metadata="back")}, 1.0)
     assert state.due(done, 2.0, {P0, P1}) == {}
     assert state.due(done, 2.0, {P1}) == {P0: ToCommit(10)}
-    again = state.due(done, 1.0 + RENEW_S, {P0, P1})
-    assert again == {P0: ToCommit(4, metadata="back")}
+    to_retry = state.due(done, 1.0 + RENEW_S, {P0, P1})
+    assert to_retry == {P0: ToCommit(4, metadata="back")}
 
 
 def test_own_commit_overrides_the_fetched_committed_offset() -> None:
     state = CommitState(5_000)
-    state.committed({P0: ToCommit(4)}, 1.0)
-    state.known({P0: ToCommit(10), P1: ToCommit(7)}, 2.0)
+    state.on_committed({P0: ToCommit(4)}, 1.0)
+    state.add_known({P0: ToCommit(10), P1: ToCommit(7)}, 2.0)
     done = {P0: ToCommit(4), P1: ToCommit(7)}
     assert state.due(done, 2.0) == {}
     assert state.due(done, 2.0 + RENEW_S) == done
@@ -71,10 +77,10 @@ def test_own_commit_overrides_the_fetched_committed_offset() -> None:
 
 def test_start_offset_is_committed_until_another_commit() -> None:
     state = CommitState(5_000)
-    state.began(P0, ToCommit(10))
-    state.began(P1, ToCommit(3))
+    state.add_start_offset(P0, ToCommit(10))
+    state.add_start_offset(P1, ToCommit(3))
     assert state.start_offsets({P0}) == {P0: ToCommit(10)}
-    state.committed({P0: ToCommit(4)}, 1.0)
+    state.on_committed({P0: ToCommit(4)}, 1.0)
     assert state.start_offsets({P0, P1}) == {P1: ToCommit(3)}
     state.forget([P0, P1])
     assert state.start_offsets({P0, P1}) == {}
@@ -83,38 +89,38 @@ def test_start_offset_is_committed_until_another_commit() -> None:
 def test_commit_is_due_after_the_interval_or_never() -> None:
     state = CommitState(5_000)
     assert state.next_at == float("inf")
-    state.begin(10.0)
+    state.start_interval(10.0)
     assert state.next_at == 15.0
-    state.rest()
+    state.stop_interval()
     assert state.next_at == float("inf")
 
 
 @pytest.mark.parametrize(
     ("name", "meaning"),
     [
-        ("UNKNOWN_MEMBER_ID", Meaning.REFUSED),
-        ("ILLEGAL_GENERATION", Meaning.REFUSED),
-        ("FENCED_INSTANCE_ID", Meaning.REFUSED),
-        ("REBALANCE_IN_PROGRESS", Meaning.REFUSED),
-        ("UNKNOWN_TOPIC_OR_PARTITION", Meaning.SOON),
-        ("UNKNOWN_TOPIC_ID", Meaning.SOON),
-        ("COORDINATOR_LOAD_IN_PROGRESS", Meaning.AGAIN),
-        ("COORDINATOR_NOT_AVAILABLE", Meaning.AGAIN),
-        ("NOT_COORDINATOR", Meaning.AGAIN),
-        ("REQUEST_TIMED_OUT", Meaning.AGAIN),
-        ("OFFSET_METADATA_TOO_LARGE", Meaning.FAILED),
-        ("INVALID_COMMIT_OFFSET_SIZE", Meaning.FAILED),
-        ("GROUP_AUTHORIZATION_FAILED", Meaning.FAILED),
-        ("TOPIC_AUTHORIZATION_FAILED", Meaning.FAILED),
-        ("INVALID_GROUP_ID", Meaning.FAILED),
+        ("UNKNOWN_MEMBER_ID", CommitErrorAction.REFUSED),
+        ("ILLEGAL_GENERATION", CommitErrorAction.REFUSED),
+        ("FENCED_INSTANCE_ID", CommitErrorAction.REFUSED),
+        ("REBALANCE_IN_PROGRESS", CommitErrorAction.REFUSED),
+        ("UNKNOWN_TOPIC_OR_PARTITION", CommitErrorAction.RETRY_UNKNOWN_TOPIC),
+        ("UNKNOWN_TOPIC_ID", CommitErrorAction.RETRY_UNKNOWN_TOPIC),
+        ("COORDINATOR_LOAD_IN_PROGRESS", CommitErrorAction.RETRY),
+        ("COORDINATOR_NOT_AVAILABLE", CommitErrorAction.RETRY),
+        ("NOT_COORDINATOR", CommitErrorAction.RETRY),
+        ("REQUEST_TIMED_OUT", CommitErrorAction.RETRY),
+        ("OFFSET_METADATA_TOO_LARGE", CommitErrorAction.FAILED),
+        ("INVALID_COMMIT_OFFSET_SIZE", CommitErrorAction.FAILED),
+        ("GROUP_AUTHORIZATION_FAILED", CommitErrorAction.FAILED),
+        ("TOPIC_AUTHORIZATION_FAILED", CommitErrorAction.FAILED),
+        ("INVALID_GROUP_ID", CommitErrorAction.FAILED),
     ],
 )
-def test_error_of_a_commit_has_its_meaning(name: str, meaning: Meaning) -> None:
-    assert meaning_of(code_of(name)) is meaning
+def test_error_of_a_commit_has_its_meaning(name: str, meaning: CommitErrorAction) -> None:
+    assert commit_error_action(code_of(name)) is meaning
 
 
 def test_unknown_error_code_is_a_failure() -> None:
-    assert meaning_of(12_345) is Meaning.FAILED
+    assert commit_error_action(12_345) is CommitErrorAction.FAILED
 
 
 def test_partitions_of_a_response_are_judged_separately() -> None:
@@ -123,9 +129,9 @@ def test_partitions_of_a_response_are_judged_separately() -> None:
     answers = {
         ("t", at): error_of_code(code_of(name), "") if name else None for at, name in names.items()
     }
-    found = judged(answers)
+    found = classify_results(answers)
     assert found.committed == [("t", 0)]
-    for at, errors in enumerate((found.again, found.soon, found.refused, found.failed), 1):
+    for at, errors in enumerate((found.to_retry, found.soon, found.refused, found.failed), 1):
         assert errors == {("t", at): answers["t", at]}
 
 

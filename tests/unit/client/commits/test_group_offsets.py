@@ -50,10 +50,10 @@ async def test_commit_by_name_has_the_topic_id_in_its_metadata() -> None:
         await client.commit_offsets("g", {TP: 3})
         topic_id = (await client.topic("t")).topic_id
         ((offset, metadata),) = (await committed(client, "g")).values()
-        label, rest = unlabelled(metadata)
+        label, stop_interval = unlabelled(metadata)
         assert offset == 3
         assert label is not None
-        assert (label.topic_id, rest) == (str(topic_id), "")
+        assert (label.topic_id, stop_interval) == (str(topic_id), "")
 
 
 async def test_commit_of_a_deleted_topic_is_refused_by_its_id() -> None:

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from kproto.client.commits.incomplete_offsets import (
     IncompleteOffsets,
-    ahead_in,
-    ahead_of,
-    is_told,
-    joined,
-    text_of,
+    build_bitmap,
+    decode_bitmap,
+    encode_bitmap,
+    has_bitmap,
+    merge_bitmaps,
 )
 from kproto.wire.uuid import Uuid
 
@@ -27,7 +27,7 @@ EPOCHS = st.integers(-1, 2**31 - 1)
 def offsets_of(ahead: IncompleteOffsets | None) -> set[int]:
     if ahead is None:
         return set()
-    return {offset for offset in range(ahead.base, ahead.top) if ahead.has(offset)}
+    return {offset for offset in range(ahead.base, ahead.end) if ahead.has(offset)}
 
 
 @given(BASES, st.sets(st.integers(0, 300), min_size=1), st.integers(0, 20), EPOCHS)
@@ -36,15 +36,15 @@ def test_offsets_up_to_the_edge_are_processed_unless_incomplete(
 ) -> None:
     undone = sorted(base + hole for hole in holes)
     edge = undone[-1] + behind
-    ahead = ahead_of(edge, undone, epoch)
+    ahead = build_bitmap(edge, undone, epoch)
     done = set(range(undone[0], edge + 1)) - set(undone)
     assert offsets_of(ahead) == done
-    assert ahead is None or (ahead.epoch == epoch and not ahead.has(ahead.top))
+    assert ahead is None or (ahead.epoch == epoch and not ahead.has(ahead.end))
 
 
 def test_result_is_none_without_offsets_processed_ahead() -> None:
-    assert ahead_of(7, [], 0) is None
-    assert ahead_of(7, [5, 6, 7], 0) is None
+    assert build_bitmap(7, [], 0) is None
+    assert build_bitmap(7, [5, 6, 7], 0) is None
 
 
 @given(BASES, st.sets(st.integers(1, 3_000), min_size=1), EPOCHS, st.integers(-20, 3_100))
@@ -53,11 +53,11 @@ def test_metadata_restores_the_processed_offsets_after_its_offset(
 ) -> None:
     ahead = made(base, done, epoch)
     offset = max(0, base + moved)
-    text = text_of(ahead, offset)
+    text = encode_bitmap(ahead, offset)
     wanted = {each for each in offsets_of(ahead) if each >= offset >= base}
-    assert offsets_of(ahead_in(text, offset)) == wanted
-    assert is_told(text) == bool(wanted)
-    found = ahead_in(text, offset)
+    assert offsets_of(decode_bitmap(text, offset)) == wanted
+    assert has_bitmap(text) == bool(wanted)
+    found = decode_bitmap(text, offset)
     assert found is None or found.epoch == epoch
 
 
@@ -72,9 +72,9 @@ def test_offsets_beyond_the_size_limit_are_cut_off_at_the_end(
 ) -> None:
     bits = chance.getrandbits(count) | 1 << count  # type: ignore[attr-defined]
     ahead = IncompleteOffsets(10, bits.to_bytes(count // 8 + 1, "little"), 3)
-    text = text_of(ahead, 10, most=most)
+    text = encode_bitmap(ahead, 10, most=most)
     assert len(text) <= most
-    decoded = ahead_in(text, 10)
+    decoded = decode_bitmap(text, 10)
     if decoded is not None:
         length = 8 * len(decoded.bits)
         assert int.from_bytes(decoded.bits, "little") == bits & ((1 << length) - 1)
@@ -84,7 +84,7 @@ def test_default_size_holds_24000_offsets_of_any_pattern() -> None:
     alternate = int("01" * 12_000, 2)
     for bits in (alternate, (1 << 24_000) - 1, 0x123456789ABCDEF**400 % (1 << 24_000)):
         ahead = IncompleteOffsets(0, bits.to_bytes(3_000, "little"), 2**31 - 1)
-        assert offsets_of(ahead_in(text_of(ahead, 0), 0)) == offsets_of(ahead)
+        assert offsets_of(decode_bitmap(encode_bitmap(ahead, 0), 0)) == offsets_of(ahead)
 
 
 @given(
@@ -99,9 +99,9 @@ def test_offsets_that_other_members_processed_stay_processed(
     """Earlier metadata adds offsets after the edge only: the member knows all offsets before it."""
     undone = sorted(base + hole for hole in holes)
     edge = undone[-1] + behind
-    own = ahead_of(edge, undone, 4)
+    own = build_bitmap(edge, undone, 4)
     there = made(0, before - set(undone), 7) if before - set(undone) else None
-    found = joined(own, there)
+    found = merge_bitmaps(own, there)
     wanted = offsets_of(own) | {at for at in offsets_of(there) if at > edge}
     if own is None:
         assert found is there
@@ -111,11 +111,11 @@ def test_offsets_that_other_members_processed_stay_processed(
 
 
 def test_offsets_of_an_older_leader_epoch_are_dropped() -> None:
-    own = ahead_of(3, [1], 5)
+    own = build_bitmap(3, [1], 5)
     assert own is not None
-    assert joined(own, made(2, {9}, 4)) == own
-    assert joined(own, made(2, {9}, 5)) != own
-    assert joined(own, made(2, {9}, -1)) != own
+    assert merge_bitmaps(own, made(2, {9}, 4)) == own
+    assert merge_bitmaps(own, made(2, {9}, 5)) != own
+    assert merge_bitmaps(own, made(2, {9}, -1)) != own
 
 
 @pytest.mark.parametrize(
@@ -137,29 +137,29 @@ def test_damaged_metadata_is_ignored_with_a_warning(
     text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "kproto.client"):
-        assert ahead_in(text, 10) is None
+        assert decode_bitmap(text, 10) is None
     assert "are redelivered" in caplog.text
 
 
 def test_metadata_that_would_exhaust_memory_is_ignored() -> None:
     bomb = b64encode(zlib.compress(b"\xff" * (1 << 24))).decode()
-    assert ahead_in(f"kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 3 z {bomb}", 10) is None
+    assert decode_bitmap(f"kproto.done/1 AAAAAAAAAAAAAAAAAAAAAA 10 3 z {bomb}", 10) is None
 
 
 def test_metadata_of_another_offset_or_topic_is_ignored() -> None:
     """MirrorMaker copies metadata to offsets that belong to other records."""
-    ahead = ahead_of(12, [10], 3)
+    ahead = build_bitmap(12, [10], 3)
     one, other = Uuid.random(), Uuid.random()
-    text = text_of(ahead, 10, one)
-    assert offsets_of(ahead_in(text, 10, one)) == {11, 12}
-    assert offsets_of(ahead_in(text, 10)) == {11, 12}
-    assert ahead_in(text, 10, other) is None
-    assert ahead_in(text, 9, one) is None
-    assert ahead_in(text, 11, one) is None
-    assert offsets_of(ahead_in(text_of(ahead, 10), 10, one)) == {11, 12}
+    text = encode_bitmap(ahead, 10, one)
+    assert offsets_of(decode_bitmap(text, 10, one)) == {11, 12}
+    assert offsets_of(decode_bitmap(text, 10)) == {11, 12}
+    assert decode_bitmap(text, 10, other) is None
+    assert decode_bitmap(text, 9, one) is None
+    assert decode_bitmap(text, 11, one) is None
+    assert offsets_of(decode_bitmap(encode_bitmap(ahead, 10), 10, one)) == {11, 12}
 
 
 @given(st.text())
 def test_metadata_of_other_clients_is_ignored(text: str) -> None:
-    assert ahead_in(text, 0) is None
-    assert not is_told(text)
+    assert decode_bitmap(text, 0) is None
+    assert not has_bitmap(text)

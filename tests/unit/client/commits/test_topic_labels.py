@@ -13,7 +13,7 @@ import pytest
 
 from kproto import Client, NewTopic, Record, Stop
 from kproto.broker import Broker, BrokerSettings
-from kproto.client.commits.incomplete_offsets import MOST_BYTES
+from kproto.client.commits.incomplete_offsets import MAX_METADATA_BYTES
 from kproto.client.commits.topic_labels import Label, labelled, unlabelled
 from kproto.messages import OffsetCommitRequest, OffsetFetchRequest
 from kproto.messages.offset_commit_request import (
@@ -45,7 +45,7 @@ def test_metadata_of_kproto_is_labelled_and_restored(text: str) -> None:
         ("", None, A),
         ("", "two words", A),
         ("", "c", ZERO_UUID),
-        (DONE.ljust(MOST_BYTES, "A"), "c", A),
+        (DONE.ljust(MAX_METADATA_BYTES, "A"), "c", A),
     ],
 )
 def test_metadata_without_a_label_stays_unchanged(

@@ -57,8 +57,8 @@ def test_the_defaults_are_those_of_the_settings() -> None:
     own = {"start", "on_assigned", "on_revoked", "on_lost"}
     assert told.keys() - own == set(GroupSettings.__slots__) - {
         "group_id",
-        "given",
-        "chosen",
+        "explicit_settings",
+        "resolved_assignors",
     }
 
 

@@ -38,31 +38,33 @@ def at(offset: int, topic_id: Uuid = ID, **epochs: int) -> RequestedPartition:
     return RequestedPartition(topic_id, offset, 1000, **epochs)
 
 
-def opened(wanted: dict[TopicPartition, RequestedPartition], version: int = 18) -> FetchSession:
-    """Returns a fetch session with id 7 that has the partitions in `wanted`."""
+def opened(requested: dict[TopicPartition, RequestedPartition], version: int = 18) -> FetchSession:
+    """Returns a fetch session with id 7 that has the partitions in `requested`."""
     session = FetchSession()
-    assert session.build_fetch(wanted, version) == SessionFetch(0, 0, wanted, [])
-    assert session.handle_response(0, 7, wanted)
+    assert session.build_fetch(requested, version) == SessionFetch(0, 0, requested, [])
+    assert session.handle_response(0, 7, requested)
     return session
 
 
 def test_first_fetch_has_all_partitions_and_later_ones_the_changed() -> None:
-    wanted = {("t", 0): at(5), ("t", 1): at(6)}
-    session = opened(wanted)
-    assert session.build_fetch(dict(wanted), 18) == SessionFetch(7, 1, {}, [])
+    requested = {("t", 0): at(5), ("t", 1): at(6)}
+    session = opened(requested)
+    assert session.build_fetch(dict(requested), 18) == SessionFetch(7, 1, {}, [])
     assert session.handle_response(0, 7, [])
-    wanted["t", 1] = at(9)
-    assert session.build_fetch(wanted, 18) == SessionFetch(7, 2, {("t", 1): at(9)}, [])
+    requested["t", 1] = at(9)
+    assert session.build_fetch(requested, 18) == SessionFetch(7, 2, {("t", 1): at(9)}, [])
     assert session.handle_response(0, 7, [("t", 1)])
-    wanted["t", 0] = at(5, leader_epoch=3)
-    assert session.build_fetch(wanted, 18) == SessionFetch(7, 3, {("t", 0): wanted["t", 0]}, [])
+    requested["t", 0] = at(5, leader_epoch=3)
+    assert session.build_fetch(requested, 18) == SessionFetch(
+        7, 3, {("t", 0): requested["t", 0]}, []
+    )
 
 
 def test_removed_partition_is_forgotten_and_new_one_is_added() -> None:
     session = opened({("t", 0): at(5), ("t", 1): at(6)})
-    wanted = {("t", 0): at(5), ("u", 0): at(0)}
+    requested = {("t", 0): at(5), ("u", 0): at(0)}
     to_forget = [ForgottenPartition("t", ID, 1)]
-    assert session.build_fetch(wanted, 18) == SessionFetch(7, 1, {("u", 0): at(0)}, to_forget)
+    assert session.build_fetch(requested, 18) == SessionFetch(7, 1, {("u", 0): at(0)}, to_forget)
     assert session.handle_response(0, 7, [("u", 0)])
     assert session.build_fetch({("t", 0): at(5)}, 18).to_forget == [ForgottenPartition("u", ID, 0)]
 
@@ -70,75 +72,75 @@ def test_removed_partition_is_forgotten_and_new_one_is_added() -> None:
 @pytest.mark.parametrize(("version", "forgets"), [(12, False), (13, True)])
 def test_recreated_topic_is_added_and_the_old_id_is_forgotten(version: int, forgets: bool) -> None:
     session = opened({("t", 0): at(5)}, version)
-    wanted = {("t", 0): at(0, OTHER)}
+    requested = {("t", 0): at(0, OTHER)}
     to_forget = [ForgottenPartition("t", ID, 0)] if forgets else []
-    assert session.build_fetch(wanted, version) == SessionFetch(7, 1, wanted, to_forget)
+    assert session.build_fetch(requested, version) == SessionFetch(7, 1, requested, to_forget)
 
 
 def test_session_by_name_is_replaced_by_one_by_id() -> None:
-    wanted = {("t", 0): at(5)}
-    session = opened(wanted, 12)
-    assert session.build_fetch(wanted, 13) == SessionFetch(7, 0, wanted, [])
-    assert session.handle_response(0, 8, wanted)
-    assert session.build_fetch(wanted, 12) == SessionFetch(8, 0, wanted, [])
+    requested = {("t", 0): at(5)}
+    session = opened(requested, 12)
+    assert session.build_fetch(requested, 13) == SessionFetch(7, 0, requested, [])
+    assert session.handle_response(0, 8, requested)
+    assert session.build_fetch(requested, 12) == SessionFetch(8, 0, requested, [])
 
 
 def test_unknown_session_is_replaced_at_once() -> None:
-    wanted = {("t", 0): at(5)}
-    session = opened(wanted)
-    session.build_fetch(wanted, 18)
+    requested = {("t", 0): at(5)}
+    session = opened(requested)
+    session.build_fetch(requested, 18)
     assert not session.handle_response(NOT_FOUND, 0, [])
-    assert session.build_fetch(wanted, 18) == SessionFetch(0, 0, wanted, [])
+    assert session.build_fetch(requested, 18) == SessionFetch(0, 0, requested, [])
     # The fetch is not repeated at once if the error answers a fetch without a session.
     assert session.handle_response(NOT_FOUND, 0, [])
-    assert session.build_fetch(wanted, 18) == SessionFetch(0, 0, wanted, [])
+    assert session.build_fetch(requested, 18) == SessionFetch(0, 0, requested, [])
 
 
 def test_invalid_epoch_closes_the_session() -> None:
-    wanted = {("t", 0): at(5)}
-    session = opened(wanted)
-    session.build_fetch(wanted, 18)
+    requested = {("t", 0): at(5)}
+    session = opened(requested)
+    session.build_fetch(requested, 18)
     assert not session.handle_response(BAD_EPOCH, 0, [])
-    assert session.build_fetch(wanted, 18) == SessionFetch(7, 0, wanted, [])
+    assert session.build_fetch(requested, 18) == SessionFetch(7, 0, requested, [])
 
 
 @pytest.mark.parametrize("code", [TOPIC_ID, -1])
 def test_other_error_closes_the_session_and_is_left_to_the_caller(code: int) -> None:
-    wanted = {("t", 0): at(5)}
-    session = opened(wanted)
-    session.build_fetch(wanted, 18)
+    requested = {("t", 0): at(5)}
+    session = opened(requested)
+    session.build_fetch(requested, 18)
     assert session.handle_response(code, 0, [])
-    assert session.build_fetch(wanted, 18) == SessionFetch(7, 0, wanted, [])
+    assert session.build_fetch(requested, 18) == SessionFetch(7, 0, requested, [])
 
 
 def test_lost_response_closes_the_session() -> None:
-    wanted = {("t", 0): at(5)}
-    session = opened(wanted)
+    requested = {("t", 0): at(5)}
+    session = opened(requested)
     session.build_fetch({("t", 0): at(9)}, 18)
     session.handle_error()
-    assert session.build_fetch(wanted, 18) == SessionFetch(7, 0, wanted, [])
+    assert session.build_fetch(requested, 18) == SessionFetch(7, 0, requested, [])
     # A response that no caller awaited closes the session, too.
-    assert session.build_fetch(wanted, 18) == SessionFetch(7, 0, wanted, [])
+    assert session.build_fetch(requested, 18) == SessionFetch(7, 0, requested, [])
 
 
 def test_response_without_a_session_id_ends_the_session() -> None:
-    wanted = {("t", 0): at(5)}
+    requested = {("t", 0): at(5)}
     session = FetchSession()
     for _ in range(2):
-        assert session.build_fetch(wanted, 18) == SessionFetch(0, 0, wanted, [])
-        assert session.handle_response(0, 0, wanted)
-    session = opened(wanted)
-    session.build_fetch(wanted, 18)
-    assert session.handle_response(0, 0, wanted)
-    assert session.build_fetch(wanted, 18) == SessionFetch(0, 0, wanted, [])
+        assert session.build_fetch(requested, 18) == SessionFetch(0, 0, requested, [])
+        assert session.handle_response(0, 0, requested)
+    session = opened(requested)
+    session.build_fetch(requested, 18)
+    assert session.handle_response(0, 0, requested)
+    assert session.build_fetch(requested, 18) == SessionFetch(0, 0, requested, [])
 
 
 def test_response_for_a_foreign_partition_closes_the_session() -> None:
-    wanted = {("t", 0): at(5)}
-    session = opened(wanted)
-    session.build_fetch(wanted, 18)
+    requested = {("t", 0): at(5)}
+    session = opened(requested)
+    session.build_fetch(requested, 18)
     assert session.handle_response(0, 7, [("u", 3)])
-    assert session.build_fetch(wanted, 18) == SessionFetch(7, 0, wanted, [])
+    assert session.build_fetch(requested, 18) == SessionFetch(7, 0, requested, [])
 
 
 def test_session_epoch_wraps_to_one() -> None:
@@ -152,19 +154,21 @@ def test_session_epoch_wraps_to_one() -> None:
 @pytest.mark.parametrize(("version", "is_used"), [(6, True), (18, False)])
 def test_fetch_without_a_session_has_the_final_epoch(version: int, is_used: bool) -> None:
     session = FetchSession(is_used=is_used)
-    wanted = {("t", 0): at(5)}
+    requested = {("t", 0): at(5)}
     for _ in range(2):
-        assert session.build_fetch(wanted, version) == SessionFetch(0, FINAL_EPOCH, wanted, [])
-        assert session.handle_response(0, 0, wanted)
+        assert session.build_fetch(requested, version) == SessionFetch(
+            0, FINAL_EPOCH, requested, []
+        )
+        assert session.handle_response(0, 0, requested)
     assert session.close() is None
 
 
 def test_closing_returns_the_session_id_once() -> None:
-    wanted = {("t", 0): at(5)}
-    session = opened(wanted)
+    requested = {("t", 0): at(5)}
+    session = opened(requested)
     assert session.close() == 7
     assert session.close() is None
-    assert session.build_fetch(wanted, 18) == SessionFetch(0, 0, wanted, [])
+    assert session.build_fetch(requested, 18) == SessionFetch(0, 0, requested, [])
 
 
 # Random schedules: each record is read once and in order
@@ -184,23 +188,23 @@ class ModelCluster:
     def fetch(self, node: int, request: FetchRequest, version: int) -> FetchResponse:
         room = 3
 
-        def read(topic: str, topic_id: Uuid, wanted: FetchPartition) -> PartitionData:
+        def read(topic: str, topic_id: Uuid, requested: FetchPartition) -> PartitionData:
             nonlocal room
             names = [name for name, known in self.ids.items() if known == topic_id]
             if version >= 13:
                 if not names:
                     return PartitionData(
-                        partition_index=wanted.partition, error_code=code_of("UNKNOWN_TOPIC_ID")
+                        partition_index=requested.partition, error_code=code_of("UNKNOWN_TOPIC_ID")
                     )
                 topic = names[0]
-            tp = (topic, wanted.partition)
+            tp = (topic, requested.partition)
             if self.leaders[tp] != node:
                 code = code_of("NOT_LEADER_OR_FOLLOWER")
-                return PartitionData(partition_index=wanted.partition, error_code=code)
-            offsets = range(wanted.fetch_offset, self.logs[tp])[:room]
+                return PartitionData(partition_index=requested.partition, error_code=code)
+            offsets = range(requested.fetch_offset, self.logs[tp])[:room]
             room -= len(offsets)
             return PartitionData(
-                partition_index=wanted.partition,
+                partition_index=requested.partition,
                 high_watermark=self.logs[tp],
                 records=b"".join(struct.pack(">q", offset) for offset in offsets),
             )
@@ -221,14 +225,14 @@ class ModelReader:
 
     def fetch(self, node: int, fate: str, paused: TopicPartition, dropped: TopicPartition) -> None:
         ids = self.cluster.ids
-        wanted = {
+        requested = {
             tp: RequestedPartition(ids[tp[0]], self.positions[tp], 1000)
             for tp, leader in self.assumed_leaders.items()
             if leader == node and tp != paused
         }
         session = self.sessions[node]
         version = min(self.version, 12) if ZERO_UUID in ids.values() else self.version
-        asked = session.build_fetch(wanted, version)
+        asked = session.build_fetch(requested, version)
         request = fetch_request(
             asked, max_bytes=1, min_bytes=1, max_wait_ms=0, read_committed=False
         )
@@ -247,7 +251,7 @@ class ModelReader:
         if response.error_code:
             return
         if asked.is_full:
-            assert found.keys() == wanted.keys()
+            assert found.keys() == requested.keys()
         for tp, part in found.items():
             if part.error_code:
                 self.assumed_leaders[tp] = self.cluster.leaders[tp]

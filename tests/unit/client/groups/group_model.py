@@ -529,9 +529,9 @@ class Model:
 
     def one(self, what: Callable[[Simulated], None]) -> None:
         if self.alive:
-            chosen = self.chance.choice(self.alive)
-            what(chosen)
-            chosen.pump()
+            resolved_assignors = self.chance.choice(self.alive)
+            what(resolved_assignors)
+            resolved_assignors.pump()
 
     def join(self) -> None:
         if len(self.alive) < 5:

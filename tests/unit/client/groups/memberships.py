@@ -189,7 +189,7 @@ class Walk:
 
     @property
     def protocol(self) -> str:
-        return self.settings.chosen[0].name
+        return self.settings.resolved_assignors[0].name
 
     def begin_leave(self, *, ends: bool, leaves: bool = True) -> None:
         self.its.begin_leave("a test", self.now, leaves=leaves, ends=ends)

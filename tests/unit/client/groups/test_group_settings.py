@@ -90,7 +90,7 @@ def test_defaults_equal_those_of_the_java_consumer() -> None:
     settings = GroupSettings("g")
     assert (settings.session_timeout_ms, settings.heartbeat_interval_ms) == (45_000, 3_000)
     assert settings.max_poll_interval_ms == 300_000
-    assert [each.name for each in settings.chosen] == ["range", "cooperative-sticky"]
+    assert [each.name for each in settings.resolved_assignors] == ["range", "cooperative-sticky"]
     assert not settings.cooperative
     assert (settings.auto_commit, settings.auto_commit_interval_ms) == (True, 5_000)
     assert (settings.leaves, settings.is_static) == (True, False)
@@ -145,7 +145,7 @@ def test_leave_setting_decides_if_a_member_leaves(
 )
 def test_invalid_settings_are_refused(settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(words)):
-        GroupSettings(**({"group_id": "g", "given": frozenset(settings)} | settings))
+        GroupSettings(**({"group_id": "g", "explicit_settings": frozenset(settings)} | settings))
 
 
 def test_assignors_are_found_by_name_and_custom_ones_are_kept() -> None:
@@ -176,8 +176,8 @@ def test_subscription_to_names_matches_these_topics() -> None:
     assert Subscription.to("t").topics == {"t"}
     wanted = Subscription.to(["t", "u", "t"])
     assert wanted.among([info("v")]) == {"t", "u"}
-    assert wanted.wants("u")
-    assert not wanted.wants("v")
+    assert wanted.includes("u")
+    assert not wanted.includes("v")
     assert str(wanted) == "t, u"
 
 
@@ -185,8 +185,8 @@ def test_pattern_must_match_the_whole_name() -> None:
     wanted = Subscription.to(re.compile("orders-.*|x"))
     topics = [info(name) for name in ("orders-a", "my-orders-a", "x", "xy", "orders-\n")]
     assert wanted.among(topics) == {"orders-a", "x"}
-    assert wanted.wants("orders-b")
-    assert not wanted.wants("old-orders-b")
+    assert wanted.includes("orders-b")
+    assert not wanted.includes("old-orders-b")
     assert str(wanted) == "pattern 'orders-.*|x'"
 
 
@@ -199,7 +199,7 @@ def test_pattern_skips_internal_topics_and_topics_with_errors() -> None:
 def test_topic_pattern_is_not_matched_by_the_client() -> None:
     wanted = Subscription.to(TopicPattern("orders-.*"))
     assert wanted.among([info("orders-a")]) == frozenset()
-    assert wanted.wants("anything")
+    assert wanted.includes("anything")
     assert str(wanted) == "pattern 'orders-.*' of the broker"
     assert wanted == Subscription.to(TopicPattern("orders-.*"))
 

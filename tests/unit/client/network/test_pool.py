@@ -15,7 +15,7 @@ from kproto.client import ClientSettings
 from kproto.client.metadata.any_broker import connect, connect_any
 from kproto.client.metadata.broker_selection import BrokerSelection
 from kproto.client.network.connection import BrokerConnection
-from kproto.client.network.pool import MOST_ADDRESSES, ConnectionPool
+from kproto.client.network.pool import MAX_ADDRESSES, ConnectionPool
 from kproto.client.network.resend import REPEATABLE, may_resend
 from kproto.client.observing.observer import Observer
 from kproto.client.settings import Address
@@ -340,7 +340,7 @@ async def test_number_of_remembered_addresses_is_limited() -> None:
             BrokerConnectionError("no"), pool.clock.monotonic(), 0.9
         )
         pool._node_state_of(waiting).not_before = float("inf")
-        for number in range(2 * MOST_ADDRESSES):
+        for number in range(2 * MAX_ADDRESSES):
             pool._node_state_of(Address(f"moving-{number}", 1))
-        assert len(pool._node_states) == MOST_ADDRESSES
+        assert len(pool._node_states) == MAX_ADDRESSES
         assert pool.backoff_s(waiting) > 0, "its backoff still runs"

@@ -12,7 +12,7 @@ from kproto.broker import Broker
 from kproto.broker import Cluster as Brokers
 from kproto.broker.faults import Close, ErrorCode
 from kproto.client.metadata.cluster import Cluster, PartitionInfo, TopicInfo
-from kproto.client.metadata.cluster_changes import MOST_FORGOTTEN, MetadataChanges
+from kproto.client.metadata.cluster_changes import MAX_FORGOTTEN, MetadataChanges
 from kproto.client.observing.lines import RetryLog, log
 from kproto.client.settings import Address
 from kproto.messages import MetadataRequest, ProduceRequest
@@ -189,11 +189,11 @@ def test_cluster_changes_are_reported() -> None:
 def test_number_of_remembered_former_topics_is_limited() -> None:
     changes = MetadataChanges()
     changes.log_lines(cluster())
-    for number in range(3 * MOST_FORGOTTEN):
+    for number in range(3 * MAX_FORGOTTEN):
         now = cluster()
         now.topics = {f"t{number}": TopicInfo(f"t{number}", FIRST, {})}
         changes.log_lines(now)
-        assert len(changes._topics) <= 1 + MOST_FORGOTTEN
+        assert len(changes._topics) <= 1 + MAX_FORGOTTEN
     assert f"t{number - 1}" in changes._topics, "the latest topics are remembered"
 
 

@@ -19,7 +19,7 @@ from kproto.broker.faults import Close, Delay, Throttled
 from kproto.client.groups.settings import GroupSettings
 from kproto.client.metadata import cluster_view as view
 from kproto.client.network.connection import BrokerConnection
-from kproto.client.observing.observer import MOST_ADDRESSES, NullObserver, Observer
+from kproto.client.observing.observer import MAX_ADDRESSES, NullObserver, Observer
 from kproto.messages import (
     MetadataRequest,
     ProduceRequest,
@@ -351,12 +351,12 @@ def test_number_of_counted_addresses_is_limited() -> None:
     observer = Observer(None, lambda: 0.0)
     used = observer.connection("kept:1")
     used.written(ProduceRequest, 13, 100, 0.0)
-    for port in range(2 * MOST_ADDRESSES):
+    for port in range(2 * MAX_ADDRESSES):
         observer.connection(f"moving:{port}")
     metrics = observer.metrics({})["brokers"]
-    assert len(metrics) == MOST_ADDRESSES
+    assert len(metrics) == MAX_ADDRESSES
     assert "kept:1" in metrics
-    assert f"moving:{2 * MOST_ADDRESSES - 1}" in metrics
+    assert f"moving:{2 * MAX_ADDRESSES - 1}" in metrics
     assert "moving:0" not in metrics
 
 

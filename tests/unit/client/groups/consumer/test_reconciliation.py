@@ -21,7 +21,7 @@ def name_of(topic_id: Uuid) -> str | None:
     return next((name for name, its in IDS.items() if its == topic_id), None)
 
 
-def wants(topic: str) -> bool:
+def is_subscribed(topic: str) -> bool:
     return topic != "u"
 
 
@@ -34,27 +34,27 @@ def test_missing_assignment_is_none_and_empty_assignment_is_a_change() -> None:
 
 def test_difference_has_revoked_and_added_partitions() -> None:
     owned = {T0: T, T1: T}
-    found = difference(owned, frozenset([(T, 1), (T, 2)]), name_of, wants)
+    found = difference(owned, frozenset([(T, 1), (T, 2)]), name_of, is_subscribed)
     assert found == Difference(frozenset([T0]), {T2: T}, frozenset())
-    assert difference(owned, by_topic_id(owned), name_of, wants) == Difference(
+    assert difference(owned, by_topic_id(owned), name_of, is_subscribed) == Difference(
         frozenset(), {}, frozenset()
     )
 
 
 def test_unresolved_topic_id_is_left_out() -> None:
-    found = difference({T0: T}, frozenset([(NEW_ID, 0), (T, 0)]), name_of, wants)
+    found = difference({T0: T}, frozenset([(NEW_ID, 0), (T, 0)]), name_of, is_subscribed)
     assert found == Difference(frozenset(), {}, frozenset([NEW_ID]))
 
 
 def test_unsubscribed_topic_is_revoked_before_the_next_assignment() -> None:
-    found = difference({("u", 0): IDS["u"]}, frozenset([(IDS["u"], 0)]), name_of, wants)
+    found = difference({("u", 0): IDS["u"]}, frozenset([(IDS["u"], 0)]), name_of, is_subscribed)
     assert found.revoked == {("u", 0)}
     assert not found.added
 
 
 def test_recreated_topic_is_revoked_and_added() -> None:
     """KIP-516: the partition of the old topic id is revoked, and that of the new one is added."""
-    found = difference({T0: NEW_ID}, frozenset([(T, 0)]), name_of, wants)
+    found = difference({T0: NEW_ID}, frozenset([(T, 0)]), name_of, is_subscribed)
     assert found == Difference(frozenset([T0]), {T0: T}, frozenset())
 
 

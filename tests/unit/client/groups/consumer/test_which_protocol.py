@@ -43,7 +43,7 @@ async def test_ignored_setting_is_logged_once_when_the_protocol_is_known(
     settings: dict[str, Any], warning: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with a_setting() as its:
-        its.make(group_protocol="auto", given=frozenset(settings), **settings)
+        its.make(group_protocol="auto", explicit_settings=frozenset(settings), **settings)
         await its.joined()
         its.group.member_id = "another"  # the member loses all partitions and rejoins
         await its.pass_until(lambda: its.its.names[-2:] == ["lose", "assign"])
@@ -58,7 +58,9 @@ async def test_setting_ignored_in_a_classic_group_is_logged(
     async with a_setting() as its:
         its.group.state = "Stable"
         given: dict[str, Any] = {"server_assignor": "range", "session_timeout_ms": 50_000}
-        its_kind = await protocol_with(its, group_protocol="auto", given=frozenset(given), **given)
+        its_kind = await protocol_with(
+            its, group_protocol="auto", explicit_settings=frozenset(given), **given
+        )
         assert its_kind is GroupProtocol.CLASSIC
     (line,) = [it.getMessage() for it in caplog.records if "is ignored" in it.getMessage()]
     assert line.startswith("group g: server_assignor is ignored in a classic group: its")
