@@ -21,7 +21,7 @@ __all__ = [
     "ConsumerNames",
     "GroupConsumerNames",
     "ProducerNames",
-    "with_short_names",
+    "resolve_aliases",
 ]
 
 
@@ -80,19 +80,22 @@ GROUP_CONSUMER_NAMES: Final[Mapping[str, str]] = {
 _ISOLATION_LEVELS: Final = {"read_committed": True, "read_uncommitted": False}
 
 
-def with_short_names(
-    call: str, given: Mapping[str, Any], kafka_names: Mapping[str, Any], names: Mapping[str, str]
+def resolve_aliases(
+    call: str,
+    arguments: Mapping[str, Any],
+    kafka_names: Mapping[str, Any],
+    names: Mapping[str, str],
 ) -> dict[str, Any]:
     """Returns the arguments of a call under their short names.
 
-    `given` has arguments by short names, None for those that the caller left out. `kafka_names` has
-    arguments by Kafka's names, which `names` maps to the short names.
+    `arguments` are by short names, None if the caller left them out. `kafka_names` has arguments by
+    Kafka's names, which `names` maps to the short names.
 
     Raises:
         ConfigurationError: a setting has both names, or an isolation level does not exist.
         TypeError: the call has no argument of that name.
     """
-    found = {name: value for name, value in given.items() if value is not None}
+    found = {name: value for name, value in arguments.items() if value is not None}
     for kafka_name, value in kafka_names.items():
         name = names.get(kafka_name)
         if name is None:

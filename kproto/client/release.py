@@ -21,8 +21,8 @@ __all__ = [
     "has_api_versions",
     "magic_of",
     "message_magic",
-    "release_called",
     "release_ranges",
+    "resolve_release",
 ]
 
 #: The format of record batches.
@@ -34,7 +34,7 @@ _MAGICS: Final = ((3, MAGIC_OF_BATCHES), (2, 1), (0, 0))
 
 
 @cache
-def release_called(name: str) -> str:
+def resolve_release(name: str) -> str:
     """Returns the newest release of that name: "0.9" is 0.9.0.1. Raises ConfigurationError."""
     from ..schema import release_table  # few clients need this table
     from ..schema.unknown_names import nearest
@@ -52,7 +52,7 @@ def release_ranges(name: str) -> Mapping[int, ApiRange]:
     """Returns the versions of each API key in a release. Raises ConfigurationError."""
     from ..schema import release_table
 
-    ranges = release_table.ranges(release_called(name)).values()
+    ranges = release_table.ranges(resolve_release(name)).values()
     return {
         each.api_key: ApiRange(each.versions.lowest, each.versions.highest)
         for each in ranges

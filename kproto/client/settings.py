@@ -13,7 +13,7 @@ from ..security.tls import AnyTls, check_tls
 from ..wire.checks import check_least
 from ..wire.errors import ConfigurationError
 from .observing.hooks import Hooks, check_hooks
-from .release import release_called
+from .release import resolve_release
 
 __all__ = ["Address", "ClientSettings", "RecoveryStrategy", "parse_bootstrap"]
 
@@ -145,7 +145,7 @@ class ClientSettings:
                 raise ConfigurationError(
                     f"broker_version is {self.broker_version!r}; it must be a str such as '0.9'"
                 )
-            release_called(self.broker_version)
+            resolve_release(self.broker_version)
         check_tls(self.tls)
         check_sasl(self.sasl)
         check_hooks(self.hooks)

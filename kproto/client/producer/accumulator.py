@@ -41,7 +41,7 @@ from .errors import DeliveryError
 from .producer_state import OutOfOrderAction, PartitionSequence, ProducerState
 from .record_validation import Headers
 
-__all__ = ["Accumulator", "PartitionQueue", "Plan"]
+__all__ = ["PartitionQueue", "RecordAccumulator", "SendPlan"]
 
 _OUT_OF_ORDER: Final = code_of("OUT_OF_ORDER_SEQUENCE_NUMBER")
 _TOO_LARGE: Final = code_of("MESSAGE_TOO_LARGE")
@@ -63,7 +63,7 @@ _MAY_BE_STORED: Final = frozenset(
 #: The number of failed deliveries from which on retrieved ones are dropped. It is small, because
 #: each may have a large record. The limit becomes twice the number of deliveries that are left, so
 #: that dropping stays cheap.
-_UNSEEN_LEAST: Final = 16
+_MIN_UNRETRIEVED_LIMIT: Final = 16
 
 _NEVER: Final = float("inf")
 _LONG_AGO: Final = float("-inf")
@@ -81,8 +81,8 @@ class PartitionQueue:
         "attempts",
         "has_append_time",
         "in_flight",
+        "next_send_index",
         "node",
-        "ordinals",
         "partition",
         "pending",
         "sequence",
@@ -99,7 +99,7 @@ class PartitionQueue:
         self.to_retry: list[Batch] = []
         self.node = -1
         self.sequence = PartitionSequence()
-        self.ordinals = 0
+        self.next_send_index = 0
         self.has_append_time = False
         self.suspect_since = _LONG_AGO
         self.attempts = Attempts(settings, settings.delivery_timeout_ms)
@@ -124,12 +124,12 @@ class PartitionQueue:
         if self.in_flight:
             # A broker remembers the last five batches of a producer, acked ones included: so the
             # limit counts from the oldest batch in flight.
-            ordinal = batch.ordinal if batch.ordinal >= 0 else self.ordinals
-            distance = ordinal - self.in_flight[0].ordinal
+            send_index = batch.send_index if batch.send_index >= 0 else self.next_send_index
+            distance = send_index - self.in_flight[0].send_index
             if distance >= (max_in_flight if self.sequence.is_acked else 1):
                 return _NEVER
             if batch.parent is not None or self.in_flight[-1].parent is not None:
-                return _NEVER  # the parts of a split batch have one ordinal
+                return _NEVER  # the parts of a split batch have one send_index
         if batch.has_sequence:
             return self.attempts.not_before
         is_open = len(self.pending) == 1 and batch.ready_at > _LONG_AGO
@@ -145,16 +145,18 @@ class PartitionQueue:
         if not batch.has_sequence:
             batch.has_sequence = True
             batch.identity, batch.sequence = state.assign(self.sequence, batch.count)
-        if batch.ordinal < 0:
-            batch.ordinal = self.ordinals
-            self.ordinals += 1
+        if batch.send_index < 0:
+            batch.send_index = self.next_send_index
+            self.next_send_index += 1
         self.node = node
         self.in_flight.append(batch)
         return batch
 
     def has_unacked_predecessor(self, batch: Batch) -> bool:
         """Returns True if an earlier batch is in flight or to be retried."""
-        return any(other.ordinal < batch.ordinal for other in (*self.in_flight, *self.to_retry))
+        return any(
+            other.send_index < batch.send_index for other in (*self.in_flight, *self.to_retry)
+        )
 
     def requeue_retries(self) -> None:
         """Puts the batches to retry before the pending ones, once no batch is in flight.
@@ -164,13 +166,13 @@ class PartitionQueue:
         """
         if not self.to_retry or self.in_flight:
             return
-        self.to_retry.sort(key=lambda batch: batch.ordinal)
+        self.to_retry.sort(key=lambda batch: batch.send_index)
         self.pending.extendleft(reversed(self.to_retry))
         self.to_retry.clear()
         refused = False
         for batch in self.pending:
             refused = refused or not batch.has_sequence
-            if refused and not batch.keeps_sequence:
+            if refused and not batch.must_keep_sequence:
                 batch.clear_sequence()
 
 
@@ -179,7 +181,7 @@ def _may_be_stored(error: KprotoError) -> bool:
     return not isinstance(error, BrokerResponseError) or error.code in _MAY_BE_STORED
 
 
-class Plan(NamedTuple):
+class SendPlan(NamedTuple):
     """The next requests: the queues whose next batch is sent, by node.
 
     `unknown_leaders` are queues without a known leader, and `needs_producer_id` requests
@@ -194,7 +196,7 @@ class Plan(NamedTuple):
     deadline: float
 
 
-class Accumulator:
+class RecordAccumulator:
     """Queues batches by partition.
 
     `buffered` counts the bytes of incomplete batches, `failed_batches` the batches that failed for
@@ -217,14 +219,14 @@ class Accumulator:
         self._observer = observer or Observer(None, monotonic)
         self.batch_bytes = batch_bytes
         self.producer_state = ProducerState(is_idempotent=idempotent)
-        self.takes_headers = True  # False for brokers before 0.11, whose message sets have none
+        self.supports_headers = True  # False for brokers before 0.11, whose message sets have none
         self.queues: dict[TopicPartition, PartitionQueue] = {}
-        self.busy: dict[TopicPartition, PartitionQueue] = {}
+        self.active_queues: dict[TopicPartition, PartitionQueue] = {}
         self.incomplete: set[asyncio.Future[KprotoError | None]] = set()
         self.unretrieved: list[Delivery] = []
         self.buffered = 0
         self.failed_batches = 0
-        self._unretrieved_limit = _UNSEEN_LEAST
+        self._unretrieved_limit = _MIN_UNRETRIEVED_LIMIT
         #: The number of moves of a topic's keyless records to the next partition (KIP-480).
         self.sticky_moves: dict[str, int] = {}
         self._linger_s = linger_ms / 1000
@@ -243,7 +245,7 @@ class Accumulator:
     def open_batch(self, topic: str, partition: int) -> Batch | None:
         """Returns the batch of a partition that takes more records, if there is one."""
         queue = self.queues.get((topic, partition))
-        if queue is None or not queue.pending or queue.pending[-1].ordinal >= 0:
+        if queue is None or not queue.pending or queue.pending[-1].send_index >= 0:
             return None
         return queue.pending[-1]
 
@@ -289,12 +291,12 @@ class Accumulator:
             queue = PartitionQueue(topic, partition, self.settings)
             self.queues[topic, partition] = queue
         now = self._monotonic()
-        due = now + self._linger_s if content.size_in_bytes < self.batch_bytes else _LONG_AGO
-        batch = Batch(topic, partition, self._new_future(), content, now, due)
+        ready_at = now + self._linger_s if content.size_in_bytes < self.batch_bytes else _LONG_AGO
+        batch = Batch(topic, partition, self._new_future(), content, now, ready_at)
         self.incomplete.add(batch.future)
         self.buffered += content.size_in_bytes
         queue.pending.append(batch)
-        self.busy[topic, partition] = queue
+        self.active_queues[topic, partition] = queue
         return batch
 
     def _move_sticky_partition(self, topic: str) -> None:
@@ -302,7 +304,7 @@ class Accumulator:
 
     def stop_lingering(self) -> None:
         """Makes all pending batches ready, full or not."""
-        for queue in self.busy.values():
+        for queue in self.active_queues.values():
             for batch in queue.pending:
                 batch.ready_at = _LONG_AGO
 
@@ -313,16 +315,16 @@ class Accumulator:
         now: float,
         leader_since: Callable[[str, int, float], int | None],
         in_flight: Callable[[int], int],
-    ) -> Plan:
+    ) -> SendPlan:
         """Returns the requests that are due at `now`.
 
         `in_flight` returns the number of requests in flight to a node.
         """
-        plan = Plan({}, [], False, _NEVER, _NEVER)
+        plan = SendPlan({}, [], False, _NEVER, _NEVER)
         next_at = deadline = _NEVER
         needs_producer_id = False
         max_in_flight = self._partition_max_in_flight
-        for queue in self.busy.values():
+        for queue in self.active_queues.values():
             deadline = min(deadline, self._first_deadline(queue))
             at = queue.next_at(max_in_flight)
             if at > now:
@@ -349,7 +351,7 @@ class Accumulator:
             (queue.next_at(max_in_flight) for queues in groups for queue in queues), default=_NEVER
         )
 
-    def is_first(self, batch: Batch, now: float) -> bool:
+    def can_send_now(self, batch: Batch, now: float) -> bool:
         """Returns True if a batch is the first of its partition, and may be sent at `now`."""
         queue = self.queues[batch.topic, batch.partition]
         return (
@@ -361,7 +363,7 @@ class Accumulator:
 
     def deadline_of(self, batch: Batch) -> float:
         """Returns the time at which a batch expires."""
-        return batch.created + self._limit_s
+        return batch.created_at + self._limit_s
 
     def take(self, queue: PartitionQueue, node: int) -> Batch:
         """Puts the next batch of a queue in flight to `node`."""
@@ -400,7 +402,7 @@ class Accumulator:
             self._observer.recovered("produce", queue.topic, queue.partition)
         queue.attempts.succeeded()
         self.complete(batch, None)
-        self._update_busy(queue)
+        self._update_active_queues(queue)
 
     def on_failure(
         self, batch: Batch, error: KprotoError, now: float, *, moved: bool = False
@@ -412,14 +414,14 @@ class Accumulator:
         """
         queue = self._take_in_flight(batch)
         if batch.future.done():  # it expired while it was in flight
-            self._update_busy(queue)
+            self._update_active_queues(queue)
             return
         batch.maybe_stored = batch.maybe_stored or _may_be_stored(error)
         code = error.code if isinstance(error, BrokerResponseError) else 0
         action = OutOfOrderAction.APPLY_REMEDY
         if code == _OUT_OF_ORDER and self.producer_state.is_idempotent:
             action = queue.sequence.on_out_of_order(
-                keeps_sequence=batch.keeps_sequence,
+                must_keep_sequence=batch.must_keep_sequence,
                 maybe_stored=batch.maybe_stored,
                 has_unacked_predecessor=queue.has_unacked_predecessor(batch),
             )
@@ -440,20 +442,20 @@ class Accumulator:
         else:
             queue.to_retry.append(batch)
             self._record_failure(queue, error, now, moved=moved)
-        self._update_busy(queue)
+        self._update_active_queues(queue)
 
-    def failed(self, queue: PartitionQueue, error: KprotoError, now: float) -> None:
+    def on_queue_failure(self, queue: PartitionQueue, error: KprotoError, now: float) -> None:
         """Backs off a queue that has no leader or no producer id, or fails its batches."""
         if remedy_of(error) is Remedy.FAIL:
             while queue.pending:
                 self._fail_batch(queue, queue.pending.popleft(), error)
         else:
             self._record_failure(queue, error, now)
-        self._update_busy(queue)
+        self._update_active_queues(queue)
 
     def expire_batches(self, now: float) -> None:
         """Fails batches older than `delivery_timeout_ms`, in flight or not."""
-        for queue in list(self.busy.values()):
+        for queue in list(self.active_queues.values()):
             if self._first_deadline(queue) > now:
                 continue
             for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):
@@ -466,17 +468,17 @@ class Accumulator:
                     "(delivery_timeout_ms)"
                 )
                 self._fail_batch(queue, batch, error)
-            self._update_busy(queue)
+            self._update_active_queues(queue)
 
     def abort(self, error: KprotoError) -> None:
         """Fails all batches."""
-        for queue in list(self.busy.values()):
+        for queue in list(self.active_queues.values()):
             for batch in (*queue.in_flight, *queue.to_retry, *queue.pending):
                 self.complete(batch, error)
             queue.in_flight.clear()
             queue.to_retry.clear()
             queue.pending.clear()
-        self.busy.clear()
+        self.active_queues.clear()
 
     def complete(self, batch: Batch, error: KprotoError | None) -> None:
         """Reports the outcome of a batch to its waiters and deliveries."""
@@ -502,25 +504,25 @@ class Accumulator:
         self.buffered -= batch.content.size_in_bytes
         self._observer.settled(batch, error)
         if error is not None:
-            self._keep_unretrieved(batch.deliveries)
+            self._store_unretrieved(batch.deliveries)
         elif not batch.deliveries:
             batch.forget_records()
         batch.data = None
         batch.deliveries = []
 
-    def _keep_unretrieved(self, failed: list[Delivery]) -> None:
+    def _store_unretrieved(self, failed: list[Delivery]) -> None:
         """Stores failed deliveries for the next flush; drops retrieved ones if there are many."""
         self.unretrieved += failed
         if len(self.unretrieved) > self._unretrieved_limit:
             self.unretrieved = [
                 delivery for delivery in self.unretrieved if not delivery.is_retrieved
             ]
-            self._unretrieved_limit = max(_UNSEEN_LEAST, 2 * len(self.unretrieved))
+            self._unretrieved_limit = max(_MIN_UNRETRIEVED_LIMIT, 2 * len(self.unretrieved))
 
     def unretrieved_failures(self) -> list[DeliveryError]:
         """Returns the failures of deliveries that no caller has awaited, each once."""
-        unseen, self.unretrieved = self.unretrieved, []
-        failures = (delivery.failure() for delivery in unseen if not delivery.is_retrieved)
+        unretrieved, self.unretrieved = self.unretrieved, []
+        failures = (delivery.failure() for delivery in unretrieved if not delivery.is_retrieved)
         return [failure for failure in failures if failure is not None]
 
     @property
@@ -528,7 +530,7 @@ class Accumulator:
         """The number of records that are neither acked nor failed."""
         return sum(
             batch.count
-            for queue in self.busy.values()
+            for queue in self.active_queues.values()
             for batch in (*queue.in_flight, *queue.to_retry, *queue.pending)
             if not batch.future.done()
         )
@@ -559,7 +561,7 @@ class Accumulator:
             )
         self.complete(batch, error)
 
-    def _update_busy(self, queue: PartitionQueue) -> None:
+    def _update_active_queues(self, queue: PartitionQueue) -> None:
         queue.requeue_retries()
         if queue.is_empty:
-            self.busy.pop((queue.topic, queue.partition), None)
+            self.active_queues.pop((queue.topic, queue.partition), None)

@@ -47,15 +47,23 @@ class AppendTicket:
     does, and `with ticket` raises KprotoError.
     """
 
-    __slots__ = ("_cancelling", "_is_evicted", "_left", "_queues", "_task", "_turn", "topic")
+    __slots__ = (
+        "_became_first",
+        "_cancel_count",
+        "_is_evicted",
+        "_queues",
+        "_removal",
+        "_task",
+        "topic",
+    )
 
     def __init__(self, queues: AppendQueues, topic: str) -> None:
         self._queues = queues
         self.topic = topic
-        self._turn: asyncio.Future[None] | None = None
-        self._left: asyncio.Future[None] | None = None
+        self._became_first: asyncio.Future[None] | None = None
+        self._removal: asyncio.Future[None] | None = None
         self._task: asyncio.Task[object] | None = None
-        self._cancelling = 0  # the number of cancellations before the wait
+        self._cancel_count = 0  # the number of cancellations before the wait
         self._is_evicted = False
 
     @property
@@ -66,24 +74,24 @@ class AppendTicket:
     async def until_first(self) -> None:
         """Waits until all earlier calls have appended their records."""
         if not self.is_first:
-            self._turn = asyncio.get_running_loop().create_future()
-            await self._turn
+            self._became_first = asyncio.get_running_loop().create_future()
+            await self._became_first
 
-    def left(self) -> asyncio.Future[None]:
+    def removal(self) -> asyncio.Future[None]:
         """Returns a future that is done when the call leaves the queue; it must still be there."""
-        if self._left is None:
-            self._left = asyncio.get_running_loop().create_future()
-        return self._left
+        if self._removal is None:
+            self._removal = asyncio.get_running_loop().create_future()
+        return self._removal
 
-    def leave(self) -> None:
+    def remove(self) -> None:
         """Removes the call from the queue, and wakes the next one."""
         queue = self._queues.by_topic[self.topic]
         queue.remove(self)
         if not queue:
             del self._queues.by_topic[self.topic]
         else:
-            _set(queue[0]._turn)
-        _set(self._left)
+            _set(queue[0]._became_first)
+        _set(self._removal)
 
     def evict(self) -> None:
         """Cancels the wait of the call."""
@@ -95,7 +103,7 @@ class AppendTicket:
         self._raise_if_closed()
         self._task = asyncio.current_task()
         assert self._task is not None
-        self._cancelling = self._task.cancelling()
+        self._cancel_count = self._task.cancelling()
 
     def __exit__(
         self,
@@ -105,8 +113,8 @@ class AppendTicket:
     ) -> None:
         task, self._task = self._task, None
         assert task is not None
-        is_ours = self._is_evicted and task.uncancel() <= self._cancelling
-        if error is None or (is_ours and kind is asyncio.CancelledError):
+        was_evicted = self._is_evicted and task.uncancel() <= self._cancel_count
+        if error is None or (was_evicted and kind is asyncio.CancelledError):
             self._raise_if_closed()
 
     def _raise_if_closed(self) -> None:

@@ -16,13 +16,13 @@ from ...records import GrowingBatch
 from ...wire.errors import ConfigurationError, EncodeError, KprotoError, RequestTimeoutError
 from ..metadata.cluster_view import ClusterView
 from ..release import MAGIC_OF_BATCHES
-from .accumulator import Accumulator
+from .accumulator import RecordAccumulator
 from .acks import Acks
 from .append_queues import AppendQueues, AppendTicket
 from .batch import Batch
 from .errors import DeliveryError
-from .old_brokers import headers_refused
-from .partitioner import chooser
+from .old_brokers import unsupported_headers_error
+from .partitioner import make_partitioner
 from .record_validation import (
     ProducerRecord,
     as_record,
@@ -31,7 +31,7 @@ from .record_validation import (
     checked_timestamp,
 )
 from .sender import Sender
-from .topic_appender import AppendOutcome, Timing, TopicAppender, take
+from .topic_appender import AppendOutcome, AppendTiming, TopicAppender, append_to_open_batches
 
 __all__ = ["RecordAppender"]
 
@@ -51,7 +51,12 @@ class RecordAppender:
     """
 
     def __init__(
-        self, view: ClusterView, accumulator: Accumulator, sender: Sender, *, buffer_bytes: int
+        self,
+        view: ClusterView,
+        accumulator: RecordAccumulator,
+        sender: Sender,
+        *,
+        buffer_bytes: int,
     ) -> None:
         self.append_queues = AppendQueues()
         self.is_closed = False
@@ -93,11 +98,11 @@ class RecordAppender:
             return found
         ticket = self.append_queues.enqueue_call(topic)
         try:
-            found = await _or_delivery_error(
+            found = await _wrap_delivery_error(
                 self._append_when_first(ticket, record), topic, lambda: [record]
             )
         finally:
-            ticket.leave()
+            ticket.remove()
         self._sender.wake()
         return found
 
@@ -129,10 +134,10 @@ class RecordAppender:
             try:
                 appender = await self._wait_until_ready(ticket, partition)
             finally:
-                ticket.leave()
+                ticket.remove()
         if partition not in appender.info.partitions:
             raise EncodeError(f"topic {topic!r} has no partition {partition!r}")
-        if not self._accumulator.takes_headers:
+        if not self._accumulator.supports_headers:
             raise ConfigurationError(
                 "brokers before Kafka 0.11 take message sets alone: send the records one by one"
             )
@@ -154,34 +159,36 @@ class RecordAppender:
         yields_at = monotonic() + YIELD_AFTER_S
         failed_batches = self._accumulator.failed_batches
         every = CLOCK_EVERY if type(values) in (list, tuple) else 1
-        to_come = taken = iter(values)
+        source = elements = iter(values)
         if self._calls.intercepts:
-            taken, every = self._calls.on_send_each(topic, to_come), 1
+            elements, every = self._calls.on_send_each(topic, source), 1
 
-        def left() -> list[ProducerRecord]:
-            """Returns the records that were not appended: the taken one, and the rest of a list."""
-            others = islice(to_come, len(values)) if isinstance(values, Collection) else ()
+        def unappended() -> list[ProducerRecord]:
+            """Returns the records that were not appended: `record`, and the rest of a list."""
+            others = islice(source, len(values)) if isinstance(values, Collection) else ()
             return [*(() if record is None else (record,)), *map(as_record, others)]
 
         try:
             if appender is None:
                 ticket = self.append_queues.enqueue_call(topic)
-                appender = await _or_delivery_error(self._wait_until_ready(ticket), topic, left)
-            while True:
-                timing = Timing(self._now_ms, monotonic, yields_at, every)
-                met: Any = take(
-                    taken, appender, self._accumulator, self._buffer_bytes, timing, acks
+                appender = await _wrap_delivery_error(
+                    self._wait_until_ready(ticket), topic, unappended
                 )
-                if met is AppendOutcome.END:
+            while True:
+                timing = AppendTiming(self._now_ms, monotonic, yields_at, every)
+                outcome: Any = append_to_open_batches(
+                    elements, appender, self._accumulator, self._buffer_bytes, timing, acks
+                )
+                if outcome is AppendOutcome.END:
                     return
-                if not isinstance(met, AppendOutcome):
-                    record = as_record(met)
+                if not isinstance(outcome, AppendOutcome):
+                    record = as_record(outcome)
                     try:
                         found = self._append_now(appender, record)
                         if found is None:
                             ticket = ticket or self.append_queues.enqueue_call(topic)
-                            found = await _or_delivery_error(
-                                self._append_when_first(ticket, record), topic, left
+                            found = await _wrap_delivery_error(
+                                self._append_when_first(ticket, record), topic, unappended
                             )
                             appender = self._appender_of(topic)
                     except EncodeError as error:
@@ -192,28 +199,28 @@ class RecordAppender:
                     record = None
                     self._sender.wake()
                     if self._accumulator.buffered > self._buffer_bytes:
-                        met = AppendOutcome.FULL
+                        outcome = AppendOutcome.FULL
                     elif monotonic() < yields_at:
                         continue
                 ticket = ticket or self.append_queues.enqueue_call(topic)
                 waiting = (
                     self._wait_until_half_empty
-                    if met is AppendOutcome.FULL
+                    if outcome is AppendOutcome.FULL
                     else self._yield_to_loop
                 )
-                await _or_delivery_error(waiting(ticket), topic, left)
+                await _wrap_delivery_error(waiting(ticket), topic, unappended)
                 yields_at = monotonic() + YIELD_AFTER_S
                 if self._accumulator.failed_batches != failed_batches:
                     failed_batches = self._accumulator.failed_batches
                     for batch, _, cause in acks.failures():
-                        raise DeliveryError(topic, batch.partition, left(), cause)
+                        raise DeliveryError(topic, batch.partition, unappended(), cause)
         except BaseException as error:
             if record is not None and self._calls.intercepts:
                 self._calls.on_not_appended(topic, record, error)
             raise
         finally:
             if ticket is not None:
-                ticket.leave()
+                ticket.remove()
 
     def _ready_appender(self, topic: str) -> TopicAppender | None:
         """Returns the appender of a topic; None if the call has to wait.
@@ -235,11 +242,11 @@ class RecordAppender:
         return self._appender_of(topic)
 
     def _appender_of(self, topic: str) -> TopicAppender:
-        self._accumulator.takes_headers = self._view.message_magic >= MAGIC_OF_BATCHES
+        self._accumulator.supports_headers = self._view.message_magic >= MAGIC_OF_BATCHES
         info = self._view.cluster.topics[topic]
         known = self._appenders.get(topic)
         if known is None or known.info is not info:
-            known = TopicAppender(info, chooser(info, self._accumulator.sticky_moves))
+            known = TopicAppender(info, make_partitioner(info, self._accumulator.sticky_moves))
             self._appenders[topic] = known
         return known
 
@@ -277,10 +284,10 @@ class RecordAppender:
 
     async def _wait_for_memory(self, ticket: AppendTicket, started_at: float) -> None:
         limit_ms = self._view.settings.delivery_timeout_ms
-        left = started_at + limit_ms / 1000 - self._view.clock.monotonic()
+        remaining_s = started_at + limit_ms / 1000 - self._view.clock.monotonic()
         is_first = False
         try:
-            async with self._view.clock.timeout(max(0.0, left)):
+            async with self._view.clock.timeout(max(0.0, remaining_s)):
                 await ticket.until_first()
                 is_first = True
                 await self._wait_until_below(self._buffer_bytes)
@@ -341,24 +348,24 @@ class RecordAppender:
             key = checked_bytes("key", key)
         if headers:
             headers = checked_headers(headers)
-            if not self._accumulator.takes_headers:
-                raise headers_refused(appender.info.name, headers)
+            if not self._accumulator.supports_headers:
+                raise unsupported_headers_error(appender.info.name, headers)
         timestamp = self._now_ms() if timestamp is None else checked_timestamp(timestamp)
         if partition is None:
-            partition = appender.choose(key)
+            partition = appender.partition_of(key)
         return self._accumulator.add(appender.info.name, partition, key, value, headers, timestamp)
 
 
-async def _or_delivery_error(
-    waiting: Awaitable[T], topic: str, left: Callable[[], list[ProducerRecord]]
+async def _wrap_delivery_error(
+    waiting: Awaitable[T], topic: str, unappended: Callable[[], list[ProducerRecord]]
 ) -> T:
-    """Returns the result of `waiting`; if it fails, raises DeliveryError with the records left."""
+    """Returns the result of `waiting`; if it fails, raises DeliveryError with `unappended()`."""
     try:
         return await waiting
     except EncodeError:
         raise
     except KprotoError as cause:
-        records = left()
+        records = unappended()
         partition = records[0].partition if records else None
         raise DeliveryError(
             topic, -1 if partition is None else partition, records, cause

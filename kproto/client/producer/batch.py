@@ -41,20 +41,20 @@ class Batch:
     `future` is done with None when the batch is acked, or with the error when it has failed for
     good. Each caller that waits for one record has its own future in `waiters`, so that cancelling
     one caller does not affect the others. `deliveries` are the outcomes of records that no caller
-    may be waiting for. `created`, and `ready_at` at which the batch stops to linger, are in seconds
-    of the client's clock.
+    may be waiting for. `created_at`, and `ready_at` at which the batch stops to linger, are in
+    seconds of the client's clock.
 
     `data` is the encoded batch. While it `has_sequence`, every attempt sends the same bytes, with
-    the same `identity` and `sequence`, because the broker detects duplicates by these. `ordinal`
+    the same `identity` and `sequence`, because the broker detects duplicates by these. `send_index`
     numbers the batches of a partition in the order of their first attempts; -1 before that. A batch
     that was too large for the broker has `parts`, which are sent instead.
     """
 
     __slots__ = (
-        "_read_again",
+        "_decoded_records",
         "base_offset",
         "content",
-        "created",
+        "created_at",
         "data",
         "deliveries",
         "future",
@@ -63,11 +63,11 @@ class Batch:
         "log_append_time",
         "magic",
         "maybe_stored",
-        "ordinal",
         "parent",
         "partition",
         "parts",
         "ready_at",
+        "send_index",
         "sequence",
         "topic",
         "waiters",
@@ -79,22 +79,22 @@ class Batch:
         partition: int,
         future: asyncio.Future[KprotoError | None],
         content: GrowingBatch,
-        created: float = 0.0,
-        due: float = 0.0,
+        created_at: float = 0.0,
+        ready_at: float = 0.0,
     ) -> None:
         self.topic = topic
         self.partition = partition
         self.content = content
-        self._read_again: list[Record] = []
+        self._decoded_records: list[Record] = []
         self.future = future
-        self.created = created
-        self.ready_at = due
+        self.created_at = created_at
+        self.ready_at = ready_at
         self.base_offset = -1
         self.log_append_time = -1
         self.identity = NO_PRODUCER_ID
         self.sequence = -1
         self.has_sequence = False
-        self.ordinal = -1
+        self.send_index = -1
         self.magic = MAGIC_OF_BATCHES
         self.data: bytes | None = None
         self.deliveries: list[Delivery] = []
@@ -104,7 +104,7 @@ class Batch:
         self.parts: list[Batch] = []
 
     @property
-    def keeps_sequence(self) -> bool:
+    def must_keep_sequence(self) -> bool:
         """True for a part of a batch that may be stored whole.
 
         With a new sequence its records could be stored twice.
@@ -125,7 +125,7 @@ class Batch:
     def forget_records(self) -> None:
         """Drops the records except for their timestamps, which the acks need."""
         self.content.forget()
-        self._read_again = []
+        self._decoded_records = []
 
     def build(self, compression: str, magic: int = MAGIC_OF_BATCHES) -> None:
         """Encodes the batch, unless it is encoded already.
@@ -161,7 +161,7 @@ class Batch:
                     record.key, record.value, record.headers, record.timestamp, MAX_INT32
                 )
             part = Batch(
-                self.topic, self.partition, new_future(), content, self.created, self.ready_at
+                self.topic, self.partition, new_future(), content, self.created_at, self.ready_at
             )
             part.parent = self
             part.identity = self.identity
@@ -169,16 +169,16 @@ class Batch:
             if self.sequence >= 0:
                 part.sequence = (self.sequence + first) & LAST_SEQUENCE
             part.has_sequence = True
-            part.ordinal = self.ordinal
+            part.send_index = self.send_index
             part.maybe_stored = self.maybe_stored
             self.parts.append(part)
-        self._read_again = []
+        self._decoded_records = []
         self.data = None
         if self.parent is not None:
             self.forget_records()  # its parts and the whole batch have them
         return self.parts
 
-    def _part(self, position: int) -> tuple[Batch, int]:
+    def _part_with(self, position: int) -> tuple[Batch, int]:
         """Returns the part that has a record, and the position of the record there."""
         batch = self
         while batch.parts:
@@ -200,12 +200,12 @@ class Batch:
 
     def failure(self, position: int) -> KprotoError | None:
         """Returns the error of a record; None if it was acked. `future` must be done."""
-        return self._part(position)[0].future.result()
+        return self._part_with(position)[0].future.result()
 
     def ack(self, position: int) -> Ack:
         """Returns the ack of one record."""
         if self.parts:
-            part, within = self._part(position)
+            part, within = self._part_with(position)
             return part.ack(within)
         offset = self.base_offset + position if self.base_offset >= 0 else -1
         timestamp = self.log_append_time
@@ -222,9 +222,9 @@ class Batch:
 
     def _records(self) -> list[Record]:
         """Decodes the records, once."""
-        if len(self._read_again) != self.content.count:
-            self._read_again = self.content.records()
-        return self._read_again
+        if len(self._decoded_records) != self.content.count:
+            self._decoded_records = self.content.records()
+        return self._decoded_records
 
 
 class Delivery:

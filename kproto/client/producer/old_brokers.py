@@ -9,13 +9,13 @@ from ...wire.errors import ConfigurationError, EncodeError
 from ..release import MAGIC_OF_BATCHES, magic_of, release_ranges
 from .record_validation import Headers
 
-__all__ = ["check_old_brokers", "headers_refused"]
+__all__ = ["resolve_idempotence", "unsupported_headers_error"]
 
 #: The first version of Produce with zstd (KIP-110).
-TAKES_ZSTD: Final = 7
+FIRST_ZSTD_VERSION: Final = 7
 
 
-def check_old_brokers(release: str | None, compression: str, idempotent: bool | None) -> bool:
+def resolve_idempotence(release: str | None, compression: str, idempotent: bool | None) -> bool:
     """Returns True if a producer is idempotent; `idempotent` None leaves it to the `release`.
 
     Raises ConfigurationError for settings that brokers of the `release` do not support; None is an
@@ -23,23 +23,23 @@ def check_old_brokers(release: str | None, compression: str, idempotent: bool | 
     """
     if release is None:
         return idempotent is not False
-    takes_batches = magic_of(release) >= MAGIC_OF_BATCHES
-    if idempotent and not takes_batches:
+    supports_batches = magic_of(release) >= MAGIC_OF_BATCHES
+    if idempotent and not supports_batches:
         raise ConfigurationError(
             f"idempotent=True wants Kafka 0.11, and broker_version is {release!r}; leave it out, "
             "and retries may store a record twice"
         )
     if (
         compression == "zstd"
-        and release_ranges(release)[ProduceRequest.API_KEY].highest < TAKES_ZSTD
+        and release_ranges(release)[ProduceRequest.API_KEY].highest < FIRST_ZSTD_VERSION
     ):
         raise ConfigurationError(
             f"compression 'zstd' wants Kafka 2.1, and broker_version is {release!r}"
         )
-    return takes_batches and idempotent is not False
+    return supports_batches and idempotent is not False
 
 
-def headers_refused(topic: str, headers: Headers) -> EncodeError:
+def unsupported_headers_error(topic: str, headers: Headers) -> EncodeError:
     """Returns the error for a record with headers, which brokers before Kafka 0.11 cannot store."""
     names = ", ".join(repr(name) for name, _ in headers)
     return EncodeError(

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ..metadata.cluster import TopicInfo
 
-__all__ = ["chooser", "murmur2", "partition_of_key"]
+__all__ = ["make_partitioner", "murmur2", "partition_of_key"]
 
 #: The number of keys in the cache of hashes: keys repeat, and a hash costs one microsecond for two
 #: bytes of the key.
@@ -54,7 +54,9 @@ def partition_of_key(key: bytes, partitions: Sequence[int]) -> int:
     return partitions[_positive_hash(bytes(key)) % len(partitions)]
 
 
-def chooser(info: TopicInfo, sticky_moves: Mapping[str, int]) -> Callable[[bytes | None], int]:
+def make_partitioner(
+    info: TopicInfo, sticky_moves: Mapping[str, int]
+) -> Callable[[bytes | None], int]:
     """Returns the function from a key to a partition of a topic.
 
     `sticky_moves` has the number of moves of keyless records to the next partition, by topic
@@ -67,9 +69,9 @@ def chooser(info: TopicInfo, sticky_moves: Mapping[str, int]) -> Callable[[bytes
     led = [part.partition for part in info.partitions.values() if part.leader >= 0]
     led = led or partitions
 
-    def choose(key: bytes | None) -> int:
+    def partition_of(key: bytes | None) -> int:
         if key is not None:
             return partition_of_key(key, partitions)
         return led[sticky_moves.get(info.name, 0) % len(led)]
 
-    return choose
+    return partition_of

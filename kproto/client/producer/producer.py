@@ -14,12 +14,12 @@ from ...records import GrowingBatch
 from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError, EncodeError, RequestTimeoutError
 from ..metadata.cluster_view import ClusterView
-from .accumulator import Accumulator
+from .accumulator import RecordAccumulator
 from .acks import Acks
 from .appender import RecordAppender
 from .batch import Ack, BatchDelivery, Delivery
 from .errors import DeliveryError
-from .old_brokers import check_old_brokers
+from .old_brokers import resolve_idempotence
 from .record_validation import (
     EncodedRecords,
     Headers,
@@ -47,7 +47,7 @@ class Producer:
         settings: ProducerSettings,
     ) -> None:
         is_optional = settings.idempotent is None
-        idempotent = check_old_brokers(
+        idempotent = resolve_idempotence(
             view.settings.broker_version, settings.compression, settings.idempotent
         )
         if idempotent and settings.max_in_flight > REMEMBERED_BATCHES:
@@ -65,7 +65,7 @@ class Producer:
         self.settings = settings
         self._view = view
         self._now_ms = view.clock.now_ms
-        self._accumulator = Accumulator(
+        self._accumulator = RecordAccumulator(
             view.settings,
             batch_bytes=settings.batch_bytes,
             linger_ms=settings.linger_ms,
@@ -77,7 +77,10 @@ class Producer:
         )
         view.observer.producer(self._accumulator)
         self._sender = Sender(
-            view, self._accumulator, compression=settings.compression, optional_identity=is_optional
+            view,
+            self._accumulator,
+            compression=settings.compression,
+            optional_idempotence=is_optional,
         )
         self._appender = RecordAppender(
             view, self._accumulator, self._sender, buffer_bytes=settings.buffer_bytes
@@ -112,7 +115,7 @@ class Producer:
         `flush` does. If an `async with` block ends with an exception, it closes with
         `error_flush_ms`.
         """
-        _check_time_out(timeout_ms)
+        _check_timeout(timeout_ms)
         self._view.loop_guard.check()
         self._appender.is_closed = True
         limit_ms = self._view.settings.delivery_timeout_ms
@@ -122,11 +125,11 @@ class Producer:
         started_at = clock.monotonic()
         try:
             # If the time is over, the calls whose records are incomplete raise the error.
-            await self._within_timeout(limit_ms, self._calls_done())
+            await self._within_timeout(limit_ms, self._until_calls_done())
             self._appender.append_queues.close()
             if timeout_ms is not None:
                 timeout_ms = max(0, timeout_ms - round((clock.monotonic() - started_at) * 1000))
-            await self._within_timeout(timeout_ms, self._batches_completed())
+            await self._within_timeout(timeout_ms, self._until_batches_completed())
         finally:
             self._appender.append_queues.close()
             await self._sender.close()
@@ -140,9 +143,9 @@ class Producer:
         caller has awaited; each is reported once. Raises RequestTimeoutError after `timeout_ms`;
         calls and records in flight continue.
         """
-        _check_time_out(timeout_ms)
+        _check_timeout(timeout_ms)
         self._view.loop_guard.check()
-        if not await self._within_timeout(timeout_ms, self._calls_done_and_batches_completed()):
+        if not await self._within_timeout(timeout_ms, self._until_all_completed()):
             waiting = len(self._appender.append_queues.tickets())
             calls = f", and {waiting} calls have more records" if waiting else ""
             raise RequestTimeoutError(
@@ -163,18 +166,18 @@ class Producer:
             return False
         return True
 
-    async def _calls_done_and_batches_completed(self) -> None:
-        await self._calls_done()
-        await self._batches_completed()
+    async def _until_all_completed(self) -> None:
+        await self._until_calls_done()
+        await self._until_batches_completed()
 
-    async def _calls_done(self) -> None:
+    async def _until_calls_done(self) -> None:
         """Waits until the calls that wait now have appended their records, or have failed."""
         tickets = self._appender.append_queues.tickets()
         if tickets:
             self._appender.stop_lingering()
-            await asyncio.wait([ticket.left() for ticket in tickets])
+            await asyncio.wait([ticket.removal() for ticket in tickets])
 
-    async def _batches_completed(self) -> None:
+    async def _until_batches_completed(self) -> None:
         """Waits for the outcome of all appended records."""
         if self._accumulator.incomplete:
             self._appender.stop_lingering()
@@ -362,6 +365,6 @@ class Producer:
         return None
 
 
-def _check_time_out(timeout_ms: int | None) -> None:
+def _check_timeout(timeout_ms: int | None) -> None:
     if timeout_ms is not None:
         check_whole_number("timeout_ms", timeout_ms, 0)

@@ -99,14 +99,16 @@ class PartitionSequence:
         self.must_restart = False
         self.unresolved_sequence = False
 
-    def assign(self, count: int, of_producer: ProducerIdAndEpoch) -> tuple[ProducerIdAndEpoch, int]:
+    def assign(
+        self, count: int, producer_identity: ProducerIdAndEpoch
+    ) -> tuple[ProducerIdAndEpoch, int]:
         """Returns the identity and the base sequence of the next batch, of `count` records.
 
-        The identity is the partition's own, or else `of_producer`. The sequence is -1 for a
+        The identity is the partition's own, or else `producer_identity`. The sequence is -1 for a
         producer that is not idempotent.
         """
         if self.identity is None or self.must_restart:
-            self.identity = self.identity or of_producer
+            self.identity = self.identity or producer_identity
             self.next_sequence = 0
             self.is_acked = self.must_restart = self.unresolved_sequence = False
         if self.identity == NO_PRODUCER_ID:
@@ -120,13 +122,13 @@ class PartitionSequence:
         self.is_acked = self.is_acked or identity == self.identity
 
     def on_out_of_order(
-        self, *, keeps_sequence: bool, maybe_stored: bool, has_unacked_predecessor: bool
+        self, *, must_keep_sequence: bool, maybe_stored: bool, has_unacked_predecessor: bool
     ) -> OutOfOrderAction:
         """Returns the reaction to a batch that a broker refused as out of order.
 
-        `keeps_sequence` and `maybe_stored` are those of the batch.
+        `must_keep_sequence` and `maybe_stored` are those of the batch.
         """
-        if keeps_sequence:
+        if must_keep_sequence:
             return OutOfOrderAction.FAIL
         if self.must_restart:
             if maybe_stored and self.unresolved_sequence:
@@ -157,13 +159,15 @@ class ProducerState:
         self.is_idempotent = False
         self.identity = NO_PRODUCER_ID
 
-    def assign(self, of_partition: PartitionSequence, count: int) -> tuple[ProducerIdAndEpoch, int]:
+    def assign(
+        self, partition_sequence: PartitionSequence, count: int
+    ) -> tuple[ProducerIdAndEpoch, int]:
         """Returns the identity and the base sequence of the next batch of a partition."""
-        return of_partition.assign(count, self.identity or NO_PRODUCER_ID)
+        return partition_sequence.assign(count, self.identity or NO_PRODUCER_ID)
 
     def on_batch_failed(
         self,
-        of_partition: PartitionSequence,
+        partition_sequence: PartitionSequence,
         identity: ProducerIdAndEpoch,
         error: KprotoError,
         *,
@@ -173,11 +177,16 @@ class ProducerState:
 
         The broker may have stored the batch or not, so the next expected sequence is unknown.
         """
-        if not self.is_idempotent or identity != of_partition.identity:
+        if not self.is_idempotent or identity != partition_sequence.identity:
             return
-        of_partition.must_restart = True
-        of_partition.unresolved_sequence = of_partition.unresolved_sequence or maybe_stored
-        of_partition.identity = identity_after_failure(identity, error)
-        of_producer = self.identity or NO_PRODUCER_ID
-        if of_partition.identity is None and of_producer.producer_id == identity.producer_id:
+        partition_sequence.must_restart = True
+        partition_sequence.unresolved_sequence = (
+            partition_sequence.unresolved_sequence or maybe_stored
+        )
+        partition_sequence.identity = identity_after_failure(identity, error)
+        producer_identity = self.identity or NO_PRODUCER_ID
+        if (
+            partition_sequence.identity is None
+            and producer_identity.producer_id == identity.producer_id
+        ):
             self.identity = None

@@ -16,12 +16,12 @@ from ..metadata.cluster import LeaderHint, TopicPartition
 from .batch import Batch
 
 __all__ = [
-    "SingleProduce",
+    "SingleBatchRequest",
     "highest_produce_version",
+    "leader_hints",
+    "partition_responses",
     "produce_error",
-    "produce_hints",
     "produce_request",
-    "produced_partitions",
 ]
 
 #: All in-sync replicas must store a batch: only then is an acknowledged record safe.
@@ -53,14 +53,14 @@ def _produce_request(topic_data: list[TopicProduceData], timeout_ms: int) -> Pro
     return ProduceRequest(acks=ACKS_ALL, timeout_ms=timeout_ms, topic_data=topic_data)
 
 
-class SingleProduce:
+class SingleBatchRequest:
     """The request that appends one batch, encoded in one version except for the batch.
 
     The bytes around the batch are the same for all batches of a partition, until its topic id
     changes. `ids` maps the topic's name to that id.
     """
 
-    __slots__ = ("_before", "_behind", "_write", "ids", "topic_id", "version")
+    __slots__ = ("_prefix", "_suffix", "_write", "ids", "topic_id", "version")
 
     def __init__(
         self, topic: str, partition: int, topic_id: Uuid, timeout_ms: int, version: int
@@ -80,21 +80,21 @@ class SingleProduce:
         empty = encoded(b"")
         both = enumerate(zip(empty, encoded(None), strict=True))
         at = next(at for at, (one, other) in both if one != other)
-        self._before = empty[:at]
+        self._prefix = empty[:at]
         length: list[bytes] = []
         self._write(length.append, b"")
-        self._behind = empty[at + len(b"".join(length)) :]
+        self._suffix = empty[at + len(b"".join(length)) :]
 
-    def pieces(self, records: bytes) -> list[bytes]:
+    def encode(self, records: bytes) -> list[bytes]:
         """Returns the request for a batch in pieces, to be joined. Raises EncodeError."""
-        pieces = [self._before]
+        pieces = [self._prefix]
         try:
             self._write(pieces.append, records)
         except WireFault:
             raise EncodeError(
                 f"a batch of {len(records)} bytes is too large for a Produce"
             ) from None
-        pieces.append(self._behind)
+        pieces.append(self._suffix)
         return pieces
 
 
@@ -103,7 +103,7 @@ def highest_produce_version(ids: Iterable[Uuid]) -> int:
     return _BY_TOPIC_ID - 1 if ZERO_UUID in ids else _BY_TOPIC_ID
 
 
-def produced_partitions(
+def partition_responses(
     response: ProduceResponse, ids: dict[str, Uuid]
 ) -> dict[tuple[str, int], PartitionProduceResponse]:
     """Returns the part of the response for each partition, by topic name and number."""
@@ -115,7 +115,7 @@ def produced_partitions(
     }
 
 
-def produce_hints(
+def leader_hints(
     answers: Mapping[TopicPartition, PartitionProduceResponse],
 ) -> list[LeaderHint]:
     """Returns the leaders that the response names for partitions with an error (KIP-951)."""

@@ -26,17 +26,17 @@ from ..metadata.cluster_view import ClusterView
 from ..metadata.response_hints import brokers_in
 from ..network.connection import BrokerConnection
 from ..release import MAGIC_OF_BATCHES
-from .accumulator import Accumulator, PartitionQueue
+from .accumulator import PartitionQueue, RecordAccumulator
 from .batch import Batch
 from .producer_state import ProducerIdAndEpoch
 from .record_validation import CompressionName
 from .requests import (
-    SingleProduce,
+    SingleBatchRequest,
     highest_produce_version,
+    leader_hints,
+    partition_responses,
     produce_error,
-    produce_hints,
     produce_request,
-    produced_partitions,
 )
 
 __all__ = ["Sender"]
@@ -50,19 +50,19 @@ class Sender:
     def __init__(
         self,
         view: ClusterView,
-        accumulator: Accumulator,
+        accumulator: RecordAccumulator,
         *,
         compression: CompressionName,
-        optional_identity: bool = False,
+        optional_idempotence: bool = False,
     ) -> None:
-        self._optional_identity = optional_identity
+        self._optional_idempotence = optional_idempotence
         self.completed = asyncio.Event()
         self._view = view
         self._accumulator = accumulator
         self._compression = compression
         # The broker's timeout is shorter than the client's, so that its error response arrives.
         self._timeout_ms = view.settings.request_timeout_ms * 3 // 4
-        self._single_requests: dict[TopicPartition, SingleProduce] = {}
+        self._single_requests: dict[TopicPartition, SingleBatchRequest] = {}
         self._is_woken = False
         self._timer: Timer | None = None
         self._timer_at = _NEVER
@@ -109,14 +109,14 @@ class Sender:
         finally:
             self.completed.set()
 
-    def _schedule(self, moment: float) -> None:
-        """Sets the timer to `moment`, unless an earlier one is set, which runs the plan, too."""
-        if moment == _NEVER or (self._timer is not None and self._timer_at <= moment):
+    def _schedule(self, at: float) -> None:
+        """Sets the timer to `at`, unless an earlier one is set, which runs the plan, too."""
+        if at == _NEVER or (self._timer is not None and self._timer_at <= at):
             return
         self._stop_timer()
         clock = self._view.clock
-        self._timer_at = moment
-        self._timer = clock.call_later(max(0.0, moment - clock.monotonic()), self._on_timer)
+        self._timer_at = at
+        self._timer = clock.call_later(max(0.0, at - clock.monotonic()), self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None
@@ -129,7 +129,7 @@ class Sender:
 
     def _send_ready(self) -> float:
         """Sends the requests of the plan; returns the time of the next plan."""
-        if not self._accumulator.busy:
+        if not self._accumulator.active_queues:
             return _NEVER
         now = self._view.clock.monotonic()
         if now >= self._next_expiry:
@@ -148,10 +148,10 @@ class Sender:
 
     def _within_request_size(self, queues: Sequence[PartitionQueue]) -> Sequence[PartitionQueue]:
         """Returns the first queues that fit into one request, at least one queue."""
-        room = self._view.settings.max_request_bytes
+        remaining_bytes = self._view.settings.max_request_bytes
         for count, queue in enumerate(queues):
-            room -= queue.pending[0].content.size_in_bytes
-            if room < 0 and count:
+            remaining_bytes -= queue.pending[0].content.size_in_bytes
+            if remaining_bytes < 0 and count:
                 return queues[:count]
         return queues
 
@@ -185,27 +185,27 @@ class Sender:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
         try:
             connection = await self._view.connection_for(request)
-            if self._optional_identity and connection.message_magic < MAGIC_OF_BATCHES:
+            if self._optional_idempotence and connection.message_magic < MAGIC_OF_BATCHES:
                 self._view.observer.without_ids(str(connection.address))
                 self._accumulator.producer_state.disable_idempotence()
                 return
             version = connection.version_of(InitProducerIdRequest)
-            answer = await connection.request(request, version=version)
-            raise_for_code(answer.error_code, "asking for a producer id")
+            response = await connection.request(request, version=version)
+            raise_for_code(response.error_code, "asking for a producer id")
         except KprotoError as error:
-            for queue in list(self._accumulator.busy.values()):
+            for queue in list(self._accumulator.active_queues.values()):
                 if queue.pending and queue.needs_producer_id:
                     self._fail_queue(queue, error)
         else:
             self._accumulator.producer_state.identity = ProducerIdAndEpoch(
-                answer.producer_id, answer.producer_epoch
+                response.producer_id, response.producer_epoch
             )
-            self._view.observer.identified(answer.producer_id, answer.producer_epoch)
+            self._view.observer.identified(response.producer_id, response.producer_epoch)
         finally:
             self._is_initializing = False
 
     def _fail_queue(self, queue: PartitionQueue, error: KprotoError) -> None:
-        self._accumulator.failed(queue, error, self._view.clock.monotonic())
+        self._accumulator.on_queue_failure(queue, error, self._view.clock.monotonic())
 
     # Produce requests
 
@@ -219,7 +219,7 @@ class Sender:
         view, accumulator = self._view, self._accumulator
         queue = accumulator.queues[batch.topic, batch.partition]
         now = view.clock.monotonic()
-        if not accumulator.is_first(batch, now):
+        if not accumulator.can_send_now(batch, now):
             return False
         node = view.leader_since(batch.topic, batch.partition, queue.suspect_since)
         if node is None or self._in_flight[node]:
@@ -233,66 +233,66 @@ class Sender:
     def _send(self, node: int, queues: Sequence[PartitionQueue]) -> None:
         """Sends the next batch of each queue, in one request."""
         self._in_flight[node] += 1
-        left: dict[TopicPartition, Batch] = {}
+        batches: dict[TopicPartition, Batch] = {}
         try:
             for queue in queues:
-                left[queue.topic, queue.partition] = self._accumulator.take(queue, node)
+                batches[queue.topic, queue.partition] = self._accumulator.take(queue, node)
             connection = self._view.open_connection(node)
             magic = self._view.message_magic if connection is None else connection.message_magic
-            self._build(left, magic)
-            if not left:
-                self._on_request_done(node, left, None)
+            self._encode_batches(batches, magic)
+            if not batches:
+                self._on_request_done(node, batches, None)
             elif (
                 connection is None
                 # A request that is posted now could overtake one of a task that has not written.
                 or self._in_send_tasks[node]
-                or not self._post(connection, node, left)
+                or not self._try_send(connection, node, batches)
             ):
                 self._in_send_tasks[node] += 1
-                self._spawn(self._produce(node, left))
+                self._spawn(self._produce(node, batches))
             else:
-                self._note_sent(left)
+                self._report_sent(batches)
         except BaseException as fault:
-            self._on_request_done(node, left, fault)
+            self._on_request_done(node, batches, fault)
             if not isinstance(fault, Exception):
                 raise
 
-    def _build(self, left: dict[TopicPartition, Batch], magic: int) -> None:
+    def _encode_batches(self, batches: dict[TopicPartition, Batch], magic: int) -> None:
         """Encodes batches in the format of their broker."""
-        for tp, batch in list(left.items()):
+        for tp, batch in list(batches.items()):
             try:
                 batch.build(self._compression, magic)
             except KprotoError as error:
-                self._on_failure(left.pop(tp), error)
+                self._on_failure(batches.pop(tp), error)
 
-    def _note_sent(self, left: dict[TopicPartition, Batch]) -> None:
+    def _report_sent(self, batches: dict[TopicPartition, Batch]) -> None:
         """Counts batches that are sent now."""
-        for batch in left.values():
+        for batch in batches.values():
             self._view.observer.batch_sent(batch.count, len(batch.data or b""))
 
-    def _post(
-        self, connection: BrokerConnection, node: int, left: dict[TopicPartition, Batch]
+    def _try_send(
+        self, connection: BrokerConnection, node: int, batches: dict[TopicPartition, Batch]
     ) -> bool:
-        if len(left) == 1:
-            (batch,) = left.values()
+        if len(batches) == 1:
+            (batch,) = batches.values()
             single = self._single_request(connection, batch)
             assert batch.data is not None, "it was built"
             return connection.try_send_encoded(
                 ProduceRequest,
-                single.pieces(batch.data),
+                single.encode(batch.data),
                 version=single.version,
                 callback=lambda outcome: self._on_response(
-                    node, left, connection, single.ids, outcome
+                    node, batches, connection, single.ids, outcome
                 ),
             )
-        request, ids, version = self._request(connection, left)
+        request, ids, version = self._request(connection, batches)
         return connection.try_send(
             request,
             version=version,
-            callback=lambda outcome: self._on_response(node, left, connection, ids, outcome),
+            callback=lambda outcome: self._on_response(node, batches, connection, ids, outcome),
         )
 
-    def _single_request(self, connection: BrokerConnection, batch: Batch) -> SingleProduce:
+    def _single_request(self, connection: BrokerConnection, batch: Batch) -> SingleBatchRequest:
         """Returns the request for one batch, encoded once per partition and topic id."""
         tp = batch.topic, batch.partition
         info = self._view.cluster.topics.get(batch.topic)
@@ -300,14 +300,14 @@ class Sender:
         version = connection.version_of(ProduceRequest, highest_produce_version((topic_id,)))
         known = self._single_requests.get(tp)
         if known is None or known.topic_id is not topic_id or known.version != version:
-            known = SingleProduce(*tp, topic_id, self._timeout_ms, version)
+            known = SingleBatchRequest(*tp, topic_id, self._timeout_ms, version)
             self._single_requests[tp] = known
         return known
 
     def _on_response(
         self,
         node: int,
-        left: dict[TopicPartition, Batch],
+        batches: dict[TopicPartition, Batch],
         connection: BrokerConnection,
         ids: dict[str, Uuid],
         outcome: Response | KprotoError,
@@ -317,103 +317,103 @@ class Sender:
         try:
             if isinstance(outcome, KprotoError):
                 raise outcome
-            self._take_response(connection, left, ids, outcome)
+            self._handle_response(connection, batches, ids, outcome)
         except BaseException as error:
             fault = error
             if not isinstance(error, Exception):
                 raise
         finally:
-            self._on_request_done(node, left, fault)
+            self._on_request_done(node, batches, fault)
 
-    async def _produce(self, node: int, left: dict[TopicPartition, Batch]) -> None:
+    async def _produce(self, node: int, batches: dict[TopicPartition, Batch]) -> None:
         """Sends a request from a task, which waits for a connection or a slot."""
         fault: BaseException | None = None
         try:
             connection = await self._view.connection_to(node)
-            self._drop_expired(left)
-            self._build(left, connection.message_magic)
-            if not left:
+            self._drop_expired(batches)
+            self._encode_batches(batches, connection.message_magic)
+            if not batches:
                 return
-            request, ids, version = self._request(connection, left)
-            self._note_sent(left)
+            request, ids, version = self._request(connection, batches)
+            self._report_sent(batches)
             response = await connection.request(request, version=version)
-            self._take_response(connection, left, ids, response)
+            self._handle_response(connection, batches, ids, response)
         except BaseException as error:
             fault = error
             if not isinstance(error, Exception):
                 raise
         finally:
             self._in_send_tasks[node] -= 1
-            self._on_request_done(node, left, fault)
+            self._on_request_done(node, batches, fault)
 
-    def _drop_expired(self, left: dict[TopicPartition, Batch]) -> None:
+    def _drop_expired(self, batches: dict[TopicPartition, Batch]) -> None:
         """Removes batches that expired during the wait for a connection; their bytes are gone."""
-        for tp, batch in list(left.items()):
+        for tp, batch in list(batches.items()):
             if batch.future.done():
-                self._on_failure(left.pop(tp), RequestTimeoutError("it was not sent in time"))
+                self._on_failure(batches.pop(tp), RequestTimeoutError("it was not sent in time"))
 
     def _request(
-        self, connection: BrokerConnection, left: dict[TopicPartition, Batch]
+        self, connection: BrokerConnection, batches: dict[TopicPartition, Batch]
     ) -> tuple[ProduceRequest, dict[str, Uuid], int]:
         """Returns the request for these batches, the ids of their topics, and its version."""
         topics = self._view.cluster.topics
-        ids = {name: topics[name].topic_id if name in topics else ZERO_UUID for name, _ in left}
+        ids = {name: topics[name].topic_id if name in topics else ZERO_UUID for name, _ in batches}
         version = connection.version_of(ProduceRequest, highest_produce_version(ids.values()))
-        return produce_request(list(left.values()), ids, self._timeout_ms), ids, version
+        return produce_request(list(batches.values()), ids, self._timeout_ms), ids, version
 
-    def _take_response(
+    def _handle_response(
         self,
         connection: BrokerConnection,
-        left: dict[TopicPartition, Batch],
+        batches: dict[TopicPartition, Batch],
         ids: dict[str, Uuid],
         response: Response,
     ) -> None:
         """Passes the result for each batch to the accumulator. Raises ProtocolError."""
         assert isinstance(response, ProduceResponse)
-        found = produced_partitions(response, ids)
+        found = partition_responses(response, ids)
         has_hints = False
-        for tp, answer in found.items():
-            batch = left.get(tp)
+        for tp, result in found.items():
+            batch = batches.get(tp)
             if batch is None:
                 continue
-            error = produce_error(answer, batch)
+            error = produce_error(result, batch)
             if error is not None and not has_hints:
-                self._view.update_leaders(produce_hints(found), brokers_in(response))
+                self._view.update_leaders(leader_hints(found), brokers_in(response))
                 has_hints = True
-            del left[tp]
+            del batches[tp]
             if error is None:
-                self._accumulator.on_ack(batch, answer.base_offset, answer.log_append_time_ms)
+                self._accumulator.on_ack(batch, result.base_offset, result.log_append_time_ms)
             else:
-                self._on_failure(batch, error, moved=self._leader_moved(tp, answer))
-        if left:
+                self._on_failure(batch, error, moved=self._has_leader_moved(tp, result))
+        if batches:
             raise ProtocolError(
                 f"{connection.address}: the response to a Produce lacks "
-                + ", ".join(f"{topic}[{partition}]" for topic, partition in left)
+                + ", ".join(f"{topic}[{partition}]" for topic, partition in batches)
             )
 
     def _on_request_done(
-        self, node: int, left: dict[TopicPartition, Batch], fault: BaseException | None
+        self, node: int, batches: dict[TopicPartition, Batch], fault: BaseException | None
     ) -> None:
         """Ends a request; its remaining batches failed with `fault`."""
         self._in_flight[node] -= 1
         if fault is not None:
             cause = fault if isinstance(fault, KprotoError) else _abort_error(fault)
-            for batch in left.values():
+            for batch in batches.values():
                 self._on_failure(batch, cause)
         self.completed.set()
-        if self._accumulator.busy:
+        if self._accumulator.active_queues:
             self.wake()
         if isinstance(fault, Exception) and not isinstance(fault, KprotoError):
             what = "an internal error of the producer ended a request"
             handler = asyncio.get_running_loop().call_exception_handler
             handler({"message": what, "exception": fault})
 
-    def _leader_moved(self, tp: TopicPartition, answer: PartitionProduceResponse) -> bool:
+    def _has_leader_moved(self, tp: TopicPartition, result: PartitionProduceResponse) -> bool:
         """Returns True if the response names a leader, and metadata has another broker by now."""
         cluster = self._view.cluster
         leader = cluster.leader(*tp)
         node = self._accumulator.queues[tp].node
-        return answer.current_leader.leader_id >= 0 and leader in cluster.brokers and leader != node
+        return result.current_leader.leader_id >= 0 and leader in cluster.brokers and leader != node
 
     def _on_failure(self, batch: Batch, error: KprotoError, *, moved: bool = False) -> None:
         now = self._view.clock.monotonic()

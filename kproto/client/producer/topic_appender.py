@@ -13,17 +13,17 @@ from typing import Any, Final, NamedTuple
 
 from ...records import ENCODE_FAILURES, MAX_TIMESTAMP_MS, GrowingBatch
 from ..metadata.cluster import TopicInfo
-from .accumulator import Accumulator
+from .accumulator import RecordAccumulator
 from .acks import Acks
 from .batch import Batch
 from .record_validation import Headers, ProducerRecord
 
-__all__ = ["AppendOutcome", "Timing", "TopicAppender", "take"]
+__all__ = ["AppendOutcome", "AppendTiming", "TopicAppender", "append_to_open_batches"]
 
 #: The time for which a pass uses one timestamp, in seconds: timestamps are in ms.
-_TICK_S: Final = 0.001
+_TIMESTAMP_S: Final = 0.001
 
-_NOWHERE: Final = -1
+_NO_PARTITION: Final = -1
 
 
 class AppendOutcome(Enum):
@@ -38,10 +38,10 @@ class TopicAppender(NamedTuple):
     """A topic of the metadata, and the function from a key to its partition."""
 
     info: TopicInfo
-    choose: Callable[[bytes | None], int]
+    partition_of: Callable[[bytes | None], int]
 
 
-class Timing(NamedTuple):
+class AppendTiming(NamedTuple):
     """The clocks of a pass, and the time at which it ends, in seconds.
 
     The clocks are read once for `every` records; for an iterator, which may take time, they are
@@ -54,12 +54,12 @@ class Timing(NamedTuple):
     every: int
 
 
-def take(
+def append_to_open_batches(
     values: Iterator[Any],
     appender: TopicAppender,
-    accumulator: Accumulator,
+    accumulator: RecordAccumulator,
     buffer_bytes: int,
-    timing: Timing,
+    timing: AppendTiming,
     acks: Acks,
 ) -> Any:
     """Appends records to open batches, and adds their positions to `acks`.
@@ -68,38 +68,38 @@ def take(
     Raises the exceptions of `values`; records before them stay appended.
     """
     topic, limit = appender.info.name, accumulator.batch_bytes
-    takes_headers = accumulator.takes_headers
-    choose, partitions = appender.choose, appender.info.partitions
+    supports_headers = accumulator.supports_headers
+    partition_of, partitions = appender.partition_of, appender.info.partitions
     now_ms, monotonic, ends_at, every = timing
-    keyless = choose(None)
+    keyless = partition_of(None)
     is_one = len(partitions) == 1
     index = len(acks)
-    at = _NOWHERE
+    open_partition = _NO_PARTITION
     batch: Batch | None = None
     content = GrowingBatch()
     value: bytes | None
     headers: Headers
-    is_late = False
-    now = until_look = 0
-    fresh_until = 0.0
+    is_time_over = False
+    now = until_clock_read = 0
+    timestamp_valid_until = 0.0
     try:
-        for given in values:
-            if until_look:
-                until_look -= 1
+        for element in values:
+            if until_clock_read:
+                until_clock_read -= 1
             else:
-                until_look = every - 1
-                moment = monotonic()
-                is_late = moment >= ends_at
-                if moment >= fresh_until:
+                until_clock_read = every - 1
+                monotonic_now = monotonic()
+                is_time_over = monotonic_now >= ends_at
+                if monotonic_now >= timestamp_valid_until:
                     now = now_ms()
-                    fresh_until = moment + _TICK_S
+                    timestamp_valid_until = monotonic_now + _TIMESTAMP_S
                 if every == 1:
-                    at = _NOWHERE  # the iterator ran other code, which may have sent records, too
+                    open_partition = _NO_PARTITION  # the iterator may have sent records
             # The kind of the element, and its partition:
-            if type(given) is bytes:
-                value, key, headers, timestamp, partition = given, None, (), now, keyless
-            elif type(given) is ProducerRecord:
-                value, key, headers, own_timestamp, chosen = given
+            if type(element) is bytes:
+                value, key, headers, timestamp, partition = element, None, (), now, keyless
+            elif type(element) is ProducerRecord:
+                value, key, headers, own_timestamp, own_partition = element
                 if (
                     (value is not None and type(value) is not bytes)
                     or (key is not None and type(key) is not bytes)
@@ -107,45 +107,45 @@ def take(
                         headers
                         and (
                             (type(headers) is not tuple and type(headers) is not list)
-                            or not takes_headers
+                            or not supports_headers
                         )
                     )
                 ):
-                    return given
+                    return element
                 if own_timestamp is None:
                     timestamp = now
                 elif type(own_timestamp) is int and 0 <= own_timestamp <= MAX_TIMESTAMP_MS:
                     timestamp = own_timestamp
                 else:
-                    return given
-                if chosen is None:
-                    partition = keyless if key is None or is_one else choose(key)
-                elif type(chosen) is int and chosen in partitions:
-                    partition = chosen
+                    return element
+                if own_partition is None:
+                    partition = keyless if key is None or is_one else partition_of(key)
+                elif type(own_partition) is int and own_partition in partitions:
+                    partition = own_partition
                 else:
-                    return given
+                    return element
             else:
-                return given
+                return element
             # Append it to the open batch of the partition:
-            is_elsewhere = partition != at
-            if is_elsewhere:
+            is_other_partition = partition != open_partition
+            if is_other_partition:
                 batch = accumulator.open_batch(topic, partition)
                 if batch is None:
-                    return given
-                content, at = batch.content, partition
+                    return element
+                content, open_partition = batch.content, partition
             try:
                 added = content.append(key, value, headers, timestamp, limit)
             except ENCODE_FAILURES:
-                return given
+                return element
             if not added:
-                return given
-            if is_elsewhere and batch is not None:
+                return element
+            if is_other_partition and batch is not None:
                 acks.add_run(index, batch, content.count - 1)
             index += 1
             accumulator.buffered += added
             if accumulator.buffered > buffer_bytes:
                 return AppendOutcome.FULL
-            if is_late:
+            if is_time_over:
                 return AppendOutcome.PAUSE
         return AppendOutcome.END
     finally:

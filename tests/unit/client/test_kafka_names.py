@@ -13,7 +13,7 @@ from kproto.client.kafka_names import (
     CONSUMER_NAMES,
     GROUP_CONSUMER_NAMES,
     PRODUCER_NAMES,
-    with_short_names,
+    resolve_aliases,
 )
 from kproto.client.producer.settings import ProducerSettings
 from kproto.security.property_table import ROWS
@@ -107,5 +107,5 @@ def test_invalid_or_conflicting_arguments_are_refused(
 
 def test_name_with_the_value_none_is_ignored() -> None:
     assert (
-        with_short_names("call", {"start": None}, {"auto_offset_reset": None}, CONSUMER_NAMES) == {}
+        resolve_aliases("call", {"start": None}, {"auto_offset_reset": None}, CONSUMER_NAMES) == {}
     )

@@ -10,8 +10,8 @@ from kproto.client.release import (
     has_api_versions,
     magic_of,
     message_magic,
-    release_called,
     release_ranges,
+    resolve_release,
 )
 from kproto.protocol.negotiation import ApiRange
 from kproto.wire.errors import ConfigurationError
@@ -31,7 +31,7 @@ from kproto.wire.errors import ConfigurationError
     ],
 )
 def test_name_selects_its_newest_release(name: str, release: str) -> None:
-    assert release_called(name) == release
+    assert resolve_release(name) == release
 
 
 @pytest.mark.parametrize("name", ["", "0.7", "0.9.", "5", "0.99", "latest", "3.9.2.0"])

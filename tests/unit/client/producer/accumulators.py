@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 
 from kproto.client import ClientSettings
-from kproto.client.producer.accumulator import Accumulator, Plan
+from kproto.client.producer.accumulator import RecordAccumulator, SendPlan
 from kproto.client.producer.batch import Batch
 from kproto.client.producer.producer_state import ProducerIdAndEpoch
 from kproto.protocol.error_codes import code_of, error_of_code
@@ -35,9 +35,9 @@ def accumulator(
     linger_ms: int = 0,
     max_in_flight: int = 5,
     idempotent: bool = True,
-) -> Accumulator:
+) -> RecordAccumulator:
     SHOWN.now = 0.0  # a former test may have changed it
-    made = Accumulator(
+    made = RecordAccumulator(
         SETTINGS,
         batch_bytes=batch_bytes,
         linger_ms=linger_ms,
@@ -51,7 +51,7 @@ def accumulator(
     return made
 
 
-def add(to: Accumulator, count: int = 1, partition: int = 0, now: float = 0.0) -> list[Batch]:
+def add(to: RecordAccumulator, count: int = 1, partition: int = 0, now: float = 0.0) -> list[Batch]:
     """Adds records of which no two fit into one batch; returns the batch of each record."""
     SHOWN.now = now
     return [to.add("t", partition, None, sized(at, 70), (), 0)[0] for at in range(count)]
@@ -71,11 +71,11 @@ def values_of(batch: Batch) -> list[bytes | None]:
     return [record.value for record in batch.content.records()]
 
 
-def plan(of: Accumulator, now: float = 0.0, in_flight: int = 0) -> Plan:
+def plan(of: RecordAccumulator, now: float = 0.0, in_flight: int = 0) -> SendPlan:
     return of.plan(now, lambda topic, partition, since: 0, lambda node: in_flight)
 
 
-def take_all(of: Accumulator, now: float = 0.0) -> list[Batch]:
+def take_all(of: RecordAccumulator, now: float = 0.0) -> list[Batch]:
     """Takes all batches that can be sent at once, in their order."""
     taken: list[Batch] = []
     while queues := plan(of, now).requests.get(0):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kproto.client.producer.accumulator import Accumulator
+from kproto.client.producer.accumulator import RecordAccumulator
 from kproto.client.producer.batch import Batch, Delivery
 from kproto.client.producer.producer_state import (
     LAST_EPOCH,
@@ -40,7 +40,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     made.close()
 
 
-Make = Callable[..., Accumulator]
+Make = Callable[..., RecordAccumulator]
 
 
 @pytest.fixture
@@ -365,9 +365,9 @@ def test_expired_batch_fails_in_flight_or_not(make: Make) -> None:
     for batch in batches:
         assert isinstance(outcome(batch), RequestTimeoutError)
     assert accumulated.buffered == 0
-    assert ("t", 0) in accumulated.busy, "the queue waits for the batch in flight"
+    assert ("t", 0) in accumulated.active_queues, "the queue waits for the batch in flight"
     accumulated.on_ack(sent)
-    assert not accumulated.busy
+    assert not accumulated.active_queues
     (last,) = add(accumulated, now=11.0)
     assert take_all(accumulated, now=11.0) == [last]
     assert (last.identity, last.sequence) == ((7, 1), 0)
@@ -387,14 +387,14 @@ def test_unsendable_batches_fail_at_once_or_wait(make: Make) -> None:
     accumulated = make()
     batches = add(accumulated, 2)
     queue = accumulated.queues["t", 0]
-    accumulated.failed(queue, error("LEADER_NOT_AVAILABLE"), 1.0)
+    accumulated.on_queue_failure(queue, error("LEADER_NOT_AVAILABLE"), 1.0)
     found = plan(accumulated, now=1.0)
     assert found.requests == {}
     assert 1.08 <= found.next_at <= 1.12
     denied = error("TOPIC_AUTHORIZATION_FAILED")
-    accumulated.failed(queue, denied, 2.0)
+    accumulated.on_queue_failure(queue, denied, 2.0)
     assert [outcome(batch) for batch in batches] == [denied, denied]
-    assert not accumulated.busy
+    assert not accumulated.active_queues
     assert accumulated.producer_state.identity == (7, 0), (
         "nothing was sent, so that the sequence stays valid"
     )
@@ -406,7 +406,9 @@ def test_unretrieved_failures_are_kept(make: Make) -> None:
     _, second = accumulated.add("t", 0, None, b"2", (), 0)
     batch.deliveries = [Delivery(batch, first), Delivery(batch, second)]
     batch.deliveries[0].is_retrieved = True
-    accumulated.failed(accumulated.queues["t", 0], error("TOPIC_AUTHORIZATION_FAILED"), 0.0)
+    accumulated.on_queue_failure(
+        accumulated.queues["t", 0], error("TOPIC_AUTHORIZATION_FAILED"), 0.0
+    )
     (failure,) = accumulated.unretrieved_failures()
     assert [record.value for record in failure.records] == [b"2"]
     assert accumulated.unretrieved_failures() == []
@@ -419,7 +421,9 @@ def test_retrieved_failures_are_not_kept(make: Make) -> None:
         (batch,) = add(accumulated, 1)
         batch.deliveries = [Delivery(batch, 0)]
         batch.deliveries[0].is_retrieved = at % 100 != 0
-        accumulated.failed(accumulated.queues["t", 0], error("TOPIC_AUTHORIZATION_FAILED"), 0.0)
+        accumulated.on_queue_failure(
+            accumulated.queues["t", 0], error("TOPIC_AUTHORIZATION_FAILED"), 0.0
+        )
         assert len(accumulated.unretrieved) <= 1_000
     assert len(accumulated.unretrieved_failures()) == 50
 
@@ -431,7 +435,7 @@ def timestamps(batch: Batch) -> list[int]:
     return [batch.ack(at).timestamp for at in range(batch.count)]
 
 
-def appended_at(accumulated: Accumulator, *at_ms: int) -> Batch:
+def appended_at(accumulated: RecordAccumulator, *at_ms: int) -> Batch:
     for timestamp in at_ms:
         batch, _ = accumulated.add("t", 0, None, b"v", (), timestamp)
     return batch

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from kproto.client.core.retry import Remedy, remedy_of_code
 from kproto.client.producer.batch import Batch
 from kproto.client.producer.requests import (
-    SingleProduce,
+    SingleBatchRequest,
     highest_produce_version,
+    partition_responses,
     produce_error,
     produce_request,
-    produced_partitions,
 )
 from kproto.messages import ProduceRequest, ProduceResponse
 from kproto.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
@@ -104,9 +104,9 @@ def test_response_partitions_are_found_by_name_or_id() -> None:
         return TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[part])
 
     answer = ProduceResponse(responses=[of("", ID, 1), of("u", ZERO_UUID, 2)])
-    found = produced_partitions(answer, {"t": ID, "u": ZERO_UUID})
+    found = partition_responses(answer, {"t": ID, "u": ZERO_UUID})
     assert list(found) == [("t", 1), ("u", 2)]
-    assert produced_partitions(ProduceResponse(), {"t": ID}) == {}
+    assert partition_responses(ProduceResponse(), {"t": ID}) == {}
 
 
 @pytest.mark.parametrize("version", ProduceRequest.VALID_VERSIONS)
@@ -115,9 +115,9 @@ async def test_single_produce_has_the_bytes_of_the_message(version: int, size: i
     batch = Batch("topic é", 7, asyncio.get_running_loop().create_future(), GrowingBatch())
     batch.data = bytes(size)
     request = produce_request([batch], {"topic é": ID}, 1234)
-    single = SingleProduce("topic é", 7, ID, 1234, version)
+    single = SingleBatchRequest("topic é", 7, ID, 1234, version)
     for _ in range(2):
-        assert b"".join(single.pieces(batch.data)) == request.encode(version)
+        assert b"".join(single.encode(batch.data)) == request.encode(version)
 
 
 @given(
@@ -130,8 +130,8 @@ async def test_single_produce_has_the_bytes_of_the_message(version: int, size: i
 def test_single_produce_encodes_any_topic(
     topic: str, partition: int, topic_id: bytes, records: bytes, version: int
 ) -> None:
-    single = SingleProduce(topic, partition, Uuid(topic_id), 5, version)
-    message = ProduceRequest.decode(b"".join(single.pieces(records)), version)
+    single = SingleBatchRequest(topic, partition, Uuid(topic_id), 5, version)
+    message = ProduceRequest.decode(b"".join(single.encode(records)), version)
     ((part,),) = (each.partition_data for each in message.topic_data)
     assert (part.index, part.records, message.timeout_ms) == (partition, records, 5)
     (named,) = message.topic_data

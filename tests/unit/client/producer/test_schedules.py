@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kproto.client.producer.accumulator import Accumulator
+from kproto.client.producer.accumulator import RecordAccumulator
 from kproto.client.producer.batch import Batch
 from kproto.client.producer.producer_state import NO_PRODUCER_ID, ProducerIdAndEpoch
 from kproto.wire.errors import KprotoError
@@ -90,7 +90,7 @@ def test_acknowledged_records_are_stored_once_and_in_order(
 
 
 def play(
-    accumulated: Accumulator, chance: random.Random, fault_rate: float, idempotent: bool
+    accumulated: RecordAccumulator, chance: random.Random, fault_rate: float, idempotent: bool
 ) -> None:
     leader = Leader(most_records=chance.choice([1, 2, 100]))
     sent: list[Batch] = []  # batches not yet at the leader, in the order of the connection
@@ -101,7 +101,7 @@ def play(
     next_id = 8
     written: dict[Batch, Sent] = {}
     delayed: list[Sent] = []  # copies still in flight of batches that the producer takes for lost
-    while remaining or accumulated.busy or delayed:
+    while remaining or accumulated.active_queues or delayed:
         now += chance.random() / 5
         SHOWN.now = now
         if remaining and chance.random() < 0.7:
@@ -134,9 +134,11 @@ def play(
             else:
                 accumulated.on_failure(batch, refused, now)
     check(leader, batches, once=idempotent)
-    assert (accumulated.buffered, accumulated.busy, accumulated.incomplete) == (0, {}, set()), (
-        "everything is released"
-    )
+    assert (accumulated.buffered, accumulated.active_queues, accumulated.incomplete) == (
+        0,
+        {},
+        set(),
+    ), "everything is released"
 
 
 def answer(

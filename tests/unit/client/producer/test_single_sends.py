@@ -187,13 +187,13 @@ async def test_internal_error_is_reported_to_the_loop_and_fails_the_send(
         Stored(broker)
         async with client.producer() as producer:
             await producer.send("t", b"first")
-            monkeypatch.setattr(sender_module, "produced_partitions", broken)
+            monkeypatch.setattr(sender_module, "partition_responses", broken)
             with pytest.raises(
                 DeliveryError, match="a fault of its own: ZeroDivisionError"
             ) as raised:
                 await producer.send("t", b"second")
             assert [record.value for record in raised.value.records] == [b"second"]
             assert type(raised.value.cause) is KprotoError
-            monkeypatch.setattr(sender_module, "produced_partitions", requests.produced_partitions)
+            monkeypatch.setattr(sender_module, "partition_responses", requests.partition_responses)
             await producer.send("t", b"third")
     assert [type(fault["exception"]) for fault in faults] == [ZeroDivisionError]

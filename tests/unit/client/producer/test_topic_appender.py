@@ -12,11 +12,16 @@ from hypothesis import strategies as st
 
 from kproto.client import ClientSettings
 from kproto.client.metadata.cluster import PartitionInfo, TopicInfo
-from kproto.client.producer.accumulator import Accumulator
+from kproto.client.producer.accumulator import RecordAccumulator
 from kproto.client.producer.acks import Acks
-from kproto.client.producer.partitioner import chooser
+from kproto.client.producer.partitioner import make_partitioner
 from kproto.client.producer.record_validation import ProducerRecord
-from kproto.client.producer.topic_appender import AppendOutcome, Timing, TopicAppender, take
+from kproto.client.producer.topic_appender import (
+    AppendOutcome,
+    AppendTiming,
+    TopicAppender,
+    append_to_open_batches,
+)
 from kproto.wire.uuid import ZERO_UUID
 
 NOW_MS = 1_767_225_600_000
@@ -35,7 +40,7 @@ class Side:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, partitions: int = 1, batch_bytes: int = 500
     ) -> None:
-        self.accumulator = Accumulator(
+        self.accumulator = RecordAccumulator(
             ClientSettings(),
             batch_bytes=batch_bytes,
             linger_ms=0,
@@ -48,7 +53,7 @@ class Side:
         self.clock_reads = 0
         parts = {at: PartitionInfo(at, 0, 0, (0,), (0,)) for at in range(partitions)}
         info = TopicInfo("t", ZERO_UUID, parts)
-        self.appender = TopicAppender(info, chooser(info, self.accumulator.sticky_moves))
+        self.appender = TopicAppender(info, make_partitioner(info, self.accumulator.sticky_moves))
         self.acks = Acks()
 
     def monotonic(self) -> float:
@@ -58,8 +63,12 @@ class Side:
     def take(
         self, values: Any, *, ends_at: float = 1.0, every: int = 1, buffer_bytes: int = 1 << 20
     ) -> Any:
-        timing = Timing(lambda: NOW_MS + round(self.now * 1000), self.monotonic, ends_at, every)
-        return take(iter(values), self.appender, self.accumulator, buffer_bytes, timing, self.acks)
+        timing = AppendTiming(
+            lambda: NOW_MS + round(self.now * 1000), self.monotonic, ends_at, every
+        )
+        return append_to_open_batches(
+            iter(values), self.appender, self.accumulator, buffer_bytes, timing, self.acks
+        )
 
     def add(self, record_or_value: bytes | ProducerRecord | None) -> None:
         """Appends one record by the slow path, without its checks."""
@@ -69,7 +78,7 @@ class Side:
             else ProducerRecord(record_or_value)
         )
         value, key, headers, timestamp, partition = record
-        at = self.appender.choose(key) if partition is None else partition
+        at = self.appender.partition_of(key) if partition is None else partition
         stamp = NOW_MS if timestamp is None else timestamp
         self.acks.add(*self.accumulator.add("t", at, key, value, headers, stamp))
 
@@ -202,7 +211,7 @@ def test_sent_batch_accepts_no_records(loop: asyncio.AbstractEventLoop) -> None:
     side = Side(loop)
     side.add(b"first")
     batch = side.accumulator.queues["t", 0].pending[0]
-    batch.ordinal = 0  # the batch was sent and failed
+    batch.send_index = 0  # the batch was sent and failed
     assert side.take([b"second"]) == b"second"
 
 
@@ -272,7 +281,7 @@ def test_iterator_may_append_records_itself(loop: asyncio.AbstractEventLoop) -> 
             if at % 2:
                 accumulator.add("t", 0, None, b"of another", (), NOW_MS)
             if at == 3:
-                accumulator.queues["t", 0].pending[-1].ordinal = 0  # it was sent
+                accumulator.queues["t", 0].pending[-1].send_index = 0  # it was sent
             yield b"%d" % at
 
     remaining = appending()
