@@ -20,7 +20,7 @@ from ..core.retry import Attempts
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import format_partitions
 from ..metadata.cluster_view import ClusterView
-from .group_shell import GroupShell
+from .group_effects import GroupEffectHandler
 
 __all__ = ["AutoCommit"]
 
@@ -29,7 +29,7 @@ logger = logging.getLogger("kproto.client")
 _NEVER: Final = float("inf")
 
 #: The least timeout of an auto-commit, in ms: a busy event loop may exceed a shorter interval.
-_LEAST_MS: Final = 1_000
+_MIN_TIMEOUT_MS: Final = 1_000
 
 _START_OFFSETS: Final = CommitRequest(CommitKind.START_OFFSETS)
 
@@ -46,18 +46,18 @@ class AutoCommit:
         subscriptions: SubscriptionState,
         committer: Committer,
         membership: GroupMembership[Any] | None,
-        shell: GroupShell,
+        effect_handler: GroupEffectHandler,
         *,
         auto_commit: bool,
         interval_ms: int,
     ) -> None:
         self._view = view
         self._is_auto = auto_commit
-        self._limit_ms = min(max(interval_ms, _LEAST_MS), view.settings.api_timeout_ms)
+        self._limit_ms = min(max(interval_ms, _MIN_TIMEOUT_MS), view.settings.api_timeout_ms)
         self._subscriptions = subscriptions
         self._committer = committer
         self._membership = membership
-        self._shell = shell
+        self._effects = effect_handler
         self._request = CommitRequest(CommitKind.DUE) if auto_commit else _START_OFFSETS
         self._failures = Attempts(view.settings)
         self._task: asyncio.Task[None] | None = None
@@ -82,7 +82,7 @@ class AutoCommit:
         It waits for a commit in flight, and for the backoff after a failed one.
         """
         if self._is_auto:
-            self._shell.commit_now.set()
+            self._effects.commit_now.set()
 
     async def _run(self) -> None:
         clock = self._view.clock
@@ -114,15 +114,15 @@ class AutoCommit:
     async def _until_due(self) -> None:
         left_s = self._subscriptions.commit_state.next_at - self._view.clock.monotonic()
         if left_s == _NEVER:
-            await self._shell.commit_now.wait()
+            await self._effects.commit_now.wait()
         else:
             with suppress(TimeoutError):
                 async with self._view.clock.timeout(max(0.0, left_s)):
-                    await self._shell.commit_now.wait()
-        self._shell.commit_now.clear()
+                    await self._effects.commit_now.wait()
+        self._effects.commit_now.clear()
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
         fault = None if task.cancelled() else task.exception()
         if isinstance(fault, Exception):
             fault.add_note("auto-commit has stopped")
-            self._shell.report(fault)
+            self._effects.report(fault)

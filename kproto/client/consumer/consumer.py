@@ -116,8 +116,8 @@ class Consumer(RecordStream):
     def _is_finished(self) -> bool:
         return all(state.is_at_end for state in self._subscriptions.partitions.values())
 
-    def _cancel(self) -> list[asyncio.Task[Any]]:
-        tasks = super()._cancel()
+    def _cancel_fetches(self) -> list[asyncio.Task[Any]]:
+        tasks = super()._cancel_fetches()
         if self._start_positions_task is not None and not self._start_positions_task.done():
             self._start_positions_task.cancel()
             tasks.append(self._start_positions_task)

@@ -40,8 +40,8 @@ from ..metadata.cluster_view import ClusterView
 from ..processing.handlers import record_handler
 from ..processing.settings import Order, Retries, RetryTopic, RunSettings, RunSummary
 from .auto_commit import AutoCommit
+from .group_effects import GroupEffectHandler
 from .group_positions import GroupPositions
-from .group_shell import GroupShell
 from .group_topics import subscription_or_partitions, with_added_topics
 from .offset_acks import OffsetAcks
 from .poll_status import PollStatus
@@ -96,10 +96,10 @@ class GroupConsumer(RecordStream):
     ) -> None:
         checked_group_start(start)
         callbacks.check()
-        fetch_options = FetchOptions(
+        options = FetchOptions(
             max_partition_fetch_bytes, max_wait_ms, read_committed, reset_policy_of(start)
         )
-        fetch_options.check()
+        options.check()
         self._subscription, self._manual_assignment = subscription_or_partitions(topics)
         self._retry_topics: frozenset[str] = frozenset()  # of `run`
         self._settings = settings
@@ -107,7 +107,7 @@ class GroupConsumer(RecordStream):
         self._has_started = False
         self._is_in_block = False
         self._has_left = False
-        self._closing: asyncio.Task[None] | None = None  # after a garbage-collected iteration
+        self._close_task: asyncio.Task[None] | None = None  # after a garbage-collected iteration
         is_shared = self._subscription is not None
         subscriptions = SubscriptionState(
             view.settings,
@@ -120,7 +120,7 @@ class GroupConsumer(RecordStream):
         status = PollStatus()
         owner = object()
         self._committed = CommittedOffsets(view, settings.group_id)
-        self._shell = GroupShell(
+        self._effects = GroupEffectHandler(
             view,
             subscriptions,
             in_flight,
@@ -129,11 +129,11 @@ class GroupConsumer(RecordStream):
             owner,
             read_committed=read_committed,
         )
-        super().__init__(view, fetch_options, subscriptions, in_flight, self._shell, status, owner)
+        super().__init__(view, options, subscriptions, in_flight, self._effects, status, owner)
         self._listener = RebalanceListenerInvoker(
             view,
             subscriptions,
-            self._shell,
+            self._effects,
             status,
             callbacks,
             auto_commit=settings.auto_commit,
@@ -143,7 +143,7 @@ class GroupConsumer(RecordStream):
         if self._subscription is not None:
             self._member = make_member(view, settings, self._listener)
             self._member.subscribe(self._subscription)
-            self._shell.join(self._member)
+            self._effects.join(self._member)
         self._committer = Committer(view, settings.group_id, subscriptions, self._member)
         self._listener.committer = self._committer
         self._auto_commit = AutoCommit(
@@ -151,18 +151,18 @@ class GroupConsumer(RecordStream):
             subscriptions,
             self._committer,
             self._member,
-            self._shell,
+            self._effects,
             auto_commit=settings.auto_commit,
             interval_ms=settings.auto_commit_interval_ms,
         )
         self._positions = GroupPositions(
-            view, subscriptions, self._shell.positions, read_committed=read_committed
+            view, subscriptions, self._effects.positions, read_committed=read_committed
         )
         self._processing = RecordProcessing(
             view,
             self,
             subscriptions,
-            self._shell,
+            self._effects,
             self._listener,
             OffsetAcks(self._committer, self._auto_commit, status, is_auto=settings.auto_commit),
             make_forward_producer,
@@ -221,8 +221,8 @@ class GroupConsumer(RecordStream):
             await self.close()
         else:
             await self._close(None, self._view.settings.error_flush_ms)
-            if self._status.fault is not None:
-                logger.warning("not raised: %s", self._status.fault)
+            if self._status.pending_error is not None:
+                logger.warning("not raised: %s", self._status.pending_error)
 
     async def close(self, leave: bool | None = None) -> None:
         """Commits processed offsets, with `auto_commit`; revokes all partitions, and leaves.
@@ -234,7 +234,7 @@ class GroupConsumer(RecordStream):
         if leave is not None and not isinstance(leave, bool):
             raise ConfigurationError(f"leave is {leave!r:.80}; it is True, False or None")
         await self._close(leave, self._view.settings.api_timeout_ms)
-        fault = self._status.take_fault()
+        fault = self._status.take_pending_error()
         if fault is not None:
             raise fault
 
@@ -242,7 +242,7 @@ class GroupConsumer(RecordStream):
         self._view.loop_guard.check()
         self._check_no_callback("close")
         await self._processing.end()
-        self._shell.close()
+        self._effects.close()
         view = self._view
         until = view.clock.monotonic() + limit_ms / 1000
         try:
@@ -278,11 +278,11 @@ class GroupConsumer(RecordStream):
         else:
             await super()._end_iteration()
 
-    def _abandon(self, reader: object) -> None:
-        super()._abandon(reader)
+    def _abort_iteration(self, reader: object) -> None:
+        super()._abort_iteration(reader)
         is_current = reader is self._reader and not self._status.is_closed
-        if is_current and self._has_started and not self._is_in_block and self._closing is None:
-            self._closing = asyncio.create_task(self._close_in_background())
+        if is_current and self._has_started and not self._is_in_block and self._close_task is None:
+            self._close_task = asyncio.create_task(self._close_in_background())
 
     async def _close_in_background(self) -> None:
         try:
@@ -311,15 +311,15 @@ class GroupConsumer(RecordStream):
         if self._processing.pool is None:
             self._subscribe_retry_topics(frozenset())
         await self._yielder.yield_after_blocking(took_s)
-        await self._shell.until_in_session()
+        await self._effects.until_in_session()
 
     async def _fetch_once(self) -> None:
         await super()._fetch_once()
         # The machine may have been suspended since the records arrived.
-        await self._shell.until_in_session()
+        await self._effects.until_in_session()
 
     def _is_finished(self) -> bool:
-        failure = self._status.failure
+        failure = self._status.fatal_error
         if failure is not None:
             raise failure.with_traceback(None)  # each poll raises it
         return False
@@ -432,7 +432,8 @@ class GroupConsumer(RecordStream):
             raise ConfigurationError("topics are subscribed to; give partitions to Client.consumer")
         if self._processing.pool is not None:
             check_topics(self._processing.pool.settings, subscription)
-        self._joined("subscribe").subscribe(with_added_topics(subscription, self._retry_topics))
+        member = self._require_member("subscribe")
+        member.subscribe(with_added_topics(subscription, self._retry_topics))
         self._subscription = subscription
 
     def _subscribe_retry_topics(self, topics: frozenset[str]) -> None:
@@ -444,7 +445,7 @@ class GroupConsumer(RecordStream):
 
     def unsubscribe(self) -> None:
         """Revokes all partitions until `subscribe` is called; a dynamic member leaves the group."""
-        self._joined("unsubscribe").unsubscribe()
+        self._require_member("unsubscribe").unsubscribe()
         self._subscription = None
 
     def enforce_rebalance(self, reason: str = "") -> None:
@@ -454,7 +455,7 @@ class GroupConsumer(RecordStream):
         """
         if not isinstance(reason, str):
             raise ConfigurationError(f"reason is {reason!r:.80}; it must be a str")
-        self._joined("rebalance").request_rejoin(reason or "the user wants it")
+        self._require_member("rebalance").request_rejoin(reason or "the user wants it")
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -490,7 +491,7 @@ class GroupConsumer(RecordStream):
             state.set_position(where)
         else:
             state.await_reset(where)
-        self._shell.carry_out(effects)
+        self._effects.apply(effects)
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Stops to fetch and return records of these until `resume`; they stay assigned.
@@ -503,7 +504,7 @@ class GroupConsumer(RecordStream):
     def resume(self, *partitions: TopicPartition) -> None:
         """Fetches and returns records of paused partitions again."""
         self._view.loop_guard.check()
-        self._shell.carry_out(self._subscriptions.resume(self._positions.checked(partitions)))
+        self._effects.apply(self._subscriptions.resume(self._positions.checked(partitions)))
 
     @property
     def paused(self) -> frozenset[TopicPartition]:
@@ -544,7 +545,7 @@ class GroupConsumer(RecordStream):
         self._check_started("commit by")
         if self._status.is_closed and not self._listener.is_callback_running:
             raise ConfigurationError("the consumer is closed; it committed processed offsets")
-        failure = self._status.failure
+        failure = self._status.fatal_error
         if failure is not None:
             raise CommitFailedError(f"the member has failed: {failure}") from failure
         if offsets is not None and self._processing.pool is not None:
@@ -571,7 +572,7 @@ class GroupConsumer(RecordStream):
 
     # Checks
 
-    def _joined(self, what: str) -> GroupMembership[Subscription]:
+    def _require_member(self, what: str) -> GroupMembership[Subscription]:
         self._view.loop_guard.check()
         if self._member is None:
             raise ConfigurationError(f"cannot {what} with assigned partitions: there is no member")

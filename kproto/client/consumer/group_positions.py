@@ -38,9 +38,9 @@ class GroupPositions:
         """Returns the state of a partition. Raises ConfigurationError if it is not assigned."""
         state = self._subscriptions.partitions.get(tp)
         if state is None:
-            mine = format_partitions(self._subscriptions.partitions) or "nothing"
+            assigned = format_partitions(self._subscriptions.partitions) or "nothing"
             raise ConfigurationError(
-                f"{tp!r} is not assigned to this consumer now, which reads {mine}"
+                f"{tp!r} is not assigned to this consumer now, which reads {assigned}"
             )
         return state
 
@@ -65,12 +65,12 @@ class GroupPositions:
         try:
             return await self._lag_of(tps)
         except BrokerResponseError as error:
-            there = (
+            existing = (
                 await existing_partitions(self._view, tps) if is_unknown_partition(error) else tps
             )
-            if len(there) == len(tps):
+            if len(existing) == len(tps):
                 raise
-        return await self._lag_of([tp for tp in there if tp in self._subscriptions.partitions])
+        return await self._lag_of([tp for tp in existing if tp in self._subscriptions.partitions])
 
     async def _lag_of(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         if not tps:

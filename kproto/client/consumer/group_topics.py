@@ -23,9 +23,9 @@ def subscription_or_partitions(
     """Returns a subscription, or manually assigned partitions. Raises ConfigurationError."""
     if isinstance(topics, re.Pattern | TopicPattern):
         return Subscription.to(topics), []
-    given = checked_topics(topics)
-    names = [want for want in given if isinstance(want, str)]
-    tps = [want for want in given if not isinstance(want, str)]
+    wanted = checked_topics(topics)
+    names = [topic for topic in wanted if isinstance(topic, str)]
+    tps = [topic for topic in wanted if not isinstance(topic, str)]
     if names and tps:
         raise ConfigurationError(
             f"{names[0]!r} is a topic and {tps[0]!r} a partition: a group consumer either "

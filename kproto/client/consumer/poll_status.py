@@ -18,33 +18,33 @@ _LONG_AGO: Final = float("-inf")
 class PollStatus:
     """Plain data that the poll loop shares with listeners, auto-commit and the processor.
 
-    One poll raises `fault`, at `raised_at` at the latest, in seconds of the clock. Each poll raises
-    `failure`, the error that ended the member.
+    One poll raises `pending_error`, at `raise_by` at the latest, in seconds of the clock. Each poll
+    raises `fatal_error`, the error that ended the member.
     """
 
-    __slots__ = ("failure", "fault", "is_closed", "is_polling", "raised_at")
+    __slots__ = ("fatal_error", "is_closed", "is_polling", "pending_error", "raise_by")
 
     def __init__(self) -> None:
         self.is_polling = False  # a poll waits for records
         self.is_closed = False
-        self.fault: Exception | None = None
-        self.raised_at = _NEVER
-        self.failure: KprotoError | None = None
+        self.pending_error: Exception | None = None
+        self.raise_by = _NEVER
+        self.fatal_error: KprotoError | None = None
 
-    def delay(self, fault: Exception, raised_at: float) -> None:
-        """Makes a poll raise `fault` after the records before it, unless another fault waits."""
-        if self.fault is None:
-            self.fault = fault
-            self.raised_at = raised_at
+    def defer_error(self, error: Exception, raise_by: float) -> None:
+        """Makes a poll raise `error` after the records before it, unless one is pending."""
+        if self.pending_error is None:
+            self.pending_error = error
+            self.raise_by = raise_by
 
-    def report(self, fault: Exception) -> None:
-        """Makes the next poll raise `fault`; logs it if another fault waits."""
-        if self.fault is None:
-            self.delay(fault, _LONG_AGO)
+    def report_error(self, error: Exception) -> None:
+        """Makes the next poll raise `error`; logs it if another error is pending."""
+        if self.pending_error is None:
+            self.defer_error(error, _LONG_AGO)
         else:
-            logger.warning("not raised: %s", fault)
+            logger.warning("not raised: %s", error)
 
-    def take_fault(self) -> Exception | None:
-        """Removes and returns the fault."""
-        fault, self.fault = self.fault, None
-        return fault
+    def take_pending_error(self) -> Exception | None:
+        """Removes and returns the pending error."""
+        error, self.pending_error = self.pending_error, None
+        return error

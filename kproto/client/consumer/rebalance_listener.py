@@ -22,7 +22,7 @@ from ..fetch.partition_state import TopicPartitionState
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
-from .group_shell import GroupShell
+from .group_effects import GroupEffectHandler
 from .poll_status import PollStatus
 
 __all__ = ["RebalanceCallback", "RebalanceCallbacks", "RebalanceListenerInvoker"]
@@ -36,7 +36,7 @@ _States: TypeAlias = Mapping[TopicPartition, TopicPartitionState]
 
 #: The least time for the last commits, in seconds, even if records were in flight until the end:
 #: while other members wait for partitions, the coordinator still takes commits for them.
-_LEAST_S: Final = 5.0
+_MIN_COMMIT_S: Final = 5.0
 
 
 class RebalanceCallbacks(NamedTuple):
@@ -60,7 +60,7 @@ class RebalanceListenerInvoker:
         self,
         view: ClusterView,
         subscriptions: SubscriptionState,
-        shell: GroupShell,
+        effect_handler: GroupEffectHandler,
         status: PollStatus,
         callbacks: RebalanceCallbacks,
         *,
@@ -69,15 +69,15 @@ class RebalanceListenerInvoker:
     ) -> None:
         self._view = view
         self._subscriptions = subscriptions
-        self._shell = shell
+        self._effects = effect_handler
         self._status = status
         self._callbacks = callbacks
         self._auto_commit = auto_commit
         self._max_poll_s = max_poll_interval_ms / 1000
         self.committer: Committer  # set later: it needs the member, which needs this listener
         self._lock = asyncio.Lock()
-        self._polled = asyncio.Event()
-        self._caller: asyncio.Task[object] | None = None  # runs a callback
+        self._poll_event = asyncio.Event()
+        self._callback_task: asyncio.Task[object] | None = None  # runs a callback
         self._is_closing = False
 
     # The AssignmentListener
@@ -94,18 +94,18 @@ class RebalanceListenerInvoker:
         If it is cancelled, the partitions are lost next, or are revoked again: then `on_revoked` is
         called again, unless it has returned.
         """
-        self._shell.apply_topic_metadata()  # avoids a commit for a topic that was recreated
-        gone, effects = self._subscriptions.mark_pending_revocation(tps)
-        self._shell.carry_out(effects)
+        self._effects.apply_topic_metadata()  # avoids a commit for a topic that was recreated
+        revoked, effects = self._subscriptions.mark_pending_revocation(tps)
+        self._effects.apply(effects)
         try:
             async with self._lock:
-                gone = self._subscriptions.revocations.resume(gone, tps)
-                await self._finish_revocation(gone, until)
+                revoked = self._subscriptions.revocations.resume(revoked, tps)
+                await self._finish_revocation(revoked, until)
         except asyncio.CancelledError:
-            self._subscriptions.revocations.interrupt(gone)
+            self._subscriptions.revocations.interrupt(revoked)
             raise
-        self._subscriptions.abandon(gone)
-        self._subscriptions.complete_revocation(gone)
+        self._subscriptions.abandon(revoked)
+        self._subscriptions.complete_revocation(revoked)
 
     async def on_partitions_lost(self, tps: Collection[TopicPartition]) -> None:
         """Drops partitions that other members may own already; their offsets are not committed.
@@ -114,7 +114,7 @@ class RebalanceListenerInvoker:
         other callbacks.
         """
         _, effects = self._subscriptions.on_partitions_lost(tps)
-        self._shell.carry_out(effects)
+        self._effects.apply(effects)
         async with self._lock:
             await self._report_losses()
 
@@ -133,16 +133,16 @@ class RebalanceListenerInvoker:
             await self._report_losses()
             added = [tp for tp in tps if tp not in self._subscriptions.partitions]
             topics = self._view.cluster.topics
-            self._shell.carry_out(self._subscriptions.assign(added, topics, self._shell.member))
+            self._effects.apply(self._subscriptions.assign(added, topics, self._effects.member))
             try:
                 await self._call("on_assigned", added)
             finally:
-                self._shell.carry_out(self._subscriptions.on_callback_returned(added))
+                self._effects.apply(self._subscriptions.on_callback_returned(added))
 
     def on_member_failed(self, error: KprotoError) -> None:
         """Drops all partitions that are not being revoked, because the member has failed."""
-        self._shell.carry_out(self._subscriptions.drop_all())
-        self._shell.fail(error)
+        self._effects.apply(self._subscriptions.drop_all())
+        self._effects.fail(error)
 
     def poll_interval_exceeded(self, now: float) -> bool:
         """Returns True if the last poll was more than max_poll_interval_ms ago."""
@@ -152,17 +152,17 @@ class RebalanceListenerInvoker:
 
     def on_poll(self) -> None:
         """Continues a revocation if its records in flight are processed now."""
-        self._polled.set()
+        self._poll_event.set()
 
     @property
     def is_callback_running(self) -> bool:
         """True while a callback runs."""
-        return self._caller is not None
+        return self._callback_task is not None
 
     @property
     def is_in_callback(self) -> bool:
         """True if a callback runs in the current task."""
-        return self._caller is not None and self._caller is asyncio.current_task()
+        return self._callback_task is not None and self._callback_task is asyncio.current_task()
 
     async def close(self, until: float) -> None:
         """Revokes all partitions, without waiting for records in flight; later assigns do nothing.
@@ -170,11 +170,11 @@ class RebalanceListenerInvoker:
         A callback that runs must end by `until`, in seconds: the member cancels it when it leaves.
         """
         self._is_closing = True
-        self._polled.set()
-        gone, effects = self._subscriptions.mark_pending_revocation(
+        self._poll_event.set()
+        revoked, effects = self._subscriptions.mark_pending_revocation(
             list(self._subscriptions.partitions)
         )
-        self._shell.carry_out(effects)
+        self._effects.apply(effects)
         try:
             async with self._view.clock.timeout(max(0.0, until - self._view.clock.monotonic())):
                 await self._lock.acquire()
@@ -182,51 +182,53 @@ class RebalanceListenerInvoker:
             logger.warning(
                 "%s: revoked without on_revoked and without a last commit, because another "
                 "callback is still running",
-                format_partitions(gone),
+                format_partitions(revoked),
             )
             return
         try:
             await self._report_losses()
-            await self._finish_revocation(gone, until)
+            await self._finish_revocation(revoked, until)
         finally:
             self._lock.release()
-        self._subscriptions.complete_revocation(gone)
+        self._subscriptions.complete_revocation(revoked)
 
     # Revoking and calling
 
-    async def _finish_revocation(self, gone: _States, until: float) -> None:
+    async def _finish_revocation(self, revoked: _States, until: float) -> None:
         """Waits for records in flight, calls `on_revoked`, and commits processed offsets."""
-        await self._until_processed(gone, until)
+        await self._until_processed(revoked, until)
         revocations = self._subscriptions.revocations
-        revocations.on_listener_called(gone)
-        has_returned = await self._call("on_revoked", revocations.not_returned(gone))
+        revocations.on_listener_called(revoked)
+        has_returned = await self._call("on_revoked", revocations.not_returned(revoked))
         if has_returned:
-            revocations.on_listener_returned(gone)
-        others_until = until if self._is_closing else self._view.clock.monotonic() + _LEAST_S
+            revocations.on_listener_returned(revoked)
+        others_until = until if self._is_closing else self._view.clock.monotonic() + _MIN_COMMIT_S
         if has_returned and self._auto_commit:
-            await self._commit_last(CommitRequest(CommitKind.DUE, gone), until)
-        elif self._subscriptions.commit_state.start_offsets(gone):
-            await self._commit_last(CommitRequest(CommitKind.START_OFFSETS, gone), until)
+            await self._commit_before_release(CommitRequest(CommitKind.DUE, revoked), until)
+        elif self._subscriptions.commit_state.start_offsets(revoked):
+            await self._commit_before_release(
+                CommitRequest(CommitKind.START_OFFSETS, revoked), until
+            )
         await self.committer.end(others_until)
 
     def _last_poll_at(self, now: float) -> float:
         return self._subscriptions.poll.last_poll_at(now, is_polling=self._status.is_polling)
 
-    async def _until_processed(self, gone: _States, until: float) -> None:
+    async def _until_processed(self, revoked: _States, until: float) -> None:
         """Waits until no record of these is in flight."""
         view = self._view
         last_poll_at = self._last_poll_at(view.clock.monotonic())
         until = min(until, last_poll_at + self._max_poll_s)
         try:
             async with view.clock.timeout(max(0.0, until - view.clock.monotonic())):
-                while not self._is_closing and self._subscriptions.poll.has_in_flight(gone):
-                    self._polled.clear()
-                    await self._polled.wait()
+                while not self._is_closing and self._subscriptions.poll.has_in_flight(revoked):
+                    self._poll_event.clear()
+                    await self._poll_event.wait()
         except TimeoutError:
             logger.warning(
                 "%s: revoked with a record in flight, because the last poll was more than "
                 "max_poll_interval_ms ago: the record is redelivered",
-                format_partitions(gone),
+                format_partitions(revoked),
             )
 
     async def _call(self, name: str, tps: Iterable[TopicPartition]) -> bool:
@@ -238,33 +240,33 @@ class RebalanceListenerInvoker:
         if callback is None or not partitions:
             return True
         logger.info("%s: %s", name, format_partitions(partitions))
-        self._caller = caller = asyncio.current_task()
-        assert caller is not None, "the member and `close` have tasks"
-        before = caller.cancelling()
+        self._callback_task = task = asyncio.current_task()
+        assert task is not None, "the member and `close` have tasks"
+        before = task.cancelling()
         try:
             answer = callback(partitions)
             if inspect.isawaitable(answer):
                 await answer
-            if caller.cancelling() > before:
+            if task.cancelling() > before:
                 raise asyncio.CancelledError  # the callback has swallowed it
         except Exception as error:  # noqa: BLE001 - the next poll raises it
             error.add_note(f"raised by {name} for {format_partitions(partitions)}")
             if isinstance(error, StopAsyncIteration):  # it would end an iteration silently
                 fault = RuntimeError(f"{name} raised StopAsyncIteration")
                 fault.__cause__ = error
-                self._shell.report(fault)
+                self._effects.report(fault)
             else:
-                self._shell.report(error)
+                self._effects.report(error)
             return False
         finally:
-            self._caller = None
+            self._callback_task = None
         return True
 
-    async def _commit_last(self, request: CommitRequest, until: float) -> None:
+    async def _commit_before_release(self, request: CommitRequest, until: float) -> None:
         """Commits partitions before other members read them."""
         clock = self._view.clock
-        least_s = LAST_ATTEMPT_S if self._is_closing else _LEAST_S
-        left_s = max(least_s, until - clock.monotonic())
+        min_s = LAST_ATTEMPT_S if self._is_closing else _MIN_COMMIT_S
+        left_s = max(min_s, until - clock.monotonic())
         limit_ms = min(round(left_s * 1000), self._view.settings.api_timeout_ms)
         try:
             await self.committer.commit(request, limit_ms)

@@ -22,7 +22,7 @@ from ..processing.pool import ProcessingPool
 from ..processing.ports import AckSink, RecordReceiver, RecordSink
 from ..processing.settings import RunSettings, RunSummary
 from ..processing.signals import signals_handled
-from .group_shell import GroupShell
+from .group_effects import GroupEffectHandler
 from .rebalance_listener import RebalanceListenerInvoker
 
 __all__ = ["ForwardProducerFactory", "RecordProcessing", "check_topics"]
@@ -49,7 +49,7 @@ class RecordProcessing:
         view: ClusterView,
         stream: _Stream,
         subscriptions: SubscriptionState,
-        shell: GroupShell,
+        effect_handler: GroupEffectHandler,
         listener: RebalanceListenerInvoker,
         acks: AckSink,
         make_forward_producer: ForwardProducerFactory | None,
@@ -59,7 +59,7 @@ class RecordProcessing:
         self._view = view
         self._stream = stream
         self._subscriptions = subscriptions
-        self._shell = shell
+        self._effects = effect_handler
         self._listener = listener
         self._acks = acks
         self._make_forward_producer = make_forward_producer
@@ -123,9 +123,9 @@ class RecordProcessing:
                 ]
                 poll.processor = None
                 poll.on_poll(self._view.clock.monotonic())
-                self._shell.carry_out(subscriptions.release_backpressure())
+                self._effects.apply(subscriptions.release_backpressure())
                 for state, offset, incomplete in left:
-                    self._shell.carry_out(subscriptions.rewind(state, offset, incomplete))
+                    self._effects.apply(subscriptions.rewind(state, offset, incomplete))
 
     async def end(self) -> None:
         """Stops the pool and waits for its end, because the consumer is closed.
@@ -164,11 +164,11 @@ class RecordProcessing:
     @property
     def is_out_of_session(self) -> bool:
         """True if the session may have expired, so that other members may own the partitions."""
-        return self._shell.is_out_of_session
+        return self._effects.is_out_of_session
 
     async def until_in_session(self) -> None:
         """Waits until the member has heartbeated in its session, or has lost its partitions."""
-        await self._shell.until_in_session()
+        await self._effects.until_in_session()
 
     def apply_backpressure(self, tp: TopicPartition) -> None:
         """Stops to poll a partition until `release_backpressure`."""
@@ -176,13 +176,13 @@ class RecordProcessing:
 
     def release_backpressure(self, tp: TopicPartition) -> None:
         """Polls a partition again."""
-        self._shell.carry_out(self._subscriptions.release_backpressure([tp]))
+        self._effects.apply(self._subscriptions.release_backpressure([tp]))
 
     def on_drained(self, *, is_lost: bool) -> None:
         """Continues a revocation or a rejoin that waits for records in flight."""
         self._listener.on_poll()
-        if is_lost and self._shell.member is not None and not self.has_lost_in_flight:
-            self._shell.member.on_poll()
+        if is_lost and self._effects.member is not None and not self.has_lost_in_flight:
+            self._effects.member.on_poll()
 
 
 class _Subscription(Protocol):

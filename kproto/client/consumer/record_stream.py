@@ -23,7 +23,7 @@ from ...wire.errors import (
 )
 from ..core.yielding import LoopYielder
 from ..fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
-from ..fetch.effects import FetchShell
+from ..fetch.effects import EffectHandler
 from ..fetch.fetch_buffer import FetchBuffer
 from ..fetch.fetch_options import FetchOptions
 from ..fetch.fetcher import Fetcher
@@ -46,12 +46,12 @@ T = TypeVar("T")
 _NEVER: Final = float("inf")
 
 
-class _Source(Protocol):
+class _PollSource(Protocol):
     """The stream of an iteration."""
 
     async def _poll(self, reader: object, take: Callable[[], T | None]) -> T | None: ...
     async def _end_iteration(self) -> None: ...
-    def _on_dropped(self, reader: object) -> None: ...
+    def _on_iteration_dropped(self, reader: object) -> None: ...
 
 
 class _Iteration(AsyncIterator[T]):
@@ -59,7 +59,7 @@ class _Iteration(AsyncIterator[T]):
 
     __slots__ = ("_buffer", "_reader", "_source")
 
-    def __init__(self, source: _Source, buffer: FetchBuffer) -> None:
+    def __init__(self, source: _PollSource, buffer: FetchBuffer) -> None:
         self._source = source
         self._buffer = buffer
         self._reader = object()
@@ -86,7 +86,7 @@ class _Iteration(AsyncIterator[T]):
         await self._source._end_iteration()
 
     def __del__(self) -> None:
-        self._source._on_dropped(self._reader)
+        self._source._on_iteration_dropped(self._reader)
 
 
 class RecordIteration(_Iteration[Record]):
@@ -143,7 +143,7 @@ class RecordStream(ABC):
         options: FetchOptions,
         subscriptions: SubscriptionState,
         in_flight: InFlightFetches,
-        shell: FetchShell,
+        effect_handler: EffectHandler,
         status: PollStatus,
         owner: object,
     ) -> None:
@@ -155,7 +155,7 @@ class RecordStream(ABC):
         self._in_flight = in_flight
         self._status = status
         self._yielder = LoopYielder()
-        self._fetcher = Fetcher(view, options, subscriptions, in_flight, shell, owner)
+        self._fetcher = Fetcher(view, options, subscriptions, in_flight, effect_handler, owner)
         view.observer.consumer(self, subscriptions.high_watermarks)
         self._reader: object = None  # the iteration that polled last
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -225,13 +225,13 @@ class RecordStream(ABC):
         self._reader = reader
         self._status.is_polling = True
         try:
-            fetched = await self._next(take)
+            fetched = await self._poll_until_available(take)
             if fetched is None:
                 await self._stop()
-        except RequestTimeoutError as silent:
+        except RequestTimeoutError as timeout:
             await self._stop()
             # RequestTimeoutError is a TimeoutError: `asyncio.wait_for` callers would mistake it.
-            raise BrokerConnectionError(str(silent)) from silent
+            raise BrokerConnectionError(str(timeout)) from timeout
         except Exception:
             await self._stop()
             raise
@@ -242,7 +242,7 @@ class RecordStream(ABC):
     async def _stop(self) -> None:
         """Cancels the fetches in flight and closes their connections; a poll opens new ones."""
         try:
-            await asyncio.gather(*self._cancel(), return_exceptions=True)
+            await asyncio.gather(*self._cancel_fetches(), return_exceptions=True)
         finally:
             self._fetcher.close_sessions()
             await self._view.release(self._owner)
@@ -250,21 +250,21 @@ class RecordStream(ABC):
     async def _end_iteration(self) -> None:
         await self._stop()
 
-    def _on_dropped(self, reader: object) -> None:
+    def _on_iteration_dropped(self, reader: object) -> None:
         """Cancels the fetches of a garbage-collected iteration; may run in any thread."""
         if reader is self._reader and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._abandon, reader)
+            self._loop.call_soon_threadsafe(self._abort_iteration, reader)
 
-    def _abandon(self, reader: object) -> None:
+    def _abort_iteration(self, reader: object) -> None:
         if reader is self._reader:
-            self._cancel()
+            self._cancel_fetches()
             self._fetcher.close_sessions()
             self._view.abort(self._owner)
 
-    def _cancel(self) -> list[asyncio.Task[Any]]:
+    def _cancel_fetches(self) -> list[asyncio.Task[Any]]:
         return [task for task in self._in_flight.cancel() if not task.done()]
 
-    async def _next(self, take: Callable[[], T | None]) -> T | None:
+    async def _poll_until_available(self, take: Callable[[], T | None]) -> T | None:
         """Returns the result of `take`, None at the end. If it is cancelled, fetches continue."""
         await self._prepare_poll()
         self._loop = asyncio.get_running_loop()
@@ -276,28 +276,28 @@ class RecordStream(ABC):
             if has_yielded and self._status.is_closed:
                 return None
         while True:
-            fetched = self._taken(take)
+            fetched = self._take_or_rewind(take)
             if fetched is not None:
                 return fetched
-            if self._status.fault is not None and not self._is_fault_delayed():
-                fault = self._status.take_fault()
+            if self._status.pending_error is not None and not self._is_error_deferred():
+                fault = self._status.take_pending_error()
                 assert fault is not None, "there is one"
                 raise fault
             if self._status.is_closed or self._is_finished():
                 return None
             await self._fetch_once()
 
-    def _is_fault_delayed(self) -> bool:
+    def _is_error_deferred(self) -> bool:
         """Returns True while a fault waits for fetches in flight.
 
         It waits for max_wait_ms, for which a broker may delay a fetch. So a caller that polls again
         after each fault also reads the partitions of slower brokers.
         """
         return (
-            bool(self._in_flight.fetches) and self._view.clock.monotonic() < self._status.raised_at
+            bool(self._in_flight.fetches) and self._view.clock.monotonic() < self._status.raise_by
         )
 
-    def _taken(self, take: Callable[[], T | None]) -> T | None:
+    def _take_or_rewind(self, take: Callable[[], T | None]) -> T | None:
         """Returns the result of `take`; None if the buffer is empty.
 
         If a batch cannot be decoded, the position is moved back to it, and later batches are
@@ -316,14 +316,18 @@ class RecordStream(ABC):
     async def _fetch_once(self) -> None:
         """Starts due fetches, waits until a fetch completes or another is due, takes responses."""
         # A fault must be raised before further fetches start.
-        due_at = self._fetcher.start_due() if self._status.fault is None else self._status.raised_at
+        due_at = (
+            self._fetcher.start_due()
+            if self._status.pending_error is None
+            else self._status.raise_by
+        )
         await self._in_flight.first(None if due_at == _NEVER else self._view.sleep_until(due_at))
         if self._status.is_closed:
             return
         try:
             self._fetcher.take_completed()
-            if self._buffer.ready and self._status.fault is None:
+            if self._buffer.ready and self._status.pending_error is None:
                 self._fetcher.start_due()
         except KprotoError as fault:
             raised_at = self._view.clock.monotonic() + self._max_wait_ms / 1000
-            self._status.delay(fault, raised_at)
+            self._status.defer_error(fault, raised_at)

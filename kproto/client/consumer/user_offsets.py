@@ -10,7 +10,7 @@ from ...wire.checks import check_whole_number
 from ...wire.errors import ConfigurationError
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.errors import CommitFailedError
-from ..commits.requests import ToCommit
+from ..commits.requests import OffsetAndMetadata
 from ..fetch.completed_fetch import FetchedBatch, FetchedRecords, FetchedValues
 from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState
@@ -82,7 +82,7 @@ def commits_of(
     given: Mapping[TopicPartition, int] | ReturnedRecords,
     metadata: str,
     subscriptions: SubscriptionState,
-) -> dict[TopicPartition, ToCommit]:
+) -> dict[TopicPartition, OffsetAndMetadata]:
     """Returns the commits of these, and marks them as processed in `subscriptions`.
 
     Raises ConfigurationError for an invalid offset, and CommitFailedError for partitions that are

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from ..commits.committed_offsets import CommittedOffsets
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
-from .effects import FetchShell
+from .effects import EffectHandler
 from .list_offsets import OffsetSpec, list_offsets
 from .partition_state import FetchState, TopicPartitionState
 from .start_options import start_time_ms
@@ -22,21 +22,21 @@ __all__ = ["CommittedPositions"]
 
 
 class CommittedPositions:
-    """Looks up positions for `subscriptions`; `shell` carries out the effects."""
+    """Looks up positions for `subscriptions`; `effect_handler` carries out the effects."""
 
     def __init__(
         self,
         view: ClusterView,
         subscriptions: SubscriptionState,
         committed: CommittedOffsets,
-        shell: FetchShell,
+        effect_handler: EffectHandler,
         *,
         read_committed: bool,
     ) -> None:
         self._view = view
         self._subscriptions = subscriptions
         self._committed = committed
-        self._shell = shell
+        self._effects = effect_handler
         self._read_committed = read_committed
 
     async def look_up_all(self) -> None:
@@ -61,11 +61,11 @@ class CommittedPositions:
                 self._view.cluster.topics,
                 self._view.clock.monotonic(),
             )
-            self._shell.carry_out(effects)
+            self._effects.apply(effects)
         states = starts.without_start_offset(starts.initializing(tps, has_no_commit=True))
         if states:
             found = await self._offsets_for_start(states)
-            self._shell.carry_out(starts.on_start_offsets(states, found))
+            self._effects.apply(starts.on_start_offsets(states, found))
 
     async def _offsets_for_start(
         self, states: Mapping[TopicPartition, TopicPartitionState]
@@ -91,7 +91,7 @@ class CommittedPositions:
         found = await list_offsets(self._view, wanted, read_committed=self._read_committed)
         for tp, offset in found.items():
             if _lacks_position(states[tp]):
-                self._shell.carry_out(self._subscriptions.on_position_found(states[tp], offset))
+                self._effects.apply(self._subscriptions.on_position_found(states[tp], offset))
 
 
 def _lacks_position(state: TopicPartitionState) -> bool:

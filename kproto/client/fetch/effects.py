@@ -1,4 +1,4 @@
-"""The effects that `SubscriptionState` returns, and the shell that carries them out. Plain data.
+"""The effects that `SubscriptionState` returns, and the protocol of their handler. Plain data.
 
 Fetches are not among the effects: `FetchPlan` has these. Each effect is carried out once, at once.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from ..metadata.cluster import TopicPartition
 
-__all__ = ["ConnectToLeaders", "Effect", "FetchShell", "Signal"]
+__all__ = ["ConnectToLeaders", "Effect", "EffectHandler", "Signal"]
 
 
 class Signal(Enum):
@@ -33,13 +33,13 @@ class ConnectToLeaders(NamedTuple):
 Effect: TypeAlias = Signal | ConnectToLeaders
 
 
-class FetchShell(Protocol):
+class EffectHandler(Protocol):
     """Carries out effects, with tasks and connections; consumers implement it."""
 
     def on_metadata(self) -> None:
         """Compares the metadata with the subscription state, and starts look-ups of positions."""
         ...
 
-    def carry_out(self, effects: Iterable[Effect]) -> None:
+    def apply(self, effects: Iterable[Effect]) -> None:
         """Starts each of the effects; waits for none."""
         ...

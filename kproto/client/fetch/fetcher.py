@@ -18,7 +18,7 @@ from ..core.retry import Attempts
 from ..metadata.cluster import Broker, TopicInfo, TopicPartition
 from ..metadata.cluster_view import ClusterView
 from .completed_fetch import CompletedFetch, filter_batches
-from .effects import FetchShell
+from .effects import EffectHandler
 from .fetch_options import FetchOptions
 from .fetch_requests import (
     closing_request,
@@ -50,16 +50,16 @@ class Fetcher:
         options: FetchOptions,
         subscriptions: SubscriptionState,
         in_flight: InFlightFetches,
-        shell: FetchShell,
+        effect_handler: EffectHandler,
         owner: object,
     ) -> None:
         self._view = view
         self._options = options
         self._subscriptions = subscriptions
         self._in_flight = in_flight
-        self._shell = shell
+        self._effects = effect_handler
         self._owner = owner
-        self._offsets = OffsetFetcher(view, options, subscriptions, shell)
+        self._offsets = OffsetFetcher(view, options, subscriptions, effect_handler)
         self._refreshes = Attempts(view.settings)
         self._sessions: dict[int, FetchSession] = {}  # by broker
 
@@ -80,7 +80,7 @@ class Fetcher:
         """
         view = self._view
         now = view.clock.monotonic()
-        self._shell.on_metadata()
+        self._effects.on_metadata()
         cluster = view.cluster
         plan = self._subscriptions.plan_fetches(
             now, view.leader_since, cluster.leader_epoch, cluster.brokers

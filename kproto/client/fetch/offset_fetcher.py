@@ -14,7 +14,7 @@ from ...messages.offset_for_leader_epoch_response import OffsetForLeaderEpochRes
 from ...wire.errors import BrokerResponseError, KprotoError, ProtocolError
 from ..metadata.cluster import TopicPartition, no_leader_error
 from ..metadata.cluster_view import ClusterView
-from .effects import FetchShell
+from .effects import EffectHandler
 from .fetch_options import FetchOptions, ResetPolicy
 from .fetch_requests import is_out_of_range
 from .list_offsets import OffsetSpec, list_offsets, offsets_or_errors, send_list_offsets
@@ -42,12 +42,12 @@ class OffsetFetcher:
         view: ClusterView,
         options: FetchOptions,
         subscriptions: SubscriptionState,
-        shell: FetchShell,
+        effect_handler: EffectHandler,
     ) -> None:
         self._view = view
         self._options = options
         self._subscriptions = subscriptions
-        self._shell = shell
+        self._effects = effect_handler
 
     async def reset_positions(self, node: int, states: Sequence[TopicPartitionState]) -> None:
         """Resets positions to the start or the end of the log, by ListOffsets at the leader."""
@@ -75,7 +75,7 @@ class OffsetFetcher:
                 gone, effects = self._subscriptions.on_offset_reset(
                     state, found, prefers_end=prefers_end
                 )
-                self._shell.carry_out(effects)
+                self._effects.apply(effects)
                 if gone:
                     logger.warning(
                         "%s[%d]: the log no longer has offsets %d to %d; they are skipped",
@@ -186,7 +186,7 @@ class OffsetFetcher:
 
     def _truncate(self, state: TopicPartitionState, position: int, end: EpochEnd) -> None:
         effects = self._subscriptions.on_truncated(state, position, end.epoch, end.offset)
-        self._shell.carry_out(effects)
+        self._effects.apply(effects)
 
     async def find_leaders(self, states: Sequence[TopicPartitionState]) -> None:
         """Refreshes metadata; a partition that still has no leader backs off."""

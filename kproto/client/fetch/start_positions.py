@@ -23,7 +23,7 @@ _LONG_AGO: Final = float("-inf")
 
 
 class StartPositions:
-    """Looks up the start positions of `subscriptions`; it is the shell of a plain consumer.
+    """Looks up the start positions of `subscriptions`; it handles a plain consumer's effects.
 
     The fetches use connections of `owner`.
     """
@@ -47,11 +47,11 @@ class StartPositions:
 
     def on_metadata(self) -> None:
         """Compares the metadata with the subscription state, and restarts recreated topics."""
-        self.carry_out(self._subscriptions.on_metadata(self._view.cluster.topics))
+        self.apply(self._subscriptions.on_metadata(self._view.cluster.topics))
         for name in self._subscriptions.to_restart:
             self._in_flight.start_lookup(f"start of {name}", self.restart(name))
 
-    def carry_out(self, effects: Iterable[Effect]) -> None:
+    def apply(self, effects: Iterable[Effect]) -> None:
         """Does nothing: a plain consumer has no effects apart from fetches."""
 
     async def find(self) -> None:

@@ -34,14 +34,16 @@ def record_handler(
         raise ConfigurationError(f"decode is {decode!r:.80}; it must be a function, or None")
     if decode is not None and inspect.iscoroutinefunction(decode):
         raise ConfigurationError("decode is an async function; it must be a plain one")
-    called = handler if inspect.iscoroutinefunction(handler) else partial(_call_checked, handler)
+    checked_handler = (
+        handler if inspect.iscoroutinefunction(handler) else partial(_call_checked, handler)
+    )
     if decode is None:
-        return called
-    return partial(_handle_decoded, called, decode)
+        return checked_handler
+    return partial(_handle_decoded, checked_handler, decode)
 
 
-async def _call_checked(handler: Callable[[Any], Awaitable[object]], given: object) -> None:
-    answer = handler(given)
+async def _call_checked(handler: Callable[[Any], Awaitable[object]], argument: object) -> None:
+    answer = handler(argument)
     if not inspect.isawaitable(answer):
         raise NotAsyncError(
             f"handler {handler!r:.80} is a plain function: make it `async def`; what blocks in it "
@@ -58,9 +60,9 @@ async def _handle_decoded(
     handler: Callable[[Any], Awaitable[object]], decode: Callable[[Record], Any], record: Record
 ) -> None:
     try:
-        given = decode(record)
+        argument = decode(record)
     except Stop:
         raise
     except Exception as error:
         raise UndecodableError from error
-    await handler(given)
+    await handler(argument)

@@ -1,4 +1,4 @@
-"""`GroupShell`: carries out the effects of the subscription state of a group consumer."""
+"""`GroupEffectHandler`: carries out the effects of the subscription state of a group consumer."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
 from .poll_status import PollStatus
 
-__all__ = ["GroupShell"]
+__all__ = ["GroupEffectHandler"]
 
 #: The names of the tasks in `InFlightFetches`.
-_WAKE: Final = "a wake-up"
-_LOOK_UP: Final = "start positions"
+_WAKE_UP: Final = "a wake-up"
+_POSITION_LOOKUP: Final = "start positions"
 
 #: `until_in_session` sleeps for this many seconds between two checks, so that the member can run.
-_STEP_S: Final = 0.001
+_SESSION_CHECK_S: Final = 0.001
 
 
-class GroupShell:
+class GroupEffectHandler:
     """Starts look-ups and connections, wakes the poll and auto-commit, and calls the `member`.
 
     `member` is None for manually assigned partitions.
@@ -60,7 +60,7 @@ class GroupShell:
         self.commit_now = asyncio.Event()
 
     def join(self, member: GroupMembership[Any]) -> None:
-        """Sets the member, which is created after this shell."""
+        """Sets the member, which is created after this handler."""
         self.member = self._committed.member = member
 
     def on_metadata(self) -> None:
@@ -71,9 +71,9 @@ class GroupShell:
     def apply_topic_metadata(self) -> None:
         """Compares the metadata with the subscription state."""
         topics = self._view.cluster.topics
-        self.carry_out(self._subscriptions.on_metadata(topics, self.member))
+        self.apply(self._subscriptions.on_metadata(topics, self.member))
 
-    def carry_out(self, effects: Iterable[Effect]) -> None:
+    def apply(self, effects: Iterable[Effect]) -> None:
         """Starts each of the effects; waits for none."""
         for effect in effects:
             if isinstance(effect, ConnectToLeaders):
@@ -83,7 +83,7 @@ class GroupShell:
             elif effect is Signal.LOOK_UP_POSITIONS:
                 self.start_position_lookup()
             elif effect is Signal.CANCEL_LOOKUP:
-                self._in_flight.cancel_lookup(_LOOK_UP)
+                self._in_flight.cancel_lookup(_POSITION_LOOKUP)
             elif effect is Signal.COMMIT_NOW:
                 self.commit_now.set()
             elif self.member is not None:
@@ -91,12 +91,12 @@ class GroupShell:
 
     def report(self, fault: Exception) -> None:
         """Makes the next poll raise `fault`."""
-        self._status.report(fault)
+        self._status.report_error(fault)
         self._wakes.set()
 
     def fail(self, failure: KprotoError) -> None:
         """Makes each poll raise the error that ended the member."""
-        self._status.failure = failure
+        self._status.fatal_error = failure
         self._wakes.set()
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class GroupShell:
 
         Other members may own the partitions then; the member loses them as soon as it can run.
         """
-        if self.member is None or self._status.is_closed or self._status.failure is not None:
+        if self.member is None or self._status.is_closed or self._status.fatal_error is not None:
             return False
         now = self._view.clock.monotonic()
         has_ended = now >= self.member.assignment_valid_until
@@ -119,13 +119,13 @@ class GroupShell:
     async def until_in_session(self) -> None:
         """Waits until the member has heartbeated in its session, or has lost its partitions."""
         while self.is_out_of_session:
-            await self._view.clock.sleep(_STEP_S)
+            await self._view.clock.sleep(_SESSION_CHECK_S)
 
     def start_position_lookup(self) -> None:
         """Starts to look up all missing positions, unless a look-up is running."""
-        self._in_flight.start_lookup(_WAKE, self._until_woken())
+        self._in_flight.start_lookup(_WAKE_UP, self._until_woken())
         if self._subscriptions.starts.needs_lookup:
-            self._in_flight.start_lookup(_LOOK_UP, self.positions.look_up_all())
+            self._in_flight.start_lookup(_POSITION_LOOKUP, self.positions.look_up_all())
 
     async def _until_woken(self) -> None:
         await self._wakes.wait()
