@@ -155,8 +155,8 @@ class ClientConnection:
         ones.
         """
         correlation_id = self._next_correlation_id
-        before, behind = self._heads.get((cls, version)) or self._head(cls, version)
-        data = frame(before, _CORRELATION_ID.pack(correlation_id), behind, *body)
+        prefix, suffix = self._heads.get((cls, version)) or self._head(cls, version)
+        data = frame(prefix, _CORRELATION_ID.pack(correlation_id), suffix, *body)
         self._next_correlation_id = (
             0 if correlation_id == _LAST_CORRELATION_ID else (correlation_id + 1)
         )

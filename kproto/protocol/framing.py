@@ -28,12 +28,12 @@ SHARED_BUFFER_BYTES: Final = 65_536
 
 #: Pieces are kept up to this size in bytes, all of them together: those of a fetch by the client's
 #: defaults.
-KEPT_BYTES: Final = 1_048_576
+REUSED_BYTES: Final = 1_048_576
 
 #: glibc returns freed blocks to the system, at the cost of page faults, if they are larger than all
 #: blocks freed before: freeing one block of this size, which is never written to and so takes no
 #: memory, makes it keep the two blocks of a fetch, the frame and its records, for the next one.
-_UNTOUCHED_BYTES: Final = 4 * KEPT_BYTES
+_UNTOUCHED_BYTES: Final = 4 * REUSED_BYTES
 
 _SIZE = struct.Struct(">i")
 
@@ -63,7 +63,7 @@ class FrameReader:
         # Of a frame that the shared buffer cannot hold: its size, 0 without one; received bytes;
         # pieces, of which the last is being filled; the filled and allowed length of that one.
         self._large_size = 0
-        self._arrived = 0
+        self._received = 0
         self._pieces: list[bytes | bytearray] = []
         self._filled = 0
         self._piece_limit = 0
@@ -73,7 +73,7 @@ class FrameReader:
     @property
     def pending(self) -> int:
         """Returns how many bytes of an unfinished frame were received."""
-        return self._arrived if self._large_size else self._end - self._start
+        return self._received if self._large_size else self._end - self._start
 
     @property
     def first_bytes(self) -> bytes:
@@ -94,9 +94,9 @@ class FrameReader:
         if not self._large_size:
             self._end += count
             return self._split_frames()
-        self._arrived += count
+        self._received += count
         self._filled += count
-        if self._arrived < self._large_size:
+        if self._received < self._large_size:
             return []
         done = b"".join((*self._pieces[:-1], memoryview(self._pieces[-1])[: self._piece_limit]))
         self._pieces.clear()
@@ -142,20 +142,20 @@ class FrameReader:
         first = bytes(memoryview(self._shared)[4:])
         self._pieces.append(first)
         self._large_size = size
-        self._arrived = self._filled = self._piece_limit = len(first)
+        self._received = self._filled = self._piece_limit = len(first)
         self._start = self._end = 0
 
     def _add_piece(self) -> None:
         """Adds a piece, as large as all received bytes, or as the rest of the frame."""
-        left = self._large_size - self._arrived
+        left = self._large_size - self._received
         number = len(self._pieces) - 1
         if number < len(self._reusable_pieces):
             piece = self._reusable_pieces[number]
-        elif 2 * self._arrived <= KEPT_BYTES:
-            piece = bytearray(self._arrived)
+        elif 2 * self._received <= REUSED_BYTES:
+            piece = bytearray(self._received)
             self._reusable_pieces.append(piece)
         else:
-            piece = bytearray(min(left, self._arrived))
+            piece = bytearray(min(left, self._received))
         self._pieces.append(piece)
         self._filled = 0
         self._piece_limit = min(left, len(piece))

@@ -34,7 +34,7 @@ class MessageClasses:
                     f"{package!r} is no package of messages, as kproto-codegen generates them"
                 )
             if package is not messages:  # Kafka's own has both; a check would load its lazy modules
-                _refuse_halves(package)
+                _check_pairs(package)
             self._packages.update(dict.fromkeys(keys, package))
         self._requests: dict[int, type[Request[Response]]] = {}
         for cls in requests:
@@ -68,7 +68,7 @@ def missing_half(cls: type[Request[Any] | Response]) -> str:
     )
 
 
-def _refuse_halves(package: ModuleType) -> None:
+def _check_pairs(package: ModuleType) -> None:
     """Raises ConfigurationError for a request of `package` without its response, or the reverse."""
     paired = {name for names in package.API_KEYS.values() for name in names}
     for name in getattr(package, "MODULES", ()):
@@ -88,14 +88,14 @@ def response_of(request: type[Request[Any]]) -> type[Response] | None:
     Returns None if the package has no response of its api key.
     """
     try:
-        return _known[request]
+        return _response_classes[request]
     except KeyError:
-        answer = _known[request] = _response_in_package(request)
+        answer = _response_classes[request] = _response_in_package(request)
         return answer
 
 
 #: The results of `response_of`, by request: every sent request needs its own.
-_known: Final[dict[Any, type[Response] | None]] = {}
+_response_classes: Final[dict[Any, type[Response] | None]] = {}
 
 
 def _response_in_package(request: type[Request[Any]]) -> type[Response] | None:

@@ -9,7 +9,7 @@ import pytest
 
 import kproto
 from kproto.client.commits.requests import (
-    ToCommit,
+    OffsetAndMetadata,
     commit_answers,
     commit_requests,
     committed_in,
@@ -114,14 +114,14 @@ async def test_commits_are_fetched_equally_in_every_version(
         if not takes.lowest <= version <= min(takes.highest, OffsetCommitRequest.LATEST_STABLE):
             continue
         offset += 1
-        commits = {tp: ToCommit(offset, 0, info.topic_id, f"v{version}")}
+        commits = {tp: OffsetAndMetadata(offset, 0, info.topic_id, f"v{version}")}
         by_id, by_name = commit_requests(topic, None, commits, lambda its: its.metadata)
         request = by_id if version >= 10 else by_name
 
         async def commit(
             request: OffsetCommitRequest = request,
             version: int = version,
-            commits: dict[tuple[str, int], ToCommit] = commits,
+            commits: dict[tuple[str, int], OffsetAndMetadata] = commits,
         ) -> None:
             answer = await client.request(request, version=version)
             for error in commit_answers(answer, commits).values():

@@ -195,5 +195,5 @@ async def all_is_committed(
     if its is None or any(each is None or each.offset < EACH for each in others):
         return False
     incomplete = decode_bitmap(its.metadata, its.offset)
-    done = {at for at in range(20, EACH) if incomplete is not None and incomplete.has(at)}
+    done = {at for at in range(20, EACH) if incomplete is not None and incomplete.is_processed(at)}
     return its.offset == 20 and done == set(range(20, EACH)) - stuck

@@ -14,7 +14,7 @@ from typing import Final
 import kproto
 from kproto.broker import Broker, BrokerSettings
 from kproto.client.commits.incomplete_offsets import decode_bitmap
-from kproto.client.commits.topic_labels import unlabelled
+from kproto.client.commits.topic_labels import split_label
 from kproto.client.processing.settings import Order
 from kproto.messages import OffsetCommitKey, OffsetCommitValue
 from kproto.stored.coordinator_records import CoordinatorRecord, decode_coordinator_record
@@ -213,9 +213,11 @@ async def _commits(client: kproto.Client) -> list[Commit]:
         match decode_coordinator_record(record):
             case CoordinatorRecord(OffsetCommitKey() as key, OffsetCommitValue() as value):
                 if (key.group, key.topic) == (GROUP, TOPIC):
-                    ahead = decode_bitmap(unlabelled(value.metadata)[1], value.offset)
+                    ahead = decode_bitmap(split_label(value.metadata)[1], value.offset)
                     done = () if ahead is None else range(ahead.base, ahead.end)
-                    told = frozenset(at for at in done if ahead is not None and ahead.has(at))
+                    told = frozenset(
+                        at for at in done if ahead is not None and ahead.is_processed(at)
+                    )
                     at = value.commit_timestamp
                     found.append(Commit(key.partition, value.offset, at, told))
     return found

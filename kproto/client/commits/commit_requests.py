@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, NamedTuple, Protocol
 
 from ..metadata.cluster import TopicPartition
-from .requests import ToCommit
+from .requests import OffsetAndMetadata
 
 __all__ = ["CommitKind", "CommitRequest", "CommittableOffsets"]
 
@@ -34,7 +34,7 @@ class CommitRequest(NamedTuple):
     kind: CommitKind
     states: Mapping[TopicPartition, Any] | None = None
     metadata: str = ""
-    offsets: Mapping[TopicPartition, ToCommit] = {}
+    offsets: Mapping[TopicPartition, OffsetAndMetadata] = {}
     assignment_epochs: Mapping[TopicPartition, int | None] | None = None
     baselines: Mapping[TopicPartition, tuple[Any, int]] = {}
 
@@ -44,7 +44,7 @@ class CommittableOffsets(Protocol):
 
     def offsets_to_commit(
         self, request: CommitRequest, now: float
-    ) -> Mapping[TopicPartition, ToCommit]:
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
         """Returns the offsets of a commit that is sent now."""
         ...
 
@@ -53,7 +53,10 @@ class CommittableOffsets(Protocol):
         ...
 
     def on_committed(
-        self, request: CommitRequest, offsets: Mapping[TopicPartition, ToCommit], now: float
+        self,
+        request: CommitRequest,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        now: float,
     ) -> None:
         """Takes note of the offsets that the broker has committed."""
         ...

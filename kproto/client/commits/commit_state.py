@@ -15,7 +15,7 @@ from ..core.group_errors import COMMIT_REFUSALS
 from ..core.retry import Remedy, remedy_of_code
 from ..metadata.cluster import TopicPartition
 from .incomplete_offsets import has_bitmap
-from .requests import ToCommit
+from .requests import OffsetAndMetadata
 
 __all__ = [
     "RENEW_S",
@@ -72,7 +72,7 @@ class CommitResult(NamedTuple):
 
     committed: list[TopicPartition]
     to_retry: dict[TopicPartition, BrokerResponseError]
-    soon: dict[TopicPartition, BrokerResponseError]
+    unknown_topics: dict[TopicPartition, BrokerResponseError]
     refused: dict[TopicPartition, BrokerResponseError]
     failed: dict[TopicPartition, BrokerResponseError]
 
@@ -82,7 +82,7 @@ def classify_results(answers: Mapping[TopicPartition, BrokerResponseError | None
     found = CommitResult([], {}, {}, {}, {})
     by_action = {
         CommitErrorAction.RETRY: found.to_retry,
-        CommitErrorAction.RETRY_UNKNOWN_TOPIC: found.soon,
+        CommitErrorAction.RETRY_UNKNOWN_TOPIC: found.unknown_topics,
         CommitErrorAction.REFUSED: found.refused,
         CommitErrorAction.FAILED: found.failed,
     }
@@ -102,8 +102,8 @@ class CommitState:
 
     def __init__(self, interval_ms: int) -> None:
         self._interval_s = interval_ms / 1000
-        self._last: dict[TopicPartition, tuple[ToCommit, float]] = {}  # with its time
-        self._start_offsets: dict[TopicPartition, ToCommit] = {}
+        self._last: dict[TopicPartition, tuple[OffsetAndMetadata, float]] = {}  # with its time
+        self._start_offsets: dict[TopicPartition, OffsetAndMetadata] = {}
         self.next_at = _NEVER
 
     def start_interval(self, now: float) -> None:
@@ -116,10 +116,10 @@ class CommitState:
 
     def due(
         self,
-        processed: Mapping[TopicPartition, ToCommit],
+        processed: Mapping[TopicPartition, OffsetAndMetadata],
         now: float,
         unchanged: Container[TopicPartition] = (),
-    ) -> dict[TopicPartition, ToCommit]:
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Returns the offsets of `processed` that are not committed yet.
 
         An unchanged offset is returned again `RENEW_S` after its commit. In `unchanged` partitions
@@ -138,22 +138,24 @@ class CommitState:
                 found[tp] = its
         return found
 
-    def add_start_offset(self, tp: TopicPartition, its: ToCommit) -> None:
+    def add_start_offset(self, tp: TopicPartition, its: OffsetAndMetadata) -> None:
         """Adds the start offset of a partition without a commit; `start_offsets` returns it."""
         self._start_offsets[tp] = its
 
-    def start_offsets(self, tps: Container[TopicPartition]) -> dict[TopicPartition, ToCommit]:
+    def start_offsets(
+        self, tps: Container[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Returns the start offsets of `tps` that are not committed yet."""
         return {
             tp: its for tp, its in self._start_offsets.items() if tp in tps and tp not in self._last
         }
 
-    def add_known(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
+    def add_known(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], now: float) -> None:
         """Adds committed offsets of the group; commits of this consumer are newer and stay."""
         for tp, its in offsets.items():
             self._last.setdefault(tp, (its, now))
 
-    def on_committed(self, offsets: Mapping[TopicPartition, ToCommit], now: float) -> None:
+    def on_committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], now: float) -> None:
         """Takes note that the broker has committed these at `now`."""
         for tp, its in offsets.items():
             self._last[tp] = (its, now)
@@ -166,7 +168,7 @@ class CommitState:
             self._start_offsets.pop(tp, None)
 
 
-def _is_same(last: ToCommit, its: ToCommit) -> bool:
+def _is_same(last: OffsetAndMetadata, its: OffsetAndMetadata) -> bool:
     """Returns True if a commit of `its` would change nothing.
 
     Metadata counts only if it lists incomplete offsets: auto-commit keeps metadata of the user.

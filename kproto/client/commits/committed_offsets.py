@@ -15,7 +15,7 @@ from ..metadata.cluster import TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from .membership import GroupMembership
 from .requests import CommittedOffset, Identity, committed_in, committed_requests
-from .topic_labels import Label, unlabelled
+from .topic_labels import TopicLabel, split_label
 
 __all__ = ["CommittedOffsets", "FetchedCommits"]
 
@@ -100,11 +100,11 @@ class CommittedOffsets:
         self, found: dict[TopicPartition, CommittedOffset | None]
     ) -> FetchedCommits:
         """Removes commits whose metadata names the id of another topic than the present one."""
-        labels: dict[TopicPartition, Label] = {}
+        labels: dict[TopicPartition, TopicLabel] = {}
         offsets: dict[TopicPartition, CommittedOffset | None] = {}
         for tp, its in found.items():
             if its is not None:
-                label, metadata = unlabelled(its.metadata)
+                label, metadata = split_label(its.metadata)
                 its = its._replace(metadata=metadata)
                 if label is not None:
                     labels[tp] = label

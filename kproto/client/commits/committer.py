@@ -28,15 +28,15 @@ from .errors import CommitFailedError
 from .group_offsets import send_commit
 from .incomplete_offsets import has_bitmap
 from .membership import GroupMembership
-from .requests import Identity, ToCommit, commit_answers
-from .topic_labels import labelled
+from .requests import Identity, OffsetAndMetadata, commit_answers
+from .topic_labels import add_label
 
 __all__ = ["Committer"]
 
 #: The assignment epoch of each partition; None if the partition cannot be committed.
 _Epochs: TypeAlias = Mapping[TopicPartition, int | None]
 
-_OUT: Final = (
+_REMOVED_FROM_GROUP: Final = (
     "not assigned to this consumer any more, because the group removed it; their next owner reads "
     "them from the last committed offset"
 )
@@ -48,12 +48,12 @@ _HAS_MEMBERS: Final = (
 
 _NO_CONSUMERS: Final = "the group is no group of consumers: read these with another group id"
 
-_ENDED: Final = (
+_MEMBER_CLOSED: Final = (
     "the member has ended, because closing was cut short before; uncommitted records are "
     "redelivered"
 )
 
-_MOVED: Final = (
+_REASSIGNED: Final = (
     "not assigned to this consumer any more, or of a topic that was recreated; uncommitted records "
     "are redelivered"
 )
@@ -146,7 +146,7 @@ class Committer:
     async def _send(
         self,
         request: CommitRequest,
-        left: dict[TopicPartition, ToCommit],
+        left: dict[TopicPartition, OffsetAndMetadata],
         epochs: _Epochs,
         attempts: Attempts,
         limit_ms: int,
@@ -154,8 +154,8 @@ class Committer:
     ) -> None:
         """Sends commits until each partition is committed or has an error that no retry helps."""
         view = self._view
-        soon_ms = view.settings.metadata_wait_ms
-        soon = Attempts(view.settings, soon_ms, view.clock.monotonic())
+        topic_wait_ms = view.settings.metadata_wait_ms
+        topic_attempts = Attempts(view.settings, topic_wait_ms, view.clock.monotonic())
         fault: KprotoError | None = None
         error: KprotoError | None = None
         refreshes_topic_ids = False
@@ -195,11 +195,13 @@ class Committer:
                     if not refused.retriable:
                         raise refused
                     to_retry |= dict.fromkeys(answers.refused, refused)
-                refreshes_topic_ids = bool(answers.soon)
-                if answers.soon and soon.failed(_first(answers.soon), now):
-                    to_retry |= answers.soon
-                elif answers.soon:
-                    fault = fault or _first(answers.soon)
+                refreshes_topic_ids = bool(answers.unknown_topics)
+                if answers.unknown_topics and topic_attempts.failed(
+                    _first(answers.unknown_topics), now
+                ):
+                    to_retry |= answers.unknown_topics
+                elif answers.unknown_topics:
+                    fault = fault or _first(answers.unknown_topics)
                 shorter = self._without_metadata(left, answers.failed)
                 failed = {p: its for p, its in answers.failed.items() if p not in shorter}
                 if failed:
@@ -216,16 +218,16 @@ class Committer:
         if fault is not None:
             raise fault
 
-    def _label(self, its: ToCommit) -> str:
+    def _label(self, its: OffsetAndMetadata) -> str:
         if not self._labels:
             return its.metadata
-        return labelled(its.metadata, self._view.cluster.cluster_id, its.topic_id)
+        return add_label(its.metadata, self._view.cluster.cluster_id, its.topic_id)
 
     def _without_metadata(
         self,
-        left: Mapping[TopicPartition, ToCommit],
+        left: Mapping[TopicPartition, OffsetAndMetadata],
         failed: Mapping[TopicPartition, BrokerResponseError],
-    ) -> dict[TopicPartition, ToCommit]:
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Returns commits without their metadata, if the client wrote it and the broker finds it
         too long.
 
@@ -260,18 +262,18 @@ class Committer:
         with suppress(KprotoError):
             await view.with_deadline(attempts.ends_at(view.clock.monotonic()), view.refresh(topics))
 
-    def _is_of_another_topic(self, tp: TopicPartition, its: ToCommit) -> bool:
+    def _is_of_another_topic(self, tp: TopicPartition, its: OffsetAndMetadata) -> bool:
         info = self._view.cluster.topics.get(tp[0])
         ids = (its.topic_id, its.topic_id if info is None else info.topic_id)
         return ZERO_UUID not in ids and ids[0] != ids[1]
 
-    def _identity(self, offsets: Mapping[TopicPartition, ToCommit]) -> Identity | None:
+    def _identity(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> Identity | None:
         """Returns the member that commits. Raises CommitFailedError if it cannot commit now."""
         if self._membership is None:
             return None
         identity = self._membership.identity
         if identity is None and self._is_closed:
-            raise CommitFailedError(f"{format_partitions(offsets)}: {_ENDED}")
+            raise CommitFailedError(f"{format_partitions(offsets)}: {_MEMBER_CLOSED}")
         if identity is None:
             raise CommitFailedError(
                 f"{format_partitions(offsets)}: the member of group {self._group_id!r} is in no "
@@ -295,9 +297,13 @@ class Committer:
         else:
             self._membership.on_commit_refused(error, identity)
             is_overtaken = commit_refusal(error) is CommitRefusal.OVERTAKEN
-            why = "a rebalance is in progress, and did not end in time" if is_overtaken else _OUT
+            why = (
+                "a rebalance is in progress, and did not end in time"
+                if is_overtaken
+                else _REMOVED_FROM_GROUP
+            )
             if is_overtaken and self._is_closed:
-                is_overtaken, why = False, _ENDED
+                is_overtaken, why = False, _MEMBER_CLOSED
         refused = CommitFailedError(
             f"{format_partitions(errors)}: {why}", name=error.name, retriable=is_overtaken
         )
@@ -318,7 +324,7 @@ def _partitions_lost_error(
     `error` is the error before the wait.
     """
     name = error.name if isinstance(error, CommitFailedError | BrokerResponseError) else None
-    gone = CommitFailedError(f"{format_partitions(tps)}: {_MOVED}", name=name)
+    gone = CommitFailedError(f"{format_partitions(tps)}: {_REASSIGNED}", name=name)
     gone.__cause__ = error
     return gone
 

@@ -9,8 +9,8 @@ from ...wire.errors import BrokerResponseError, UnsupportedVersionError
 from ...wire.uuid import Uuid
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
-from .requests import Identity, ToCommit, commit_answers, commit_requests
-from .topic_labels import labelled
+from .requests import Identity, OffsetAndMetadata, commit_answers, commit_requests
+from .topic_labels import add_label
 
 __all__ = ["commit_group_offsets", "send_commit"]
 
@@ -19,8 +19,8 @@ async def send_commit(
     view: ClusterView,
     group_id: str,
     identity: Identity | None,
-    offsets: Mapping[TopicPartition, ToCommit],
-    label: Callable[[ToCommit], str],
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    label: Callable[[OffsetAndMetadata], str],
 ) -> OffsetCommitResponse:
     """Sends `offsets` to the coordinator of the group; `label` returns the metadata of each.
 
@@ -48,14 +48,14 @@ async def commit_group_offsets(
     names = {topic for topic, partition in offsets if (topic, partition) not in ids}
     topics = {name: (await view.topic(name)).topic_id for name in sorted(names)}
     left = {
-        tp: ToCommit(offset, topic_id=ids[tp] if tp in ids else topics[tp[0]])
+        tp: OffsetAndMetadata(offset, topic_id=ids[tp] if tp in ids else topics[tp[0]])
         for tp, offset in sorted(offsets.items())
     }
 
-    def label(its: ToCommit) -> str:
-        return labelled("", view.cluster.cluster_id, its.topic_id)
+    def label(its: OffsetAndMetadata) -> str:
+        return add_label("", view.cluster.cluster_id, its.topic_id)
 
-    def no_label(its: ToCommit) -> str:
+    def no_label(its: OffsetAndMetadata) -> str:
         return ""
 
     async def commit() -> None:

@@ -58,12 +58,12 @@ class IncompleteOffsets(NamedTuple):
         """The end of the bitmap: the first offset after it."""
         return self.base + 8 * len(self.bits)
 
-    def has(self, offset: int) -> bool:
+    def is_processed(self, offset: int) -> bool:
         """Returns True if the record at `offset` is processed."""
         at = offset - self.base
         return 0 <= at < 8 * len(self.bits) and bool(self.bits[at >> 3] >> (at & 7) & 1)
 
-    def is_in(self, epoch: int) -> bool:
+    def is_valid_for(self, epoch: int) -> bool:
         """Returns True if the bitmap is valid for records of that leader epoch."""
         return self.epoch < 0 or epoch <= self.epoch
 

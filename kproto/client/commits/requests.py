@@ -34,7 +34,7 @@ from ..metadata.cluster import UNKNOWN_EPOCH, TopicPartition
 __all__ = [
     "CommittedOffset",
     "Identity",
-    "ToCommit",
+    "OffsetAndMetadata",
     "commit_answers",
     "commit_requests",
     "committed_in",
@@ -55,7 +55,7 @@ class Identity(Protocol):
     def has_epoch(self) -> bool: ...
 
 
-class ToCommit(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
     """The offset after the last processed record, and the leader epoch of that record.
 
     `topic_id` is all zeros if it is unknown.
@@ -82,8 +82,8 @@ class CommittedOffset(NamedTuple):
 def commit_requests(
     group_id: str,
     identity: Identity | None,
-    offsets: Mapping[TopicPartition, ToCommit],
-    label: Callable[[ToCommit], str],
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    label: Callable[[OffsetAndMetadata], str],
 ) -> Iterator[OffsetCommitRequest]:
     """Yields requests that commit `offsets`, the request for the newest brokers first.
 
@@ -99,7 +99,7 @@ def commit_requests(
 def _commit_request(
     group_id: str,
     identity: Identity | None,
-    offsets: Mapping[TopicPartition, ToCommit],
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
     *,
     by_id: bool,
 ) -> OffsetCommitRequest:
@@ -130,7 +130,7 @@ def _commit_request(
 
 
 def commit_answers(
-    response: OffsetCommitResponse, offsets: Mapping[TopicPartition, ToCommit]
+    response: OffsetCommitResponse, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> dict[TopicPartition, BrokerResponseError | None]:
     """Returns the error of each of `offsets`, those of the request; None if it is committed.
 

@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 from ...wire.uuid import ZERO_UUID, Uuid
 from .incomplete_offsets import MAX_METADATA_BYTES, has_bitmap
 
-__all__ = ["Label", "labelled", "unlabelled"]
+__all__ = ["TopicLabel", "add_label", "split_label"]
 
 #: The prefix of a label, with the version of the format.
 _PREFIX: Final = "kproto.topic/1 "
 
 
-class Label(NamedTuple):
+class TopicLabel(NamedTuple):
     """The topic of a commit, and its cluster: tools copy commits, with metadata, to others."""
 
     cluster_id: str
@@ -30,7 +30,7 @@ class Label(NamedTuple):
         return known and self.topic_id != str(topic_id)
 
 
-def labelled(text: str, cluster_id: str | None, topic_id: Uuid) -> str:
+def add_label(text: str, cluster_id: str | None, topic_id: Uuid) -> str:
     """Returns the metadata with a label before it.
 
     Metadata stays as it is if the user wrote it, if it would get too long, or if the topic id is
@@ -43,10 +43,10 @@ def labelled(text: str, cluster_id: str | None, topic_id: Uuid) -> str:
     return found if len(found) <= MAX_METADATA_BYTES else text
 
 
-def unlabelled(text: str) -> tuple[Label | None, str]:
+def split_label(text: str) -> tuple[TopicLabel | None, str]:
     """Returns the label in the metadata, None without one, and the rest of the metadata."""
     if not text.startswith(_PREFIX):
         return None, text
     cluster_id, _, rest = text[len(_PREFIX) :].partition(" ")
     topic_id, _, rest = rest.partition(" ")
-    return Label(cluster_id, topic_id), rest
+    return TopicLabel(cluster_id, topic_id), rest

@@ -16,7 +16,7 @@ from ..fetch.start_options import LAST_OFFSET
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition, format_partitions
 
-__all__ = ["ReturnedRecords", "checked_tp", "explicit_commit", "offsets_of"]
+__all__ = ["ReturnedRecords", "checked_tp", "explicit_commit", "next_offsets_of"]
 
 #: The items that iterations yield.
 ReturnedRecords: TypeAlias = Record | FetchedRecords | FetchedValues | FetchedBatch
@@ -30,7 +30,7 @@ def checked_tp(tp: object) -> TopicPartition:
     raise ConfigurationError(f"{tp!r} is no partition; it is written as (topic, number)")
 
 
-def offsets_of(offsets: object) -> dict[TopicPartition, int]:
+def next_offsets_of(offsets: object) -> dict[TopicPartition, int]:
     """Returns the offsets after these records, or `offsets` themselves.
 
     Raises ConfigurationError.
@@ -60,7 +60,7 @@ def offsets_of(offsets: object) -> dict[TopicPartition, int]:
 
 
 def explicit_commit(
-    given: Mapping[TopicPartition, int] | ReturnedRecords,
+    offsets_or_records: Mapping[TopicPartition, int] | ReturnedRecords,
     metadata: str,
     subscriptions: SubscriptionState,
 ) -> CommitRequest:
@@ -69,7 +69,7 @@ def explicit_commit(
     The commit has the present assignment epochs, because other members may own the partitions, and
     may have committed more, when it is sent. Raises the errors of `commits_of`.
     """
-    offsets = commits_of(given, metadata, subscriptions)
+    offsets = commits_of(offsets_or_records, metadata, subscriptions)
     return CommitRequest(
         CommitKind.EXPLICIT,
         offsets=offsets,
@@ -79,7 +79,7 @@ def explicit_commit(
 
 
 def commits_of(
-    given: Mapping[TopicPartition, int] | ReturnedRecords,
+    offsets_or_records: Mapping[TopicPartition, int] | ReturnedRecords,
     metadata: str,
     subscriptions: SubscriptionState,
 ) -> dict[TopicPartition, OffsetAndMetadata]:
@@ -90,7 +90,7 @@ def commits_of(
     partition, because the group may have committed more, and for records from before their topic
     was recreated, because they belong to another log.
     """
-    offsets = offsets_of(given)
+    offsets = next_offsets_of(offsets_or_records)
     states = {
         tp: state for tp in offsets if (state := subscriptions.state_to_commit(tp)) is not None
     }
@@ -100,16 +100,16 @@ def commits_of(
             f"{format_partitions(missing)}: not assigned to this consumer, at least not any more; "
             "nothing was committed"
         )
-    old = [
+    stale = [
         tp
         for tp, state in states.items()
         if not state.may_commit(offsets[tp], subscriptions.poll.position_of(state))
     ]
-    if old and not isinstance(given, Mapping):
+    if stale and not isinstance(offsets_or_records, Mapping):
         raise CommitFailedError(
-            f"{format_partitions(old)}: the partition was revoked and assigned again, or its topic "
-            "was recreated, since the record was returned; the group may have committed more: no "
-            "offset was committed"
+            f"{format_partitions(stale)}: the partition was revoked and assigned again, or its "
+            "topic was recreated, since the record was returned; the group may have committed "
+            "more: no offset was committed"
         )
     for tp, state in states.items():
         state.user_committed = max(state.user_committed, offsets[tp])

@@ -243,7 +243,7 @@ class CompletedFetch:
                 topic=self.state.topic,
                 partition=self.state.partition,
             )
-        records = self._up_to_end(batch, self._reader.read(_LIST_RECORDS))
+        records = self._trim_to_end(batch, self._reader.read(_LIST_RECORDS))
         if not self._reader.remaining:
             self._reader = None
             self._batches.popleft()
@@ -260,9 +260,9 @@ class CompletedFetch:
             topic=self.state.topic,
             partition=self.state.partition,
         )
-        return self._up_to_end(batch, records)
+        return self._trim_to_end(batch, records)
 
-    def _up_to_end(self, batch: RecordBatch, records: list[Record]) -> list[Record]:
+    def _trim_to_end(self, batch: RecordBatch, records: list[Record]) -> list[Record]:
         end = self._end
         if end is None or batch.next_offset <= end:
             return records
@@ -273,7 +273,7 @@ class CompletedFetch:
         incomplete = self.state.incomplete
         if incomplete is None or not self._is_in(incomplete, batch):
             return records
-        return [record for record in records if not incomplete.has(record.offset)]
+        return [record for record in records if not incomplete.is_processed(record.offset)]
 
     @staticmethod
     def _is_in(incomplete: IncompleteOffsets, batch: RecordBatch) -> bool:
@@ -281,7 +281,7 @@ class CompletedFetch:
         if batch.record_count < 0:
             return True  # a wrapper, which has the offset of its last message
         is_among = batch.next_offset > incomplete.base and batch.base_offset < incomplete.end
-        return is_among and incomplete.is_in(batch.partition_leader_epoch)
+        return is_among and incomplete.is_valid_for(batch.partition_leader_epoch)
 
     def _values_of(self, unread: UnreadBatch) -> list[bytes | None]:
         from_offset, batch = unread

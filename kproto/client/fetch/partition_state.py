@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import ZERO_UUID, Uuid
 from ..commits.incomplete_offsets import IncompleteOffsets
-from ..commits.requests import ToCommit
+from ..commits.requests import OffsetAndMetadata
 from ..core.retry import Attempts, Remedy
 from ..metadata.cluster import UNKNOWN_EPOCH, TopicPartition
 from ..settings import ClientSettings
@@ -381,9 +381,9 @@ class TopicPartitionState:
             return False
         return not self.is_recreated or offset <= position
 
-    def to_commit(self, offset: int, metadata: str = "") -> ToCommit:
+    def to_commit(self, offset: int, metadata: str = "") -> OffsetAndMetadata:
         """Returns a commit of `offset`, with the leader epoch of the record before it, if known."""
         epoch = UNKNOWN_EPOCH
         if offset <= self.position:
             epoch = min(self.epochs.epoch_before(offset), self.last_epoch)
-        return ToCommit(offset, epoch, self.topic_id, metadata)
+        return OffsetAndMetadata(offset, epoch, self.topic_id, metadata)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from ..commits.commit_requests import CommitKind, CommitRequest
 from ..commits.commit_state import CommitState
 from ..commits.incomplete_offsets import MAX_METADATA_BYTES, IncompleteOffsets, encode_bitmap
-from ..commits.requests import ToCommit
+from ..commits.requests import OffsetAndMetadata
 from ..metadata.cluster import TopicPartition
 from .partition_state import TopicPartitionState
 from .poll_state import PollState
@@ -36,7 +36,7 @@ class ProcessedOffsets:
 
     def due(
         self, request: CommitRequest, states: _States, now: float
-    ) -> dict[TopicPartition, ToCommit]:
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Returns the offsets of a commit of `states` that is sent now."""
         if request.kind is CommitKind.START_OFFSETS:
             return self._commit_state.start_offsets(states)
@@ -48,7 +48,7 @@ class ProcessedOffsets:
             return {tp: its._replace(metadata=request.metadata) for tp, its in processed.items()}
         return self._commit_state.due(processed, now)
 
-    def of(self, states: _States) -> dict[TopicPartition, ToCommit]:
+    def of(self, states: _States) -> dict[TopicPartition, OffsetAndMetadata]:
         """Returns the commit of each partition with a position, at its processed offset."""
         found = {}
         for tp, state in states.items():
@@ -63,7 +63,7 @@ class ProcessedOffsets:
         offset: int,
         incomplete: IncompleteOffsets | None,
         metadata: str = "",
-    ) -> ToCommit:
+    ) -> OffsetAndMetadata:
         """Returns a commit of `offset`.
 
         Without `metadata` of the user, the metadata has the incomplete offsets, up to the length
@@ -73,7 +73,7 @@ class ProcessedOffsets:
         return state.to_commit(offset, text)
 
     def _unchanged(
-        self, states: _States, processed: Mapping[TopicPartition, ToCommit]
+        self, states: _States, processed: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> set[TopicPartition]:
         """Returns the partitions without a processed record since the committed baseline."""
         return {

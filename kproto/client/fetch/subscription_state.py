@@ -20,7 +20,7 @@ from ..commits.incomplete_offsets import (
     IncompleteOffsets,
 )
 from ..commits.membership import GroupMembership
-from ..commits.requests import ToCommit
+from ..commits.requests import OffsetAndMetadata
 from ..metadata.cluster import TopicInfo, TopicPartition
 from ..settings import ClientSettings
 from .completed_fetch import CompletedFetch
@@ -500,7 +500,7 @@ class SubscriptionState:
 
     def offsets_to_commit(
         self, request: CommitRequest, now: float
-    ) -> dict[TopicPartition, ToCommit]:
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Returns the offsets of a commit that is sent now."""
         if request.kind is CommitKind.EXPLICIT:
             return dict(request.offsets)
@@ -508,7 +508,10 @@ class SubscriptionState:
         return self.processed.due(request, states, now)
 
     def on_committed(
-        self, request: CommitRequest, offsets: Mapping[TopicPartition, ToCommit], now: float
+        self,
+        request: CommitRequest,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        now: float,
     ) -> None:
         """Takes note of the offsets that the broker has committed."""
         self.commit_state.on_committed(offsets, now)

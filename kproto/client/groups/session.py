@@ -35,14 +35,14 @@ class Session:
         #: The session timeout in ms, as far as it is known.
         self.session_ms = settings.session_timeout_ms
         self.interval_s = settings.heartbeat_interval_s
-        self._poll_s = settings.max_poll_interval_ms / 1000
+        self._max_poll_interval_s = settings.max_poll_interval_ms / 1000
         self._session_start = -_NEVER  # the broker started the session then or later
         self._last_stable_at = -_NEVER  # no rebalance had started by then
         self._generation = NO_GENERATION  # the last generation, even if it was lost since
         self.needs_heartbeat = False
 
     @property
-    def until(self) -> float:
+    def valid_until(self) -> float:
         """Returns when the session may end, unless a heartbeat is answered before.
 
         The result is a timer tick before the broker may end the session, because timers are not
@@ -56,7 +56,10 @@ class Session:
         """Returns when the session of a member that knows of no rebalance may end: a rebalance may
         have started and ended without it.
         """
-        return min(self._session_deadline, self._last_stable_at + self._poll_s - TIMER_RESOLUTION_S)
+        return min(
+            self._session_deadline,
+            self._last_stable_at + self._max_poll_interval_s - TIMER_RESOLUTION_S,
+        )
 
     @property
     def _session_deadline(self) -> float:
@@ -88,8 +91,8 @@ class Session:
         The broker removes members that have not joined `max_poll_interval_ms` after the start of
         the rebalance, which started after the last request whose response announced none.
         """
-        margin_s = min(self.interval_s, self._poll_s / _MARGIN)
-        return max(now, self._last_stable_at + self._poll_s - margin_s)
+        margin_s = min(self.interval_s, self._max_poll_interval_s / _MARGIN)
+        return max(now, self._last_stable_at + self._max_poll_interval_s - margin_s)
 
     def start_generation(
         self, generation: int, sent_at: float, now: float, *, keeps_partitions: bool

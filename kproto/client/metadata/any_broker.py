@@ -40,7 +40,7 @@ async def connect_any(
 
     failures: list[KprotoError] = []
     # Brokers in backoff come last.
-    for address in sorted(selection.order(brokers, load), key=pool.backoff_s):
+    for address in sorted(selection.candidates(brokers, load), key=pool.backoff_s):
         try:
             connection = await connect(pool, selection, address)
         except ConfigurationError:

@@ -48,7 +48,7 @@ class BrokerSelection:
         self._last_used.clear()
         self._last_failed.clear()
 
-    def order(
+    def candidates(
         self, brokers: Iterable[Address], load: Callable[[Address], int | None]
     ) -> list[Address]:
         """Returns the brokers to try, best first.
@@ -76,12 +76,12 @@ class BrokerSelection:
         start = int(self._start * len(known))
         turned = known[start:] + known[:start]
         closed = self._by_failure(each for each in turned if not is_open(each))
-        back = self._by_failure(each for each in others if not is_open(each))
+        bootstrap = self._by_failure(each for each in others if not is_open(each))
         if known and not self._rebootstraps:
-            back = []
+            bootstrap = []
         if closed and all(each in self._last_failed for each in closed):
-            return [*connected, *back, *closed]
-        return [*connected, *closed[:_BEFORE_BOOTSTRAP], *back, *closed[_BEFORE_BOOTSTRAP:]]
+            return [*connected, *bootstrap, *closed]
+        return [*connected, *closed[:_BEFORE_BOOTSTRAP], *bootstrap, *closed[_BEFORE_BOOTSTRAP:]]
 
     def _forget_all_but(self, addresses: set[Address]) -> None:
         """Forgets the outcomes of addresses that no broker has any more."""

@@ -276,7 +276,7 @@ class ClusterView:
         self._log_changes()
         self._store_arrival_times(topics, is_whole)
         if before is not None and self.cluster.cluster_id not in (None, before):
-            self.observer.another_cluster(self.cluster.cluster_id, before)
+            self.observer.cluster_id_changed(self.cluster.cluster_id, before)
         return topics
 
     def _store_arrival_times(self, topics: Sequence[TopicInfo], is_whole: bool) -> None:
@@ -295,7 +295,7 @@ class ClusterView:
 
     def _log_changes(self) -> None:
         if self.observer.logs_changes:
-            self.observer.changed(self._changes.log_lines(self.cluster))
+            self.observer.cluster_changed(self._changes.log_lines(self.cluster))
 
     async def _send_metadata_request(
         self, topics_in: Callable[[int], list[MetadataRequestTopic] | None]

@@ -90,7 +90,9 @@ class Targets:
                     attempts[asyncio.create_task(_connected(target))] = target
                 if not attempts:
                     raise self.combined_error()
-                done = await _first(attempts, NEXT_ADDRESS_S if self.remaining else None, clock)
+                done = await _wait_for_first(
+                    attempts, NEXT_ADDRESS_S if self.remaining else None, clock
+                )
                 for task in done:
                     target = attempts.pop(task)
                     try:
@@ -158,7 +160,7 @@ async def _connected(target: Target) -> socket.socket:
     return made
 
 
-async def _first(
+async def _wait_for_first(
     attempts: dict[asyncio.Task[socket.socket], Target], seconds: float | None, clock: Clock
 ) -> set[asyncio.Task[socket.socket]]:
     """Waits for an attempt to end, up to `seconds`; returns the attempts that have ended."""

@@ -141,13 +141,13 @@ class Authenticator:
     async def _reauthenticate(self) -> None:
         """Starts a new session; requests wait from the arrival of the token to its end."""
         try:
-            exchange = await self._exchange_in_time()
+            exchange = await self._exchange_with_retries()
             async with self._connection.exclusive() as ends_at:
                 await self.authenticate(exchange, ends_at)
         except KprotoError as error:
             self._connection.fail(error)
 
-    async def _exchange_in_time(self) -> ClientExchange:
+    async def _exchange_with_retries(self) -> ClientExchange:
         """Retries `exchange` until the session is about to end: the token issuer may be down.
 
         Raises the error of the last attempt.

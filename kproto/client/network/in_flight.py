@@ -120,9 +120,9 @@ class InFlightRequests:
             self._set_timer(first.context.ends_at)
             return
         # The event loop may have been blocked: bytes that have arrived are read first.
-        self._loop.call_soon(self._end, first)
+        self._loop.call_soon(self._expire, first)
 
-    def _end(self, late: PendingRequest) -> None:
+    def _expire(self, late: PendingRequest) -> None:
         """Ends a request, unless its response has arrived meanwhile."""
         request: InFlightRequest = late.context
         if request.ends_at == NEVER or all(each is not late for each in self._pending):

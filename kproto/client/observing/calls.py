@@ -18,7 +18,7 @@ _log: Final = logging.getLogger("kproto.client")
 
 #: The exceptions of hooks that are caught. A hook does not await, so a CancelledError comes from a
 #: cancelled future whose result it read, not from a cancellation of the present task.
-FAULTS: Final = (Exception, asyncio.CancelledError)
+HOOK_EXCEPTIONS: Final = (Exception, asyncio.CancelledError)
 
 
 class CompletedBatch(Protocol):
@@ -62,7 +62,7 @@ class HookCalls:
         self.on_retry = self._safe("on_retry", overridden(hooks, "on_retry"))
         self.on_connection = self._safe("on_connection", overridden(hooks, "on_connection"))
         self.intercepts = self._send is not None or self._ack is not None
-        self.on_records = None if self._records is None else self._changed_records
+        self.on_records = None if self._records is None else self._intercept_records
 
     def _safe(self, name: str, hook: Callable[..., Any] | None) -> Callable[[Any], None] | None:
         if hook is None:
@@ -71,7 +71,7 @@ class HookCalls:
         def call(event: Any) -> None:
             try:
                 hook(event)
-            except FAULTS as fault:
+            except HOOK_EXCEPTIONS as fault:
                 self._raised(name, fault)
 
         return call
@@ -95,7 +95,7 @@ class HookCalls:
             changed = self._send(topic, record)
             if not isinstance(changed, ProducerRecord):
                 raise TypeError(f"on_send returned {changed!r:.80}, which is no ProducerRecord")
-        except FAULTS as fault:
+        except HOOK_EXCEPTIONS as fault:
             self._raised("on_send", fault)
             return record
         return changed
@@ -131,17 +131,17 @@ class HookCalls:
             return
         try:
             self._ack(event)
-        except FAULTS as fault:
+        except HOOK_EXCEPTIONS as fault:
             self._raised("on_ack", fault)
 
-    def _changed_records(self, topic: str, partition: int, records: list[Record]) -> list[Record]:
+    def _intercept_records(self, topic: str, partition: int, records: list[Record]) -> list[Record]:
         assert self._records is not None, "it was overridden"
         try:
             changed: Sequence[Record] = self._records(topic, partition, list(records))
             found = list(changed)
             if not all(isinstance(each, Record) for each in found):
                 raise TypeError("on_records returned elements that are no records")
-        except FAULTS as fault:
+        except HOOK_EXCEPTIONS as fault:
             self._raised("on_records", fault)
             return records
         return found

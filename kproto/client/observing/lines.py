@@ -12,7 +12,7 @@ from typing import Final
 from ...protocol.sasl.text import printable
 from ...wire.errors import BrokerConnectionError
 
-__all__ = ["RetryLog", "at", "is_enabled", "log", "logs_changes", "reason_of"]
+__all__ = ["RetryLog", "format_target", "is_enabled", "log", "logs_changes", "reason_of"]
 
 _log: Final = logging.getLogger("kproto.client")
 
@@ -20,7 +20,7 @@ _log: Final = logging.getLogger("kproto.client")
 is_enabled: Final = _log.isEnabledFor
 
 #: The names of operations in log lines.
-_DOING: Final = {"produce": "producing to", "fetch": "fetching"}
+_OPERATIONS: Final = {"produce": "producing to", "fetch": "fetching"}
 
 
 def logs_changes() -> bool:
@@ -35,7 +35,7 @@ def log(level: int, text: str, *values: object) -> None:
         _log.log(level, text, *shown, stacklevel=2)
 
 
-def at(topic: str | None, partition: int | None) -> str:
+def format_target(topic: str | None, partition: int | None) -> str:
     """Formats a partition, a topic, or neither."""
     if topic is None:
         return ""
@@ -76,8 +76,8 @@ class RetryLog:
             log(
                 logging.WARNING,
                 "%s %s is retried: %s",
-                _DOING.get(what, what),
-                at(topic, partition),
+                _OPERATIONS.get(what, what),
+                format_target(topic, partition),
                 error,
             )
         waiting[topic, partition] = None
@@ -93,8 +93,8 @@ class RetryLog:
         log(
             logging.INFO,
             "%s %s %s, the last of %d partitions, after %.1f s",
-            _DOING.get(what, what),
-            at(topic, partition),
+            _OPERATIONS.get(what, what),
+            format_target(topic, partition),
             "failed for good" if has_failed else "has recovered",
             self._max_waiting[what],
             now - self._since[what],

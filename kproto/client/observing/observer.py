@@ -18,7 +18,7 @@ from .calls import CompletedBatch, HookCalls
 from .connection_watch import NO_WATCH, ConnectionWatch
 from .counts import ApiCounts, BatchCounts, BrokerCounts, GroupCounts, RunCounts
 from .hooks import Hooks, RetryEvent
-from .lines import RetryLog, at, is_enabled, log, logs_changes
+from .lines import RetryLog, format_target, is_enabled, log, logs_changes
 
 __all__ = ["NullObserver", "Observer"]
 
@@ -113,12 +113,12 @@ class Observer:
         self._refreshes += 1
         self._refreshed_at = self._monotonic()
 
-    def changed(self, lines: Iterable[str]) -> None:
+    def cluster_changed(self, lines: Iterable[str]) -> None:
         """Logs changes of the cluster."""
         for line in lines:
             log(logging.INFO, "%s", line)
 
-    def another_cluster(self, now: str | None, before: str) -> None:
+    def cluster_id_changed(self, now: str | None, before: str) -> None:
         """Logs that metadata has another cluster id than before."""
         log(logging.WARNING, "the cluster has id %s, and had %s", now, before)
 
@@ -147,7 +147,7 @@ class Observer:
         if topic is not None and partition is not None:
             self._retry_log.begin(what, topic, partition, error, now)
         if is_enabled(logging.DEBUG):
-            target = at(topic, partition)
+            target = format_target(topic, partition)
             doing = f"{what} {target}" if target else what
             line = "%s: attempt %d failed, the next is in %.0f ms: %s"
             log(logging.DEBUG, line, doing, attempts.count, wait_ms, error)
@@ -166,11 +166,11 @@ class Observer:
         """Registers a producer by a weak reference."""
         self._producers.add(producer)
 
-    def identified(self, producer_id: int, epoch: int) -> None:
+    def producer_id_assigned(self, producer_id: int, epoch: int) -> None:
         """Logs the producer id of a producer."""
         log(logging.INFO, "the producer has id %d, epoch %d", producer_id, epoch)
 
-    def without_ids(self, address: str) -> None:
+    def no_producer_ids(self, address: str) -> None:
         """Logs that the brokers are too old for producer ids, and idempotence was not requested."""
         log(
             logging.WARNING,
@@ -197,7 +197,7 @@ class Observer:
         self._batches.failed += sum(failed)
         self._batches.acknowledged += len(failed) - sum(failed)
         self.failed_permanently("produce", batch.topic, batch.partition)
-        target = at(batch.topic, batch.partition)
+        target = format_target(batch.topic, batch.partition)
         if isinstance(error, BrokerResponseError) and error.name in _FENCED:
             log(logging.WARNING, "the producer was fenced at %s: %s", target, error)
         log(logging.INFO, "%d records for %s were not stored: %s", sum(failed), target, error)

@@ -63,7 +63,7 @@ class Sender:
         # The broker's timeout is shorter than the client's, so that its error response arrives.
         self._timeout_ms = view.settings.request_timeout_ms * 3 // 4
         self._single_requests: dict[TopicPartition, SingleBatchRequest] = {}
-        self._is_woken = False
+        self._is_scheduled = False
         self._timer: Timer | None = None
         self._timer_at = _NEVER
         self._next_expiry = float("-inf")  # no batch expires before it
@@ -79,8 +79,8 @@ class Sender:
 
         Records that are appended in this iteration join the open batch.
         """
-        if not self._is_woken and not self._closed:
-            self._is_woken = True
+        if not self._is_scheduled and not self._closed:
+            self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._run_once)
 
     async def close(self) -> None:
@@ -98,7 +98,7 @@ class Sender:
 
     def _run_once(self) -> None:
         """Sends the batches that are due, and sets the timer for the next plan."""
-        self._is_woken = False
+        self._is_scheduled = False
         if self._closed:
             return
         try:
@@ -172,7 +172,10 @@ class Sender:
         try:
             found = await view.refresh({queue.topic for queue in queues})
             for queue in queues:
-                if view.leader_since(queue.topic, queue.partition, queue.suspect_since) is None:
+                if (
+                    view.leader_since(queue.topic, queue.partition, queue.leader_stale_since)
+                    is None
+                ):
                     self._fail_queue(queue, no_leader_error(found, queue.topic, queue.partition))
         except KprotoError as error:
             for queue in queues:
@@ -186,7 +189,7 @@ class Sender:
         try:
             connection = await self._view.connection_for(request)
             if self._optional_idempotence and connection.message_magic < MAGIC_OF_BATCHES:
-                self._view.observer.without_ids(str(connection.address))
+                self._view.observer.no_producer_ids(str(connection.address))
                 self._accumulator.producer_state.disable_idempotence()
                 return
             version = connection.version_of(InitProducerIdRequest)
@@ -200,7 +203,7 @@ class Sender:
             self._accumulator.producer_state.identity = ProducerIdAndEpoch(
                 response.producer_id, response.producer_epoch
             )
-            self._view.observer.identified(response.producer_id, response.producer_epoch)
+            self._view.observer.producer_id_assigned(response.producer_id, response.producer_epoch)
         finally:
             self._is_initializing = False
 
@@ -214,14 +217,14 @@ class Sender:
 
         Returns False if the batch waits for the next run of the plan.
         """
-        if self._is_woken or self._closed:
+        if self._is_scheduled or self._closed:
             return False
         view, accumulator = self._view, self._accumulator
         queue = accumulator.queues[batch.topic, batch.partition]
         now = view.clock.monotonic()
         if not accumulator.can_send_now(batch, now):
             return False
-        node = view.leader_since(batch.topic, batch.partition, queue.suspect_since)
+        node = view.leader_since(batch.topic, batch.partition, queue.leader_stale_since)
         if node is None or self._in_flight[node]:
             return False
         self._send(node, [queue])

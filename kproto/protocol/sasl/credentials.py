@@ -40,7 +40,7 @@ SALT_BYTES: Final = 16
 
 #: Salted passwords that are kept per user: all brokers of a cluster have the same, and each change
 #: of the password makes a new one.
-KEPT_SALTED_PASSWORDS: Final = 4
+MAX_CACHED_PASSWORDS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +181,19 @@ class SaltedPasswords:
     """
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, bytes, bytes, int], bytes] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, bytes, bytes, int], bytes] = OrderedDict()
         self._lock = Lock()
 
     def __call__(self, hash_name: str, password: bytes, salt: bytes, iterations: int) -> bytes:
         """Returns SaltedPassword, as a `Salting`."""
         key = (hash_name, password, salt, iterations)
         with self._lock:
-            found = self._kept.pop(key, None)
+            found = self._cache.pop(key, None)
             if found is None:
                 found = salted_password(hash_name, password, salt, iterations)
-            self._kept[key] = found
-            if len(self._kept) > KEPT_SALTED_PASSWORDS:
-                self._kept.popitem(last=False)
+            self._cache[key] = found
+            if len(self._cache) > MAX_CACHED_PASSWORDS:
+                self._cache.popitem(last=False)
         return found
 
     def __reduce__(self) -> tuple[type[SaltedPasswords], tuple[()]]:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kproto.protocol import framing
-from kproto.protocol.framing import KEPT_BYTES, FrameReader, frame
+from kproto.protocol.framing import REUSED_BYTES, FrameReader, frame
 from kproto.wire.errors import EncodeError, ProtocolError
 
 SHARED = framing.SHARED_BUFFER_BYTES
@@ -118,14 +118,14 @@ def test_a_frame_takes_memory_for_what_came_and_not_for_what_it_announced(
 def test_memory_is_kept_for_the_next_frame_up_to_a_bound(deliver: Deliver) -> None:
     """And the frames that came are not written over."""
     reader = FrameReader()
-    wanted = [contents(size) for size in (3_000_000, KEPT_BYTES, 3 * SHARED, 2_000_003)]
+    wanted = [contents(size) for size in (3_000_000, REUSED_BYTES, 3 * SHARED, 2_000_003)]
     tracemalloc.start()
     try:
         found = []
         for content in wanted:
             found += deliver(reader, frame(content))
             kept = tracemalloc.get_traced_memory()[0] - sum(map(len, found))
-            assert kept < KEPT_BYTES + 500_000
+            assert kept < REUSED_BYTES + 500_000
     finally:
         tracemalloc.stop()
     assert found == wanted

@@ -108,7 +108,9 @@ class ClassicMembership(MembershipStateMachine[Phase, Event]):
         """Returns when the session may time out, unless a heartbeat is answered before."""
         if self.generation < 0:
             return -_NEVER
-        return self._session.stable_until if self.phase is Phase.STABLE else self._session.until
+        return (
+            self._session.stable_until if self.phase is Phase.STABLE else self._session.valid_until
+        )
 
     def identity(self, now: float) -> MemberIdentity | None:
         """Returns the identity for commits; None while a broker would refuse them."""

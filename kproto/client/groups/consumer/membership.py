@@ -129,7 +129,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
 
     @property
     def assignment_valid_until(self) -> float:
-        return self._session.until if self.epoch > JOIN_EPOCH else -_NEVER
+        return self._session.valid_until if self.epoch > JOIN_EPOCH else -_NEVER
 
     @property
     def interval_ms(self) -> int:

@@ -13,7 +13,7 @@ from kproto.client.commits.commit_state import (
     classify_results,
     commit_error_action,
 )
-from kproto.client.commits.requests import ToCommit
+from kproto.client.commits.requests import OffsetAndMetadata
 from kproto.client.fetch.leader_epochs import EpochHistory
 from kproto.protocol.error_codes import code_of, error_of_code
 from kproto.wire.uuid import Uuid
@@ -23,65 +23,65 @@ P0, P1 = ("t", 0), ("t", 1)
 
 def test_uncommitted_offset_is_due() -> None:
     state = CommitState(5_000)
-    done = {P0: ToCommit(5), P1: ToCommit(0)}
+    done = {P0: OffsetAndMetadata(5), P1: OffsetAndMetadata(0)}
     assert state.due(done, 1.0) == done
     state.on_committed(done, 1.0)
     assert state.due(done, 2.0) == {}
-    assert state.due(done | {P0: ToCommit(6)}, 2.0) == {P0: ToCommit(6)}
-    assert state.due({P0: ToCommit(4)}, 2.0) == {P0: ToCommit(4)}  # after a seek
+    assert state.due(done | {P0: OffsetAndMetadata(6)}, 2.0) == {P0: OffsetAndMetadata(6)}
+    assert state.due({P0: OffsetAndMetadata(4)}, 2.0) == {P0: OffsetAndMetadata(4)}  # after a seek
 
 
 def test_offset_is_due_again_after_reassignment_and_when_old() -> None:
     state = CommitState(5_000)
-    done = {P0: ToCommit(5), P1: ToCommit(7)}
+    done = {P0: OffsetAndMetadata(5), P1: OffsetAndMetadata(7)}
     state.on_committed(done, 1.0)
     state.forget([P0])
-    assert state.due(done, 2.0) == {P0: ToCommit(5)}
-    assert state.due(done, 3_600.9) == {P0: ToCommit(5)}
+    assert state.due(done, 2.0) == {P0: OffsetAndMetadata(5)}
+    assert state.due(done, 3_600.9) == {P0: OffsetAndMetadata(5)}
     assert state.due(done, 3_601.0) == done
 
 
 def test_renewed_commit_keeps_its_metadata() -> None:
     state = CommitState(5_000)
-    state.on_committed({P0: ToCommit(5, metadata="mine")}, 1.0)
-    to_retry = state.due({P0: ToCommit(5)}, 1.0 + RENEW_S)
-    assert to_retry == {P0: ToCommit(5, metadata="mine")}
-    assert state.due({P0: ToCommit(6)}, 1.0) == {P0: ToCommit(6)}
+    state.on_committed({P0: OffsetAndMetadata(5, metadata="mine")}, 1.0)
+    to_retry = state.due({P0: OffsetAndMetadata(5)}, 1.0 + RENEW_S)
+    assert to_retry == {P0: OffsetAndMetadata(5, metadata="mine")}
+    assert state.due({P0: OffsetAndMetadata(6)}, 1.0) == {P0: OffsetAndMetadata(6)}
 
 
 def test_offset_of_a_recreated_topic_is_due() -> None:
     state = CommitState(5_000)
-    state.on_committed({P0: ToCommit(5, topic_id=Uuid.random())}, 1.0)
-    recreated = {P0: ToCommit(5, topic_id=Uuid.random())}
+    state.on_committed({P0: OffsetAndMetadata(5, topic_id=Uuid.random())}, 1.0)
+    recreated = {P0: OffsetAndMetadata(5, topic_id=Uuid.random())}
     assert state.due(recreated, 1.0) == recreated
 
 
 def test_explicit_commit_stays_until_another_record_is_processed() -> None:
     state = CommitState(5_000)
-    done = {P0: ToCommit(10), P1: ToCommit(0)}
-    state.on_committed({P0: ToCommit(4, metadata="back")}, 1.0)
+    done = {P0: OffsetAndMetadata(10), P1: OffsetAndMetadata(0)}
+    state.on_committed({P0: OffsetAndMetadata(4, metadata="back")}, 1.0)
     assert state.due(done, 2.0, {P0, P1}) == {}
-    assert state.due(done, 2.0, {P1}) == {P0: ToCommit(10)}
+    assert state.due(done, 2.0, {P1}) == {P0: OffsetAndMetadata(10)}
     to_retry = state.due(done, 1.0 + RENEW_S, {P0, P1})
-    assert to_retry == {P0: ToCommit(4, metadata="back")}
+    assert to_retry == {P0: OffsetAndMetadata(4, metadata="back")}
 
 
 def test_own_commit_overrides_the_fetched_committed_offset() -> None:
     state = CommitState(5_000)
-    state.on_committed({P0: ToCommit(4)}, 1.0)
-    state.add_known({P0: ToCommit(10), P1: ToCommit(7)}, 2.0)
-    done = {P0: ToCommit(4), P1: ToCommit(7)}
+    state.on_committed({P0: OffsetAndMetadata(4)}, 1.0)
+    state.add_known({P0: OffsetAndMetadata(10), P1: OffsetAndMetadata(7)}, 2.0)
+    done = {P0: OffsetAndMetadata(4), P1: OffsetAndMetadata(7)}
     assert state.due(done, 2.0) == {}
     assert state.due(done, 2.0 + RENEW_S) == done
 
 
 def test_start_offset_is_committed_until_another_commit() -> None:
     state = CommitState(5_000)
-    state.add_start_offset(P0, ToCommit(10))
-    state.add_start_offset(P1, ToCommit(3))
-    assert state.start_offsets({P0}) == {P0: ToCommit(10)}
-    state.on_committed({P0: ToCommit(4)}, 1.0)
-    assert state.start_offsets({P0, P1}) == {P1: ToCommit(3)}
+    state.add_start_offset(P0, OffsetAndMetadata(10))
+    state.add_start_offset(P1, OffsetAndMetadata(3))
+    assert state.start_offsets({P0}) == {P0: OffsetAndMetadata(10)}
+    state.on_committed({P0: OffsetAndMetadata(4)}, 1.0)
+    assert state.start_offsets({P0, P1}) == {P1: OffsetAndMetadata(3)}
     state.forget([P0, P1])
     assert state.start_offsets({P0, P1}) == {}
 
@@ -131,7 +131,9 @@ def test_partitions_of_a_response_are_judged_separately() -> None:
     }
     found = classify_results(answers)
     assert found.committed == [("t", 0)]
-    for at, errors in enumerate((found.to_retry, found.soon, found.refused, found.failed), 1):
+    for at, errors in enumerate(
+        (found.to_retry, found.unknown_topics, found.refused, found.failed), 1
+    ):
         assert errors == {("t", at): answers["t", at]}
 
 

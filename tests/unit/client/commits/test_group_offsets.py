@@ -7,7 +7,7 @@ import pytest
 from kproto import BrokerResponseError
 from kproto.broker import Broker
 from kproto.client import Client, ClientSettings
-from kproto.client.commits.topic_labels import unlabelled
+from kproto.client.commits.topic_labels import split_label
 from kproto.messages import OffsetFetchRequest
 from kproto.messages.offset_fetch_request import OffsetFetchRequestGroup
 from kproto.wire.uuid import Uuid
@@ -50,7 +50,7 @@ async def test_commit_by_name_has_the_topic_id_in_its_metadata() -> None:
         await client.commit_offsets("g", {TP: 3})
         topic_id = (await client.topic("t")).topic_id
         ((offset, metadata),) = (await committed(client, "g")).values()
-        label, stop_interval = unlabelled(metadata)
+        label, stop_interval = split_label(metadata)
         assert offset == 3
         assert label is not None
         assert (label.topic_id, stop_interval) == (str(topic_id), "")

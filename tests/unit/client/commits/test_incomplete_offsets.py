@@ -27,7 +27,7 @@ EPOCHS = st.integers(-1, 2**31 - 1)
 def offsets_of(ahead: IncompleteOffsets | None) -> set[int]:
     if ahead is None:
         return set()
-    return {offset for offset in range(ahead.base, ahead.end) if ahead.has(offset)}
+    return {offset for offset in range(ahead.base, ahead.end) if ahead.is_processed(offset)}
 
 
 @given(BASES, st.sets(st.integers(0, 300), min_size=1), st.integers(0, 20), EPOCHS)
@@ -39,7 +39,7 @@ def test_offsets_up_to_the_edge_are_processed_unless_incomplete(
     ahead = build_bitmap(edge, undone, epoch)
     done = set(range(undone[0], edge + 1)) - set(undone)
     assert offsets_of(ahead) == done
-    assert ahead is None or (ahead.epoch == epoch and not ahead.has(ahead.end))
+    assert ahead is None or (ahead.epoch == epoch and not ahead.is_processed(ahead.end))
 
 
 def test_result_is_none_without_offsets_processed_ahead() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kproto import ProtocolError
 from kproto.client.commits.requests import (
-    ToCommit,
+    OffsetAndMetadata,
     commit_answers,
     commit_requests,
     committed_in,
@@ -59,8 +59,8 @@ def chosen(request: Request, highest: int) -> int:  # type: ignore[type-arg]  # 
 def commit(
     highest: int,
     identity: Identity | None,
-    offsets: dict[tuple[str, int], ToCommit],
-    label: Callable[[ToCommit], str] = lambda its: its.metadata,
+    offsets: dict[tuple[str, int], OffsetAndMetadata],
+    label: Callable[[OffsetAndMetadata], str] = lambda its: its.metadata,
 ) -> tuple[OffsetCommitRequest, int]:
     """Returns the first commit request that such a broker supports, and its version."""
     refused: UnsupportedVersionError | None = None
@@ -75,7 +75,7 @@ def commit(
 
 @pytest.mark.parametrize("highest", OffsetCommitRequest.VALID_VERSIONS)
 def test_commit_has_the_fields_of_each_version(highest: int) -> None:
-    offsets = {("a", 1): ToCommit(5, 3, A, "m"), ("b", 0): ToCommit(6, 4, B)}
+    offsets = {("a", 1): OffsetAndMetadata(5, 3, A, "m"), ("b", 0): OffsetAndMetadata(6, 4, B)}
     request, version = commit(
         highest, Identity("me", 8, None), offsets, lambda its: f"l{its.metadata}"
     )
@@ -103,25 +103,25 @@ def test_commit_has_the_fields_of_each_version(highest: int) -> None:
 
 
 def test_commit_uses_names_if_one_topic_has_no_id() -> None:
-    offsets = {("a", 1): ToCommit(5, 3, A), ("b", 0): ToCommit(6, 4)}
+    offsets = {("a", 1): OffsetAndMetadata(5, 3, A), ("b", 0): OffsetAndMetadata(6, 4)}
     assert commit(10, None, offsets)[1] == 9
 
 
 def test_static_member_needs_a_version_with_instance_ids() -> None:
-    arguments = Identity("me", 8, "one"), {("a", 1): ToCommit(5)}
+    arguments = Identity("me", 8, "one"), {("a", 1): OffsetAndMetadata(5)}
     assert commit(7, *arguments)[1] == 7
     with pytest.raises(UnsupportedVersionError, match="group_instance_id"):
         commit(6, *arguments)
 
 
 def test_commit_without_a_member_has_no_member_id() -> None:
-    request, _ = commit(10, None, {("a", 1): ToCommit(5)})
+    request, _ = commit(10, None, {("a", 1): OffsetAndMetadata(5)})
     assert (request.member_id, request.generation_id_or_member_epoch) == ("", -1)
 
 
 @pytest.mark.parametrize("by_id", [True, False])
 def test_commit_response_is_read(by_id: bool) -> None:
-    offsets = {("a", 1): ToCommit(5, 3, A), ("b", 0): ToCommit(6, 4, B)}
+    offsets = {("a", 1): OffsetAndMetadata(5, 3, A), ("b", 0): OffsetAndMetadata(6, 4, B)}
     refused = OffsetCommitResponsePartition(
         partition_index=0, error_code=code_of("ILLEGAL_GENERATION")
     )

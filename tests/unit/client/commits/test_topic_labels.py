@@ -14,7 +14,7 @@ import pytest
 from kproto import Client, NewTopic, Record, Stop
 from kproto.broker import Broker, BrokerSettings
 from kproto.client.commits.incomplete_offsets import MAX_METADATA_BYTES
-from kproto.client.commits.topic_labels import Label, labelled, unlabelled
+from kproto.client.commits.topic_labels import TopicLabel, add_label, split_label
 from kproto.messages import OffsetCommitRequest, OffsetFetchRequest
 from kproto.messages.offset_commit_request import (
     OffsetCommitRequestPartition,
@@ -33,9 +33,9 @@ BY_NAME = BrokerSettings(release="3.9.2")
 
 @pytest.mark.parametrize("text", ["", DONE])
 def test_metadata_of_kproto_is_labelled_and_restored(text: str) -> None:
-    metadata = labelled(text, "c", A)
+    metadata = add_label(text, "c", A)
     assert metadata.startswith(f"kproto.topic/1 c {A}")
-    assert unlabelled(metadata) == (Label("c", str(A)), text)
+    assert split_label(metadata) == (TopicLabel("c", str(A)), text)
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_metadata_of_kproto_is_labelled_and_restored(text: str) -> None:
 def test_metadata_without_a_label_stays_unchanged(
     text: str, cluster_id: str | None, topic_id: Uuid
 ) -> None:
-    assert labelled(text, cluster_id, topic_id) == text
-    assert unlabelled(text) == (None, text)
+    assert add_label(text, cluster_id, topic_id) == text
+    assert split_label(text) == (None, text)
 
 
 def test_label_of_another_cluster_is_no_other_topic() -> None:
-    label = Label("c", str(A))
+    label = TopicLabel("c", str(A))
     assert label.is_of_another("c", B)
     assert not label.is_of_another("c", A)
     assert not label.is_of_another("c", ZERO_UUID)
@@ -140,7 +140,7 @@ async def test_committed_hides_labels_and_commits_of_a_deleted_topic() -> None:
 
 async def test_commit_copied_from_another_cluster_is_used() -> None:
     async with named() as it:
-        await it.commit(4, labelled("", "another", A))
+        await it.commit(4, add_label("", "another", A))
         assert await read(it, 1) == [b"old 4"]
 
 
@@ -161,7 +161,7 @@ async def test_offsets_processed_ahead_are_committed_with_the_label() -> None:
             await consumer.run(handle, order="none", workers=4)
         offset, metadata = await it.raw()
         assert offset == 2
-        assert unlabelled(metadata)[1].startswith("kproto.done/1 ")
+        assert split_label(metadata)[1].startswith("kproto.done/1 ")
         assert sorted(handled) == [0, 1, *range(3, 10)]
         assert await read(it, 1) == [b"old 2"]
         assert (await it.raw())[0] == 10

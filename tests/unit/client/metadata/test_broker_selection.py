@@ -24,24 +24,24 @@ def closed(_: Address) -> None:
 
 
 def test_bootstrap_list_is_used_in_order_before_the_first_metadata() -> None:
-    assert selection(B, A, B).order([], closed) == [B, A]
-    assert selection(B, A, rebootstraps=False).order([], closed) == [B, A]
+    assert selection(B, A, B).candidates([], closed) == [B, A]
+    assert selection(B, A, rebootstraps=False).candidates([], closed) == [B, A]
 
 
 def test_least_loaded_open_connection_comes_first() -> None:
     load = {A: 3, B: 1, C: None, VIP: None}
-    assert selection().order([C, A, B], load.get) == [B, A, C, VIP]
+    assert selection().candidates([C, A, B], load.get) == [B, A, C, VIP]
 
 
 def test_addresses_of_former_brokers_are_forgotten() -> None:
     chosen = selection()
     for number in range(100):
         moving = Address(f"moving-{number}", 9092)
-        chosen.order([A, moving], closed)
+        chosen.candidates([A, moving], closed)
         for address in (A, moving, VIP):
             chosen.on_request(address)
             chosen.on_failed(address)
-    chosen.order([A], closed)
+    chosen.candidates([A], closed)
     assert chosen._last_used.keys() == chosen._last_failed.keys() == {A, VIP}
 
 
@@ -49,55 +49,55 @@ def test_equal_brokers_are_used_in_turn() -> None:
     chosen = selection()
     selected = []
     for _ in range(6):
-        selected.append(chosen.order([A, B, C], lambda _: 0)[0])
+        selected.append(chosen.candidates([A, B, C], lambda _: 0)[0])
         chosen.on_request(selected[-1])
     assert selected == [A, B, C, A, B, C]
 
 
 def test_brokers_precede_a_bootstrap_address() -> None:
     load = {A: None, B: 5, VIP: 0}
-    assert selection().order([A, B], load.get) == [B, VIP, A]
+    assert selection().candidates([A, B], load.get) == [B, VIP, A]
 
 
 @pytest.mark.parametrize(
-    ("start", "order"), [(0.0, [A, B, C]), (0.4, [B, C, A]), (0.99, [C, A, B])]
+    ("start", "candidates"), [(0.0, [A, B, C]), (0.4, [B, C, A]), (0.99, [C, A, B])]
 )
-def test_clients_start_with_different_brokers(start: float, order: list[Address]) -> None:
-    assert selection(start=start).order([A, B, C], closed) == [*order, VIP]
+def test_clients_start_with_different_brokers(start: float, candidates: list[Address]) -> None:
+    assert selection(start=start).candidates([A, B, C], closed) == [*candidates, VIP]
 
 
 def test_failed_broker_comes_last() -> None:
     chosen = selection()
     chosen.on_failed(A)
-    assert chosen.order([A, B, C], closed) == [B, C, A, VIP]
+    assert chosen.candidates([A, B, C], closed) == [B, C, A, VIP]
     chosen.on_failed(B)
-    assert chosen.order([A, B, C], closed) == [C, A, B, VIP]
+    assert chosen.candidates([A, B, C], closed) == [C, A, B, VIP]
     chosen.on_success(A)
-    assert chosen.order([A, B, C], closed) == [A, C, B, VIP]
+    assert chosen.candidates([A, B, C], closed) == [A, C, B, VIP]
 
 
 def test_bootstrap_list_comes_first_once_all_brokers_failed() -> None:
     chosen = selection()
     for address in (A, B):
         chosen.on_failed(address)
-    assert chosen.order([A, B], closed) == [VIP, A, B]
+    assert chosen.candidates([A, B], closed) == [VIP, A, B]
     chosen.on_failed(VIP)
-    assert chosen.order([A, B], closed) == [VIP, A, B]
+    assert chosen.candidates([A, B], closed) == [VIP, A, B]
     chosen.reset()
-    assert chosen.order([A, B], closed) == [A, B, VIP]
+    assert chosen.candidates([A, B], closed) == [A, B, VIP]
 
 
 def test_bootstrap_list_follows_the_third_broker_of_a_large_cluster() -> None:
     many = [Address(f"broker-{at}", 9092) for at in range(100)]
-    order = selection().order(many, closed)
-    assert order.index(VIP) == 3
-    assert sorted(order) == sorted([*many, VIP])
+    candidates = selection().candidates(many, closed)
+    assert candidates.index(VIP) == 3
+    assert sorted(candidates) == sorted([*many, VIP])
 
 
 def test_selection_without_rebootstrap_uses_known_brokers_only() -> None:
     chosen = selection(rebootstraps=False)
     chosen.on_failed(A)
-    assert chosen.order([A], closed) == [A]
+    assert chosen.candidates([A], closed) == [A]
 
 
 # --- The time without metadata ---

@@ -146,8 +146,8 @@ def cluster(
 ) -> Cluster:
     """Returns a cluster with topic t, led by these nodes."""
     parts = {
-        at: PartitionInfo(at, leader, 5 + leader, (1, 2), (1, 2))
-        for at, leader in enumerate(leaders)
+        format_target: PartitionInfo(format_target, leader, 5 + leader, (1, 2), (1, 2))
+        for format_target, leader in enumerate(leaders)
     }
     return Cluster(
         cluster_id="c",

@@ -109,7 +109,7 @@ async def test_commit_in_between_keeps_the_offsets_processed_ahead(by_record: bo
         assert its.offset == (5 if by_record else 4)
         ahead = decode_bitmap(its.metadata, its.offset)
         assert ahead is not None
-        assert [at for at in range(12) if ahead.has(at)] == [5, 6, 7, 9, 10]
+        assert [at for at in range(12) if ahead.is_processed(at)] == [5, 6, 7, 9, 10]
 
 
 async def test_commit_of_the_user_stays_without_later_records() -> None:
@@ -132,7 +132,7 @@ async def test_offsets_processed_ahead_are_committed_at_the_start_position() -> 
                 await stuck.wait()
 
         running = asyncio.create_task(consumer.run(handle, order="none", commit_interval_ms=0))
-        while sum(map((ahead_or_empty(await committed(it))).has, range(12))) < 11:
+        while sum(map((ahead_or_empty(await committed(it))).is_processed, range(12))) < 11:
             pass
         assert (await committed(it)).offset == 0
         stuck.set()
@@ -196,7 +196,7 @@ async def test_after_a_kill_only_records_in_flight_are_redelivered(order: Any) -
         while True:
             its = await committed(it)
             ahead = decode_bitmap(its.metadata, its.offset)
-            if ahead is not None and sum(map(ahead.has, range(60))) == 60 - 7 - len(key_of_7):
+            if ahead is not None and sum(map(ahead.is_processed, range(60))) == 60 - 7 - len(key_of_7):
                 break
         assert its.offset == 7
         async with it.consumer([P0], group="next", auto_commit=False) as other:

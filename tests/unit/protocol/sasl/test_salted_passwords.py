@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from kproto.protocol.sasl import Credentials, SaltedPasswords, ScramSha256Client, credentials
-from kproto.protocol.sasl.credentials import KEPT_SALTED_PASSWORDS
+from kproto.protocol.sasl.credentials import MAX_CACHED_PASSWORDS
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_other_arguments_derive_another_key(derived: list[bytes]) -> None:
 
 def test_the_least_used_is_forgotten(derived: list[bytes]) -> None:
     salting = SaltedPasswords()
-    salts = [b"%d" % number for number in range(KEPT_SALTED_PASSWORDS + 1)]
+    salts = [b"%d" % number for number in range(MAX_CACHED_PASSWORDS + 1)]
     for salt in salts:
         salting("sha256", b"pw", salts[0], 1)
         salting("sha256", b"pw", salt, 1)
