@@ -24,7 +24,7 @@ from ..core.group_errors import ErrorAction, GroupRequest
 from ..metadata.cluster import TopicInfo, TopicPartition, format_partitions
 from ..metadata.cluster_view import ClusterView
 from ..network.connection import BrokerConnection
-from ..observing.lines import log
+from ..observing.log_lines import log
 from .coordinator import Coordinator
 from .effects import (
     ApplyAssignment,

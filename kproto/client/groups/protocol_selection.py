@@ -17,7 +17,7 @@ from ...wire.errors import BrokerResponseError, KprotoError
 from ...wire.uuid import Uuid
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
-from ..observing.lines import log
+from ..observing.log_lines import log
 from .backoff import Backoff
 from .classic.member import ClassicMember
 from .consumer.member import ConsumerMember

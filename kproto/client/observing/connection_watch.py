@@ -20,7 +20,7 @@ from ...wire.errors import KprotoError
 from .calls import HookCalls
 from .counts import ApiCounts, BrokerCounts
 from .hooks import ConnectionEvent, RequestEvent
-from .lines import is_enabled, log, reason_of
+from .log_lines import is_enabled, log, reason_of
 
 __all__ = ["NO_WATCH", "ConnectionWatch", "NullWatch"]
 

@@ -18,7 +18,7 @@ from .calls import CompletedBatch, HookCalls
 from .connection_watch import NO_WATCH, ConnectionWatch
 from .counts import ApiCounts, BatchCounts, BrokerCounts, GroupCounts, RunCounts
 from .hooks import Hooks, RetryEvent
-from .lines import RetryLog, format_target, is_enabled, log, logs_changes
+from .log_lines import RetryLog, format_target, is_enabled, log, logs_changes
 
 __all__ = ["NullObserver", "Observer"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from ...records import Record
-from ..observing.lines import log
+from ..observing.log_lines import log
 from .failure_headers import error_text
 
 __all__ = ["log_failure", "log_unraised"]

@@ -23,7 +23,7 @@ from ..core.tasks import is_in_task, until_ended
 from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..metadata.cluster import TopicPartition
-from ..observing.lines import log
+from ..observing.log_lines import log
 from .failure_headers import due_time, error_text, forwarded_headers, origin_of, with_record_note
 from .failure_log import log_failure, log_unraised
 from .failure_policy import Forward, Retry, find_stop, next_step
@@ -80,10 +80,10 @@ class ProcessingPool:
         self._timer_at = _NEVER
         self._commit_timer: Timer | None = None
         self._is_stopping = asyncio.Event()
-        self._changed = asyncio.Event()
+        self._state_changed = asyncio.Event()
         self._is_cancelling = False
         self._has_ended = False
-        self._ends_by = _LONG_AGO
+        self._drain_deadline = _LONG_AGO
         self._error: BaseException | None = None
         self._handled = self._retried = self._sent_to_retry = self._dead_letters = 0
 
@@ -112,7 +112,7 @@ class ProcessingPool:
     @property
     def drain_remaining_ms(self) -> float:
         """The rest of `drain_timeout_ms`; 0 after a second cancellation."""
-        return max(0.0, (self._ends_by - self._clock.monotonic()) * 1000)
+        return max(0.0, (self._drain_deadline - self._clock.monotonic()) * 1000)
 
     # Start and end
 
@@ -132,7 +132,7 @@ class ProcessingPool:
                 cancelled = error
             self.stop()
             poll_task.cancel()
-            self._ends_by = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
+            self._drain_deadline = self._clock.monotonic() + self.settings.drain_timeout_ms / 1000
             try:
                 await self._drain(poll_task)
             except asyncio.CancelledError as error:
@@ -141,7 +141,7 @@ class ProcessingPool:
                 cancelled = error
                 await self._drain(poll_task)
         except asyncio.CancelledError:
-            self._ends_by = _LONG_AGO
+            self._drain_deadline = _LONG_AGO
             raise
         finally:
             self._has_ended = True
@@ -168,7 +168,7 @@ class ProcessingPool:
     def cancel_handlers(self) -> None:
         """Cancels the handlers; their records are not processed."""
         self._is_cancelling = True
-        self._changed.set()
+        self._state_changed.set()
         for worker in self._workers:
             worker.cancel()
 
@@ -186,8 +186,8 @@ class ProcessingPool:
                 while not self._is_cancelling and (
                     self._workers or not poll_task.done() or not self._tracker.is_idle
                 ):
-                    self._changed.clear()
-                    await self._changed.wait()
+                    self._state_changed.clear()
+                    await self._state_changed.wait()
         except TimeoutError:
             logger.warning(
                 "records in flight were not finished within %d ms (drain_timeout_ms): their "
@@ -203,7 +203,7 @@ class ProcessingPool:
             await asyncio.sleep(0)  # lets the workers run
 
     def _on_poll_task_done(self, task: asyncio.Task[None]) -> None:
-        self._changed.set()
+        self._state_changed.set()
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self.fail(error)
@@ -347,7 +347,7 @@ class ProcessingPool:
 
     def _on_worker_done(self, worker: Worker, task: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
-        self._changed.set()
+        self._state_changed.set()
         if not task.cancelled() and task.exception() is not None:
             self.fail(task.exception() or RuntimeError("a worker failed"))
         self._start_worker()
@@ -446,7 +446,7 @@ class ProcessingPool:
             shard.has_backpressure = False
             self._consumer.release_backpressure(shard.tp)
         if shard.is_draining:
-            self._changed.set()
+            self._state_changed.set()
             self._consumer.on_drained(is_lost=shard.is_lost)
         self._schedule_commit()
 
@@ -585,7 +585,7 @@ class ProcessingPool:
         self._tracker.move_due(self._clock.monotonic(), self._clock.now_ms())
         self._set_timer()
         self._start_worker()
-        self._changed.set()
+        self._state_changed.set()
 
     def _set_timer(self) -> None:
         """Sets the timer to the next due record."""

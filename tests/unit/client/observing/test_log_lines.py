@@ -13,7 +13,7 @@ from kproto.broker import Cluster as Brokers
 from kproto.broker.faults import Close, ErrorCode
 from kproto.client.metadata.cluster import Cluster, PartitionInfo, TopicInfo
 from kproto.client.metadata.cluster_changes import MAX_FORGOTTEN, MetadataChanges
-from kproto.client.observing.lines import RetryLog, log
+from kproto.client.observing.log_lines import RetryLog, log
 from kproto.client.settings import Address
 from kproto.messages import MetadataRequest, ProduceRequest
 from kproto.messages.metadata_response import MetadataResponse
