@@ -293,17 +293,17 @@ _BROKER: Final = (
 def topic_entries(config: TopicConfig, settings: BrokerSettings) -> list[ConfigEntry]:
     """Returns all configs of a topic."""
     entries = []
-    for name, (kind, behind) in _TOPIC.items():
+    for name, (kind, broker_config) in _TOPIC.items():
         synonyms: list[ConfigSynonym] = []
         if name in config.overrides:
             synonyms.append(ConfigSynonym(name, config.overrides[name], ConfigSource.TOPIC))
         if name == "max.message.bytes" and str(settings.message_max_bytes) != DEFAULTS[name]:
             synonyms.append(
-                ConfigSynonym(behind, str(settings.message_max_bytes), ConfigSource.BROKER)
+                ConfigSynonym(broker_config, str(settings.message_max_bytes), ConfigSource.BROKER)
             )
-        if behind:
-            default = _OTHER_UNITS.get(behind, DEFAULTS[name])
-            synonyms.append(ConfigSynonym(behind, default, ConfigSource.DEFAULT))
+        if broker_config:
+            default = _OTHER_UNITS.get(broker_config, DEFAULTS[name])
+            synonyms.append(ConfigSynonym(broker_config, default, ConfigSource.DEFAULT))
         source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
         entries.append(ConfigEntry(name, config[name], source, kind, tuple(synonyms)))
     return entries

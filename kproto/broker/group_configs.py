@@ -156,10 +156,10 @@ class GroupConfigManager:
 
 def _number(name: str, text: str) -> int:
     number = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else _MOST + 1
-    said = f"Invalid value {text} for configuration {name}: "
+    prefix = f"Invalid value {text} for configuration {name}: "
     if not -_MOST - 1 <= number <= _MOST:
-        raise api_error("INVALID_CONFIG", said + "Not a number of type INT")
+        raise api_error("INVALID_CONFIG", prefix + "Not a number of type INT")
     least = GROUP_SETTINGS[name].least
     if number < least:
-        raise api_error("INVALID_CONFIG", said + f"Value must be at least {least}")
+        raise api_error("INVALID_CONFIG", prefix + f"Value must be at least {least}")
     return number

@@ -92,13 +92,13 @@ def by_key(apis: Iterable[Api]) -> dict[int, Api]:
 def served_apis(apis: Iterable[Api], settings: BrokerSettings) -> dict[int, Api]:
     """Returns the APIs by API key, with the versions that a broker of these settings supports."""
     found = {}
-    taken = None
+    release_versions = None
     if settings.release is not None:
-        taken = supported_versions(settings.release, unstable=settings.unstable_versions)
+        release_versions = supported_versions(settings.release, unstable=settings.unstable_versions)
     for key, api in by_key(apis).items():
         versions = served_versions(api, settings)
-        if taken is not None:
-            its = taken.get(key, range(0))
+        if release_versions is not None:
+            its = release_versions.get(key, range(0))
             versions = range(max(versions.start, its.start), min(versions.stop, its.stop))
         if versions:
             found[key] = api._replace(versions=versions)

@@ -55,10 +55,10 @@ def _leader(rack: str, leader: int, racks: Mapping[int, str | None]) -> int:
 
 def _same_rack(rack: str, leader: int, racks: Mapping[int, str | None]) -> int:
     """Returns the leader if it is in the rack; else the replica in the rack with the highest id."""
-    near = [node_id for node_id, its in racks.items() if rack and its == rack]
-    if not near or leader in near:
+    in_rack = [node_id for node_id, its in racks.items() if rack and its == rack]
+    if not in_rack or leader in in_rack:
         return leader
-    return max(near)
+    return max(in_rack)
 
 
 _SELECTORS: Final[Mapping[str, _Selector]] = MappingProxyType(

@@ -368,9 +368,9 @@ class Session(asyncio.BufferedProtocol):
             if answer is not None:
                 self._set_principal(self._sasl_authenticator)
                 return answer
-        began = self._clock.monotonic()
+        started = self._clock.monotonic()
         decision = api.handle(context, message, request.version)
-        self._handled_s = self._clock.monotonic() - began
+        self._handled_s = self._clock.monotonic() - started
         if isinstance(decision, DelayedResponse):
             self._flush()
             response = await await_response(decision, self._clock)

@@ -33,30 +33,37 @@ def apply_quotas(
     are sent. A Produce without a response counts its bytes alone.
     """
     quota_manager, now_ms = _quota_manager(context), context.clock.now_ms()
-    who = context.principal.name, context.client_id or ""
+    user_and_client = context.principal.name, context.client_id or ""
     throttle_ms = least_ms
     if len(quota_manager.table):
         if isinstance(request.message, ProduceRequest):
-            throttle_ms = max(throttle_ms, quota_manager.record_produce(*who, request.size, now_ms))
+            throttle_ms = max(
+                throttle_ms, quota_manager.record_produce(*user_and_client, request.size, now_ms)
+            )
         if response is not None:
             throttle_ms = max(
-                throttle_ms, quota_manager.record_request_time(*who, handled_s, now_ms)
+                throttle_ms, quota_manager.record_request_time(*user_and_client, handled_s, now_ms)
             )
-        if isinstance(response, FetchResponse) and quota_manager.max_fetch_bytes(*who) is not None:
+        if (
+            isinstance(response, FetchResponse)
+            and quota_manager.max_fetch_bytes(*user_and_client) is not None
+        ):
             size = response.size(request.version)
-            throttle_ms = max(throttle_ms, quota_manager.record_fetch(*who, size, now_ms))
+            throttle_ms = max(
+                throttle_ms, quota_manager.record_fetch(*user_and_client, size, now_ms)
+            )
             if throttle_ms:
-                quota_manager.unrecord_fetch(*who, size, now_ms)
+                quota_manager.unrecord_fetch(*user_and_client, size, now_ms)
     if response is not None:
         # A handler that applies a quota itself sets the throttle time in its response.
         answer: Any = response
         throttle_ms = max(throttle_ms, getattr(answer, "throttle_time_ms", 0))
         if throttle_ms:
             if isinstance(response, FetchResponse):
-                asked = request.message
+                message = request.message
                 session_id = response.session_id
-                if isinstance(asked, FetchRequest):
-                    session_id = context.fetch_sessions.on_throttled(asked, response)
+                if isinstance(message, FetchRequest):
+                    session_id = context.fetch_sessions.on_throttled(message, response)
                 answer = FetchResponse(error_code=response.error_code, session_id=session_id)
             if hasattr(answer, "throttle_time_ms"):
                 answer.throttle_time_ms = throttle_ms

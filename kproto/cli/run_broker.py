@@ -70,14 +70,14 @@ def _users(options: argparse.Namespace) -> dict[str, str]:
     users = dict(options.users)
     if len(users) < len(options.users):
         raise ConfigurationError("--user names a user twice; give each user one password")
-    asked = any(each.protocol.startswith("SASL") for each in options.listeners)
+    needs_users = any(each.protocol.startswith("SASL") for each in options.listeners)
     for option, given in (("--user", users), ("--unsecured-tokens", options.unsecured_tokens)):
-        if given and not asked:
+        if given and not needs_users:
             raise ConfigurationError(
                 f"{option} is given, and no listener has SASL: give --listener "
                 "SASL_PLAINTEXT://… or SASL_SSL://…"
             )
-    if asked and not users and not options.unsecured_tokens:
+    if needs_users and not users and not options.unsecured_tokens:
         raise ConfigurationError("a listener has SASL, and no user can authenticate; give --user")
     return users
 
@@ -90,11 +90,11 @@ def _mechanisms(options: argparse.Namespace) -> tuple[str, ...]:
     return (*users, "OAUTHBEARER") if options.unsecured_tokens else users
 
 
-def _listener(wanted: ListenerToOpen, options: argparse.Namespace) -> Listener:
+def _listener(opened: ListenerToOpen, options: argparse.Namespace) -> Listener:
     tls = None
-    if wanted.protocol.endswith("SSL"):
+    if opened.protocol.endswith("SSL"):
         if options.tls_certificate is None:
-            raise ConfigurationError(f"a listener of {wanted.protocol} needs --tls-certificate")
+            raise ConfigurationError(f"a listener of {opened.protocol} needs --tls-certificate")
         tls = ServerTls(
             certificate=Path(options.tls_certificate),
             key=None if options.tls_key is None else Path(options.tls_key),
@@ -102,11 +102,11 @@ def _listener(wanted: ListenerToOpen, options: argparse.Namespace) -> Listener:
             client_auth="none" if options.tls_client_ca is None else "required",
         )
     return Listener(
-        wanted.protocol,
-        wanted.host,
-        wanted.port,
+        opened.protocol,
+        opened.host,
+        opened.port,
         tls=tls,
-        mechanisms=_mechanisms(options) if wanted.protocol.startswith("SASL") else (),
+        mechanisms=_mechanisms(options) if opened.protocol.startswith("SASL") else (),
     )
 
 
@@ -118,13 +118,13 @@ async def _serve(cluster: Cluster, topics: list[TopicToCreate]) -> None:
     for topic in topics:
         cluster.create_topic(topic.name, topic.partitions)
     async with cluster:
-        where = ",".join(cluster.broker(node).listens_at for node in cluster.nodes)
+        addresses = ",".join(cluster.broker(node).listens_at for node in cluster.nodes)
         listeners = cluster.settings.listeners
         if listeners:
-            where = ", ".join(
+            addresses = ", ".join(
                 f"{each.name}://{cluster.bootstrap_of(each.name)}" for each in listeners
             )
-        elif cluster.bootstrap != where:
-            where += f"; clients connect to {cluster.bootstrap}"
-        print(f"kproto broker, in memory, listens on {where}", flush=True)
+        elif cluster.bootstrap != addresses:
+            addresses += f"; clients connect to {cluster.bootstrap}"
+        print(f"kproto broker, in memory, listens on {addresses}", flush=True)
         await stop.wait()

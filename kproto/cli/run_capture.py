@@ -82,16 +82,16 @@ def _print(exchanges: Iterator[Exchange], options: argparse.Namespace) -> int:
 
 def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> None:
     """Prints the sums of readable exchanges; then raises DecodeError if some are unreadable."""
-    missing_bytes = places = 0
+    missing_bytes = gaps = 0
     broken: DecodeError | None = None
 
     def readable() -> Iterator[Exchange]:
-        nonlocal missing_bytes, places, broken
+        nonlocal missing_bytes, gaps, broken
         try:
             for exchange in chosen:
                 if exchange.event.kind is Kind.MISSING:
                     missing_bytes += exchange.event.size
-                    places += 1
+                    gaps += 1
                 yield exchange
         except DecodeError as error:
             broken = error
@@ -102,9 +102,9 @@ def _print_stats(chosen: Iterator[Exchange], options: argparse.Namespace) -> Non
     else:
         print("\n".join(stats_as_table(stats)))
     sys.stdout.flush()
-    if places:
+    if gaps:
         _report(
-            f"{missing_bytes} bytes, at {places} places, were not captured or lie before the next "
+            f"{missing_bytes} bytes, at {gaps} places, were not captured or lie before the next "
             "frame: their messages are missing in the sums, or unanswered"
         )
     if broken is not None:

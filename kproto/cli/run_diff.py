@@ -17,11 +17,11 @@ def run(options: argparse.Namespace) -> int:
     """
     found = study.compare(options.older, options.newer)
     if options.json:
-        told = found.to_json()
-        for each, row in zip(found.versions, told["versions"], strict=True):
+        data = found.to_json()
+        for each, row in zip(found.versions, data["versions"], strict=True):
             note = study.version_note(each.message, each.newer)
             row["note"] = None if note is None else note.to_json()
-        print_json(told)
+        print_json(data)
         return 0
     print(
         f"Kafka {found.older} to {found.newer}: {len(found.added)} APIs came, "
@@ -96,7 +96,7 @@ def _print_versions(versions: Sequence[study.VersionChanges]) -> None:
 
 def _marks(api: study.ApiRange) -> str:
     """Returns the marks of an API in a release, beside its versions."""
-    said = [
+    marks = [
         f"{word} {versions}"
         for word, versions in (
             ("unstable", api.unstable),
@@ -106,10 +106,10 @@ def _marks(api: study.ApiRange) -> str:
         if versions
     ]
     if api.listeners:
-        said.append(f"for {'/'.join(api.listeners)}")
+        marks.append(f"for {'/'.join(api.listeners)}")
     if api.called != api.name:
-        said.append(f"called {api.called}")
-    return ", ".join(said)
+        marks.append(f"called {api.called}")
+    return ", ".join(marks)
 
 
 def _listed(versions: Sequence[int]) -> str:

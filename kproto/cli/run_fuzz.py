@@ -58,8 +58,10 @@ def run(options: argparse.Namespace) -> int:
     try:
         with Implementation(options.command, settings) as implementation:
             if case is not None:
-                wanted, given, verdicts = replay(case, implementation, right, by_kproto=by_kproto)
-                _print(report.replay_text(case, wanted, given, verdicts, right.name))
+                expected, actual, verdicts = replay(
+                    case, implementation, right, by_kproto=by_kproto
+                )
+                _print(report.replay_text(case, expected, actual, verdicts, right.name))
                 return 1 if any(each.fault not in HARMLESS for each in verdicts or ()) else 0
             with _progress() as progress:
                 result = run_plan(
@@ -135,11 +137,11 @@ def _broker(options: argparse.Namespace) -> int:
     secured = ConnectionSecurity(given.get("tls", False), given.get("sasl"))
     if options.replay is not None:
         node = _example_of(_json_of(options.replay))
-        said = replay_frames(
+        outcomes = replay_frames(
             options.broker, node, settings=settings, allow_remote=allow_remote, secured=secured
         )
-        _print("".join(f"{each}\n" for each in said))
-        return 1 if any(":" in each for each in said) else 0
+        _print("".join(f"{each}\n" for each in outcomes))
+        return 1 if any(":" in each for each in outcomes) else 0
     with _progress() as progress:
         result = fuzz_broker(
             options.broker,
@@ -176,11 +178,11 @@ def _plan(options: argparse.Namespace, package: ModuleType) -> Plan:
 def _kinds(text: str | None, known: dict[str, str]) -> tuple[str, ...]:
     if text is None:
         return tuple(known)
-    wanted = tuple(filter(None, text.split(",")))
-    unknown = [kind for kind in wanted if kind not in known]
-    if unknown or not wanted:
+    names = tuple(filter(None, text.split(",")))
+    unknown = [kind for kind in names if kind not in known]
+    if unknown or not names:
         raise ConfigurationError(f"--kinds is {text!r}: it must name some of {', '.join(known)}")
-    return wanted
+    return names
 
 
 def _message_versions(

@@ -39,14 +39,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _to_files(folder: Path, lines: Iterator[tuple[str, str]]) -> None:
     """Writes a file for each module, and replaces files of the same name."""
-    held: dict[str, list[str]] = {}
+    lines_by_name: dict[str, list[str]] = {}
     for module, line in lines:
-        held.setdefault(f"{module or 'messages'}.jsonl", []).append(line)
+        lines_by_name.setdefault(f"{module or 'messages'}.jsonl", []).append(line)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in held.items():
+        for name, content in lines_by_name.items():
             (folder / name).write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"--out: cannot write to {folder}: {error}") from None
-    count = sum(map(len, held.values()))
-    print(f"{count} vectors in {len(held)} files in {folder}")
+    count = sum(map(len, lines_by_name.values()))
+    print(f"{count} vectors in {len(lines_by_name)} files in {folder}")

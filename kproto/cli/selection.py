@@ -20,10 +20,10 @@ def message_names(text: str, known: Definitions | None = None) -> frozenset[str]
     An API is its request and its response. Raises UnknownNameError for an unknown name, and
     ConfigurationError if there is no name at all.
     """
-    wanted = [part.strip() for part in text.split(",") if part.strip()]
-    if not wanted:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts:
         raise ConfigurationError(f"--messages is {text!r}: it must name messages or APIs")
-    return frozenset(spec.name for name in wanted for spec in find_messages(name, known))
+    return frozenset(spec.name for name in parts for spec in find_messages(name, known))
 
 
 def import_package(name: str) -> ModuleType:

@@ -43,10 +43,10 @@ def table_lines(
     it, it is printed below its row. Lines that are still too long end with an ellipsis.
     """
     filled = [at for at in range(len(header)) if any(row[at] for row in rows)]
-    kept = [[row[at] for at in filled] for row in [header, *rows]]
-    widths = [max(len(row[at]) for row in kept) for at in range(len(filled))]
+    shown_rows = [[row[at] for at in filled] for row in [header, *rows]]
+    widths = [max(len(row[at]) for row in shown_rows) for at in range(len(filled))]
     before = len(indent) + sum(size + len(_GAP) for size in widths[:-1])
-    for row in kept:
+    for row in shown_rows:
         cells = [cell.ljust(size) for cell, size in zip(row, widths, strict=True)]
         line = (indent + _GAP.join(cells)).rstrip()
         if width is None or len(line) <= width:

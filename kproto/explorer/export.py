@@ -91,8 +91,8 @@ def _field(field: FieldSpec, *, of_message: bool) -> list[Any]:
     attribute = attribute_name(field.name, of_message=of_message)
     if attribute != snake_case(field.name):  # the page derives that one itself
         extras["a"] = attribute
-    said = {key: value for key, value in extras.items() if value is not None}
-    made: list[Any] = [field.name, field.type, str(field.versions), said or 0]
+    data = {key: value for key, value in extras.items() if value is not None}
+    made: list[Any] = [field.name, field.type, str(field.versions), data or 0]
     if field.fields:
         made.append([_field(inner, of_message=False) for inner in field.fields])
     while made[-1] == 0:

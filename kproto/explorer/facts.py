@@ -35,7 +35,7 @@ def glossary() -> dict[str, dict[str, Any]]:
     known = load_glossary()
     return {
         "fields": dict(known.fields),
-        "overrides": {scope: dict(said) for scope, said in known.overrides.items()},
+        "overrides": {scope: dict(texts) for scope, texts in known.overrides.items()},
         "messages": dict(known.messages),
         "structs": dict(known.structs),
     }

@@ -144,9 +144,9 @@ class BrokerResult:
 
 
 def _finding_to_json(finding: BrokerFinding) -> dict[str, Any]:
-    where: dict[str, list[int]] = {}
+    locations: dict[str, list[int]] = {}
     for name, version in sorted(finding.locations):
-        where.setdefault(name, []).append(version)
+        locations.setdefault(name, []).append(version)
     return {
         "fault": finding.fault,
         "words": WORDS[finding.fault],
@@ -155,7 +155,7 @@ def _finding_to_json(finding: BrokerFinding) -> dict[str, Any]:
         "trait": None,
         "cause": finding.cause or None,
         "count": finding.count,
-        "where": where,
+        "where": locations,
         "example": {"frames": [_frame_to_json(frame) for frame in finding.frames]},
         "right": None,
         "given": finding.cause,

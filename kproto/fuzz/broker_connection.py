@@ -104,20 +104,20 @@ def read_frame(connection: socket.socket, timeout_s: float, most: int) -> bytes 
         return None
     (size,) = struct.unpack(">i", head)
     if not 0 <= size <= most:
-        said = f" (as text {head.decode()!r})" if head.isalnum() else ""
-        raise InvalidFrameError(f"it announces an answer of {size} bytes{said}, not 0 to {most}")
+        as_text = f" (as text {head.decode()!r})" if head.isalnum() else ""
+        raise InvalidFrameError(f"it announces an answer of {size} bytes{as_text}, not 0 to {most}")
     return _bytes(connection, size, deadline)
 
 
 def _bytes(connection: socket.socket, count: int, deadline: float) -> bytes | None:
-    held = bytearray()
-    while len(held) < count:
+    data = bytearray()
+    while len(data) < count:
         connection.settimeout(max(0.001, deadline - time.monotonic()))
-        piece = connection.recv(min(count - len(held), 65_536))
+        piece = connection.recv(min(count - len(data), 65_536))
         if not piece:
             return None
-        held += piece
-    return bytes(held)
+        data += piece
+    return bytes(data)
 
 
 def _text(endpoint: tuple[str, int]) -> str:

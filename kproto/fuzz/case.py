@@ -203,12 +203,12 @@ SHOWN: Final = 200
 
 def parse_answer(node: dict[str, Any], operation: Operation) -> Answer:
     """Reads an answer's object. Raises InvalidAnswerError."""
-    said = [key for key in ("hex", "json", "refused", "failed", "unsupported") if key in node]
-    if len(said) != 1:
+    keys = [key for key in ("hex", "json", "refused", "failed", "unsupported") if key in node]
+    if len(keys) != 1:
         raise InvalidAnswerError(
-            f"an answer has one of hex, json, refused, failed and unsupported, not {said or 'none'}"
+            f"an answer has one of hex, json, refused, failed and unsupported, not {keys or 'none'}"
         )
-    key = said[0]
+    key = keys[0]
     taken = node.get("taken")
     if taken is not None and type(taken) is not int:
         raise InvalidAnswerError(f"taken is {str(taken)[:SHOWN]}, not a number of bytes")

@@ -379,6 +379,6 @@ class _InFlightCases:
         return number, node
 
     def _fault(self, kind: str, reason: str) -> None:
-        held = self.faults.setdefault(next(iter(self.open)), [])
-        if (kind, reason) not in held:
-            held.append((kind, reason))
+        faults = self.faults.setdefault(next(iter(self.open)), [])
+        if (kind, reason) not in faults:
+            faults.append((kind, reason))

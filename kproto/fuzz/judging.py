@@ -158,8 +158,8 @@ def _first_difference(right: Any, given: Any, path: str) -> str | None:
         more = sorted(set(given) - set(right))
         return f"{path}.{more[0]} is not of this version" if more else None
     if isinstance(right, list) and isinstance(given, list) and len(right) == len(given):
-        for mine, other in zip(right, given, strict=True):
-            found = _first_difference(mine, other, f"{path}[]")
+        for left_item, right_item in zip(right, given, strict=True):
+            found = _first_difference(left_item, right_item, f"{path}[]")
             if found is not None:
                 return found
         return None
@@ -174,16 +174,16 @@ def without_records(shape: StructLayout, node: Any) -> Any:
     made = dict(node)
     for field in shape.all_fields():
         name = json_name(field.name)
-        held = made.get(name)
+        value = made.get(name)
         inner = struct_of(field.type)
-        if held is None:
+        if value is None:
             continue
         if field.type.kind == "records":
             made[name] = ""
-        elif inner is not None and isinstance(held, list):
-            made[name] = [without_records(inner, part) for part in held]
+        elif inner is not None and isinstance(value, list):
+            made[name] = [without_records(inner, part) for part in value]
         elif inner is not None:
-            made[name] = without_records(inner, held)
+            made[name] = without_records(inner, value)
     return made
 
 
@@ -200,9 +200,9 @@ def _has_beyond_int8(shape: StructLayout, node: Any) -> bool:
     if not isinstance(node, dict):
         return False
     for field in shape.all_fields():
-        held = node.get(json_name(field.name))
+        value = node.get(json_name(field.name))
         of = field.type.element or field.type
-        parts = held if isinstance(held, list) else [held]
+        parts = value if isinstance(value, list) else [value]
         if of.struct is not None:
             if any(_has_beyond_int8(of.struct, part) for part in parts):
                 return True

@@ -61,12 +61,12 @@ def serve(source: TextIO, target: TextIO, package: ModuleType = messages) -> Non
 
 def _answered(line: str, package: ModuleType = messages) -> dict[str, Any]:
     try:
-        asked = json.loads(line)
-        number = asked.get("id")
+        question = json.loads(line)
+        number = question.get("id")
     except (ValueError, AttributeError):
         return {"id": None, "failed": "the line is no JSON object"}
     try:
-        case = Case.from_json(asked, package)
+        case = Case.from_json(question, package)
     except ConfigurationError as error:
         return {"id": number, "unsupported": str(error)}
     try:

@@ -63,9 +63,9 @@ def _parts(report: dict[str, Any]) -> Iterator[str]:
     yield "<table><tr><th>message</th><th>version</th><th>kinds</th><th>cases</th></tr>"
     for name, versions in report["tried"].items():
         for version, kinds in versions.items():
-            said = ", ".join(f"{kind} {count}" for kind, count in kinds.items())
+            counts = ", ".join(f"{kind} {count}" for kind, count in kinds.items())
             yield (
-                f"<tr><td>{_text(name)}</td><td>{_text(version)}</td><td>{_text(said)}</td>"
+                f"<tr><td>{_text(name)}</td><td>{_text(version)}</td><td>{_text(counts)}</td>"
                 f'<td class="number">{sum(kinds.values())}</td></tr>'
             )
     yield "</table></body></html>"
@@ -83,10 +83,10 @@ def _finding(finding: dict[str, Any]) -> Iterator[str]:
         yield "<p>Harmless: no writer of Kafka makes such bytes.</p>"
     if finding["cause"]:
         yield f"<p>Cause: {_text(finding['cause'])}</p>"
-    where = ", ".join(
+    locations = ", ".join(
         f"{name} {', '.join(map(str, versions))}" for name, versions in finding["where"].items()
     )
-    yield f"<p>Where: {_text(where)}</p>"
+    yield f"<p>Where: {_text(locations)}</p>"
     for key, words in (("example", "The smallest case"), ("right", "Judge"), ("given", "Command")):
         yield f"<p>{words}</p><pre>{_text(json.dumps(finding[key], ensure_ascii=False))}</pre>"
     yield "</details>"
@@ -97,5 +97,5 @@ def _row(what: str, count: int) -> str:
 
 
 def _text(value: object) -> str:
-    said = printable(str(value))
-    return escape(said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…")
+    text = printable(str(value))
+    return escape(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")

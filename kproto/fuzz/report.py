@@ -65,17 +65,17 @@ def shown(answer: Answer) -> dict[str, Any]:
     if answer.outcome is not Outcome.DONE:
         return {answer.outcome.value: answer.reason}
     value = answer.value
-    held = {"hex": value.hex()} if isinstance(value, bytes) else {"json": _finite(value)}
-    return held if answer.taken is None else {**held, "taken": answer.taken}
+    content = {"hex": value.hex()} if isinstance(value, bytes) else {"json": _finite(value)}
+    return content if answer.taken is None else {**content, "taken": answer.taken}
 
 
 def _finite(node: Any) -> Any:
     """Returns data with NaN and the infinities as text, because JSON does not have them."""
     match node:
         case dict():
-            return {key: _finite(held) for key, held in node.items()}
+            return {key: _finite(element) for key, element in node.items()}
         case list():
-            return [_finite(held) for held in node]
+            return [_finite(element) for element in node]
         case float() if not math.isfinite(node):
             return str(node)
     return node
@@ -133,16 +133,16 @@ def _finding_lines(finding: Finding) -> Iterator[str]:
 
 
 def _cut(node: dict[str, Any]) -> str:
-    said = json.dumps(node, ensure_ascii=False)
-    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}… ({len(said)} characters)"
+    text = json.dumps(node, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 
 def locations(finding: Finding) -> str:
     """Returns the messages and versions of a finding in words."""
-    held: dict[str, list[int]] = {}
+    by_message: dict[str, list[int]] = {}
     for message_version in sorted(finding.message_versions):
-        held.setdefault(message_version.name, []).append(message_version.version)
-    return ", ".join(f"{name} {_spans(versions)}" for name, versions in held.items())
+        by_message.setdefault(message_version.name, []).append(message_version.version)
+    return ", ".join(f"{name} {_spans(versions)}" for name, versions in by_message.items())
 
 
 def _spans(versions: list[int]) -> str:
@@ -181,18 +181,18 @@ def replay_text(
 ) -> str:
     """Returns the text of one replayed case."""
     if given.outcome is Outcome.UNSUPPORTED:
-        said = "the command does not support this"
+        outcome_text = "the command does not support this"
     elif verdicts is None:
-        said = "undecided: kproto is the judge, and is stricter than Kafka's classes here"
+        outcome_text = "undecided: kproto is the judge, and is stricter than Kafka's classes here"
     elif not verdicts:
-        said = "same as the judge"
+        outcome_text = "same as the judge"
     else:
-        said = "; ".join(
+        outcome_text = "; ".join(
             ", ".join(filter(None, (each.fault.value, each.trait, each.cause)))
             + (" (harmless)" if each.fault in HARMLESS else "")
             for each in verdicts
         )
     return printable(
         f"case:    {case}\njudge:   {json.dumps(shown(right))} ({judge})\n"
-        f"command: {json.dumps(shown(given))}\n{said}\n"
+        f"command: {json.dumps(shown(given))}\n{outcome_text}\n"
     )

@@ -179,8 +179,8 @@ def _answered_cases(
     try:
         return batch, implementation.respond(batch), None
     except TooManyRestartsError as error:
-        held = sorted(error.answers.items())
-        return [batch[index] for index, _ in held], [answer for _, answer in held], error
+        answers = sorted(error.answers.items())
+        return [batch[index] for index, _ in answers], [answer for _, answer in answers], error
 
 
 def _batches(cases: Iterator[Case], count: int) -> Iterator[list[Case]]:
@@ -301,7 +301,7 @@ def _shrink(
     try:
         found = smallest_case(finding.example, shows, seed=plan.seed)
     except TooManyRestartsError:
-        yes = (content for content, held in known.items() if held[0] is not None)
+        yes = (content for content, result in known.items() if result[0] is not None)
         found = finding.example.with_content(min(yes, key=len))
     finding.example = found
     verdict, finding.right, finding.given = known[found.content]
@@ -332,13 +332,17 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
     """Merges findings that have become equal; returns them, the gravest first."""
     found: dict[_GroupKey, Finding] = {}
     for finding in findings:
-        held = found.setdefault((finding.verdict, finding.operation), finding)
-        if held is finding:
+        merged = found.setdefault((finding.verdict, finding.operation), finding)
+        if merged is finding:
             continue
-        held.count += finding.count
-        held.message_versions += finding.message_versions
-        if len(finding.example.content) < len(held.example.content):
-            held.example, held.right, held.given = finding.example, finding.right, finding.given
+        merged.count += finding.count
+        merged.message_versions += finding.message_versions
+        if len(finding.example.content) < len(merged.example.content):
+            merged.example, merged.right, merged.given = (
+                finding.example,
+                finding.right,
+                finding.given,
+            )
     order = list(Fault)
     return sorted(
         found.values(),

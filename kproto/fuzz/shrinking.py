@@ -65,13 +65,13 @@ def minimize(
     case: T, shows: Callable[[T], bool], steps: Callable[[T], Iterator[T]], rank: Callable[[T], Any]
 ) -> T:
     """Applies `steps` to `case` as long as one has a lower rank and shows the fault."""
-    again = True
-    while again:
-        again = False
+    shrunk = True
+    while shrunk:
+        shrunk = False
         for smaller in steps(case):
             if rank(smaller) < rank(case) and shows(smaller):
                 case = smaller
-                again = True
+                shrunk = True
                 break
     return case
 
@@ -114,12 +114,12 @@ def _shorter_values(case: Case) -> Iterator[Case]:
     lengths = [
         it for it in length_fields_in(case.message_version.shape, data) if it.role is Role.LENGTH
     ]
-    for place in lengths:
-        for size in (0, place.value // 2):
-            if 0 <= size < place.value and place.stop <= len(data):
-                kept = data[place.end : place.end + size]
-                head = data[: place.begin] + number_bytes(place, size)
-                yield case.with_content(head + kept + data[place.stop :])
+    for length_field in lengths:
+        for size in (0, length_field.value // 2):
+            if 0 <= size < length_field.value and length_field.stop <= len(data):
+                content = data[length_field.end : length_field.end + size]
+                head = data[: length_field.begin] + number_bytes(length_field, size)
+                yield case.with_content(head + content + data[length_field.stop :])
 
 
 def fewer_bytes(data: bytes) -> Iterator[bytes]:
@@ -144,15 +144,15 @@ def _less(node: Any) -> Iterator[Any]:
     match node:
         case dict():
             for key in node:
-                yield {name: held for name, held in node.items() if name != key}
-            for key, held in node.items():
-                for smaller in _less(held):
+                yield {name: element for name, element in node.items() if name != key}
+            for key, element in node.items():
+                for smaller in _less(element):
                     yield {**node, key: smaller}
         case list():
             for index in range(len(node)):
                 yield [*node[:index], *node[index + 1 :]]
-            for index, held in enumerate(node):
-                for smaller in _less(held):
+            for index, element in enumerate(node):
+                for smaller in _less(element):
                     yield [*node[:index], smaller, *node[index + 1 :]]
         case Struct():
             for name in (*node._names(), "unknown_tagged_fields"):

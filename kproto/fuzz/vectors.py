@@ -93,8 +93,8 @@ def vector_lines(
         cls = message_class(package.__name__, name)
         for version in cls.VALID_VERSIONS:
             releases = introduced_by(cls, version) if package is messages else {}
-            held: dict[bytes, Message] = {}
+            message_by_bytes: dict[bytes, Message] = {}
             for made in vector_messages(cls, version):
-                held.setdefault(made.encode(version), made)
-            for made in held.values():
+                message_by_bytes.setdefault(made.encode(version), made)
+            for made in message_by_bytes.values():
                 yield cls._definition().module, vector_line(made, version, releases)

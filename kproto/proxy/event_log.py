@@ -42,8 +42,8 @@ class EventFilter:
             return False
         if self.client_ids is None or event.api_key is None:
             return True
-        mine = event.client_id or ""
-        return any(fnmatch.fnmatchcase(mine, pattern) for pattern in self.client_ids)
+        client_id = event.client_id or ""
+        return any(fnmatch.fnmatchcase(client_id, pattern) for pattern in self.client_ids)
 
 
 def parse_apis(texts: Iterable[str]) -> frozenset[int]:
@@ -60,8 +60,8 @@ def parse_apis(texts: Iterable[str]) -> frozenset[int]:
         elif name.isascii() and name.isdigit():
             found.add(int(name))
         else:
-            near = difflib.get_close_matches(word, known, n=1)
-            hint = f"; {api_name(known[near[0]])} is one" if near else ""
+            similar = difflib.get_close_matches(word, known, n=1)
+            hint = f"; {api_name(known[similar[0]])} is one" if similar else ""
             raise ConfigurationError(f"{name!r} is no API that the definitions know{hint}")
     return frozenset(found)
 

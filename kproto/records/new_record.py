@@ -57,53 +57,53 @@ def check_max_bytes(max_bytes: object, overhead: int) -> None:
 
 def check_new_record(index: int, record: object) -> None:
     """Raises EncodeError that names the field at fault, if the record has one."""
-    place = f"records[{index}]"
+    path = f"records[{index}]"
     if not isinstance(record, tuple | list):
         raise EncodeError(
-            f"{_kind(record)} is not a tuple of key, value, headers and timestamp", field=place
+            f"{_kind(record)} is not a tuple of key, value, headers and timestamp", field=path
         )
     if len(record) != 4:
         raise EncodeError(
-            f"{len(record)} values instead of 4: key, value, headers and timestamp", field=place
+            f"{len(record)} values instead of 4: key, value, headers and timestamp", field=path
         )
     key, value, headers, timestamp = record
-    _explain_bytes(f"{place}.key", key)
-    _explain_bytes(f"{place}.value", value)
+    _explain_bytes(f"{path}.key", key)
+    _explain_bytes(f"{path}.value", value)
     if headers:
         if not isinstance(headers, tuple | list):
             raise EncodeError(
-                f"{_kind(headers)} is not a sequence of (name, value)", field=f"{place}.headers"
+                f"{_kind(headers)} is not a sequence of (name, value)", field=f"{path}.headers"
             )
         for number, header in enumerate(headers):
-            _explain_header(f"{place}.headers[{number}]", header)
+            _explain_header(f"{path}.headers[{number}]", header)
     if not isinstance(timestamp, int):
-        raise EncodeError(f"{_kind(timestamp)} is not int (ms)", field=f"{place}.timestamp")
+        raise EncodeError(f"{_kind(timestamp)} is not int (ms)", field=f"{path}.timestamp")
     if not NO_TIMESTAMP <= timestamp <= MAX_INT64:
         raise EncodeError(
-            f"{timestamp} is not a time in ms, nor -1 for none", field=f"{place}.timestamp"
+            f"{timestamp} is not a time in ms, nor -1 for none", field=f"{path}.timestamp"
         )
 
 
-def _explain_header(place: str, header: object) -> None:
+def _explain_header(path: str, header: object) -> None:
     if not isinstance(header, tuple | list) or len(header) != 2:
-        raise EncodeError(f"{_kind(header)} is not a tuple of name and value", field=place)
+        raise EncodeError(f"{_kind(header)} is not a tuple of name and value", field=path)
     name, value = header
     if not isinstance(name, str):
-        raise EncodeError(f"{_kind(name)} is not str", field=f"{place} name")
+        raise EncodeError(f"{_kind(name)} is not str", field=f"{path} name")
     try:
         name.encode()
     except UnicodeEncodeError as error:
-        raise EncodeError(f"cannot be written as UTF-8: {error}", field=f"{place} name") from None
-    _explain_bytes(f"{place} ({name!r}) value", value)
+        raise EncodeError(f"cannot be written as UTF-8: {error}", field=f"{path} name") from None
+    _explain_bytes(f"{path} ({name!r}) value", value)
 
 
-def _explain_bytes(place: str, value: object) -> None:
+def _explain_bytes(path: str, value: object) -> None:
     if value is not None and not isinstance(value, BYTES_LIKE):
-        raise EncodeError(f"{_kind(value)} is not bytes or None", field=place)
+        raise EncodeError(f"{_kind(value)} is not bytes or None", field=path)
     try:
         memoryview(value or b"")
     except ValueError:
-        raise EncodeError("a memoryview that was released", field=place) from None
+        raise EncodeError("a memoryview that was released", field=path) from None
 
 
 def _kind(value: object) -> str:

@@ -207,11 +207,11 @@ def decode_headers(block: bytes) -> list[Header]:
     """
     template = _templates.get(len(block))
     if template is not None:
-        unpack, expected, places = template
+        unpack, expected, value_indexes = template
         parts = unpack(block)
         if parts[::2] == expected:
             headers: list[Header] = []
-            for name, index in places:
+            for name, index in value_indexes:
                 headers.append((name, parts[index]))
             return headers
     try:
@@ -232,11 +232,11 @@ def decode_headers_of(records: list[Record]) -> None:
             continue
         template = find(len(block))  # `decode_headers` inlined
         if template is not None:
-            unpack, expected, places = template
+            unpack, expected, value_indexes = template
             parts = unpack(block)
             if parts[::2] == expected:
                 headers: list[Header] = []
-                for name, index in places:
+                for name, index in value_indexes:
                     headers.append((name, parts[index]))
                 record._headers = headers
                 continue
@@ -295,6 +295,6 @@ def _read_headers(block: bytes) -> list[Header]:
     if regular:
         if len(_templates) >= _MAX_TEMPLATES:
             _templates.clear()
-        places = tuple((name, 2 * index + 1) for index, (name, _) in enumerate(headers))
-        _templates[size] = (Struct("".join(layout)).unpack, tuple(expected), places)
+        value_indexes = tuple((name, 2 * index + 1) for index, (name, _) in enumerate(headers))
+        _templates[size] = (Struct("".join(layout)).unpack, tuple(expected), value_indexes)
     return headers

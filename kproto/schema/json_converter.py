@@ -40,10 +40,14 @@ def to_json(message: MessageSpec, version: int, value: object) -> dict[str, Any]
 def _struct_to_json(shape: StructLayout, value: object) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for field in shape.all_fields():
-        held = getattr(value, field.attribute)
-        if field.tag is not None and is_default(field.spec, held) and not _is_stated_default(held):
+        field_value = getattr(value, field.attribute)
+        if (
+            field.tag is not None
+            and is_default(field.spec, field_value)
+            and not _is_stated_default(field_value)
+        ):
             continue
-        out[json_name(field.name)] = _value_to_json(field.type, held)
+        out[json_name(field.name)] = _value_to_json(field.type, field_value)
     return out
 
 

@@ -66,8 +66,8 @@ def snake_case(name: str) -> str:
 def attribute_name(name: str, *, of_message: bool) -> str:
     """Returns the attribute for the field called `name`, of a message or of a struct inside it."""
     made = snake_case(name)
-    taken = MESSAGE_NAMES | STRUCT_NAMES if of_message else STRUCT_NAMES
-    return made + "_" if keyword.iskeyword(made) or made in taken else made
+    reserved = MESSAGE_NAMES | STRUCT_NAMES if of_message else STRUCT_NAMES
+    return made + "_" if keyword.iskeyword(made) or made in reserved else made
 
 
 def class_name(name: str) -> str:

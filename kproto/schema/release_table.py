@@ -218,14 +218,14 @@ def dropped_by(api: int | str, version: int) -> str | None:
     an unknown API.
     """
     key, _ = api_name(api)
-    stood = False
-    gone: int | None = None
+    existed = False
+    dropped: int | None = None
     for start, row in zip(*_table().rows[key], strict=True):
         if version in row.versions:
-            stood, gone = True, None
-        elif stood and gone is None:
-            gone = start
-    return None if gone is None else releases()[gone]
+            existed, dropped = True, None
+        elif existed and dropped is None:
+            dropped = start
+    return None if dropped is None else releases()[dropped]
 
 
 def _first(key: int, version: int, *, unstable: bool) -> int | None:

@@ -100,8 +100,8 @@ def messages(part: str = "") -> tuple[MessageSpec, ...]:
     folded = part.casefold()
     specs = [union()[name] for name in sorted(union())]
     if part.isascii() and part.isdigit():
-        asked = {"request", "response"}
-        found = [spec for spec in specs if spec.api_key == int(part) and spec.type in asked]
+        kinds = {"request", "response"}
+        found = [spec for spec in specs if spec.api_key == int(part) and spec.type in kinds]
     else:
         found = [spec for spec in specs if folded in spec.name.casefold()]
         found = found or [spec for spec in specs if _formerly(spec, folded)]

@@ -152,12 +152,12 @@ def tls_fault(
     reason = error.reason or ""
     if reason in _NO_TLS:
         return AuthenticationError(f"{address}: {_IN_THE_CLEAR}")
-    told = _REFUSED_CERTIFICATE.get(reason) or _DISAGREED.get(reason)
+    reason_text = _REFUSED_CERTIFICATE.get(reason) or _DISAGREED.get(reason)
     if reason in _WANTS_CERTIFICATE:
-        told = _wants_certificate(shows_certificate)
-    if told is None:
+        reason_text = _wants_certificate(shows_certificate)
+    if reason_text is None:
         return None
-    return AuthenticationError(f"{address}: the broker and this client do not agree: {told}")
+    return AuthenticationError(f"{address}: the broker and this client do not agree: {reason_text}")
 
 
 def _of_certificate(error: ssl.SSLCertVerificationError, name: str) -> str:
@@ -165,8 +165,8 @@ def _of_certificate(error: ssl.SSLCertVerificationError, name: str) -> str:
     if known is None:
         return f"the broker's certificate was refused ({error.verify_message})"
     wrong, remedy = known
-    asked = f" than {name!r}" if error.verify_code in _NAME_FAULTS else ""
-    return f"the broker's certificate {wrong}{asked}; {remedy}"
+    expected_name = f" than {name!r}" if error.verify_code in _NAME_FAULTS else ""
+    return f"the broker's certificate {wrong}{expected_name}; {remedy}"
 
 
 def _wants_certificate(shows_certificate: bool | None) -> str:

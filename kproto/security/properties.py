@@ -222,8 +222,8 @@ def _is_known(name: str) -> bool:
 
 
 def _unknown(name: str, location: str) -> ConfigurationError:
-    near = nearest(name, known_names()) if len(name) <= 100 else []
-    hint = f"; the nearest: {', '.join(near)}" if near else ""
+    similar = nearest(name, known_names()) if len(name) <= 100 else []
+    hint = f"; the nearest: {', '.join(similar)}" if similar else ""
     if _PRINTABLE_NAME.fullmatch(name):
         return ConfigurationError(f"{location}no client of Kafka has a property {name!r}{hint}")
     return ConfigurationError(

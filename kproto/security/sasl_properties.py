@@ -125,9 +125,9 @@ def _module(given: ConfiguredByRow, mechanism: str) -> LoginModule | None:
                 f"sasl.jaas.config has {name.rpartition('.')[2]}, which is for "
                 f"{' and '.join(mechanisms)}, and sasl.mechanism is {mechanism}"
             )
-    told = f" {module.name}" if _CLASS.fullmatch(module.name) else ""
+    class_text = f" {module.name}" if _CLASS.fullmatch(module.name) else ""
     raise ConfigurationError(
-        f"sasl.jaas.config has a login module{told} that kproto does not know; it knows "
+        f"sasl.jaas.config has a login module{class_text} that kproto does not know; it knows "
         f"{', '.join(name.rpartition('.')[2] for name in _MODULES)}"
     )
 
@@ -148,11 +148,11 @@ def _from_both(given: ConfiguredByRow, row: str, module: LoginModule | None, opt
         )
         there = resolve_synonyms([there, inside])
     if there is None:
-        where = (
+        origin = (
             f"sasl.{row}, or sasl.jaas.config" if module is None else f"the option {option} of it"
         )
         what = "sasl.jaas.config" if module is not None else "sasl.mechanism"
-        raise ConfigurationError(f"{what} needs a {option}, and none is set: set {where}")
+        raise ConfigurationError(f"{what} needs a {option}, and none is set: set {origin}")
     if not there.value:
         raise ConfigurationError(f"{there.property} is empty; set it")
     return str(there.value)
@@ -233,10 +233,10 @@ def _handler(given: ConfiguredByRow) -> tuple[Mapping[str, str], bool]:
 
 
 def _no_class(given: ConfiguredProperty) -> ConfigurationError:
-    told = f" is {given.value}," if _CLASS.fullmatch(given.value) else " is"
+    value_text = f" is {given.value}," if _CLASS.fullmatch(given.value) else " is"
     return ConfigurationError(
-        f"{given.property}{told} a class of Java that kproto does not know: pass a function that "
-        "gets a token, from_properties(…, sasl=kproto.OAuthBearer(function))"
+        f"{given.property}{value_text} a class of Java that kproto does not know: pass a "
+        "function that gets a token, from_properties(…, sasl=kproto.OAuthBearer(function))"
     )
 
 
@@ -260,11 +260,11 @@ def _extensions(given: ConfiguredByRow, options: Mapping[str, str]) -> dict[str,
         pairs = [pair.strip().partition("=") for pair in str(there.value).split(",")]
         if not all(key and equals and value for key, equals, value in pairs):
             raise ConfigurationError(f"{there.property} must be key=value,key=value")
-        told = {key: value for key, _, value in pairs}
-        if found and told != found:
+        extensions = {key: value for key, _, value in pairs}
+        if found and extensions != found:
             raise ConfigurationError(
                 f"{there.property} and the options {_EXTENSION}… of sasl.jaas.config differ: leave "
                 "one of them out"
             )
-        found = told
+        found = extensions
     return found

@@ -81,8 +81,8 @@ def decode_control_record(record: Record) -> ControlRecord:
     """
     key, value = record.key, record.value
     if key is None or len(key) < _KEY.size:
-        held = "is null" if key is None else f"has {len(key)} bytes"
-        raise _wrong(record, f"its key {held}; a control record's has {_KEY.size}")
+        size_text = "is null" if key is None else f"has {len(key)} bytes"
+        raise _wrong(record, f"its key {size_text}; a control record's has {_KEY.size}")
     key_version, number = _KEY.unpack_from(key)
     unread_key = key[_KEY.size :]
     if key_version < 0 or (key_version == 0 and unread_key):
@@ -91,8 +91,10 @@ def decode_control_record(record: Record) -> ControlRecord:
         return ControlRecord(number, None, None, value, key_version, unread_key)
     kind = ControlRecordType(number)
     if value is None or len(value) < _INT16.size:
-        held = "is null" if value is None else f"has {len(value)} bytes"
-        raise _wrong(record, f"its value {held}; that of type {kind.name} begins with an int16")
+        size_text = "is null" if value is None else f"has {len(value)} bytes"
+        raise _wrong(
+            record, f"its value {size_text}; that of type {kind.name} begins with an int16"
+        )
     (version,) = _INT16.unpack_from(value)
     cls = message_class(_CLASSES[kind])
     highest = cls.VALID_VERSIONS[-1]
@@ -122,10 +124,10 @@ def encode_control_record(record: ControlRecord) -> tuple[bytes, bytes | None]:
 
 def _value(record: ControlRecord) -> bytes:
     message: Any = record.message
-    wanted, kind = _CLASSES[record.type], ControlRecordType(record.type)
-    if not isinstance(message, Message) or message._generated().__name__ != wanted:
+    expected, kind = _CLASSES[record.type], ControlRecordType(record.type)
+    if not isinstance(message, Message) or message._generated().__name__ != expected:
         raise EncodeError(
-            f"a record of type {kind.name} has {wanted}, not {type(message).__name__}"
+            f"a record of type {kind.name} has {expected}, not {type(message).__name__}"
         )
     highest = message.VALID_VERSIONS[-1]
     if kind in _MARKERS:

@@ -139,9 +139,9 @@ def encode_coordinator_record(
 
 def _leading_int16(data: bytes | None, record: Record, what: str) -> int:
     if data is None or len(data) < _INT16.size:
-        held = "is null" if data is None else f"has {len(data)} bytes"
+        size_text = "is null" if data is None else f"has {len(data)} bytes"
         raise DecodeError(
-            f"the {what} of the coordinator record at offset {record.offset} {held}; "
+            f"the {what} of the coordinator record at offset {record.offset} {size_text}; "
             "it begins with an int16"
         )
     number: int = _INT16.unpack_from(data)[0]

@@ -52,8 +52,8 @@ class Exchange(NamedTuple):
     @property
     def version(self) -> int | None:
         """Returns the version of the request; without a request, that of the response or None."""
-        asked = None if self.request is None else self.request.version
-        return self.event.version if asked is None else asked
+        requested = None if self.request is None else self.request.version
+        return self.event.version if requested is None else requested
 
     @property
     def time_us(self) -> int:
@@ -198,16 +198,16 @@ def stats_by_api(exchanges: Iterable[Exchange]) -> dict[str, ApiStats]:
         event, request, response = exchange.event, exchange.request, exchange.response
         if event.kind in (Kind.MISSING, Kind.BYTES, Kind.UNMATCHED):
             continue
-        mine = stats.setdefault(event.api, ApiStats())
-        mine.count += 1
-        mine.request_bytes += 0 if request is None else request.size
-        mine.errors.update(dict(event.errors))
+        api_stats = stats.setdefault(event.api, ApiStats())
+        api_stats.count += 1
+        api_stats.request_bytes += 0 if request is None else request.size
+        api_stats.errors.update(dict(event.errors))
         if event.kind is Kind.UNANSWERED:
-            mine.unanswered += 1
+            api_stats.unanswered += 1
         elif response is not None:
-            mine.response_bytes += response.size
+            api_stats.response_bytes += response.size
             if response.latency_us is not None:
-                mine.latencies_us.append(response.latency_us)
+                api_stats.latencies_us.append(response.latency_us)
     return stats
 
 
@@ -222,33 +222,33 @@ def stats_as_json(stats: dict[str, ApiStats]) -> dict[str, Any]:
     """Returns the sums by API as plain data."""
     return {
         name: {
-            "count": mine.count,
-            "request_bytes": mine.request_bytes,
-            "response_bytes": mine.response_bytes,
-            "unanswered": mine.unanswered,
-            "p50_us": percentile(mine.latencies_us, 50),
-            "p99_us": percentile(mine.latencies_us, 99),
-            "errors": dict(mine.errors),
+            "count": api_stats.count,
+            "request_bytes": api_stats.request_bytes,
+            "response_bytes": api_stats.response_bytes,
+            "unanswered": api_stats.unanswered,
+            "p50_us": percentile(api_stats.latencies_us, 50),
+            "p99_us": percentile(api_stats.latencies_us, 99),
+            "errors": dict(api_stats.errors),
         }
-        for name, mine in sorted(stats.items())
+        for name, api_stats in sorted(stats.items())
     }
 
 
 def stats_as_table(stats: dict[str, ApiStats]) -> list[str]:
     """Returns the sums by API as lines of a table."""
     rows = [["API", "count", "bytes asked", "answered", "p50 ms", "p99 ms", "unanswered", "errors"]]
-    for name, mine in sorted(stats.items(), key=lambda item: (-item[1].count, item[0])):
-        errors = ", ".join(f"{error}×{count}" for error, count in mine.errors.most_common())
-        p50, p99 = (percentile(mine.latencies_us, percent) for percent in (50, 99))
+    for name, api_stats in sorted(stats.items(), key=lambda item: (-item[1].count, item[0])):
+        errors = ", ".join(f"{error}×{count}" for error, count in api_stats.errors.most_common())
+        p50, p99 = (percentile(api_stats.latencies_us, percent) for percent in (50, 99))
         rows.append(
             [
                 name,
-                str(mine.count),
-                str(mine.request_bytes),
-                str(mine.response_bytes),
+                str(api_stats.count),
+                str(api_stats.request_bytes),
+                str(api_stats.response_bytes),
                 "" if p50 is None else f"{p50 / 1000:.3f}",
                 "" if p99 is None else f"{p99 / 1000:.3f}",
-                str(mine.unanswered) if mine.unanswered else "",
+                str(api_stats.unanswered) if api_stats.unanswered else "",
                 errors,
             ]
         )

@@ -214,13 +214,13 @@ def _end_in_words(data: bytes, stopped_at: int | None) -> str:
 def _plausibility(root: Node, message: str) -> tuple[float, list[str]]:
     """Returns the points for the values of the nodes, and the reasons for and against it."""
     score = 0.0
-    said: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for node in nodes(root):
         points, why = _points(node, message)
         score += points
         if why:
-            said[why] = said.get(why, 0) + 1
-    reasons = [f"{count} x {why}" if count > 1 else why for why, count in said.items()]
+            counts[why] = counts.get(why, 0) + 1
+    reasons = [f"{count} x {why}" if count > 1 else why for why, count in counts.items()]
     return round(score, 2), reasons
 
 

@@ -381,14 +381,14 @@ class MessageReader:
     @staticmethod
     def checked_uint32(node: Node, value: int, pos: int, size: int) -> int:
         """Returns the value of 32 bits; notes an encoding that is not minimal."""
-        kept = value & 0xFFFFFFFF
-        if kept != value:
+        low_bits = value & 0xFFFFFFFF
+        if low_bits != value:
             node.notes.append("the varint has more than 32 bits; those above are dropped")
         elif size > minimal_size(value):
             node.notes.append(
                 f"the varint {value} takes {size} bytes; {minimal_size(value)} would do"
             )
-        return kept
+        return low_bits
 
     # Bytes
 
@@ -420,8 +420,8 @@ class MessageReader:
         """Records a fault at `node`; returns its error."""
         if offset > self.reached:
             self.assign_bytes(node, node.offset, offset)
-        where = node.path if path is None else path
-        node.fault = Fault(reason, where, offset, expected, self.layer)
+        field_path = node.path if path is None else path
+        node.fault = Fault(reason, field_path, offset, expected, self.layer)
         return UnreadableError(node.fault)
 
 

@@ -82,9 +82,9 @@ def _control_record(key: Node, value: Node, budget: Budget) -> None:
     kind.meaning = record_type.name
     name, marked = _CONTROL[record_type]
     builder, pos = _inside(value, budget, f"its value is null; that of {record_type.name} is not")
-    behind = pos
+    end = pos
     if marked:
-        node, version_of_value, behind = builder.number(value, "version", "int16", pos)
+        node, version_of_value, end = builder.number(value, "version", "int16", pos)
     else:
         if value.end - pos < 2:
             builder.stop(value, "its value ends inside the version", pos, "an int16")
@@ -94,7 +94,7 @@ def _control_record(key: Node, value: Node, budget: Budget) -> None:
         builder.stop(node, f"a version of {version_of_value}", pos, "0 or more")
     highest = message_class(name).VALID_VERSIONS[-1]
     known = version_of_value <= highest
-    _message(builder, value, name, min(version_of_value, highest), behind, exact=known)
+    _message(builder, value, name, min(version_of_value, highest), end, exact=known)
 
 
 def _coordinator_record(key: Node, value: Node, types: dict[int, str], budget: Budget) -> None:

@@ -164,7 +164,7 @@ def _shortened(text: str) -> str:
 
 
 def _fault_lines(fault: Fault, indent: str) -> Iterator[str]:
-    where = f"field {fault.path}, " if fault.path else ""
-    yield f"{indent}FAULT at byte {fault.offset}: {where}{fault.reason}"
+    field = f"field {fault.path}, " if fault.path else ""
+    yield f"{indent}FAULT at byte {fault.offset}: {field}{fault.reason}"
     if fault.expected:
         yield f"{indent}      expected: {fault.expected}"

@@ -171,8 +171,8 @@ def _wrong_tags(shape: StructLayout) -> SearchStrategy[_Wrong]:
     known += shape.tags_of_other_versions()
     if not known:
         return wrong
-    taken = st.sampled_from(known).map(lambda tag: [RawTaggedField(tag, b"")])
-    return st.one_of(wrong, taken.map(lambda value: _Wrong(value, "the tag of a known field")))
+    known_tags = st.sampled_from(known).map(lambda tag: [RawTaggedField(tag, b"")])
+    return st.one_of(wrong, known_tags.map(lambda value: _Wrong(value, "the tag of a known field")))
 
 
 def _not_default(spec: FieldSpec) -> object:

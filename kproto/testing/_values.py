@@ -106,4 +106,6 @@ def unknown_tags(lowest: int) -> SearchStrategy[list[RawTaggedField]]:
     """Draws up to two tagged fields in ascending order, with tags from `lowest` on."""
     tags = st.one_of(st.integers(lowest, MAX_TAG), st.sampled_from((lowest, MAX_TAG)))
     drawn = st.dictionaries(tags, _BYTES, max_size=2)
-    return drawn.map(lambda held: [RawTaggedField(tag, held[tag]) for tag in sorted(held)])
+    return drawn.map(
+        lambda data_by_tag: [RawTaggedField(tag, data_by_tag[tag]) for tag in sorted(data_by_tag)]
+    )

@@ -335,10 +335,10 @@ class _RandomBuilder(_Builder):
         return float(drawn)
 
     def text(self) -> str:
-        wanted = self.length()
-        if wanted > 12:
-            return "x" * wanted
-        return "".join(self.source.choices(_CHARACTERS, k=wanted))
+        length = self.length()
+        if length > 12:
+            return "x" * length
+        return "".join(self.source.choices(_CHARACTERS, k=length))
 
     def uuid(self) -> Uuid:
         return Uuid(self.source.randbytes(16)) if self.chance(0.8) else ZERO_UUID

@@ -105,9 +105,9 @@ def across_versions(
     suits all versions.
     """
     _check_message(message)
-    wanted = _checked_versions(message, versions)
-    _check_fields(message, [wanted], fields)
-    return _drawn(message, wanted, fields)
+    checked = _checked_versions(message, versions)
+    _check_fields(message, [checked], fields)
+    return _drawn(message, checked, fields)
 
 
 def structs(struct: type[S], version: int, /, **fields: SearchStrategy[Any]) -> SearchStrategy[S]:
@@ -144,8 +144,8 @@ def invalid(message: type[M], version: int | None = None, /) -> SearchStrategy[I
     _check_message(message)
     if version is None:
         return encodable(message).flatmap(lambda drawn: break_one_field(*drawn))
-    (wanted,) = _checked_versions(message, [version])
-    return messages(message, wanted).flatmap(lambda drawn: break_one_field(drawn, wanted))
+    (checked,) = _checked_versions(message, [version])
+    return messages(message, checked).flatmap(lambda drawn: break_one_field(drawn, checked))
 
 
 def _class_called(name: str) -> type[Message]:
@@ -172,23 +172,27 @@ def _named(given: object) -> str:
 def _message_of(struct: type[Struct]) -> type[Message]:
     """Returns the message of a struct's class: each generated module has one message."""
     module = struct.__module__
-    for held in (struct, *vars(sys.modules[module]).values()):
-        if isinstance(held, type) and held.__module__ == module and hasattr(held, "VALID_VERSIONS"):
-            return cast("type[Message]", held)
+    for candidate in (struct, *vars(sys.modules[module]).values()):
+        if (
+            isinstance(candidate, type)
+            and candidate.__module__ == module
+            and hasattr(candidate, "VALID_VERSIONS")
+        ):
+            return cast("type[Message]", candidate)
     raise ConfigurationError(f"{struct.__name__} is no struct of a message")
 
 
 def _checked_versions(message: type[Message], versions: Iterable[int]) -> tuple[int, ...]:
-    wanted = tuple(sorted(set(versions)))
+    checked = tuple(sorted(set(versions)))
     known = message.VALID_VERSIONS
-    if not wanted:
+    if not checked:
         raise ConfigurationError(f"name at least one version of {message.__name__}")
-    for version in wanted:
+    for version in checked:
         if version not in known:
             raise ConfigurationError(
                 f"{message.__name__} has versions {known.start} to {known.stop - 1}, not {version}"
             )
-    return wanted
+    return checked
 
 
 def _check_fields(
@@ -307,9 +311,9 @@ class _Plan:
 
 def _common_fields(shapes: Sequence[StructLayout]) -> Iterator[list[LayoutField]]:
     """Yields the layouts of each field that all of `shapes` have."""
-    held = [{field.name: field for field in shape.all_fields()} for shape in shapes]
-    for name, field in held[0].items():
-        forms = [fields[name] for fields in held if name in fields]
+    fields_by_name = [{field.name: field for field in shape.all_fields()} for shape in shapes]
+    for name, field in fields_by_name[0].items():
+        forms = [fields[name] for fields in fields_by_name if name in fields]
         if len(forms) == len(shapes):
             yield forms
         elif field.default is None and not all(form.type.nullable for form in forms):

@@ -95,8 +95,8 @@ class CorruptBatchError(DecodeError):
         self, reason: str, *, offset: int | None = None, base_offset: int | None = None
     ) -> None:
         self.base_offset = base_offset
-        where = reason if base_offset is None else f"{reason} (batch base offset {base_offset})"
-        super().__init__(where, offset=offset)
+        text = reason if base_offset is None else f"{reason} (batch base offset {base_offset})"
+        super().__init__(text, offset=offset)
         self.reason = reason
 
 
@@ -169,11 +169,11 @@ def _describe(
     offset: int | None,
 ) -> str:
     """Puts the place in front of the reason: `Name v3, field, at byte 7: …`."""
-    place = []
+    parts = []
     if message is not None:
-        place.append(message if version is None else f"{message} v{version}")
+        parts.append(message if version is None else f"{message} v{version}")
     if field:
-        place.append(f"field {field}")
+        parts.append(f"field {field}")
     if offset is not None:
-        place.append(f"at byte {offset}")
-    return f"{', '.join(place)}: {reason}" if place else reason
+        parts.append(f"at byte {offset}")
+    return f"{', '.join(parts)}: {reason}" if parts else reason

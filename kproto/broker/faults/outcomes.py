@@ -75,8 +75,8 @@ class Cut:
 
     def of(self, frame: bytes) -> bytes:
         """Returns the part of a frame that is sent."""
-        wanted = len(frame) // 2 if self.after_bytes is None else self.after_bytes
-        return frame[: min(wanted, len(frame) - 1)]
+        size = len(frame) // 2 if self.after_bytes is None else self.after_bytes
+        return frame[: min(size, len(frame) - 1)]
 
 
 class Silence(NamedTuple):

@@ -236,8 +236,8 @@ class ClassicGroup(Watchable):
                 member.deadline_ms = None
                 if member.is_new or not member.is_waiting:
                     self._members.remove(member.member_id)
-                    said = log_safe(member.member_id)
-                    self._apply(Event.SESSION_EXPIRED, f"the session of {said} expired", now)
+                    safe_id = log_safe(member.member_id)
+                    self._apply(Event.SESSION_EXPIRED, f"the session of {safe_id} expired", now)
                 return
 
     # Loading, unloading and conversion

@@ -229,8 +229,8 @@ class GroupCoordinator:
                 self._load(partition, now)
         for group in self._groups.all(now):
             if self.coordinator(group.group_id) != NO_LEADER:
-                gone = group.offsets.of_deleted_topic(deleted.name, deleted.topic_id)
-                self._remove_offsets(group, gone, now)
+                partitions = group.offsets.of_deleted_topic(deleted.name, deleted.topic_id)
+                self._remove_offsets(group, partitions, now)
 
     def delete(self, group: AnyGroup, now: ClockReading) -> None:
         """Deletes a group and its offsets. Raises what `append` raises."""
@@ -269,8 +269,8 @@ class GroupCoordinator:
                 and self._remove_offsets(group, partitions, now)
             ):
                 return self._delete_expired_group(group, (), now)
-            said = log_safe(group.group_id)
-            logger.warning("expired group %s stays: %s", said, error)
+            safe_id = log_safe(group.group_id)
+            logger.warning("expired group %s stays: %s", safe_id, error)
             return False
         return True
 
@@ -291,8 +291,8 @@ class GroupCoordinator:
                 return self._remove_offsets(group, first, now) and self._remove_offsets(
                     group, second, now
                 )
-            said = log_safe(group.group_id)
-            logger.warning("expired offsets of group %s stay: %s", said, error)
+            safe_id = log_safe(group.group_id)
+            logger.warning("expired offsets of group %s stay: %s", safe_id, error)
             return False
         for tp in partitions:
             group.offsets.remove(*tp)
@@ -515,12 +515,12 @@ class GroupMetadataManager:
     def _install(self, former: AnyGroup | None, group: AnyGroup) -> None:
         """Installs a group under its id, with the offsets of the former group."""
         self._groups[group.group_id] = group
-        said = log_safe(group.group_id)
+        safe_id = log_safe(group.group_id)
         if former is None:
-            logger.info("group %s is new, of the consumer protocol", said)
+            logger.info("group %s is new, of the consumer protocol", safe_id)
             return
         group.offsets = former.offsets
-        logger.info("group %s is now a %s group", said, group.type)
+        logger.info("group %s is now a %s group", safe_id, group.type)
         if isinstance(former, ClassicGroup):
             former.unload("REBALANCE_IN_PROGRESS")
         former.mark_dead()

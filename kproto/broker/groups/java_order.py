@@ -39,8 +39,8 @@ def grown_size(count: int) -> int:
 
 def copied_size(count: int) -> int:
     """Returns the buckets of `new HashSet(collection)`, which is larger from the start."""
-    wanted = max(int(count / _FULL) + 1, _BUCKETS)
-    return 1 << (wanted - 1).bit_length()
+    buckets = max(int(count / _FULL) + 1, _BUCKETS)
+    return 1 << (buckets - 1).bit_length()
 
 
 def bucket(value: int, buckets: int) -> int:

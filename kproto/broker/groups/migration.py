@@ -97,14 +97,14 @@ def _member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> Consu
             f"classic group {group.group_id} is in a rebalance: {member.member_id} does not "
             f"support protocol {group.protocol!r}",
         )
-    said = read_subscription(member.metadata(group.protocol), topics)
+    subscription = read_subscription(member.metadata(group.protocol), topics)
     return ConsumerGroupMember(
         member.member_id,
         member.instance_id,
-        said.rack,
+        subscription.rack,
         member.client_id,
         member.client_host,
-        said.topics,
+        subscription.topics,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         classic=ClassicMemberMetadata(member.session_timeout_ms, member.protocols),
         epoch=group.generation,
@@ -134,7 +134,7 @@ def convert_to_classic_group(
     members = []
     for member in staying:
         part = classic[member.member_id]
-        said = next(it.metadata for it in part.protocols if it.name == elected)
+        subscription = next(it.metadata for it in part.protocols if it.name == elected)
         members.append(
             MemberMetadata(
                 member.member_id,
@@ -143,8 +143,10 @@ def convert_to_classic_group(
                 member.client_host,
                 member.rebalance_timeout_ms,
                 part.session_timeout_ms,
-                said,
-                assignment_bytes(persisted.target_assignment_of(member.member_id), topics, said),
+                subscription,
+                assignment_bytes(
+                    persisted.target_assignment_of(member.member_id), topics, subscription
+                ),
             )
         )
     metadata = GroupMetadata(

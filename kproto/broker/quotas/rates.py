@@ -61,8 +61,8 @@ class WindowedRate:
 
         The span would have to be longer by this time for the usage to fit.
         """
-        over = self.rate(now_ms) - limit
-        return round(over / limit * self.span_ms(now_ms)) if over > 0 else 0
+        excess = self.rate(now_ms) - limit
+        return round(excess / limit * self.span_ms(now_ms)) if excess > 0 else 0
 
     def _forget(self, now_ms: int) -> None:
         """Drops samples in which nothing was recorded since the windows started."""

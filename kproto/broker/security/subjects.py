@@ -99,9 +99,9 @@ def _escape(text: str) -> str:
     """Escapes a value by RFC 2253, 2.4, as Java does."""
     inner = text.strip(" ")
     before = len(text) - len(text.lstrip(" ")) if inner else len(text)
-    behind = len(text) - before - len(inner)
+    after = len(text) - before - len(inner)
     escaped = "".join(f"\\{each}" if each in _ESCAPED else each for each in inner)
-    return "\\ " * before + escaped.replace("\0", "\\00") + "\\ " * behind
+    return "\\ " * before + escaped.replace("\0", "\\00") + "\\ " * after
 
 
 def _identifier(content: bytes) -> str:

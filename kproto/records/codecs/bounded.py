@@ -158,22 +158,22 @@ def _all_chunks(
     """
     trusted = trusted_bytes(len(data))
     size = 0
-    kept = BytesIO()
+    output = BytesIO()
     for found in _chunks(data, begin, stream, chunk):
         size += len(found)
         if size > limit:
             raise too_large_error(limit)
         if size <= trusted:
-            kept.write(found)
-        elif kept.tell():  # from here on the chunks are only counted
-            kept = BytesIO()
+            output.write(found)
+        elif output.tell():  # from here on the chunks are only counted
+            output = BytesIO()
     if size > trusted:
-        kept = sized_output(size)
+        output = sized_output(size)
         stream = begin()
         chunk = stream.decompress(data, _STREAM_CHUNK_BYTES)
         for found in _chunks(data, begin, stream, chunk):
-            kept.write(found)
-    return kept.getvalue()
+            output.write(found)
+    return output.getvalue()
 
 
 def _chunks(data: bytes, begin: Callable[[], Any], stream: Any, chunk: bytes) -> Iterator[bytes]:

@@ -37,7 +37,7 @@ def decompress(data: bytes, limit: int) -> bytes:
     if len(data) < pos:
         raise ValueError("snappy: the data ends inside the header")
     whole = b""
-    kept: BytesIO | None = None
+    output: BytesIO | None = None
     bytes_left = limit
     while pos < len(data):
         if data.startswith(_XERIAL_MAGIC, pos):  # streams may be joined; each has a header
@@ -51,16 +51,16 @@ def decompress(data: bytes, limit: int) -> bytes:
         piece = _decompress_block(data[pos + 4 : end], bytes_left, limit)
         bytes_left -= len(piece)
         pos = end
-        if kept is not None:
-            kept.write(piece)
+        if output is not None:
+            output.write(piece)
         elif not whole:
             whole = piece  # usually the only block
         else:
-            kept = BytesIO()
-            kept.write(whole)
-            kept.write(piece)
+            output = BytesIO()
+            output.write(whole)
+            output.write(piece)
             whole = b""
-    return whole if kept is None else kept.getvalue()
+    return whole if output is None else output.getvalue()
 
 
 def _decompress_block(block: bytes, bytes_left: int, limit: int) -> bytes:

@@ -119,21 +119,21 @@ class RecordReader:
         size, unpack, key_length, value_length, empty, nulls, _, _ = layout
         remaining_runs = self._remaining_runs
         records: list[Record] = []
-        wanted = min(self.remaining, most)
+        count = min(self.remaining, most)
         pos = self._pos
         try:
-            while len(records) < wanted:
+            while len(records) < count:
                 # Making many objects at a time costs less for each; not all, in case the count is
                 # wrong.
-                remaining = wanted - len(records)
+                remaining = count - len(records)
                 if remaining > _MADE_AT_ONCE:
                     remaining = _MADE_AT_ONCE
                 if tries:
                     remaining = min(remaining, record_layouts.same_sizes(index))
                     find = RECORDS.of_sizes(len(seen), len(varints[index]))
                     last = b""
-                fresh = list(map(Record.__new__, repeat(Record, remaining)))
-                others = iter(fresh)
+                records_to_fill = list(map(Record.__new__, repeat(Record, remaining)))
+                others = iter(records_to_fill)
                 for record in others:
                     if find is not None:
                         if remaining_runs and last:
@@ -196,7 +196,7 @@ class RecordReader:
                                 pos += size
                                 index += 1
                                 continue
-                    begun = pos
+                    start = pos
                     # Each varint below: one byte, else two, else `read_varint`. Length of the
                     # record:
                     n = data[pos]
@@ -293,17 +293,17 @@ class RecordReader:
                             tries = 0
                             find = None
                         else:
-                            find = RECORDS.learn(data, begun)
+                            find = RECORDS.learn(data, start)
                             last = b""
                 else:
-                    records += fresh
+                    records += records_to_fill
                     continue
                 break
         except (IndexError, ValueError, struct_error):
             explain(data, self._start, self._limit, self._count)
         self.remaining -= len(records)
         if (
-            len(records) != wanted
+            len(records) != count
             or pos > self._limit
             or (not self.remaining and pos != self._limit)
         ):

@@ -195,7 +195,7 @@ def heartbeat(
 def leave(group: ConsumerGroup, leaving: Iterable[LeaveRequest], now: ClockReading) -> list[str]:
     """Removes members of either protocol; returns the name of an error code for each."""
     group.advance(now)
-    errors, gone = [], []
+    errors, leaving_members = [], []
     for one in leaving:
         try:
             if one.instance_id is not None and not one.member_id:
@@ -208,8 +208,8 @@ def leave(group: ConsumerGroup, leaving: Iterable[LeaveRequest], now: ClockReadi
             errors.append(error.name)
         else:
             errors.append(NO_ERROR)
-            gone.append(member)
-    group.fence(gone, "it left", now)
+            leaving_members.append(member)
+    group.fence(leaving_members, "it left", now)
     return errors
 
 

@@ -128,11 +128,11 @@ class GroupChange:
 
     def remove(self, members: Iterable[ConsumerGroupMember]) -> None:
         """Removes members, and the regular expressions that no other member uses."""
-        gone = list(members)
+        removed = list(members)
         counts = self.state.regex_counts
-        for member in gone:
+        for member in removed:
             self.write(*record_helpers.member_tombstones(self._group_id, member.member_id))
-        for text, count in Counter(it.regex for it in gone if it.regex).items():
+        for text, count in Counter(it.regex for it in removed if it.regex).items():
             if counts[text] == count:
                 self.write(record_helpers.regex_tombstone(self._group_id, text))
         self.write(record_helpers.group_epoch(self._group_id, self.state.epoch + 1, self._hash()))
@@ -215,8 +215,8 @@ class GroupChange:
             )
             for it in self._members()
         }
-        wanted = frozenset[Uuid]().union(*(it.topics for it in members.values()))
-        partitions = {it: len(self._topics.with_id(it).partitions) for it in wanted}
+        topic_ids = frozenset[Uuid]().union(*(it.topics for it in members.values()))
+        partitions = {it: len(self._topics.with_id(it).partitions) for it in topic_ids}
         return GroupSpec(members, partitions, self._is_homogeneous)
 
     def subscribed(self, member: ConsumerGroupMember) -> AbstractSet[Uuid]:

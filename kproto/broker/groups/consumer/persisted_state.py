@@ -169,11 +169,7 @@ class PersistedState:
     @property
     def owned(self) -> dict[tuple[Uuid, int], str]:
         """Returns the member id of each partition that a member may still read."""
-        return {
-            place: member_id
-            for member_id, it in self.members.items()
-            for place in partitions_of(it)
-        }
+        return {tp: member_id for member_id, it in self.members.items() for tp in partitions_of(it)}
 
     @property
     def assignor(self) -> str | None:
@@ -225,8 +221,8 @@ class PersistedState:
 
     def _replay_member(self, member_id: str, value: Message | None) -> None:
         if not isinstance(value, ConsumerGroupMemberMetadataValue):
-            gone = self.members.pop(member_id, None)
-            instance_id = None if gone is None else gone.instance_id
+            removed = self.members.pop(member_id, None)
+            instance_id = None if removed is None else removed.instance_id
             if instance_id is not None and self.static_ids.get(instance_id) == member_id:
                 del self.static_ids[instance_id]
             return
