@@ -259,10 +259,10 @@ def _format_name(reading: _Reading, mode: Mode | None) -> str | None:
         return None
     if mode not in (None, "structured"):
         raise mode_error(mode, _PULSAR)
-    told = reading.table.get(CONTENT_TYPE, "").strip()
-    if told.startswith('"'):
-        told = reading.json_string(CONTENT_TYPE) or ""
-    name = event_format_named(parse_media_type(told), _PULSAR)
+    content_type = reading.table.get(CONTENT_TYPE, "").strip()
+    if content_type.startswith('"'):
+        content_type = reading.json_string(CONTENT_TYPE) or ""
+    name = event_format_named(parse_media_type(content_type), _PULSAR)
     # Structured mode without an event format's content type means JSON.
     return name or (None if mode is None else CLOUDEVENTS_JSON)
 

@@ -162,8 +162,8 @@ def _import(options: argparse.Namespace) -> int:
         return 1
     for entry in imported.releases:
         changed = write_release(entry.release, options.out)
-        where = options.out / entry.release.name
-        print(f"{where}: {'written' if changed else 'is up to date'}")
+        folder = options.out / entry.release.name
+        print(f"{folder}: {'written' if changed else 'is up to date'}")
     return 1 if failed else 0
 
 
@@ -184,8 +184,8 @@ def _report(imported: ImportedRelease) -> None:
 
 def _complain(errors: Sequence[DefinitionError]) -> None:
     for error in errors:
-        for told in error.each():
-            print(f"kproto-codegen: {told}", file=sys.stderr)
+        for entry in error.each():
+            print(f"kproto-codegen: {entry}", file=sys.stderr)
 
 
 def _generate(options: argparse.Namespace) -> int:

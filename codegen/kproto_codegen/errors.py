@@ -56,11 +56,11 @@ class DefinitionError(Exception):
 
 def _describe(reason: str, file: str | None, line: int | None, field: str | None) -> str:
     """Formats `file:line: field X: reason` from the known parts."""
-    place = []
+    parts = []
     if file is not None:
-        place.append(file if line is None else f"{file}:{line}")
+        parts.append(file if line is None else f"{file}:{line}")
     elif line is not None:
-        place.append(f"line {line}")
+        parts.append(f"line {line}")
     if field:  # a name may be anything; what a terminal would act upon is escaped
-        place.append(f"field {field if field.isprintable() else ascii(field)}")
-    return ": ".join([*place, reason])
+        parts.append(f"field {field if field.isprintable() else ascii(field)}")
+    return ": ".join([*parts, reason])

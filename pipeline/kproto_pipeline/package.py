@@ -53,9 +53,9 @@ def write_package(target: Path) -> int:
     return count
 
 
-def _files_of(folder: Traversable, place: str) -> Iterator[tuple[str, Traversable]]:
+def _files_of(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
     for each in folder.iterdir():
-        name = f"{place}/{each.name}"
+        name = f"{path}/{each.name}"
         if each.is_dir():
             if each.name != "__pycache__":
                 yield from _files_of(each, name)

@@ -343,12 +343,12 @@ class CloudEvent:
 
     def _data_in(self, attributes: Mapping[str, AttributeInput], version: SpecVersion) -> Any:
         """Returns this event's data under other attributes: JSON that stays JSON keeps its text."""
-        kept = self._data
-        if not isinstance(kept, event_data.JsonText):
-            return kept
+        current = self._data
+        if not isinstance(current, event_data.JsonText):
+            return current
         content_type = attributes.get(version.content_type)
         if content_type is None or event_data.declares_json(canonical(content_type)):
-            return kept
+            return current
         return self.data
 
     def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:

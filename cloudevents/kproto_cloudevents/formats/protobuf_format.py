@@ -178,8 +178,8 @@ def _fraction(nanos: int) -> str:
 
 
 def _write_time(into: Any, name: str, text: str) -> None:
-    moment = Timestamp(text).datetime
-    seconds = (moment - _EPOCH) // timedelta(seconds=1)
+    time = Timestamp(text).datetime
+    seconds = (time - _EPOCH) // timedelta(seconds=1)
     fraction = _FRACTION.search(text)
     digits = "" if fraction is None else fraction[1]
     if text[17:19] == "60" or digits[9:].strip("0") or not _FIRST_SECOND <= seconds <= _LAST_SECOND:

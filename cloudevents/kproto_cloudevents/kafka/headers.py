@@ -69,10 +69,10 @@ def headers_by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, 
     repeated: str | None = None
     for written, raw in headers:
         name = written.lower() if profile.any_case_headers else written
-        ours = is_event_header(name)
-        if ours and raw is None:
+        is_event = is_event_header(name)
+        if is_event and raw is None:
             continue
-        if ours and name in table:
+        if is_event and name in table:
             repeated = repeated or written
             if name == CONTENT_TYPE and _names_event_format(raw):
                 table[name] = raw

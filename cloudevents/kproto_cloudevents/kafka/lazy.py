@@ -187,10 +187,10 @@ def lazy_from_kafka(
     ):
         check_shape(key, value, headers)  # lets subclasses of bytes pass
     try:
-        kept = () if headers is None else tuple(headers)
-        table = dict(kept)
-        if len(table) != len(kept) or profile.any_case_headers:
-            table = headers_by_name(kept, profile)
+        header_pairs = () if headers is None else tuple(headers)
+        table = dict(header_pairs)
+        if len(table) != len(header_pairs) or profile.any_case_headers:
+            table = headers_by_name(header_pairs, profile)
         content_type = table.get(CONTENT_TYPE)
         name = FORMAT_NAMES.get(content_type)
         if name is None:
@@ -213,7 +213,7 @@ def lazy_from_kafka(
     event = LazyEvent.__new__(LazyEvent)
     event.key = key
     event.value = value
-    event.headers = kept
+    event.headers = header_pairs
     event._table = table
     event._version = version
     event._profile = profile

@@ -56,5 +56,5 @@ def invalid_event(
     key: bytes | None, value: bytes | None, headers: object, error: CloudEventError
 ) -> InvalidEvent:
     """Returns the result for an invalid record, without headers if they are malformed."""
-    kept = tuple(headers) if isinstance(headers, Sequence) else ()
-    return InvalidEvent(KafkaRecord(key, value, kept), error)
+    header_pairs = tuple(headers) if isinstance(headers, Sequence) else ()
+    return InvalidEvent(KafkaRecord(key, value, header_pairs), error)

@@ -105,8 +105,8 @@ def _response_to(message: MessageSpec, messages: Sequence[MessageSpec]) -> str |
     """Returns the name of the response if the message is a request."""
     if message.type != "request":
         return None
-    wanted = ("response", message.api_key, message.module)
-    found = (other for other in messages if (other.type, other.api_key, other.module) == wanted)
+    expected = ("response", message.api_key, message.module)
+    found = (other for other in messages if (other.type, other.api_key, other.module) == expected)
     return next((other.name for other in found), None)
 
 

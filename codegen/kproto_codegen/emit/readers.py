@@ -30,8 +30,8 @@ class Reader(Block):
     def flush(self) -> None:
         if self.numbers:
             name, size = self.imports.shape([kind for kind, _ in self.numbers])
-            places = ", ".join(expr for _, expr in self.numbers)
-            targets = places if len(self.numbers) > 1 else f"({places},)"
+            exprs = ", ".join(expr for _, expr in self.numbers)
+            targets = exprs if len(self.numbers) > 1 else f"({exprs},)"
             self.code += [f"{targets} = {name}.unpack_from(data, pos)", f"pos += {size}"]
             self.numbers = []
 
@@ -313,9 +313,9 @@ class _FixedSizeReader(_StraightReader):
         if not self.numbers:
             return
         self._take_shape([kind for kind, _ in self.numbers])
-        places = [expr for kind, expr in self.numbers if kind != "skip"]
+        exprs = [expr for kind, expr in self.numbers if kind != "skip"]
         self.numbers = []
-        targets = ", ".join(places) if len(places) > 1 else f"({places[0]},)"
+        targets = ", ".join(exprs) if len(exprs) > 1 else f"({exprs[0]},)"
         self.code.append(f"{targets} = fields")
         super().flush()
 

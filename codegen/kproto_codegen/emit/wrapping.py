@@ -43,8 +43,8 @@ def _broken(line: str) -> list[str]:
     if "def " in targets:
         equals = ""
     if equals and ", " in targets and "(" not in targets and "pos" not in targets:
-        places = [f"{margin}    {target}," for target in targets.split(", ")]
-        return [f"{margin}(", *places, f"{margin}) = {value}"]
+        target_lines = [f"{margin}    {target}," for target in targets.split(", ")]
+        return [f"{margin}(", *target_lines, f"{margin}) = {value}"]
     if equals and " if " in value and " else " in value:
         inner = f"{margin}    "
         parts = [inner + value]

@@ -317,9 +317,9 @@ class _FormReader:
         self.require(members, ("name", "type"), node, holder, "field")
         name = self.text(members, "name", holder)
         path = prefix + name if name else holder
-        told = len(self.faults)
+        fault_count = len(self.faults)
         tagged = self.versions(members, "taggedVersions", path)
-        no_versions = "versions" not in members and tagged.empty and len(self.faults) == told
+        no_versions = "versions" not in members and tagged.empty and len(self.faults) == fault_count
         if no_versions and isinstance(node.value, dict):
             self.fault("has neither versions nor taggedVersions", node.line, path)
         kind = self.text(members, "type", path)

@@ -151,9 +151,9 @@ class ClassFile:
     def _lambda(self, index: int) -> ConstructorReference | None:
         """Returns the constructor reference that an `invokedynamic` makes, or None."""
         table = self._attributes["BootstrapMethods"]
-        wanted = self._u2(self._constants[index] + 1)
+        reference = self._u2(self._constants[index] + 1)
         position = 2
-        for _ in range(wanted):
+        for _ in range(reference):
             position += 4 + 2 * struct.unpack_from(">H", table, position + 2)[0]
         (count,) = struct.unpack_from(">H", table, position + 2)
         for number in range(count):

@@ -160,8 +160,8 @@ def _read_release(name: str, sources: Sequence[_Source]) -> ImportedRelease:
             imported.notes += [finding.error for finding in found if finding.accepted]
             faults = [finding.error for finding in found if not finding.accepted]
             imported.errors += faults
-            again = any(definition.spec == other.spec for other in definitions)
-            if not faults and not again:  # a jar may be there twice
+            is_duplicate = any(definition.spec == other.spec for other in definitions)
+            if not faults and not is_duplicate:  # a jar may be there twice
                 definitions.append(definition)
         if source.error_codes is not None:
             try:

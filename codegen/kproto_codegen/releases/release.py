@@ -250,15 +250,15 @@ def _swap(staging: Path, target: Path) -> None:
     if not target.exists():
         staging.rename(target)
         return
-    aside = target.with_name(f".{target.name}-replaced")
-    shutil.rmtree(aside, ignore_errors=True)
-    target.rename(aside)
+    replaced = target.with_name(f".{target.name}-replaced")
+    shutil.rmtree(replaced, ignore_errors=True)
+    target.rename(replaced)
     try:
         staging.rename(target)
     except OSError:
-        aside.rename(target)
+        replaced.rename(target)
         raise
-    shutil.rmtree(aside)
+    shutil.rmtree(replaced)
 
 
 def format_facts(message: MessageSpec) -> str:

@@ -174,13 +174,13 @@ def entity_type(definition: Definition) -> Iterator[Finding]:
             reason = f"{field.entity_type!r} is no entity type: use {', '.join(ENTITY_TYPES)}"
             yield spec_finding(definition, located, "entityType", reason)
             continue
-        wanted = ENTITY_TYPES[field.entity_type]
-        if wanted is not None and field.element_type != wanted:
+        expected = ENTITY_TYPES[field.entity_type]
+        if expected is not None and field.element_type != expected:
             yield spec_finding(
                 definition,
                 located,
                 "entityType",
-                f"a {field.entity_type} is of type {wanted}, not {field.element_type}",
+                f"a {field.entity_type} is of type {expected}, not {field.element_type}",
             )
 
 

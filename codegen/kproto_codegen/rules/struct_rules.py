@@ -148,13 +148,13 @@ def no_recursion(definition: Definition) -> Iterator[Finding]:
     children = {
         name: list(_struct_fields(located)) for name, located in struct_definitions(definition)
     }
-    places = dict(struct_definitions(definition))
+    definitions = dict(struct_definitions(definition))
     sizes: dict[str, tuple[int, int]] = {}
     for start in children:
         cycle = _measure(start, children, sizes)
         if cycle is not None:
             way = " holds ".join(cycle)
-            yield spec_finding(definition, places[start], "fields", f"is recursive: {way}")
+            yield spec_finding(definition, definitions[start], "fields", f"is recursive: {way}")
             return
     own = [field.element_type for field in definition.spec.fields]
     depth = max((sizes.get(name, (0, 0))[0] for name in own), default=0)
@@ -213,13 +213,15 @@ def element_has_bytes(definition: Definition) -> Iterator[Finding]:
     if any(no_recursion(definition)):
         return
     message = definition.spec
-    held, used = versions_with_bytes(message), versions_in_use(message)
+    byte_versions, used = versions_with_bytes(message), versions_in_use(message)
     defined = {name for name, _ in struct_definitions(definition)}
     for located, field in located_fields(definition):
         name, holder = field.element_type, _holder_name(located) or message.name
-        if not field.is_array or name not in held or name not in defined:
+        if not field.is_array or name not in byte_versions or name not in defined:
             continue
-        version = first_gap(field.versions.intersect(used.get(holder, NO_VERSIONS)), held[name])
+        version = first_gap(
+            field.versions.intersect(used.get(holder, NO_VERSIONS)), byte_versions[name]
+        )
         if version is not None:
             yield spec_finding(
                 definition,
@@ -248,8 +250,10 @@ def struct_in_a_version(definition: Definition) -> Iterator[Finding]:
         around = [holder.versions for holder in located.parents]
         outer = reduce(Versions.intersect, around, valid)
         versions = located.spec.versions
-        told = versions and not reduce(Versions.intersect, around, versions)  # by nested_versions
-        if outer and not told and not versions.intersect(outer):
+        is_reported = versions and not reduce(
+            Versions.intersect, around, versions
+        )  # by nested_versions
+        if outer and not is_reported and not versions.intersect(outer):
             yield spec_finding(
                 definition,
                 located,

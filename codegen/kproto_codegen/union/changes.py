@@ -98,9 +98,11 @@ def _version_changes(
     merged, number = united.resolve(message.name, version, message.type)
     current = next((entry for entry in new.messages if entry.name == merged.name), None)
     if current is None or number not in current.valid_versions:
-        gone = current is None or not current.valid_versions
+        is_dropped = current is None or not current.valid_versions
         kind, detail = (
-            ("message dropped", "") if gone else ("version dropped", _remaining_range(current))
+            ("message dropped", "")
+            if is_dropped
+            else ("version dropped", _remaining_range(current))
         )
         yield _change(message.name, version, kind, "", detail, breaking=True, unstable=unstable)
         return

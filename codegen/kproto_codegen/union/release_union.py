@@ -55,8 +55,10 @@ class Difference:
     release: str
 
     def __str__(self) -> str:
-        place = f"{self.message} v{self.version}" + (f", field {self.field}" if self.field else "")
-        return f"{place}: {self.kind}: {self.detail} (Kafka {self.release})"
+        location = f"{self.message} v{self.version}" + (
+            f", field {self.field}" if self.field else ""
+        )
+        return f"{location}: {self.kind}: {self.detail} (Kafka {self.release})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,19 +195,19 @@ def _event_arrays(
     """Returns the event columns of the regular records."""
     all_regular = bool(regular.all())
     mask = boolean_array(regular)
-    kept = np.flatnonzero(regular)
+    regular_rows = np.flatnonzero(regular)
     arrays: dict[str, pa.Array] = {}
     for name in (*_CORE, "datacontenttype"):
         if name not in values:
-            arrays[name] = pa.nulls(len(kept), EVENT_SCHEMA.field(name).type)
+            arrays[name] = pa.nulls(len(regular_rows), EVENT_SCHEMA.field(name).type)
             continue
         array = values[name] if all_regular else values[name].filter(mask)
         text = array.cast(pa.string())
         arrays[name] = text.cast(EVENT_SCHEMA.field(name).type) if name == "time" else text
     arrays["extensions"] = _extension_maps(columns, buffer, extensions, regular)
-    arrays["data"] = binary_array(buffer, columns.values, None if all_regular else kept)
-    arrays["error"] = pa.nulls(len(kept), pa.string())
-    arrays["value"] = pa.nulls(len(kept), pa.binary())
+    arrays["data"] = binary_array(buffer, columns.values, None if all_regular else regular_rows)
+    arrays["error"] = pa.nulls(len(regular_rows), pa.string())
+    arrays["value"] = pa.nulls(len(regular_rows), pa.binary())
     return arrays
 
 

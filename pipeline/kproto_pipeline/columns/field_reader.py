@@ -50,11 +50,11 @@ def _short_varints() -> tuple[Int32s, Int32s]:
     """
     pair = np.arange(1 << 16, dtype=np.int32)
     low, high = pair & 0xFF, pair >> 8
-    taken = np.where(low < 0x80, 1, np.where(high < 0x80, 2, 0))
+    sizes = np.where(low < 0x80, 1, np.where(high < 0x80, 2, 0))
     raw = np.where(low < 0x80, low, low & 0x7F | high << 7)
     value = (raw >> 1) ^ -(raw & 1)
-    short = np.where(taken == 0, 0, value * 4 + taken)
-    record = np.where(taken == 0, 0, (raw >> 1) + taken)
+    short = np.where(sizes == 0, 0, value * 4 + sizes)
+    record = np.where(sizes == 0, 0, (raw >> 1) + sizes)
     return short.astype(np.int32), record.astype(np.int32)
 
 
@@ -139,13 +139,13 @@ class FieldReader:
         short = _SHORT_VARINTS.take(self._pairs[position if inside else np.minimum(position, last)])
         if not inside:
             short[position > last] = 0
-        taken = short & 3
+        sizes = short & 3
         short >>= 2
         value = short.astype(np.int64)
-        rows = None if taken.all() else np.flatnonzero(taken == 0)
+        rows = None if sizes.all() else np.flatnonzero(sizes == 0)
         if rows is not None:
             value[rows], after = _varints_by_byte(self._bytes, position[rows], max_bytes)
-        position += taken
+        position += sizes
         if rows is not None:
             position[rows] = after
         return value

@@ -102,12 +102,12 @@ def _batch(
         published = run_coroutine_in_thread(
             publish(source["kafka.bootstrap.servers"], source["subscribe"], records, publishing)
         )
-    began = time.monotonic()
+    spark_started = time.monotonic()
     spark = closing.enter_context(spark_session("kproto-demo", _SPARK))
     rates = [
         StageRate("encode", encoding.seconds, expected.records),
         StageRate("publish", publishing.seconds, expected.records),
-        StageRate("Spark starts", time.monotonic() - began, None),
+        StageRate("Spark starts", time.monotonic() - spark_started, None),
     ]
     settings = JobSettings(source, Output(parquet, overwrite=True))
     for name in ("first run", "warm run"):
@@ -138,7 +138,7 @@ def _stream(
             (expected.records * 2 // 3, warm),
         ),
     )
-    began = time.monotonic()
+    spark_started = time.monotonic()
     spark = closing.enter_context(spark_session("kproto-demo", _SPARK))
     started = time.monotonic()
     stopped = threading.Event()
@@ -153,12 +153,12 @@ def _stream(
 
     def streamed() -> RunResult:
         files = OutputFiles(spark, parquet)
-        aside = files.new_sibling("writing")
-        settings = replace(stream, output=Output(aside))
-        with cleanup_on_failure(spark, lambda: files.delete(aside)):
+        staging = files.new_sibling("writing")
+        settings = replace(stream, output=Output(staging))
+        with cleanup_on_failure(spark, lambda: files.delete(staging)):
             result = run(spark, settings, listener=line, stopped=stopped, enough=enough)
             if not stopped.is_set():
-                files.replace(aside)
+                files.replace(staging)
         return result
 
     with ProgressLine(
@@ -167,7 +167,7 @@ def _stream(
         result = run_spark_work(spark, streamed, stopped.set)
     first, *others = line.seconds
     rates = [
-        StageRate("Spark starts", started - began, None),
+        StageRate("Spark starts", started - spark_started, None),
         StageRate("publish", stage.seconds, publisher.published),
         StageRate("first increment", first, line.read[0]),
     ]

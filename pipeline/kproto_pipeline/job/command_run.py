@@ -32,7 +32,7 @@ def run_command(settings: JobSettings) -> int:
     Raises:
         KprotoError: as `run`.
     """
-    began = time.monotonic()
+    spark_started = time.monotonic()
     stopped = threading.Event()
     with spark_session("kproto-pipeline", settings.spark) as spark:
         started = time.monotonic()
@@ -50,7 +50,7 @@ def run_command(settings: JobSettings) -> int:
             ran = time.monotonic()
         if interrupted:
             print("stopped", file=sys.stderr)
-        seconds = {"Spark started in": started - began, "the job took": ran - started}
+        seconds = {"Spark started in": started - spark_started, "the job took": ran - started}
         print(*summary(line.progress.counts, line.progress.increments, seconds), sep="\n")
         if result is not None and result.increments:
             print(*run_spark_work(spark, lambda: _chart(spark, settings, result)), sep="\n")

@@ -64,24 +64,28 @@ def plan_next(
             log_offsets.latest[part],
             log_offsets.topic_ids[part],
         )
-        place = f"{topic}-{partition}"
+        partition_name = f"{topic}-{partition}"
         if part in positions:
             start, known = positions[part]
             if ZERO_UUID not in (known, topic_id) and known != topic_id:
                 losses.append(
-                    f"{place}: the topic was recreated; read up to {start} of the old one"
+                    f"{partition_name}: the topic was recreated; read up to {start} of the old one"
                 )
                 start = first
             elif start > last:
-                losses.append(f"{place}: read up to {start}, but the log ends at {last}")
+                losses.append(f"{partition_name}: read up to {start}, but the log ends at {last}")
                 start = first
         else:
             start = (starts or {}).get(part, first)
             if start > last:
-                losses.append(f"{place}: was to begin at {start}, but the log ends at {last}")
+                losses.append(
+                    f"{partition_name}: was to begin at {start}, but the log ends at {last}"
+                )
                 start = last
         if start < first:
-            losses.append(f"{place}: offsets {start} up to {first} are no longer in the log")
+            losses.append(
+                f"{partition_name}: offsets {start} up to {first} are no longer in the log"
+            )
             start = first
         ranges.append(OffsetRange(topic, partition, start, last, topic_id))
     for topic, partition in sorted(set(positions) - set(log_offsets.topic_ids)):

@@ -99,7 +99,7 @@ class IncrementStore:
                     f"{path} is missing, which has the offsets that were read: put it back, or run "
                     "the job once with overwrite"
                 )
-            self.manifests[number] = Manifest.from_json(self._files.read(path), place=path)
+            self.manifests[number] = Manifest.from_json(self._files.read(path), path=path)
 
     def remove_after(self, last: int) -> None:
         """Removes increments after `last`: a killed run did not publish the events to them.

@@ -144,10 +144,12 @@ class _JobRun:
         self._id = uuid.uuid4().hex
         self._reported_losses: set[str] = set()
         output, letters = settings.output, settings.dead_letters
-        place = output.path if output.is_files else output.state
-        if place is None:  # without `state`, nothing of the run is kept
-            place = f"file://{closing.enter_context(TemporaryDirectory(prefix='kproto-'))}/state"
-        self._output_files = OutputFiles(spark, place)
+        state_path = output.path if output.is_files else output.state
+        if state_path is None:  # without `state`, nothing of the run is kept
+            state_path = (
+                f"file://{closing.enter_context(TemporaryDirectory(prefix='kproto-'))}/state"
+            )
+        self._output_files = OutputFiles(spark, state_path)
         self._dead_letters = None if letters is None else OutputFiles(spark, letters.path)
         for files in self._all_files():
             if files.local is not None:
@@ -222,7 +224,7 @@ class _JobRun:
         result = RunResult()
         streams = self._settings.mode == "stream"
         while not self._stopped.is_set():
-            began = time.monotonic()
+            started = time.monotonic()
             try:
                 self._catch_up(store, increments, result)
             except Exception:
@@ -231,7 +233,7 @@ class _JobRun:
                 continue
             if not streams or enough(result):
                 break
-            self._stopped.wait(began + self._settings.interval_s - time.monotonic())
+            self._stopped.wait(started + self._settings.interval_s - time.monotonic())
         return result
 
     def _catch_up(

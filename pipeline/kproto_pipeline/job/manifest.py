@@ -88,8 +88,8 @@ class Manifest:
         return json.dumps(content, indent=1) + "\n"
 
     @classmethod
-    def from_json(cls, text: str, *, place: str) -> Manifest:
-        """Parses the text of `to_json`; `place` is the file's path, for errors.
+    def from_json(cls, text: str, *, path: str) -> Manifest:
+        """Parses the text of `to_json`; `path` is the file's path, for errors.
 
         Raises:
             OutputDamagedError: the text is no manifest of this version.
@@ -99,7 +99,7 @@ class Manifest:
             version = found["kproto_pipeline"]
             if version != _VERSION:
                 raise OutputDamagedError(
-                    f"{place} is of version {version}, and this release knows only {_VERSION}; "
+                    f"{path} is of version {version}, and this release knows only {_VERSION}; "
                     "continue with the release that wrote it, or a later one"
                 )
             return cls(
@@ -116,7 +116,7 @@ class Manifest:
                 dead_letters=found["dead_letters"],
             )
         except (ValueError, KeyError, TypeError, AttributeError, ConfigurationError) as error:
-            raise OutputDamagedError(f"{place} is no manifest of an increment: {error!r}") from None
+            raise OutputDamagedError(f"{path} is no manifest of an increment: {error!r}") from None
 
 
 def _pair(least: int, greatest: int) -> tuple[int, int]:

@@ -114,25 +114,25 @@ class OutputFiles:
             OutputBusyError: the path exists.
             OSError: the file system does not rename the folder.
         """
-        taken = OutputBusyError(
+        busy = OutputBusyError(
             f"{target} appeared during this run: another run writes to the same output; end one "
             "of them, and start this one again"
         )
         if self.exists(target):
-            raise taken
+            raise busy
         if self.local is not None:
             # Hadoop would move the folder into an existing one; `os.rename` raises.
             try:
                 os.rename(self._path(source), self._path(target))  # noqa: PTH104
             except OSError as error:
-                raise (taken if self.exists(target) else error) from None
+                raise (busy if self.exists(target) else error) from None
             return
         if self.atomic:
-            self._move_once(source, target, taken)
+            self._move_once(source, target, busy)
         elif not self._system.rename(self._hadoop.Path(source), self._hadoop.Path(target)):
             raise OSError(f"{source} could not be moved to {target}")
 
-    def _move_once(self, source: str, target: str, taken: OutputBusyError) -> None:
+    def _move_once(self, source: str, target: str, busy: OutputBusyError) -> None:
         """Renames by the call that fails if the target exists, even if it has just appeared."""
         from py4j.protocol import Py4JJavaError
 
@@ -142,7 +142,7 @@ class OutputFiles:
             files.rename(self._hadoop.Path(source), self._hadoop.Path(target), no_overwrite)
         except Py4JJavaError as error:
             if "FileAlreadyExists" in str(error.java_exception):
-                raise taken from None
+                raise busy from None
             raise
 
     def replace(self, staging: str) -> None:

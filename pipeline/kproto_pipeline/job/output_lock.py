@@ -55,5 +55,5 @@ def _names_file(path: Path, file: int) -> bool:
         there = path.stat()
     except FileNotFoundError:
         return False
-    held = os.fstat(file)
-    return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
+    status = os.fstat(file)
+    return (there.st_dev, there.st_ino) == (status.st_dev, status.st_ino)

@@ -90,8 +90,8 @@ class Progress:
         """Offsets a second over the last samples; None before the second sample."""
         if len(self._samples) < 2:
             return None
-        (began, first), (now, last) = self._samples[0], self._samples[-1]
-        return (last - first) / (now - began) if now > began else None
+        (started, first), (now, last) = self._samples[0], self._samples[-1]
+        return (last - first) / (now - started) if now > started else None
 
     def line(self) -> str:
         """Returns one line for a terminal."""
@@ -103,12 +103,12 @@ class Progress:
         else:
             parts.append(f"{self.increments} increments, waiting")
         parts.append(f"{self._offsets():,} read")
-        rate, behind = self.rate, sum(lag.values())
+        rate, total_lag = self.rate, sum(lag.values())
         if rate:
             parts.append(f"{rate:,.0f}/s")
         parts.append(f"behind {format_lag(lag)}")
-        if rate and behind:
-            parts.append(f"about {behind / rate:,.0f} s left")
+        if rate and total_lag:
+            parts.append(f"about {total_lag / rate:,.0f} s left")
         return "  ".join(parts)
 
     def _offsets(self) -> int:

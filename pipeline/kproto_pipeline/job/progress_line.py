@@ -91,10 +91,10 @@ class ProgressLine:
             self.progress.on_increment_published(manifest, now)
             self.seconds.append(now - self._started_at)
             self.read.append(manifest.counts.read)
-            behind = format_lag(self.progress.lag)
+            lag = format_lag(self.progress.lag)
         if not self._out.isatty():
             line = format_increment(manifest, now - self._started_at)
-            self._print(f"{self._prefix()}{line}; behind {behind}")
+            self._print(f"{self._prefix()}{line}; behind {lag}")
 
     def on_data_loss(self, what: str) -> None:
         """Prints a data loss."""

@@ -132,15 +132,15 @@ def parse_settings(content: Mapping[str, Any], *, file: str) -> JobSettings:
         fields[section] = {}
         for key, value in keys.items():
             known = _KEYS[section]
-            place = f"{section}.{key}" if section else key
+            key_path = f"{section}.{key}" if section else key
             if key not in known:
                 every = (*known, *_SECTIONS) if not section else tuple(known)
-                raise SettingError(f"{file}: there is no key {place}{_hint(key, every)}")
+                raise SettingError(f"{file}: there is no key {key_path}{_hint(key, every)}")
             name, read = known[key]
             try:
                 fields[section][name] = read(value)
             except _WrongValueError as wrong:
-                raise SettingError(f"{file}: {place} is {value!r}; it must be {wrong}") from None
+                raise SettingError(f"{file}: {key_path} is {value!r}; it must be {wrong}") from None
     top = fields[""]
     _check_source(options["source"], top.get("mode", MODES[0]), file)
     given = {
@@ -262,17 +262,17 @@ def _output_problem(settings: JobSettings) -> str | None:
         )
     if output.overwrite and settings.mode != "once":
         return f"output.overwrite is not allowed in the mode {settings.mode}: it appends events"
-    kept = set(output.columns or COLUMNS)
-    missing = [name for name in output.partition_by if name not in kept]
+    columns = set(output.columns or COLUMNS)
+    missing = [name for name in output.partition_by if name not in columns]
     if missing:
         return f"output.partition_by names {missing[0]}, which output.columns leaves out"
     needed = {"status"} if settings.mode == "once" or not settings.window_s else {
         "status", "source", "id", "timestamp"
     }  # fmt: skip
-    if not needed <= kept:
+    if not needed <= columns:
         return (
-            f"output.columns must have {', '.join(sorted(needed - kept))}: the job counts rows by "
-            "them, and finds duplicates"
+            f"output.columns must have {', '.join(sorted(needed - columns))}: the job counts rows "
+            "by them, and finds duplicates"
         )
     if letters is not None and letters.format.lower() not in FILE_FORMATS:
         return (

@@ -142,8 +142,8 @@ def _checked_schema(schema: StructType, offered: pa.Schema) -> pa.Schema:
     for index, name in enumerate(schema.names):
         if name in schema.names[:index]:
             raise OptionError(f"the schema names column {name!r} twice; name each once")
-    wanted = as_arrow_schema(schema)
-    for field in wanted:
+    expected = as_arrow_schema(schema)
+    for field in expected:
         if field.name not in offered.names:
             raise OptionError(
                 f"the schema's column {field.name!r} is not one of {', '.join(offered.names)}"
@@ -153,4 +153,4 @@ def _checked_schema(schema: StructType, offered: pa.Schema) -> pa.Schema:
             raise OptionError(
                 f"the schema's column {field.name!r} is {field.type}; it must be {kind}"
             )
-    return wanted
+    return expected

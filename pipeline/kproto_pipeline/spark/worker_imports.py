@@ -19,9 +19,9 @@ def keep_archive_finders() -> None:
 
     Python creates a finder again when it needs one, from the archive's cached directory.
     """
-    for place, finder in list(sys.path_importer_cache.items()):
+    for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter) and _is_of_pyspark(finder.archive):
-            sys.path_importer_cache.pop(place, None)
+            sys.path_importer_cache.pop(path, None)
 
 
 def _is_of_pyspark(archive: str) -> bool:

@@ -128,10 +128,10 @@ def records_of_events(rows: pa.RecordBatch, mode: Literal["binary", "structured"
         return EventRecords(nothing, nothing, HeaderColumn.none(0))
     order = np.argsort(np.concatenate([indexes for indexes, _ in parts]), kind="stable")
     found = [part for _, part in parts]
-    taken = number_array(order)
+    order_array = number_array(order)
     return EventRecords(
-        pa.concat_arrays([part.keys for part in found]).take(taken),
-        pa.concat_arrays([part.values for part in found]).take(taken),
+        pa.concat_arrays([part.keys for part in found]).take(order_array),
+        pa.concat_arrays([part.values for part in found]).take(order_array),
         HeaderColumn(
             np.concatenate([part.headers.counts for part in found]),
             pa.concat_arrays([part.headers.data for part in found]),
@@ -224,9 +224,9 @@ def _repeated_names(counts: Int64s, names: pa.Array) -> Bools:
     """Returns the entries of maps whose name an earlier entry of the same map has."""
     encoded = names.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    places = np.repeat(np.arange(len(counts)), counts) * len(encoded.dictionary) + codes
-    repeated = np.ones(len(places), dtype=np.bool_)
-    repeated[np.unique(places, return_index=True)[1]] = False
+    codes_by_row = np.repeat(np.arange(len(counts)), counts) * len(encoded.dictionary) + codes
+    repeated = np.ones(len(codes_by_row), dtype=np.bool_)
+    repeated[np.unique(codes_by_row, return_index=True)[1]] = False
     return repeated
 
 
@@ -310,9 +310,9 @@ def _headers_match(events: _Events) -> Bools:
 def _equals(first: pa.Array, second: pa.Array) -> Bools:
     """Compares two columns; null equals null."""
     if not pa.types.is_map(first.type):
-        alike = pc.fill_null(pc.equal(first, second), False)
+        equal = pc.fill_null(pc.equal(first, second), False)
         both = pc.and_(first.is_null(), second.is_null())
-        found: Bools = pc.or_(alike, both).to_numpy(zero_copy_only=False)
+        found: Bools = pc.or_(equal, both).to_numpy(zero_copy_only=False)
         return found
     counts, names, values = _entries(first)
     others, other_names, other_values = _entries(second)
@@ -370,14 +370,14 @@ def _event_headers(events: _Events) -> HeaderColumn:
     if lists.null_count == len(lists):
         return HeaderColumn.none(len(lists))
     keys = lists.flatten().field("key")
-    own = pc.invert(pc.match_substring_regex(keys, _HEADER_OF_EVENT))
+    is_extra = pc.invert(pc.match_substring_regex(keys, _HEADER_OF_EVENT))
     counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
     rows = np.repeat(np.arange(len(lists)), counts)
-    mask = own.to_numpy(zero_copy_only=False)
-    kept = np.bincount(rows[mask], minlength=len(lists))
+    mask = is_extra.to_numpy(zero_copy_only=False)
+    extra_counts = np.bincount(rows[mask], minlength=len(lists))
     ends = np.zeros(len(lists) + 1, dtype=np.int32)
-    np.cumsum(kept, out=ends[1:])
-    entries = lists.flatten().filter(own)
+    np.cumsum(extra_counts, out=ends[1:])
+    entries = lists.flatten().filter(is_extra)
     return headers_of_lists(
         pa.ListArray.from_arrays(
             number_array(ends), entries, type=RECORD_SCHEMA.field("headers").type

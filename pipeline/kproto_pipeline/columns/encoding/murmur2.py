@@ -64,6 +64,6 @@ def partition_hashes(keys: pa.Array) -> Int64s:
 def _words(data: npt.NDArray[np.uint8], at: Int64s) -> npt.NDArray[np.uint32]:
     """Returns the four bytes at each position as a little-endian number."""
     found: npt.NDArray[np.uint32] = data[at].astype(np.uint32)
-    for place in (1, 2, 3):
-        found |= data[at + place].astype(np.uint32) << np.uint32(8 * place)
+    for shift in (1, 2, 3):
+        found |= data[at + shift].astype(np.uint32) << np.uint32(8 * shift)
     return found

@@ -40,9 +40,9 @@ def varints(numbers: Int64s) -> pa.Array:
     sizes = varint_sizes(numbers)
     most = int(sizes.max(initial=1))
     digits = np.empty((len(rest), most), dtype=np.uint8)
-    for place in range(most):
-        digits[:, place] = rest & 0x7F
-        digits[:, place] |= (sizes > place + 1).astype(np.uint8) << 7
+    for index in range(most):
+        digits[:, index] = rest & 0x7F
+        digits[:, index] |= (sizes > index + 1).astype(np.uint8) << 7
         rest = rest >> 7
     if most == 1:
         data = digits.reshape(-1)

@@ -48,13 +48,13 @@ def client_options(given: Mapping[str, str]) -> ClientOptions:
         OptionError: a property is missing or wrong; it names the property.
     """
     found = ClientOptions(tuple(sorted({**_DEFAULTS, **given}.items())))
-    place = f"option {PREFIX}bootstrap.servers"
+    option = f"option {PREFIX}bootstrap.servers"
     try:
         parse_bootstrap(given["bootstrap.servers"])
-        place = f"an option that begins with {PREFIX}"
+        option = f"an option that begins with {PREFIX}"
         found.client()
     except KeyError:
-        raise OptionError(f"{place} is missing; set it to host:port") from None
+        raise OptionError(f"{option} is missing; set it to host:port") from None
     except ConfigurationError as error:
-        raise OptionError(f"{place}: {error}") from None
+        raise OptionError(f"{option}: {error}") from None
     return found

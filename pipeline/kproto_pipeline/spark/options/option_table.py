@@ -394,11 +394,11 @@ def _rows(uses: Use) -> Iterable[Option]:
 
 def _unknown(key: str, uses: Use) -> OptionError:
     known = [option.name for option in _rows(uses)]
-    near = ", ".join(nearest(key, known))
-    hint = f"the nearest: {near}" if near else f"it knows {', '.join(known)}"
-    where = " as an option of a write" if uses is Use.SINK else ""
+    similar = ", ".join(nearest(key, known))
+    hint = f"the nearest: {similar}" if similar else f"it knows {', '.join(known)}"
+    context = " as an option of a write" if uses is Use.SINK else ""
     return OptionError(
-        f"option {key} is not known to kproto{where}; {hint}, and kafka.* of a client"
+        f"option {key} is not known to kproto{context}; {hint}, and kafka.* of a client"
     )
 
 

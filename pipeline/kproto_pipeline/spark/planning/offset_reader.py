@@ -72,10 +72,10 @@ async def list_log_offsets(
         )
         # ListOffsets names topics: the offsets are of this topic id if the id is the same
         # afterwards.
-        again = await _selected_partitions(client, options, skip_missing, await_topics=False)
-        if again == parts:
+        current = await _selected_partitions(client, options, skip_missing, await_topics=False)
+        if current == parts:
             break
-        parts = again
+        parts = current
     else:
         raise DataLossError(
             f"topics and partitions changed {_MAX_ATTEMPTS} times while their offsets were listed"

@@ -171,10 +171,10 @@ def _encode(
         start = end
         topic = rows.names[int(rows.topics[members[0]])]
         partition = int(chosen[members[0]])
-        taken = number_array(members)
+        row_indexes = number_array(members)
         for section in record_sections(
-            rows.keys.take(taken),
-            rows.values.take(taken),
+            rows.keys.take(row_indexes),
+            rows.values.take(row_indexes),
             rows.headers.take(members),
             batch_bytes=batch_bytes,
         ):

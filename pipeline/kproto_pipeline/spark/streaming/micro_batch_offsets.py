@@ -177,27 +177,27 @@ def batch_ranges(
     """
     ranges: list[OffsetRange] = []
     losses: list[str] = []
-    gone = sorted(part for part in starts if part not in ends)
-    if gone:
-        losses.append(f"{_names(gone)}: the topic or partition is gone")
+    missing = sorted(part for part in starts if part not in ends)
+    if missing:
+        losses.append(f"{_names(missing)}: the topic or partition is gone")
     for part in sorted(ends):
-        place = f"{part[0]}-{part[1]}"
+        name = f"{part[0]}-{part[1]}"
         if part not in now.topic_ids:
-            losses.append(f"{place}: the topic or partition is gone")
+            losses.append(f"{name}: the topic or partition is gone")
             continue
         first, last, end = now.earliest[part], now.latest[part], ends[part]
         start = first if part in recreated else starts.get(part)
         if start is None:
             start = first
             if first > 0:
-                losses.append(f"{place} is new, and its log begins at {first}, not at 0")
+                losses.append(f"{name} is new, and its log begins at {first}, not at 0")
         if end < start:
-            losses.append(f"{place}: the log went back from {start} to {end}")
+            losses.append(f"{name}: the log went back from {start} to {end}")
             continue
         if start < first:
-            losses.append(f"{place}: the log begins at {first} now, and {start} was to be read")
+            losses.append(f"{name}: the log begins at {first} now, and {start} was to be read")
         if end > last:
-            losses.append(f"{place}: the log ends at {last} now, and {end} was to be read")
+            losses.append(f"{name}: the log ends at {last} now, and {end} was to be read")
         start, end = max(start, first), min(end, last)
         if start < end:
             ranges.append(OffsetRange(*part, start, end, now.topic_ids[part]))

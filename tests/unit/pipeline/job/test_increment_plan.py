@@ -98,5 +98,5 @@ def test_manifest_has_the_next_positions() -> None:
         losses=("something",),
         dead_letters="file:/x",
     )
-    assert Manifest.from_json(manifest.to_json(), place="here") == manifest
+    assert Manifest.from_json(manifest.to_json(), path="here") == manifest
     assert manifest.ends() == {("t", 0): (9, A), ("t", 12): (0, A)}
