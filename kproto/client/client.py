@@ -63,7 +63,7 @@ R = TypeVar("R", bound=Response)
 T = TypeVar("T")
 
 #: The default of arguments for which None is a value.
-_NOT_GIVEN: Final[Any] = object()
+_UNSET: Final[Any] = object()
 
 #: The defaults of consumers; arguments and properties override them.
 _CONSUMER_DEFAULTS: Final[Mapping[str, Any]] = {
@@ -339,7 +339,7 @@ class Client:
         too: `compression_type`, `batch_size`, `buffer_memory`, `enable_idempotence`,
         `max_in_flight_requests_per_connection`. Raises ConfigurationError.
         """
-        given = {
+        arguments = {
             "compression": compression,
             "batch_bytes": batch_bytes,
             "buffer_bytes": buffer_bytes,
@@ -347,8 +347,8 @@ class Client:
             "max_in_flight": max_in_flight,
             "idempotent": idempotent,
         }
-        named = resolve_aliases("Client.producer", given, kafka_names, PRODUCER_NAMES)
-        return Producer(self._view, ProducerSettings(**{**self._producer_defaults, **named}))
+        arguments = resolve_aliases("Client.producer", arguments, kafka_names, PRODUCER_NAMES)
+        return Producer(self._view, ProducerSettings(**{**self._producer_defaults, **arguments}))
 
     @overload
     def consumer(
@@ -395,8 +395,8 @@ class Client:
         self,
         topics: str | Iterable[str] | re.Pattern[str] | TopicPattern | Iterable[TopicPartition],
         *,
-        group: str | None = _NOT_GIVEN,
-        start: Start | GroupStart | None = _NOT_GIVEN,
+        group: str | None = _UNSET,
+        start: Start | GroupStart | None = _UNSET,
         stop_at_end: bool = False,
         max_partition_fetch_bytes: int | None = None,
         max_wait_ms: int | None = None,
@@ -434,13 +434,13 @@ class Client:
         ConfigurationError.
         """
         callbacks = RebalanceCallbacks(on_assigned, on_revoked, on_lost)
-        reading = {
-            "start": None if start is _NOT_GIVEN else start,
+        fetch_arguments = {
+            "start": None if start is _UNSET else start,
             "max_partition_fetch_bytes": max_partition_fetch_bytes,
             "max_wait_ms": max_wait_ms,
             "read_committed": read_committed,
         }
-        membership = {
+        group_arguments = {
             "instance_id": instance_id,
             "auto_commit": auto_commit,
             "auto_commit_interval_ms": auto_commit_interval_ms,
@@ -453,21 +453,27 @@ class Client:
             "leave": leave,
             "leave_timeout_ms": leave_timeout_ms,
         }
-        given: dict[str, Any] = resolve_aliases(
-            "Client.consumer", {**reading, **membership}, kafka_names, GROUP_CONSUMER_NAMES
+        arguments: dict[str, Any] = resolve_aliases(
+            "Client.consumer",
+            {**fetch_arguments, **group_arguments},
+            kafka_names,
+            GROUP_CONSUMER_NAMES,
         )
         if start is None:  # it is passed on, and refused as any other wrong start
-            given["start"] = None
-        if group is _NOT_GIVEN:
+            arguments["start"] = None
+        if group is _UNSET:
             group = self._group_defaults.get("group")
         of_group = {name: each for name, each in self._group_defaults.items() if name != "group"}
         options = {**_CONSUMER_DEFAULTS, **self._consumer_defaults}
         if group is not None:
-            options |= {name: of_group.pop(name) for name in reading if name in of_group}
-        options |= {name: value for name, value in given.items() if name in reading}
-        given = {name: value for name, value in given.items() if name in membership}
+            options |= {name: of_group.pop(name) for name in fetch_arguments if name in of_group}
+        options |= {name: value for name, value in arguments.items() if name in fetch_arguments}
+        arguments = {name: value for name, value in arguments.items() if name in group_arguments}
         if group is None:
-            for name in [*given, *(name for name in callbacks._fields if getattr(callbacks, name))]:
+            for name in [
+                *arguments,
+                *(name for name in callbacks._fields if getattr(callbacks, name)),
+            ]:
                 raise ConfigurationError(f"{name} is for a consumer of a group: set group, too")
             return Consumer(
                 self._view,
@@ -480,11 +486,11 @@ class Client:
                 f"a consumer of a group ({group}) has no end: leave out stop_at_end, or give "
                 "group=None"
             )
-        given = {**of_group, **given}
+        arguments = {**of_group, **arguments}
         return GroupConsumer(
             self._view,
             topics,
-            GroupSettings(group, **given, explicit_settings=frozenset(given)),
+            GroupSettings(group, **arguments, explicit_settings=frozenset(arguments)),
             GroupMember,
             callbacks=callbacks,
             make_forward_producer=lambda: self.producer(),

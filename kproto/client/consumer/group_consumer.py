@@ -46,7 +46,7 @@ from .group_topics import subscription_or_partitions, with_added_topics
 from .offset_acks import OffsetAcks
 from .poll_status import PollStatus
 from .rebalance_listener import RebalanceCallbacks, RebalanceListenerInvoker
-from .record_processing import ForwardProducerFactory, RecordProcessing, check_topics
+from .record_processing import ForwardProducerFactory, RecordProcessing, check_run_topics
 from .record_stream import RecordStream
 from .user_offsets import ReturnedRecords, checked_tp, explicit_commit
 
@@ -265,9 +265,9 @@ class GroupConsumer(RecordStream):
     ) -> None:
         until = max(until, self._view.clock.monotonic() + LAST_ATTEMPT_S)
         try:
-            leaves = self._settings.leaves if leave is None else leave
+            sends_leave = self._settings.leaves if leave is None else leave
             limit_ms = round((until - self._view.clock.monotonic()) * 1000)
-            leaving = member.leave(leaves, "the consumer is closed")
+            leaving = member.leave(sends_leave, "the consumer is closed")
             await self._view.with_deadline(until, leaving, limit_ms)
         except KprotoError as error:
             logger.warning("group %s could not be left: %s", self._group_id, error)
@@ -278,9 +278,9 @@ class GroupConsumer(RecordStream):
         else:
             await super()._end_iteration()
 
-    def _abort_iteration(self, reader: object) -> None:
-        super()._abort_iteration(reader)
-        is_current = reader is self._reader and not self._status.is_closed
+    def _abort_iteration(self, poller: object) -> None:
+        super()._abort_iteration(poller)
+        is_current = poller is self._poller and not self._status.is_closed
         if is_current and self._has_started and not self._is_in_block and self._close_task is None:
             self._close_task = asyncio.create_task(self._close_in_background())
 
@@ -292,11 +292,11 @@ class GroupConsumer(RecordStream):
 
     # Polling
 
-    async def _poll(self, reader: object, take: Callable[[], T | None]) -> T | None:
+    async def _poll(self, poller: object, take: Callable[[], T | None]) -> T | None:
         pool = self._processing.pool
-        if pool is not None and reader is not pool:
+        if pool is not None and poller is not pool:
             raise ConfigurationError("run() takes these records; iterate over another consumer")
-        fetched = await super()._poll(reader, take)
+        fetched = await super()._poll(poller, take)
         self._subscriptions.poll.on_records_returned(self._view.clock.monotonic())
         return fetched
 
@@ -418,7 +418,7 @@ class GroupConsumer(RecordStream):
         self._check_may_poll("run handlers on")
         if self._processing.pool is not None or self._status.is_polling:
             raise ConfigurationError("run() or an iteration reads this consumer already")
-        check_topics(settings, self._subscription, self._manual_assignment)
+        check_run_topics(settings, self._subscription, self._manual_assignment)
 
     # Subscribing
 
@@ -431,7 +431,7 @@ class GroupConsumer(RecordStream):
         if subscription is None:
             raise ConfigurationError("topics are subscribed to; give partitions to Client.consumer")
         if self._processing.pool is not None:
-            check_topics(self._processing.pool.settings, subscription)
+            check_run_topics(self._processing.pool.settings, subscription)
         member = self._require_member("subscribe")
         member.subscribe(with_added_topics(subscription, self._retry_topics))
         self._subscription = subscription

@@ -50,7 +50,7 @@ class GroupEffectHandler:
         self._in_flight = in_flight
         self._status = status
         self._owner = owner
-        self._wakes = asyncio.Event()
+        self._wake_event = asyncio.Event()
         self._committed = committed
         self.member: GroupMembership[Any] | None = None
         self.positions = CommittedPositions(
@@ -79,7 +79,7 @@ class GroupEffectHandler:
             if isinstance(effect, ConnectToLeaders):
                 self._connect_to_leaders(effect.tps)
             elif effect is Signal.WAKE_POLL:
-                self._wakes.set()
+                self._wake_event.set()
             elif effect is Signal.LOOK_UP_POSITIONS:
                 self.start_position_lookup()
             elif effect is Signal.CANCEL_LOOKUP:
@@ -92,17 +92,17 @@ class GroupEffectHandler:
     def report(self, fault: Exception) -> None:
         """Makes the next poll raise `fault`."""
         self._status.report_error(fault)
-        self._wakes.set()
+        self._wake_event.set()
 
     def fail(self, failure: KprotoError) -> None:
         """Makes each poll raise the error that ended the member."""
         self._status.fatal_error = failure
-        self._wakes.set()
+        self._wake_event.set()
 
     def close(self) -> None:
         """Ends the poll that waits for records."""
         self._status.is_closed = True
-        self._wakes.set()
+        self._wake_event.set()
 
     @property
     def is_out_of_session(self) -> bool:
@@ -128,8 +128,8 @@ class GroupEffectHandler:
             self._in_flight.start_lookup(_POSITION_LOOKUP, self.positions.look_up_all())
 
     async def _until_woken(self) -> None:
-        await self._wakes.wait()
-        self._wakes.clear()
+        await self._wake_event.wait()
+        self._wake_event.clear()
 
     def _connect_to_leaders(self, tps: Iterable[TopicPartition]) -> None:
         """Opens connections to leaders while positions are looked up."""

@@ -1,6 +1,6 @@
 """`RecordProcessing`: runs a processing pool on polled records, for `GroupConsumer.run`.
 
-`processing` decides when each record is processed, and tracks the incomplete offsets.
+`processing` decides when retry_topic record is processed, and tracks the incomplete offsets.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ..processing.signals import signals_handled
 from .group_effects import GroupEffectHandler
 from .rebalance_listener import RebalanceListenerInvoker
 
-__all__ = ["ForwardProducerFactory", "RecordProcessing", "check_topics"]
+__all__ = ["ForwardProducerFactory", "RecordProcessing", "check_run_topics"]
 
 T = TypeVar("T")
 
-#: Makes a producer for records that are sent to retry and dead-letter topics.
+#: Makes a producer for records that are sent to retry and dead_letter_topic-letter topics.
 ForwardProducerFactory: TypeAlias = Callable[[], RecordSink]
 
 
 class _Stream(Protocol):
     """The poll loop of the consumer."""
 
-    async def _poll(self, reader: object, take: Callable[[], T | None]) -> T | None: ...
+    async def _poll(self, poller: object, take: Callable[[], T | None]) -> T | None: ...
     async def _stop(self) -> None: ...
     def _subscribe_retry_topics(self, topics: frozenset[str]) -> None: ...
 
@@ -84,7 +84,7 @@ class RecordProcessing:
             with counted, signals_handled(settings.stop_on, pool.on_signal):
                 await check_forward_topics(self._view, settings.forward_topics)
                 self._stream._subscribe_retry_topics(
-                    frozenset(each.topic for each in settings.retry_topics)
+                    frozenset(retry_topic.topic for retry_topic in settings.retry_topics)
                 )
                 await self._process(pool)
         except BaseException:
@@ -194,7 +194,7 @@ class _Subscription(Protocol):
     def matches_locally(self, topic: str) -> bool: ...
 
 
-def check_topics(
+def check_run_topics(
     settings: RunSettings,
     subscription: _Subscription | None,
     manual_assignment: Collection[TopicPartition] = (),
@@ -202,16 +202,18 @@ def check_topics(
     """Raises ConfigurationError for retry topics that cannot be read, and for a dead letter topic
     that the consumer reads.
     """
-    dead = settings.dead_letter_topic
-    is_read = dead in [topic for topic, _ in manual_assignment]
-    if dead is not None and (
-        is_read or (subscription is not None and subscription.matches_locally(dead))
+    dead_letter_topic = settings.dead_letter_topic
+    is_read = dead_letter_topic in [topic for topic, _ in manual_assignment]
+    if dead_letter_topic is not None and (
+        is_read or (subscription is not None and subscription.matches_locally(dead_letter_topic))
     ):
-        raise ConfigurationError(f"dead letters in {dead!r} would be handled: it is read here")
-    for each in settings.retry_topics:
+        raise ConfigurationError(
+            f"dead letters in {dead_letter_topic!r} would be handled: it is read here"
+        )
+    for retry_topic in settings.retry_topics:
         if subscription is None:
             raise ConfigurationError("retry topics are assigned by a group: subscribe to topics")
-        if subscription.pattern is not None and not subscription.includes(each.topic):
+        if subscription.pattern is not None and not subscription.includes(retry_topic.topic):
             raise ConfigurationError(
-                f"the pattern that is subscribed to does not match {each.topic!r}"
+                f"the pattern that is subscribed to does not match {retry_topic.topic!r}"
             )

@@ -49,20 +49,20 @@ _NEVER: Final = float("inf")
 class _PollSource(Protocol):
     """The stream of an iteration."""
 
-    async def _poll(self, reader: object, take: Callable[[], T | None]) -> T | None: ...
+    async def _poll(self, poller: object, take: Callable[[], T | None]) -> T | None: ...
     async def _end_iteration(self) -> None: ...
-    def _on_iteration_dropped(self, reader: object) -> None: ...
+    def _on_iteration_dropped(self, poller: object) -> None: ...
 
 
 class _Iteration(AsyncIterator[T]):
     """An iteration. Its end, `aclose` and garbage collection cancel its fetches."""
 
-    __slots__ = ("_buffer", "_reader", "_source")
+    __slots__ = ("_buffer", "_poller", "_source")
 
     def __init__(self, source: _PollSource, buffer: FetchBuffer) -> None:
         self._source = source
         self._buffer = buffer
-        self._reader = object()
+        self._poller = object()
 
     def __aiter__(self) -> Self:
         return self
@@ -73,7 +73,7 @@ class _Iteration(AsyncIterator[T]):
 
     async def __anext__(self) -> T:
         """Returns the next item; if it is cancelled, it takes none, and may be called again."""
-        fetched = await self._source._poll(self._reader, self._take)
+        fetched = await self._source._poll(self._poller, self._take)
         if fetched is None:
             raise StopAsyncIteration
         return fetched
@@ -86,7 +86,7 @@ class _Iteration(AsyncIterator[T]):
         await self._source._end_iteration()
 
     def __del__(self) -> None:
-        self._source._on_iteration_dropped(self._reader)
+        self._source._on_iteration_dropped(self._poller)
 
 
 class RecordIteration(_Iteration[Record]):
@@ -157,7 +157,7 @@ class RecordStream(ABC):
         self._yielder = LoopYielder()
         self._fetcher = Fetcher(view, options, subscriptions, in_flight, effect_handler, owner)
         view.observer.consumer(self, subscriptions.high_watermarks)
-        self._reader: object = None  # the iteration that polled last
+        self._poller: object = None  # the iteration that polled last
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
@@ -208,8 +208,8 @@ class RecordStream(ABC):
 
     # Polling
 
-    async def _poll(self, reader: object, take: Callable[[], T | None]) -> T | None:
-        """Waits for records; returns the result of `take` for the iteration `reader`, None at the
+    async def _poll(self, poller: object, take: Callable[[], T | None]) -> T | None:
+        """Waits for records; returns the result of `take` for the iteration `poller`, None at the
         end.
 
         If it is cancelled, it loses no record.
@@ -220,9 +220,9 @@ class RecordStream(ABC):
                 "another iteration of this consumer waits for records; read it in one task, or "
                 "create a consumer for each"
             )
-        if self._status.is_closed and reader is self._reader:
+        if self._status.is_closed and poller is self._poller:
             return None  # the consumer was closed during the iteration
-        self._reader = reader
+        self._poller = poller
         self._status.is_polling = True
         try:
             fetched = await self._poll_until_available(take)
@@ -250,13 +250,13 @@ class RecordStream(ABC):
     async def _end_iteration(self) -> None:
         await self._stop()
 
-    def _on_iteration_dropped(self, reader: object) -> None:
+    def _on_iteration_dropped(self, poller: object) -> None:
         """Cancels the fetches of a garbage-collected iteration; may run in any thread."""
-        if reader is self._reader and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._abort_iteration, reader)
+        if poller is self._poller and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._abort_iteration, poller)
 
-    def _abort_iteration(self, reader: object) -> None:
-        if reader is self._reader:
+    def _abort_iteration(self, poller: object) -> None:
+        if poller is self._poller:
             self._cancel_fetches()
             self._fetcher.close_sessions()
             self._view.abort(self._owner)

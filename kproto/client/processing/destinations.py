@@ -26,7 +26,7 @@ _UNKNOWN: Final = -(2**31)
 _WRITE: Final = 1 << 4
 
 #: The client lacks the right DESCRIBE on the topic, and so WRITE, which implies DESCRIBE.
-_NO_RIGHT: Final = "TOPIC_AUTHORIZATION_FAILED"
+_UNAUTHORIZED: Final = "TOPIC_AUTHORIZATION_FAILED"
 
 
 async def check_forward_topics(view: ClusterView, names: Iterable[str]) -> None:
@@ -40,8 +40,8 @@ async def check_forward_topics(view: ClusterView, names: Iterable[str]) -> None:
         try:
             await view.retrying(partial(view.topic, name), responses=False)
         except BrokerResponseError as error:
-            if error.name == _NO_RIGHT:
-                raise _may_not_write(name) from error
+            if error.name == _UNAUTHORIZED:
+                raise _unauthorized_error(name) from error
             if error.name != "UNKNOWN_TOPIC_OR_PARTITION":
                 raise
             raise ConfigurationError(
@@ -49,10 +49,10 @@ async def check_forward_topics(view: ClusterView, names: Iterable[str]) -> None:
                 "first, or give another dead_letter_topic or other retry_topics"
             ) from error
     if names:
-        await _check_rights(view, names)
+        await _check_write_authorization(view, names)
 
 
-async def _check_rights(view: ClusterView, names: list[str]) -> None:
+async def _check_write_authorization(view: ClusterView, names: list[str]) -> None:
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name=name) for name in names],
         allow_auto_topic_creation=False,
@@ -65,13 +65,13 @@ async def _check_rights(view: ClusterView, names: list[str]) -> None:
     for topic in answer.topics:
         if topic.error_code:
             error = error_of_code(topic.error_code, f"asking for topic {topic.name}")
-            raise _may_not_write(topic.name) if error.name == _NO_RIGHT else error
+            raise _unauthorized_error(topic.name) if error.name == _UNAUTHORIZED else error
         allowed = topic.topic_authorized_operations
         if allowed != _UNKNOWN and not allowed & _WRITE:
-            raise _may_not_write(topic.name)
+            raise _unauthorized_error(topic.name)
 
 
-def _may_not_write(name: str | None) -> ConfigurationError:
+def _unauthorized_error(name: str | None) -> ConfigurationError:
     return ConfigurationError(
         f"topic {name!r}, which records that fail are sent to, may not be written to by this "
         "client: it needs the right WRITE"

@@ -45,10 +45,10 @@ def signals_handled(
     of the user, which could not be restored.
     """
     loop = asyncio.get_running_loop()
-    is_main = threading.current_thread() is threading.main_thread()
+    is_main_thread = threading.current_thread() is threading.main_thread()
     if signals is None:
-        signals = tuple(each for each in _DEFAULT if is_main and _is_free(loop, each))
-    elif signals and not is_main:
+        signals = tuple(each for each in _DEFAULT if is_main_thread and _is_free(loop, each))
+    elif signals and not is_main_thread:
         raise ConfigurationError("stop_on: signals come to the main thread; give stop_on=()")
     registered: list[int] = []
     try:

@@ -74,19 +74,19 @@ class PartitionQueue:
 
     `sequence` is the producer id, epoch and next sequence number of the partition.
     `has_append_time` is True if the last response to a first attempt had a log append time.
-    Metadata is used only if it is newer than `suspect_since`, in seconds of the client's clock.
+    Metadata is used only if it is newer than `leader_stale_since`, in seconds of the clock.
     """
 
     __slots__ = (
         "attempts",
         "has_append_time",
         "in_flight",
+        "leader_stale_since",
         "next_send_index",
         "node",
         "partition",
         "pending",
         "sequence",
-        "suspect_since",
         "to_retry",
         "topic",
     )
@@ -101,7 +101,7 @@ class PartitionQueue:
         self.sequence = PartitionSequence()
         self.next_send_index = 0
         self.has_append_time = False
-        self.suspect_since = _LONG_AGO
+        self.leader_stale_since = _LONG_AGO
         self.attempts = Attempts(settings, settings.delivery_timeout_ms)
 
     @property
@@ -333,7 +333,7 @@ class RecordAccumulator:
             if self.producer_state.identity is None and queue.needs_producer_id:
                 needs_producer_id = True
                 continue
-            node = leader_since(queue.topic, queue.partition, queue.suspect_since)
+            node = leader_since(queue.topic, queue.partition, queue.leader_stale_since)
             if node is None:
                 plan.unknown_leaders.append(queue)
             elif queue.in_flight and queue.node != node:
@@ -548,7 +548,7 @@ class RecordAccumulator:
         if moved:
             queue.attempts.skip_backoff(now)
         elif remedy_of(error) is Remedy.REFRESH:
-            queue.suspect_since = now
+            queue.leader_stale_since = now
         self._observer.retried("produce", error, queue.attempts, queue.topic, queue.partition)
 
     def _fail_batch(self, queue: PartitionQueue, batch: Batch, error: KprotoError) -> None:

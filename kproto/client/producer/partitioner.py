@@ -66,12 +66,12 @@ def make_partitioner(
     if len(partitions) == 1:
         only = partitions[0]
         return lambda key: only
-    led = [part.partition for part in info.partitions.values() if part.leader >= 0]
-    led = led or partitions
+    with_leader = [each.partition for each in info.partitions.values() if each.leader >= 0]
+    with_leader = with_leader or partitions
 
     def partition_of(key: bytes | None) -> int:
         if key is not None:
             return partition_of_key(key, partitions)
-        return led[sticky_moves.get(info.name, 0) % len(led)]
+        return with_leader[sticky_moves.get(info.name, 0) % len(with_leader)]
 
     return partition_of
