@@ -15,8 +15,8 @@ from ..fetch.partition_state import TopicPartitionState
 from ..fetch.subscription_state import SubscriptionState
 from ..metadata.cluster import TopicPartition
 from ..metadata.cluster_view import ClusterView
-from ..processing.destinations import check_forward_topics
 from ..processing.failure_log import log_unraised
+from ..processing.forward_topics import check_forward_topics
 from ..processing.handlers import RecordHandler
 from ..processing.pool import ProcessingPool
 from ..processing.ports import AckSink, RecordReceiver, RecordSink
