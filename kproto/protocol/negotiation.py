@@ -47,20 +47,20 @@ def negotiate(
     `at_most` never. Raises UnsupportedVersionError with both ranges if there is none.
     """
     name = request.__name__
-    theirs = ranges.get(request.API_KEY)
-    if theirs is None:
+    broker_range = ranges.get(request.API_KEY)
+    if broker_range is None:
         raise UnsupportedVersionError(
             f"{name}: the broker does not offer api key {request.API_KEY} on this listener"
         )
-    ours = request.VALID_VERSIONS
-    highest = ours.stop - 1 if unstable else request.LATEST_STABLE
+    client_range = request.VALID_VERSIONS
+    highest = client_range.stop - 1 if unstable else request.LATEST_STABLE
     if at_most is not None:
         highest = min(highest, at_most)
-    chosen = min(highest, theirs.highest)
-    if chosen < max(ours.start, theirs.lowest):
+    chosen = min(highest, broker_range.highest)
+    if chosen < max(client_range.start, broker_range.lowest):
         raise UnsupportedVersionError(
-            f"{name}: the broker takes versions {theirs.lowest} to {theirs.highest}, and versions "
-            f"{ours.start} to {highest} may be asked for"
+            f"{name}: the broker takes versions {broker_range.lowest} to {broker_range.highest}, "
+            f"and versions {client_range.start} to {highest} may be asked for"
         )
     return chosen
 
@@ -72,7 +72,7 @@ def fallback_version(answer: ApiVersionsResponse) -> int:
     broker supports. Some brokers send others, which cannot be read and so have no versions: the
     result is then v0, which every broker supports.
     """
-    theirs = broker_ranges(answer).get(ApiVersionsResponse.API_KEY)
-    if theirs is None:
+    broker_range = broker_ranges(answer).get(ApiVersionsResponse.API_KEY)
+    if broker_range is None:
         return 0
-    return max(0, min(theirs.highest, ApiVersionsResponse.LATEST_STABLE))
+    return max(0, min(broker_range.highest, ApiVersionsResponse.LATEST_STABLE))

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from kproto.client.groups.assignors.ranges import assign_ranges
 from kproto.client.groups.assignors.roundrobin import assign_round_robin
-from kproto.client.groups.assignors.sticky import assign_cooperatively, assign_stickily
+from kproto.client.groups.assignors.sticky import assign_cooperative_sticky, assign_sticky
 from kproto.client.groups.assignors.sticky_data import cooperative_user_data, sticky_user_data
 from kproto.client.groups.assignors.subscriptions import Assign, Assignment, Subscription
 from kproto.client.metadata.cluster import TopicPartition
@@ -23,8 +23,8 @@ __all__ = ["ASSIGNORS", "Group", "assigned", "groups"]
 ASSIGNORS: Final[dict[str, Assign]] = {
     "range": assign_ranges,
     "roundrobin": assign_round_robin,
-    "sticky": assign_stickily,
-    "cooperative-sticky": assign_cooperatively,
+    "sticky": assign_sticky,
+    "cooperative-sticky": assign_cooperative_sticky,
 }
 
 _ITS_FAULT: Final = "AbstractStickyAssignor$GeneralAssignmentBuilder.performReassignments"

@@ -14,7 +14,7 @@ from ...wire.errors import ConfigurationError
 from ..metadata.cluster import TopicPartition
 from .assignors.ranges import assign_ranges
 from .assignors.roundrobin import assign_round_robin
-from .assignors.sticky import assign_cooperatively, assign_stickily
+from .assignors.sticky import assign_cooperative_sticky, assign_sticky
 from .assignors.sticky_data import cooperative_user_data, sticky_user_data
 from .assignors.subscriptions import NO_GENERATION, Assign
 
@@ -71,22 +71,22 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
     for each in (
         Assignor("range", assign_ranges),
         Assignor("roundrobin", assign_round_robin),
-        Assignor("sticky", assign_stickily, user_data=_sticky_data),
-        Assignor("cooperative-sticky", assign_cooperatively, True, _cooperative_data),
+        Assignor("sticky", assign_sticky, user_data=_sticky_data),
+        Assignor("cooperative-sticky", assign_cooperative_sticky, True, _cooperative_data),
     )
 }
 
 
-def resolve_assignors(given: str | Assignor | Iterable[str | Assignor]) -> tuple[Assignor, ...]:
+def resolve_assignors(assignors: str | Assignor | Iterable[str | Assignor]) -> tuple[Assignor, ...]:
     """Returns the assignors that a user names, the preferred one first. Raises
     ConfigurationError.
     """
-    if isinstance(given, str | Assignor):
-        given = (given,)
-    if not isinstance(given, Iterable):
-        raise ConfigurationError(f"assignors is {given!r}; name one assignor or several")
+    if isinstance(assignors, str | Assignor):
+        assignors = (assignors,)
+    if not isinstance(assignors, Iterable):
+        raise ConfigurationError(f"assignors is {assignors!r}; name one assignor or several")
     found: dict[str, Assignor] = {}
-    for each in given:
+    for each in assignors:
         known = ASSIGNORS.get(each) if isinstance(each, str) else each
         if not isinstance(known, Assignor):
             names = ", ".join(ASSIGNORS)

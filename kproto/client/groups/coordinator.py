@@ -64,7 +64,7 @@ class Coordinator:
         Returns the response, and the time of sending in seconds of the clock.
         """
         connection = await self._connection(self._join_owner)
-        asked = request()
+        join_or_sync = request()
         timeout_ms = max(
             self._view.settings.request_timeout_ms,
             self._settings.max_poll_interval_ms + _SLACK_MS,
@@ -72,7 +72,7 @@ class Coordinator:
         self._pending_join_node = self._nodes[self._join_owner]
         sent_at = self._view.clock.monotonic()
         try:
-            return await connection.request(asked, timeout_ms=timeout_ms), sent_at
+            return await connection.request(join_or_sync, timeout_ms=timeout_ms), sent_at
         finally:
             self._pending_join_node = None
 

@@ -303,16 +303,16 @@ def _merge(request: Message, row: Split, responses: Sequence[Any]) -> None:
 
 
 def _merge_level(
-    asked: Iterable[Any],
-    asked_levels: Sequence[Level],
+    requested: Iterable[Any],
+    requested_levels: Sequence[Level],
     answers: Sequence[Any],
     answer_levels: Sequence[Level],
 ) -> None:
-    """Merges the structs `answers` into the first, in the order of `asked`."""
-    (own, *own_below), (level, *below) = asked_levels, answer_levels
+    """Merges the structs `answers` into the first, in the order of `requested`."""
+    (own, *own_below), (level, *below) = requested_levels, answer_levels
     order: dict[_Identity, int] = {}
     groups: dict[int, list[Any]] = {}  # requested elements with one identity
-    for outer in asked:
+    for outer in requested:
         for element in getattr(outer, own.field) or ():
             at = _position(order, own.identities(element))
             groups.setdefault(at, []).append(element)

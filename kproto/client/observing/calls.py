@@ -107,8 +107,8 @@ class HookCalls:
     ) -> Iterator[ProducerRecord]:
         """Yields the records to send instead of `values`; calls the hook as each one is taken."""
         for value in values:
-            given = value if isinstance(value, ProducerRecord) else ProducerRecord(value)
-            yield self.on_send(topic, given)
+            record = value if isinstance(value, ProducerRecord) else ProducerRecord(value)
+            yield self.on_send(topic, record)
 
     def on_not_appended(self, topic: str, record: ProducerRecord, error: BaseException) -> None:
         """Reports a record that was not appended to a batch."""

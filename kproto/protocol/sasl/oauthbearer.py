@@ -202,14 +202,14 @@ def _reason(challenge: bytes) -> str:
     """Returns a server's refusal (RFC 7628, 3.2.2) as the end of a sentence."""
     text = decode_text(challenge, "the server's OAUTHBEARER message")
     try:
-        told = json.loads(text)
+        challenge_error = json.loads(text)
     except (ValueError, RecursionError):
-        told = text
-    if isinstance(told, dict):
-        told = ", ".join(
-            f"{key} {told[key]}"
+        challenge_error = text
+    if isinstance(challenge_error, dict):
+        challenge_error = ", ".join(
+            f"{key} {challenge_error[key]}"
             for key in ("status", "scope", "openid-configuration")
-            if told.get(key)
+            if challenge_error.get(key)
         )
-    shown = printable(str(told)[:_SHOWN])
+    shown = printable(str(challenge_error)[:_SHOWN])
     return f": {shown}" if shown else ""

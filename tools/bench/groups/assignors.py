@@ -12,7 +12,7 @@ from typing import Final
 
 from kproto.client.groups.assignors.ranges import assign_ranges
 from kproto.client.groups.assignors.roundrobin import assign_round_robin
-from kproto.client.groups.assignors.sticky import assign_stickily
+from kproto.client.groups.assignors.sticky import assign_sticky
 from kproto.client.groups.assignors.subscriptions import Assign, Subscription
 from tools.setup.peers import peers_python
 
@@ -24,7 +24,7 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 ASSIGNORS: Final[dict[str, Assign]] = {
     "range": assign_ranges,
     "roundrobin": assign_round_robin,
-    "sticky": assign_stickily,
+    "sticky": assign_sticky,
 }
 #: The maximum share of aiokafka's time: half of it for sticky members with equal subscriptions.
 WANTED: Final = {"sticky, equal subscriptions": 0.5}

@@ -12,19 +12,21 @@ from typing import NamedTuple
 
 from ...metadata.cluster import TopicPartition
 from .sticky_data import MemberData, cooperative_member_data, eager_member_data
-from .sticky_equal import assign_equally
+from .sticky_equal import assign_equal_subscriptions
 from .sticky_general import StickyBalancer
 from .subscriptions import NO_GENERATION, Assignment, Subscription, TopicRacks
 
-__all__ = ["assign_cooperatively", "assign_stickily"]
+__all__ = ["assign_cooperative_sticky", "assign_sticky"]
 
 
-def assign_stickily(topics: TopicRacks, members: Mapping[str, Subscription]) -> Assignment:
+def assign_sticky(topics: TopicRacks, members: Mapping[str, Subscription]) -> Assignment:
     """Returns the partitions of each member, for eager members."""
     return _assign(topics, members, eager_member_data)
 
 
-def assign_cooperatively(topics: TopicRacks, members: Mapping[str, Subscription]) -> Assignment:
+def assign_cooperative_sticky(
+    topics: TopicRacks, members: Mapping[str, Subscription]
+) -> Assignment:
     """Returns the partitions of each member, for cooperative members.
 
     Leaves out partitions that another member must revoke first.
@@ -56,7 +58,7 @@ def _assign(
     claims = _claims(topics, members, claimed)
     wanted = [frozenset(member.topics) for member in members.values()]
     if all(each == wanted[0] for each in wanted):
-        return assign_equally(topics, members, claims.owned, claims.conflicting)
+        return assign_equal_subscriptions(topics, members, claims.owned, claims.conflicting)
     return StickyBalancer(
         topics, members, claims.owned, _previous_owners(claimed)
     ).compute_assignment()

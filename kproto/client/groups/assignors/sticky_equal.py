@@ -14,10 +14,10 @@ from ...metadata.cluster import TopicPartition
 from .racks import rack_of, uses_racks
 from .subscriptions import Assignment, Subscription, TopicRacks, java_sorted
 
-__all__ = ["assign_equally"]
+__all__ = ["assign_equal_subscriptions"]
 
 
-def assign_equally(
+def assign_equal_subscriptions(
     topics: TopicRacks,
     members: Mapping[str, Subscription],
     owned: Mapping[str, Sequence[TopicPartition]],

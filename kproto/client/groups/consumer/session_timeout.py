@@ -43,10 +43,10 @@ def session_ms_for(interval_ms: int) -> int:
 
 def session_timeout_request(group_id: str) -> DescribeConfigsRequest:
     """Returns the request for the session timeout of a group."""
-    asked = DescribeConfigsResource(
+    resource = DescribeConfigsResource(
         resource_type=_GROUP, resource_name=group_id, configuration_keys=[_SESSION]
     )
-    return DescribeConfigsRequest(resources=[asked])
+    return DescribeConfigsRequest(resources=[resource])
 
 
 def session_ms_in(answer: DescribeConfigsResponse) -> int | None:

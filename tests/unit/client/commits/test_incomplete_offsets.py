@@ -24,22 +24,22 @@ BASES = st.one_of(st.integers(0, 100), st.integers(0, 2**62))
 EPOCHS = st.integers(-1, 2**31 - 1)
 
 
-def offsets_of(ahead: IncompleteOffsets | None) -> set[int]:
-    if ahead is None:
+def offsets_of(bitmap: IncompleteOffsets | None) -> set[int]:
+    if bitmap is None:
         return set()
-    return {offset for offset in range(ahead.base, ahead.end) if ahead.is_processed(offset)}
+    return {offset for offset in range(bitmap.base, bitmap.end) if bitmap.is_processed(offset)}
 
 
 @given(BASES, st.sets(st.integers(0, 300), min_size=1), st.integers(0, 20), EPOCHS)
 def test_offsets_up_to_the_edge_are_processed_unless_incomplete(
     base: int, holes: set[int], behind: int, epoch: int
 ) -> None:
-    undone = sorted(base + hole for hole in holes)
-    edge = undone[-1] + behind
-    ahead = build_bitmap(edge, undone, epoch)
-    done = set(range(undone[0], edge + 1)) - set(undone)
-    assert offsets_of(ahead) == done
-    assert ahead is None or (ahead.epoch == epoch and not ahead.is_processed(ahead.end))
+    incomplete = sorted(base + hole for hole in holes)
+    edge = incomplete[-1] + behind
+    bitmap = build_bitmap(edge, incomplete, epoch)
+    done = set(range(incomplete[0], edge + 1)) - set(incomplete)
+    assert offsets_of(bitmap) == done
+    assert bitmap is None or (bitmap.epoch == epoch and not bitmap.is_processed(bitmap.end))
 
 
 def test_result_is_none_without_offsets_processed_ahead() -> None:
@@ -51,10 +51,10 @@ def test_result_is_none_without_offsets_processed_ahead() -> None:
 def test_metadata_restores_the_processed_offsets_after_its_offset(
     base: int, done: set[int], epoch: int, moved: int
 ) -> None:
-    ahead = made(base, done, epoch)
+    bitmap = made(base, done, epoch)
     offset = max(0, base + moved)
-    text = encode_bitmap(ahead, offset)
-    wanted = {each for each in offsets_of(ahead) if each >= offset >= base}
+    text = encode_bitmap(bitmap, offset)
+    wanted = {each for each in offsets_of(bitmap) if each >= offset >= base}
     assert offsets_of(decode_bitmap(text, offset)) == wanted
     assert has_bitmap(text) == bool(wanted)
     found = decode_bitmap(text, offset)
@@ -71,8 +71,8 @@ def test_offsets_beyond_the_size_limit_are_cut_off_at_the_end(
     chance: object, count: int, most: int
 ) -> None:
     bits = chance.getrandbits(count) | 1 << count  # type: ignore[attr-defined]
-    ahead = IncompleteOffsets(10, bits.to_bytes(count // 8 + 1, "little"), 3)
-    text = encode_bitmap(ahead, 10, most=most)
+    bitmap = IncompleteOffsets(10, bits.to_bytes(count // 8 + 1, "little"), 3)
+    text = encode_bitmap(bitmap, 10, most=most)
     assert len(text) <= most
     decoded = decode_bitmap(text, 10)
     if decoded is not None:
@@ -83,8 +83,8 @@ def test_offsets_beyond_the_size_limit_are_cut_off_at_the_end(
 def test_default_size_holds_24000_offsets_of_any_pattern() -> None:
     alternate = int("01" * 12_000, 2)
     for bits in (alternate, (1 << 24_000) - 1, 0x123456789ABCDEF**400 % (1 << 24_000)):
-        ahead = IncompleteOffsets(0, bits.to_bytes(3_000, "little"), 2**31 - 1)
-        assert offsets_of(decode_bitmap(encode_bitmap(ahead, 0), 0)) == offsets_of(ahead)
+        bitmap = IncompleteOffsets(0, bits.to_bytes(3_000, "little"), 2**31 - 1)
+        assert offsets_of(decode_bitmap(encode_bitmap(bitmap, 0), 0)) == offsets_of(bitmap)
 
 
 @given(
@@ -97,17 +97,17 @@ def test_offsets_that_other_members_processed_stay_processed(
     base: int, holes: set[int], behind: int, before: set[int]
 ) -> None:
     """Earlier metadata adds offsets after the edge only: the member knows all offsets before it."""
-    undone = sorted(base + hole for hole in holes)
-    edge = undone[-1] + behind
-    own = build_bitmap(edge, undone, 4)
-    there = made(0, before - set(undone), 7) if before - set(undone) else None
+    incomplete = sorted(base + hole for hole in holes)
+    edge = incomplete[-1] + behind
+    own = build_bitmap(edge, incomplete, 4)
+    there = made(0, before - set(incomplete), 7) if before - set(incomplete) else None
     found = merge_bitmaps(own, there)
     wanted = offsets_of(own) | {at for at in offsets_of(there) if at > edge}
     if own is None:
         assert found is there
     else:
         assert {at for at in offsets_of(found) if at > edge or at in offsets_of(own)} == wanted
-        assert not offsets_of(found) & set(undone)
+        assert not offsets_of(found) & set(incomplete)
 
 
 def test_offsets_of_an_older_leader_epoch_are_dropped() -> None:
@@ -148,15 +148,15 @@ def test_metadata_that_would_exhaust_memory_is_ignored() -> None:
 
 def test_metadata_of_another_offset_or_topic_is_ignored() -> None:
     """MirrorMaker copies metadata to offsets that belong to other records."""
-    ahead = build_bitmap(12, [10], 3)
+    bitmap = build_bitmap(12, [10], 3)
     one, other = Uuid.random(), Uuid.random()
-    text = encode_bitmap(ahead, 10, one)
+    text = encode_bitmap(bitmap, 10, one)
     assert offsets_of(decode_bitmap(text, 10, one)) == {11, 12}
     assert offsets_of(decode_bitmap(text, 10)) == {11, 12}
     assert decode_bitmap(text, 10, other) is None
     assert decode_bitmap(text, 9, one) is None
     assert decode_bitmap(text, 11, one) is None
-    assert offsets_of(decode_bitmap(encode_bitmap(ahead, 10), 10, one)) == {11, 12}
+    assert offsets_of(decode_bitmap(encode_bitmap(bitmap, 10), 10, one)) == {11, 12}
 
 
 @given(st.text())

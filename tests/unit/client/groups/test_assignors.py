@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kproto.client.groups.assignors.ranges import assign_ranges
 from kproto.client.groups.assignors.roundrobin import assign_round_robin
-from kproto.client.groups.assignors.sticky import assign_cooperatively, assign_stickily
+from kproto.client.groups.assignors.sticky import assign_cooperative_sticky, assign_sticky
 from kproto.client.groups.assignors.sticky_data import (
     MemberData,
     cooperative_member_data,
@@ -18,7 +18,7 @@ from kproto.client.groups.assignors.sticky_data import (
 )
 from kproto.client.groups.assignors.subscriptions import Assign, Subscription, java_sorted
 
-ALL: list[Assign] = [assign_ranges, assign_round_robin, assign_stickily, assign_cooperatively]
+ALL: list[Assign] = [assign_ranges, assign_round_robin, assign_sticky, assign_cooperative_sticky]
 
 NO_RACKS: frozenset[str] = frozenset()
 
@@ -66,7 +66,7 @@ def test_each_partition_is_assigned_to_one_subscriber(
 def test_cooperative_member_gets_no_partition_that_another_must_revoke(
     topics: dict[str, list[frozenset[str]]], members: dict[str, Subscription]
 ) -> None:
-    found = assign_cooperatively(topics, members)
+    found = assign_cooperative_sticky(topics, members)
     assigned = [tp for tps in found.values() for tp in tps]
     assert len(set(assigned)) == len(assigned)
     for member_id, tps in found.items():
@@ -80,7 +80,7 @@ def test_cooperative_member_gets_no_partition_that_another_must_revoke(
         assert not (set(tps) - set(members[member_id].owned)) & others
 
 
-@pytest.mark.parametrize("assign", [assign_stickily, assign_cooperatively])
+@pytest.mark.parametrize("assign", [assign_sticky, assign_cooperative_sticky])
 @given(partitions=st.integers(0, 40), count=st.integers(1, 9), generation=st.integers(0, 2**31 - 1))
 def test_members_of_one_subscription_get_equal_shares_and_keep_them(
     assign: Assign, partitions: int, count: int, generation: int
@@ -141,7 +141,7 @@ def test_ownership_of_the_later_generation_wins() -> None:
         "new": Subscription(["t"], owned=[("t", 0)], generation=2),
     }
     # The old member must revoke the partition first; its assignment leaves the partition out.
-    assert assign_cooperatively(topics, members)["new"] == [("t", 0)]
+    assert assign_cooperative_sticky(topics, members)["new"] == [("t", 0)]
 
 
 def test_user_data_has_the_bytes_of_kafkas_assignors() -> None:

@@ -231,27 +231,27 @@ def test_every_member_watches_its_pattern() -> None:
 
 
 def test_missing_topic_is_reported_once_until_it_exists() -> None:
-    absent = MissingTopics(5)
+    missing_topics = MissingTopics(5)
     wanted = {"typo", "t"}
     gone = info("typo", 0, "UNKNOWN_TOPIC_OR_PARTITION")
     other = info("of others", 0, "UNKNOWN_TOPIC_OR_PARTITION")
-    assert absent.next_report_at == float("inf")
-    assert absent.to_report(wanted, [gone, info("t"), other], {"t"}, 1.0) == []
-    assert absent.next_report_at == 6.0
-    assert absent.to_report(wanted, [gone], {"t"}, 5.9) == []
-    assert absent.to_report(wanted, [], {"t"}, 7.0) == [], "no broker has answered"
-    assert absent.next_report_at == 6.0
-    assert absent.to_report(wanted, [gone, other], {"t"}, 8.0) == ["typo"]
-    assert absent.next_report_at == float("inf")
-    assert absent.to_report(wanted, [gone], {"t"}, 99.0) == []
-    assert absent.to_report(wanted, [], {"t", "typo"}, 100.0) == []
-    assert absent.to_report(wanted, [gone], {"t"}, 200.0) == []
-    assert absent.to_report(wanted, [gone], {"t"}, 205.0) == ["typo"]
+    assert missing_topics.next_report_at == float("inf")
+    assert missing_topics.to_report(wanted, [gone, info("t"), other], {"t"}, 1.0) == []
+    assert missing_topics.next_report_at == 6.0
+    assert missing_topics.to_report(wanted, [gone], {"t"}, 5.9) == []
+    assert missing_topics.to_report(wanted, [], {"t"}, 7.0) == [], "no broker has answered"
+    assert missing_topics.next_report_at == 6.0
+    assert missing_topics.to_report(wanted, [gone, other], {"t"}, 8.0) == ["typo"]
+    assert missing_topics.next_report_at == float("inf")
+    assert missing_topics.to_report(wanted, [gone], {"t"}, 99.0) == []
+    assert missing_topics.to_report(wanted, [], {"t", "typo"}, 100.0) == []
+    assert missing_topics.to_report(wanted, [gone], {"t"}, 200.0) == []
+    assert missing_topics.to_report(wanted, [gone], {"t"}, 205.0) == ["typo"]
 
 
 def test_unsubscribed_topic_is_forgotten() -> None:
-    absent = MissingTopics(5)
+    missing_topics = MissingTopics(5)
     gone = info("typo", 0, "UNKNOWN_TOPIC_OR_PARTITION")
-    assert absent.to_report({"typo"}, [gone], (), 0.0) == []
-    assert absent.to_report({"t"}, [gone], (), 9.0) == []
-    assert absent.next_report_at == float("inf")
+    assert missing_topics.to_report({"typo"}, [gone], (), 0.0) == []
+    assert missing_topics.to_report({"t"}, [gone], (), 9.0) == []
+    assert missing_topics.next_report_at == float("inf")

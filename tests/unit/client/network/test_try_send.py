@@ -67,7 +67,7 @@ async def test_responses_are_passed_in_the_order_of_the_requests() -> None:
         assert [answer.cluster_id for answer in outcomes] == [f"t{number}" for number in range(5)]
 
 
-async def test_posted_request_follows_earlier_requests_of_the_same_loop_turn() -> None:
+async def test_try_send_follows_earlier_requests_of_the_same_loop_iteration() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = name_of
         outcomes: list[Any] = []
@@ -79,7 +79,7 @@ async def test_posted_request_follows_earlier_requests_of_the_same_loop_turn() -
         assert outcomes[0].cluster_id == "t2"
 
 
-async def test_posted_request_counts_as_in_flight() -> None:
+async def test_sent_request_counts_as_in_flight() -> None:
     async with ScriptedBroker() as broker, connected(broker, max_in_flight=2) as connection:
         broker.answers[MetadataRequest] = silent
         outcomes: list[Any] = []
@@ -133,7 +133,7 @@ async def test_lost_connection_refuses_requests() -> None:
         ]
 
 
-async def test_callback_may_post_the_next_request() -> None:
+async def test_callback_may_send_the_next_request() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = name_of
         outcomes: list[Any] = []
@@ -234,7 +234,7 @@ async def test_response_received_while_the_loop_was_blocked_prevents_the_timeout
         assert connection.usable
 
 
-async def test_post_does_not_overtake_a_request_that_waits_for_the_write_buffer() -> None:
+async def test_try_send_does_not_overtake_a_request_that_waits_for_the_write_buffer() -> None:
     async with ScriptedBroker() as broker, connected(broker) as connection:
         broker.answers[MetadataRequest] = name_of
         outcomes: list[Any] = []
