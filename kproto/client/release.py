@@ -19,10 +19,10 @@ __all__ = [
     "MAGIC_OF_BATCHES",
     "common_ranges",
     "has_api_versions",
-    "magic_of",
+    "magic_of_release",
     "message_magic",
-    "release_ranges",
     "resolve_release",
+    "version_ranges_of",
 ]
 
 #: The format of record batches.
@@ -48,7 +48,7 @@ def resolve_release(name: str) -> str:
 
 
 @cache
-def release_ranges(name: str) -> Mapping[int, ApiRange]:
+def version_ranges_of(name: str) -> Mapping[int, ApiRange]:
     """Returns the versions of each API key in a release. Raises ConfigurationError."""
     from ..schema import release_table
 
@@ -62,7 +62,7 @@ def release_ranges(name: str) -> Mapping[int, ApiRange]:
 
 def has_api_versions(name: str | None) -> bool:
     """Returns True if brokers of a release answer ApiVersions; None is an unknown release."""
-    return name is None or ApiVersionsRequest.API_KEY in release_ranges(name)
+    return name is None or ApiVersionsRequest.API_KEY in version_ranges_of(name)
 
 
 def common_ranges(
@@ -77,11 +77,11 @@ def common_ranges(
     return {key: each for key, each in found.items() if each.lowest <= each.highest}
 
 
-def magic_of(name: str | None) -> int:
+def magic_of_release(name: str | None) -> int:
     """Returns the record format of a release; the newest one if the release is unknown."""
     if name is None:
         return MAGIC_OF_BATCHES
-    return message_magic(release_ranges(name)[ProduceRequest.API_KEY].highest)
+    return message_magic(version_ranges_of(name)[ProduceRequest.API_KEY].highest)
 
 
 def message_magic(highest_produce: int) -> int:

@@ -43,7 +43,7 @@ from .auto_commit import AutoCommit
 from .group_effects import GroupEffectHandler
 from .group_positions import GroupPositions
 from .group_topics import subscription_or_partitions, with_added_topics
-from .offset_acks import OffsetAcks
+from .offset_acks import OffsetAckSink
 from .poll_status import PollStatus
 from .rebalance_listener import RebalanceCallbacks, RebalanceListenerInvoker
 from .record_processing import ForwardProducerFactory, RecordProcessing, check_run_topics
@@ -143,7 +143,7 @@ class GroupConsumer(RecordStream):
         if self._subscription is not None:
             self._member = make_member(view, settings, self._listener)
             self._member.subscribe(self._subscription)
-            self._effects.join(self._member)
+            self._effects.set_member(self._member)
         self._committer = Committer(view, settings.group_id, subscriptions, self._member)
         self._listener.committer = self._committer
         self._auto_commit = AutoCommit(
@@ -164,7 +164,7 @@ class GroupConsumer(RecordStream):
             subscriptions,
             self._effects,
             self._listener,
-            OffsetAcks(self._committer, self._auto_commit, status, is_auto=settings.auto_commit),
+            OffsetAckSink(self._committer, self._auto_commit, status, is_auto=settings.auto_commit),
             make_forward_producer,
             group_id=settings.group_id,
         )
@@ -241,7 +241,7 @@ class GroupConsumer(RecordStream):
     async def _close(self, leave: bool | None, limit_ms: int) -> None:
         self._view.loop_guard.check()
         self._check_no_callback("close")
-        await self._processing.end()
+        await self._processing.stop()
         self._effects.close()
         view = self._view
         until = view.clock.monotonic() + limit_ms / 1000
@@ -499,12 +499,12 @@ class GroupConsumer(RecordStream):
         A revocation ends the pause of a partition: `on_assigned` can pause it again.
         """
         self._view.loop_guard.check()
-        self._subscriptions.pause(self._positions.checked(partitions))
+        self._subscriptions.pause(self._positions.check_assigned(partitions))
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Fetches and returns records of paused partitions again."""
         self._view.loop_guard.check()
-        self._effects.apply(self._subscriptions.resume(self._positions.checked(partitions)))
+        self._effects.apply(self._subscriptions.resume(self._positions.check_assigned(partitions)))
 
     @property
     def paused(self) -> frozenset[TopicPartition]:

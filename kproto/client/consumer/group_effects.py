@@ -59,7 +59,7 @@ class GroupEffectHandler:
         #: Set when auto-commit must commit before its interval is over.
         self.commit_now = asyncio.Event()
 
-    def join(self, member: GroupMembership[Any]) -> None:
+    def set_member(self, member: GroupMembership[Any]) -> None:
         """Sets the member, which is created after this handler."""
         self.member = self._committed.member = member
 

@@ -44,7 +44,7 @@ class GroupPositions:
             )
         return state
 
-    def checked(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    def check_assigned(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Returns the partitions as a list. Raises ConfigurationError if one is not assigned."""
         tps = [checked_tp(tp) for tp in partitions]
         for tp in tps:

@@ -1,4 +1,4 @@
-"""`OffsetAcks`: acknowledges processed records by commits of their offsets."""
+"""`OffsetAckSink`: acknowledges processed records by commits of their offsets."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..commits.committer import Committer
 from .auto_commit import AutoCommit
 from .poll_status import PollStatus
 
-__all__ = ["OffsetAcks"]
+__all__ = ["OffsetAckSink"]
 
 logger = logging.getLogger("kproto.client")
 
 
-class OffsetAcks:
+class OffsetAckSink:
     """The `AckSink` of a group consumer: without `auto_commit` it leaves commits to the caller."""
 
     def __init__(

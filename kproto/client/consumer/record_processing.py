@@ -1,6 +1,6 @@
 """`RecordProcessing`: runs a processing pool on polled records, for `GroupConsumer.run`.
 
-`processing` decides when retry_topic record is processed, and tracks the incomplete offsets.
+`processing` decides when each record is processed, and tracks the incomplete offsets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["ForwardProducerFactory", "RecordProcessing", "check_run_topics"]
 
 T = TypeVar("T")
 
-#: Makes a producer for records that are sent to retry and dead_letter_topic-letter topics.
+#: Makes a producer for records that are sent to retry and dead-letter topics.
 ForwardProducerFactory: TypeAlias = Callable[[], RecordSink]
 
 
@@ -127,7 +127,7 @@ class RecordProcessing:
                 for state, offset, incomplete in left:
                     self._effects.apply(subscriptions.rewind(state, offset, incomplete))
 
-    async def end(self) -> None:
+    async def stop(self) -> None:
         """Stops the pool and waits for its end, because the consumer is closed.
 
         Raises ConfigurationError in a handler.
@@ -150,9 +150,12 @@ class RecordProcessing:
 
     async def poll_records(self, receiver: RecordReceiver) -> bool:
         """Polls records, and passes them to the receiver; returns False at the end."""
-        return await self._stream._poll(receiver, partial(self._take_for, receiver)) is not None
+        return (
+            await self._stream._poll(receiver, partial(self._take_records_for, receiver))
+            is not None
+        )
 
-    def _take_for(self, receiver: RecordReceiver) -> bool | None:
+    def _take_records_for(self, receiver: RecordReceiver) -> bool | None:
         buffer = self._subscriptions.poll.buffer
         fetched = buffer.take_records() if receiver.accepts_records else None
         if fetched is None:

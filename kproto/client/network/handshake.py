@@ -21,7 +21,7 @@ from ...security.diagnosis import handshake_fault
 from ...security.tls import TlsContexts
 from ...version import __version__
 from ...wire.errors import BrokerConnectionError, ProtocolError
-from ..release import common_ranges, has_api_versions, release_ranges
+from ..release import common_ranges, has_api_versions, version_ranges_of
 from ..settings import Address
 from .addresses import Targets, alternate_families, resolve_host
 
@@ -106,7 +106,7 @@ async def negotiate_ranges(
     """
     if release is None:
         return await _broker_ranges(send, address)
-    ranges = release_ranges(release)
+    ranges = version_ranges_of(release)
     if not has_api_versions(release):
         return ranges
     return common_ranges(ranges, await _broker_ranges(send, address))

@@ -21,7 +21,7 @@ from ...wire.errors import BrokerConnectionError, ConfigurationError, KprotoErro
 from ..core.loop_guard import LoopGuard
 from ..core.retry import TIMER_RESOLUTION_S
 from ..observing.observer import Observer
-from ..release import magic_of
+from ..release import magic_of_release
 from ..settings import Address, ClientSettings
 from .connection import BrokerConnection
 from .node_state import NodeState
@@ -60,7 +60,7 @@ class ConnectionPool:
         self._idle_timer: Timer | None = None
         self._closed = False
         #: The newest record format that every connected broker takes.
-        self.message_magic = magic_of(settings.broker_version)
+        self.message_magic = magic_of_release(settings.broker_version)
         self._tls = TlsContexts(settings.tls)
         if settings.sasl is not None and settings.sasl.readable and not self._tls.enabled:
             _log.warning(

@@ -15,12 +15,12 @@ from ...wire.errors import CorruptBatchError
 __all__ = [
     "FAILURE_HEADERS",
     "Failure",
+    "add_record_note",
     "due_time",
     "error_text",
     "failure_of",
     "forwarded_headers",
     "origin_of",
-    "with_record_note",
 ]
 
 _TOPIC: Final = "kproto.origin.topic"
@@ -173,7 +173,7 @@ def forwarded_headers(
     ]
 
 
-def with_record_note(error: BaseException, record: Record) -> BaseException:
+def add_record_note(error: BaseException, record: Record) -> BaseException:
     """Returns the error with a note that names the record, which is not processed."""
     error.add_note(
         f"raised by the handler of {record.topic}[{record.partition}] at offset {record.offset}, "

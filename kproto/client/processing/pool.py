@@ -24,7 +24,7 @@ from ..core.yielding import LoopYielder
 from ..fetch.in_flight_records import AdaptiveBatchSize
 from ..metadata.cluster import TopicPartition
 from ..observing.log_lines import log
-from .failure_headers import due_time, error_text, forwarded_headers, origin_of, with_record_note
+from .failure_headers import add_record_note, due_time, error_text, forwarded_headers, origin_of
 from .failure_log import log_failure, log_unraised
 from .failure_policy import Forward, Retry, find_stop, next_step
 from .handlers import NotAsyncError, RecordHandler, UndecodableError
@@ -32,7 +32,7 @@ from .ports import AckSink, ConsumerPort, RecordSink
 from .settings import RunSettings, RunSummary
 from .shards import OrderedShard, Shard, UnorderedShard
 from .tracker import RecordTracker
-from .worker import Worker
+from .worker import PoolWorker
 
 __all__ = ["ProcessingPool"]
 
@@ -73,7 +73,7 @@ class ProcessingPool:
         self._other_groups: set[str] = set()
         self._delays = {each.topic: each.delay_ms for each in settings.retry_topics}
         self._tracker = RecordTracker(settings.order, settings.max_offset_gap)
-        self._workers: set[Worker] = set()
+        self._workers: set[PoolWorker] = set()
         self._batch_size = AdaptiveBatchSize()
         self._yielder = LoopYielder()
         self._timer: Timer | None = None
@@ -340,19 +340,19 @@ class ProcessingPool:
             and len(self._workers) < self.settings.workers
             and not self._is_cancelling
         ):
-            worker = Worker()
-            worker.task = asyncio.create_task(self._work(worker))
+            worker = PoolWorker()
+            worker.task = asyncio.create_task(self._run_worker(worker))
             self._workers.add(worker)
             worker.task.add_done_callback(partial(self._on_worker_done, worker))
 
-    def _on_worker_done(self, worker: Worker, task: asyncio.Task[None]) -> None:
+    def _on_worker_done(self, worker: PoolWorker, task: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
         self._state_changed.set()
         if not task.cancelled() and task.exception() is not None:
             self.fail(task.exception() or RuntimeError("a worker failed"))
         self._start_worker()
 
-    async def _work(self, worker: Worker) -> None:
+    async def _run_worker(self, worker: PoolWorker) -> None:
         tracker = self._tracker
         consumer = self._consumer
         while not worker.is_cancelled:
@@ -401,20 +401,20 @@ class ProcessingPool:
             if isinstance(error, GeneratorExit) and not is_in_task():
                 raise  # the event loop is closed: no await is possible
             assert record is not None, "nothing else raises"
-            self._count(shard)
+            self._count_processed(shard)
             return record, error
         shard.is_busy = False
         if shard.attempts:
             shard.attempts.clear()
-        self._count(shard)
+        self._count_processed(shard)
         return None
 
-    def _count(self, shard: OrderedShard) -> None:
+    def _count_processed(self, shard: OrderedShard) -> None:
         self._handled += shard.uncounted
         shard.counted += shard.uncounted
 
     async def _process_unordered(
-        self, worker: Worker, shard: UnorderedShard, started_at: float
+        self, worker: PoolWorker, shard: UnorderedShard, started_at: float
     ) -> tuple[Record, BaseException] | None:
         """Processes some records of a shard that workers share; returns the failed one, if any."""
         handle = self._handle
@@ -472,7 +472,7 @@ class ProcessingPool:
     # Failures
 
     async def _on_failure(
-        self, worker: Worker, shard: Shard, record: Record, error: BaseException
+        self, worker: PoolWorker, shard: Shard, record: Record, error: BaseException
     ) -> None:
         stop = find_stop(error)
         if stop is not None:
@@ -488,7 +488,7 @@ class ProcessingPool:
             error, Exception | asyncio.CancelledError
         ):
             shard.abandon(record)
-            self.fail(with_record_note(error, record))
+            self.fail(add_record_note(error, record))
         elif shard.is_lost or worker.is_cancelled:
             shard.abandon(record)
             if isinstance(error, Exception):
@@ -499,7 +499,7 @@ class ProcessingPool:
         else:
             await self._apply_policy(worker, shard, record, error)
 
-    async def _is_ending(self, worker: Worker) -> bool:
+    async def _is_ending(self, worker: PoolWorker) -> bool:
         """Returns True if the pool ends, after another task has cancelled a worker.
 
         If all tasks are cancelled, `run` is cancelled in the same iteration of the event loop. If a
@@ -512,7 +512,7 @@ class ProcessingPool:
         return worker.is_cancelled or self._is_stopping.is_set()
 
     async def _apply_policy(
-        self, worker: Worker, shard: Shard, record: Record, error: BaseException
+        self, worker: PoolWorker, shard: Shard, record: Record, error: BaseException
     ) -> None:
         is_decoded = not isinstance(error, UndecodableError)
         if not is_decoded and error.__cause__ is not None:
@@ -529,7 +529,7 @@ class ProcessingPool:
             await self._forward(worker, shard, record, error, attempts, step)
         else:
             shard.abandon(record)
-            self.fail(with_record_note(error, record))
+            self.fail(add_record_note(error, record))
 
     def _retry_later(self, shard: Shard, record: Record, wait_ms: float) -> None:
         if shard.is_lost:
@@ -541,7 +541,7 @@ class ProcessingPool:
 
     async def _forward(
         self,
-        worker: Worker,
+        worker: PoolWorker,
         shard: Shard,
         record: Record,
         error: BaseException,
@@ -566,7 +566,7 @@ class ProcessingPool:
             why = f"{type(error).__name__}: {error_text(error)}"
             fault.add_note(f"while sending it to {step.topic}, because its handler failed: {why}")
             shard.abandon(record)
-            self.fail(with_record_note(fault, record))
+            self.fail(add_record_note(fault, record))
         else:
             shard.complete(record)
             level = logging.WARNING

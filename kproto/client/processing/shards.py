@@ -141,7 +141,7 @@ class Shard(ABC):
         return self.not_due[0][2].offset if self.not_due else None
 
     @abstractmethod
-    def has_work(self) -> bool:
+    def has_ready_record(self) -> bool:
         """Returns True if a record may start now; makes it ready."""
 
     @abstractmethod
@@ -240,7 +240,7 @@ class OrderedShard(Shard):
         self._records = records
         self.remaining = iter(records)
 
-    def has_work(self) -> bool:
+    def has_ready_record(self) -> bool:
         if self.is_busy or self._is_delayed or self.is_paused:
             return False
         if not length_hint(self.remaining):
@@ -351,7 +351,7 @@ class UnorderedShard(Shard):
         self._delayed: set[int] = set()  # offsets that wait for a retry
         self._abandoned: set[int] = set()
 
-    def has_work(self) -> bool:
+    def has_ready_record(self) -> bool:
         if self.incoming and len(self.ready) < self._ready_target and not self.is_paused:
             self._select_ready()
         return bool(self.ready)

@@ -26,7 +26,7 @@ class _SignalHandlers(NamedTuple):
 
 
 #: The signals that are handled here, by event loop.
-_handled: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _SignalHandlers]]] = (
+_handlers: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, _SignalHandlers]]] = (
     WeakKeyDictionary()
 )
 
@@ -47,7 +47,9 @@ def signals_handled(
     loop = asyncio.get_running_loop()
     is_main_thread = threading.current_thread() is threading.main_thread()
     if signals is None:
-        signals = tuple(each for each in _DEFAULT if is_main_thread and _is_free(loop, each))
+        signals = tuple(
+            each for each in _DEFAULT if is_main_thread and _has_default_handler(loop, each)
+        )
     elif signals and not is_main_thread:
         raise ConfigurationError("stop_on: signals come to the main thread; give stop_on=()")
     registered: list[int] = []
@@ -61,8 +63,8 @@ def signals_handled(
             _unregister(loop, each, callback)
 
 
-def _is_free(loop: asyncio.AbstractEventLoop, number: int) -> bool:
-    if number in _handled.get(loop, {}):
+def _has_default_handler(loop: asyncio.AbstractEventLoop, number: int) -> bool:
+    if number in _handlers.get(loop, {}):
         return True
     return signal.getsignal(number) is signal.SIG_DFL and _can_handle(loop)
 
@@ -73,9 +75,9 @@ def _can_handle(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _register(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[], None]) -> None:
-    handled = _handled.setdefault(loop, {})
-    if number in handled:
-        handled[number].callbacks.append(callback)
+    handlers = _handlers.setdefault(loop, {})
+    if number in handlers:
+        handlers[number].callbacks.append(callback)
         return
     previous = signal.getsignal(number)
     name = signal.Signals(number).name
@@ -85,23 +87,23 @@ def _register(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[
             "from there, and give stop_on=()"
         )
     try:
-        loop.add_signal_handler(number, _run_callbacks, handled, number)
+        loop.add_signal_handler(number, _run_callbacks, handlers, number)
     except (NotImplementedError, ValueError, RuntimeError) as error:
         raise ConfigurationError(f"stop_on: {name} cannot be handled here: {error}") from error
-    handled[number] = _SignalHandlers([callback], previous)
+    handlers[number] = _SignalHandlers([callback], previous)
 
 
 def _unregister(loop: asyncio.AbstractEventLoop, number: int, callback: Callable[[], None]) -> None:
-    handled = _handled[loop]
-    handled[number].callbacks.remove(callback)
-    if not handled[number].callbacks:
-        previous = handled.pop(number).previous
+    handlers = _handlers[loop]
+    handlers[number].callbacks.remove(callback)
+    if not handlers[number].callbacks:
+        previous = handlers.pop(number).previous
         loop.remove_signal_handler(number)
         if previous is not None:  # None is a handler that was not set by Python
             signal.signal(number, previous)
 
 
-def _run_callbacks(handled: dict[int, _SignalHandlers], number: int) -> None:
-    if number in handled:
-        for callback in [*handled[number].callbacks]:
+def _run_callbacks(handlers: dict[int, _SignalHandlers], number: int) -> None:
+    if number in handlers:
+        for callback in [*handlers[number].callbacks]:
             callback()

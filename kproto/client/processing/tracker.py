@@ -75,7 +75,7 @@ class RecordTracker:
     def _enqueue_shard(self, shard: Shard) -> None:
         if self._draining and self._has_predecessor(shard):
             return
-        if not shard.is_ready and shard.has_work():
+        if not shard.is_ready and shard.has_ready_record():
             shard.is_ready = True
             self.ready.append(shard)
 
@@ -99,7 +99,7 @@ class RecordTracker:
         while self.ready:
             shard = self.ready.popleft()
             shard.is_ready = False
-            if shard.has_work():
+            if shard.has_ready_record():
                 if isinstance(shard, UnorderedShard) and len(shard.ready) > 1:
                     shard.is_ready = True
                     self.ready.append(shard)
@@ -166,9 +166,9 @@ class RecordTracker:
         found = None
         for shard in self._shards_of(state):
             if not shard.is_lost:
-                found = _first(found, shard.first_incomplete())
+                found = _min_offset(found, shard.first_incomplete())
         current = self._shards.get(state)
-        return found if current is None else _first(found, current.dropped)
+        return found if current is None else _min_offset(found, current.dropped)
 
     def incomplete_offsets(self, state: object) -> tuple[int, list[int]] | None:
         """Returns `Shard.incomplete_offsets` of the shard with the first incomplete offset."""
@@ -268,7 +268,7 @@ class RecordTracker:
         return {state: offset for state, offset in found.items() if offset is not None}
 
 
-def _first(one: int | None, other: int | None) -> int | None:
+def _min_offset(one: int | None, other: int | None) -> int | None:
     if one is None or other is None:
         return one if other is None else other
     return min(one, other)

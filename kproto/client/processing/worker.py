@@ -1,4 +1,4 @@
-"""`Worker`: a task of the processing pool. Plain data, except for its task."""
+"""`PoolWorker`: a task of the processing pool. Plain data, except for its task."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 from ...records import Record
 from .shards import OrderedShard, Shard
 
-__all__ = ["Worker"]
+__all__ = ["PoolWorker"]
 
 _LONG_AGO: Final = float("-inf")
 
 
-class Worker:
+class PoolWorker:
     """A task that calls the handler with records of `shard`.
 
     `marker` identifies the record that was in flight at the last check, and `started_at` is the

@@ -36,7 +36,7 @@ from ..core.retry import Attempts, Remedy, remedy_of
 from ..metadata.cluster import TopicPartition
 from ..observing.observer import Observer
 from ..settings import ClientSettings
-from .batch import Batch, Delivery
+from .batch import Delivery, ProducerBatch
 from .errors import DeliveryError
 from .producer_state import OutOfOrderAction, PartitionSequence, ProducerState
 from .record_validation import Headers
@@ -94,9 +94,9 @@ class PartitionQueue:
     def __init__(self, topic: str, partition: int, settings: ClientSettings) -> None:
         self.topic = topic
         self.partition = partition
-        self.pending: deque[Batch] = deque()
-        self.in_flight: list[Batch] = []
-        self.to_retry: list[Batch] = []
+        self.pending: deque[ProducerBatch] = deque()
+        self.in_flight: list[ProducerBatch] = []
+        self.to_retry: list[ProducerBatch] = []
         self.node = -1
         self.sequence = PartitionSequence()
         self.next_send_index = 0
@@ -139,7 +139,7 @@ class PartitionQueue:
             return self.attempts.not_before
         return max(self.attempts.not_before, batch.ready_at)
 
-    def take(self, node: int, state: ProducerState) -> Batch:
+    def take(self, node: int, state: ProducerState) -> ProducerBatch:
         """Puts the next batch in flight to `node`; a batch without a sequence gets the next one."""
         batch = self.pending.popleft()
         if not batch.has_sequence:
@@ -152,7 +152,7 @@ class PartitionQueue:
         self.in_flight.append(batch)
         return batch
 
-    def has_unacked_predecessor(self, batch: Batch) -> bool:
+    def has_unacked_predecessor(self, batch: ProducerBatch) -> bool:
         """Returns True if an earlier batch is in flight or to be retried."""
         return any(
             other.send_index < batch.send_index for other in (*self.in_flight, *self.to_retry)
@@ -242,7 +242,7 @@ class RecordAccumulator:
 
     # Appending records
 
-    def open_batch(self, topic: str, partition: int) -> Batch | None:
+    def open_batch(self, topic: str, partition: int) -> ProducerBatch | None:
         """Returns the batch of a partition that takes more records, if there is one."""
         queue = self.queues.get((topic, partition))
         if queue is None or not queue.pending or queue.pending[-1].send_index >= 0:
@@ -257,7 +257,7 @@ class RecordAccumulator:
         value: bytes | None,
         headers: Headers,
         timestamp: int,
-    ) -> tuple[Batch, int]:
+    ) -> tuple[ProducerBatch, int]:
         """Appends a record to the open batch of its partition; returns the batch and the position.
 
         Raises one of `records.new_record.ENCODE_FAILURES` for values that cannot be encoded.
@@ -273,26 +273,26 @@ class RecordAccumulator:
             self._move_sticky_partition(topic)
         content = GrowingBatch()
         content.append(key, value, headers, timestamp, self.batch_bytes)
-        batch = self._open(topic, partition, content)
+        batch = self._open_batch(topic, partition, content)
         return batch, 0
 
-    def add_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
+    def add_encoded(self, topic: str, partition: int, content: GrowingBatch) -> ProducerBatch:
         """Queues a full batch after the other batches of its partition."""
         before = self.open_batch(topic, partition)
         if before is not None:
             before.ready_at = _LONG_AGO
-        batch = self._open(topic, partition, content)
+        batch = self._open_batch(topic, partition, content)
         batch.ready_at = _LONG_AGO
         return batch
 
-    def _open(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
+    def _open_batch(self, topic: str, partition: int, content: GrowingBatch) -> ProducerBatch:
         queue = self.queues.get((topic, partition))
         if queue is None:
             queue = PartitionQueue(topic, partition, self.settings)
             self.queues[topic, partition] = queue
         now = self._monotonic()
         ready_at = now + self._linger_s if content.size_in_bytes < self.batch_bytes else _LONG_AGO
-        batch = Batch(topic, partition, self._new_future(), content, now, ready_at)
+        batch = ProducerBatch(topic, partition, self._new_future(), content, now, ready_at)
         self.incomplete.add(batch.future)
         self.buffered += content.size_in_bytes
         queue.pending.append(batch)
@@ -351,7 +351,7 @@ class RecordAccumulator:
             (queue.next_at(max_in_flight) for queues in groups for queue in queues), default=_NEVER
         )
 
-    def can_send_now(self, batch: Batch, now: float) -> bool:
+    def can_send_now(self, batch: ProducerBatch, now: float) -> bool:
         """Returns True if a batch is the first of its partition, and may be sent at `now`."""
         queue = self.queues[batch.topic, batch.partition]
         return (
@@ -361,11 +361,11 @@ class RecordAccumulator:
             and (self.producer_state.identity is not None or not queue.needs_producer_id)
         )
 
-    def deadline_of(self, batch: Batch) -> float:
+    def deadline_of(self, batch: ProducerBatch) -> float:
         """Returns the time at which a batch expires."""
         return batch.created_at + self._limit_s
 
-    def take(self, queue: PartitionQueue, node: int) -> Batch:
+    def take(self, queue: PartitionQueue, node: int) -> ProducerBatch:
         """Puts the next batch of a queue in flight to `node`."""
         assert self.producer_state.identity is not None or not queue.needs_producer_id
         self._move_sticky_partition(queue.topic)
@@ -383,7 +383,9 @@ class RecordAccumulator:
 
     # Responses and failures
 
-    def on_ack(self, batch: Batch, base_offset: int = -1, log_append_time: int = -1) -> None:
+    def on_ack(
+        self, batch: ProducerBatch, base_offset: int = -1, log_append_time: int = -1
+    ) -> None:
         """Completes a batch that the broker has stored; `base_offset` is -1 if it was not sent.
 
         For a duplicate the broker sends a log append time even if the topic has none: the largest
@@ -405,7 +407,7 @@ class RecordAccumulator:
         self._update_active_queues(queue)
 
     def on_failure(
-        self, batch: Batch, error: KprotoError, now: float, *, moved: bool = False
+        self, batch: ProducerBatch, error: KprotoError, now: float, *, moved: bool = False
     ) -> None:
         """Retries a batch that failed with `error`, or fails its records.
 
@@ -480,7 +482,7 @@ class RecordAccumulator:
             queue.pending.clear()
         self.active_queues.clear()
 
-    def complete(self, batch: Batch, error: KprotoError | None) -> None:
+    def complete(self, batch: ProducerBatch, error: KprotoError | None) -> None:
         """Reports the outcome of a batch to its waiters and deliveries."""
         if batch.future.done():
             return
@@ -535,7 +537,7 @@ class RecordAccumulator:
             if not batch.future.done()
         )
 
-    def _take_in_flight(self, batch: Batch) -> PartitionQueue:
+    def _take_in_flight(self, batch: ProducerBatch) -> PartitionQueue:
         queue = self.queues[batch.topic, batch.partition]
         if batch in queue.in_flight:
             queue.in_flight.remove(batch)
@@ -551,7 +553,7 @@ class RecordAccumulator:
             queue.leader_stale_since = now
         self._observer.retried("produce", error, queue.attempts, queue.topic, queue.partition)
 
-    def _fail_batch(self, queue: PartitionQueue, batch: Batch, error: KprotoError) -> None:
+    def _fail_batch(self, queue: PartitionQueue, batch: ProducerBatch, error: KprotoError) -> None:
         if batch.has_sequence:
             self.producer_state.on_batch_failed(
                 queue.sequence,

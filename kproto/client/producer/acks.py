@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import overload
 
 from ...wire.errors import KprotoError
-from .batch import Ack, Batch
+from .batch import Ack, ProducerBatch
 from .record_validation import ProducerRecord
 
 __all__ = ["Acks"]
@@ -23,20 +23,20 @@ class Acks(Sequence[Ack]):
 
     def __init__(self) -> None:
         self._starts: list[int] = []
-        self._runs: list[tuple[Batch, int]] = []
-        self._last: Batch | None = None
+        self._runs: list[tuple[ProducerBatch, int]] = []
+        self._last: ProducerBatch | None = None
         self._offset = 0  # from a position in `_last` to the index of its record
         self._count = 0
 
-    def add(self, batch: Batch, position: int) -> None:
+    def add(self, batch: ProducerBatch, position: int) -> None:
         """Adds the next record, which is in `batch` at `position`."""
         self.add_run(self._count, batch, position)
         self._count += 1
 
-    def add_run(self, start: int, batch: Batch, position: int) -> None:
+    def add_run(self, start: int, batch: ProducerBatch, position: int) -> None:
         """Adds the records from index `start` on, which are in `batch` from `position` on.
 
-        The next run, or `grow_to`, ends the run.
+        The next run, or `set_count`, ends the run.
         """
         if batch is not self._last or start - position != self._offset:
             self._starts.append(start)
@@ -44,15 +44,15 @@ class Acks(Sequence[Ack]):
             self._last = batch
             self._offset = start - position
 
-    def grow_to(self, count: int) -> None:
+    def set_count(self, count: int) -> None:
         """Sets the number of records, which ends the last run."""
         self._count = count
 
-    def batches(self) -> list[Batch]:
+    def batches(self) -> list[ProducerBatch]:
         """Returns the batches of the records, each once."""
         return list({id(batch): batch for batch, _ in self._runs}.values())
 
-    def failures(self) -> Iterator[tuple[Batch, int, KprotoError]]:
+    def failures(self) -> Iterator[tuple[ProducerBatch, int, KprotoError]]:
         """Yields batch, position and error of each failed record, in order."""
         bounds = pairwise([*self._starts, self._count])
         for (batch, first), (start, end) in zip(self._runs, bounds, strict=True):

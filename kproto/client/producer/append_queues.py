@@ -71,7 +71,7 @@ class AppendTicket:
         """True if all earlier calls have appended their records."""
         return self._queues.by_topic[self.topic][0] is self
 
-    async def until_first(self) -> None:
+    async def wait_until_first(self) -> None:
         """Waits until all earlier calls have appended their records."""
         if not self.is_first:
             self._became_first = asyncio.get_running_loop().create_future()
@@ -90,8 +90,8 @@ class AppendTicket:
         if not queue:
             del self._queues.by_topic[self.topic]
         else:
-            _set(queue[0]._became_first)
-        _set(self._removal)
+            _resolve(queue[0]._became_first)
+        _resolve(self._removal)
 
     def evict(self) -> None:
         """Cancels the wait of the call."""
@@ -122,6 +122,6 @@ class AppendTicket:
             raise KprotoError("the producer was closed before it had taken the record") from None
 
 
-def _set(future: asyncio.Future[None] | None) -> None:
+def _resolve(future: asyncio.Future[None] | None) -> None:
     if future is not None and not future.done():
         future.set_result(None)

@@ -19,7 +19,7 @@ from ..release import MAGIC_OF_BATCHES
 from .accumulator import RecordAccumulator
 from .acks import Acks
 from .append_queues import AppendQueues, AppendTicket
-from .batch import Batch
+from .batch import ProducerBatch
 from .errors import DeliveryError
 from .old_brokers import unsupported_headers_error
 from .partitioner import make_partitioner
@@ -80,7 +80,7 @@ class RecordAppender:
         *,
         is_single: bool = False,
         is_intercepted: bool = False,
-    ) -> tuple[Batch, int]:
+    ) -> tuple[ProducerBatch, int]:
         """Appends a record to the accumulator; returns its batch and its position there.
 
         A record that `is_single` is sent at once if no batch precedes it. The call waits for
@@ -108,7 +108,7 @@ class RecordAppender:
 
     async def _append_intercepted(
         self, topic: str, record: ProducerRecord, *, is_single: bool
-    ) -> tuple[Batch, int]:
+    ) -> tuple[ProducerBatch, int]:
         """Appends the record that the user's hook returns; reports a failure to the hooks."""
         changed = self._calls.on_send(topic, record)
         try:
@@ -117,7 +117,9 @@ class RecordAppender:
             self._calls.on_not_appended(topic, changed, error)
             raise
 
-    async def append_encoded(self, topic: str, partition: int, content: GrowingBatch) -> Batch:
+    async def append_encoded(
+        self, topic: str, partition: int, content: GrowingBatch
+    ) -> ProducerBatch:
         """Queues a batch whose records are already encoded; waits as `append` does.
 
         Raises ConfigurationError if a hook needs each record or if the brokers take message sets
@@ -288,7 +290,7 @@ class RecordAppender:
         is_first = False
         try:
             async with self._view.clock.timeout(max(0.0, remaining_s)):
-                await ticket.until_first()
+                await ticket.wait_until_first()
                 is_first = True
                 await self._wait_until_below(self._buffer_bytes)
         except TimeoutError:
@@ -318,7 +320,7 @@ class RecordAppender:
 
     async def _append_when_first(
         self, ticket: AppendTicket, record: ProducerRecord
-    ) -> tuple[Batch, int]:
+    ) -> tuple[ProducerBatch, int]:
         """Appends a record once all earlier calls have appended theirs.
 
         Raises EncodeError, and the errors of `_wait_until_ready`.
@@ -330,7 +332,7 @@ class RecordAppender:
 
     def _append_now(
         self, appender: TopicAppender, record: ProducerRecord
-    ) -> tuple[Batch, int] | None:
+    ) -> tuple[ProducerBatch, int] | None:
         """Appends a record to the open batch of its partition; returns the batch and the position.
 
         Returns None if the known metadata of the topic lacks the partition. Raises EncodeError for

@@ -1,4 +1,4 @@
-"""`Batch`: records of one partition, and the outcome of each of them."""
+"""`ProducerBatch`: records of one partition, and the outcome of each of them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .record_validation import ProducerRecord
 
 __all__ = [
     "Ack",
-    "Batch",
     "BatchDelivery",
     "Delivery",
+    "ProducerBatch",
 ]
 
 
@@ -35,7 +35,7 @@ class Ack(NamedTuple):
     timestamp: int
 
 
-class Batch:
+class ProducerBatch:
     """A batch of records; `content` has the records, which are encoded when they are appended.
 
     `future` is done with None when the batch is acked, or with the error when it has failed for
@@ -100,8 +100,8 @@ class Batch:
         self.deliveries: list[Delivery] = []
         self.waiters: list[asyncio.Future[None]] = []
         self.maybe_stored = False  # True if an earlier attempt may have stored it
-        self.parent: Batch | None = None
-        self.parts: list[Batch] = []
+        self.parent: ProducerBatch | None = None
+        self.parts: list[ProducerBatch] = []
 
     @property
     def must_keep_sequence(self) -> bool:
@@ -150,7 +150,9 @@ class Batch:
                 base_sequence=self.sequence,
             )
 
-    def split(self, new_future: Callable[[], asyncio.Future[KprotoError | None]]) -> list[Batch]:
+    def split(
+        self, new_future: Callable[[], asyncio.Future[KprotoError | None]]
+    ) -> list[ProducerBatch]:
         """Returns two batches with half the records each, under the sequences of these records."""
         records = self._records()
         half = (len(records) + 1) // 2
@@ -160,7 +162,7 @@ class Batch:
                 content.append(
                     record.key, record.value, record.headers, record.timestamp, MAX_INT32
                 )
-            part = Batch(
+            part = ProducerBatch(
                 self.topic, self.partition, new_future(), content, self.created_at, self.ready_at
             )
             part.parent = self
@@ -178,7 +180,7 @@ class Batch:
             self.forget_records()  # its parts and the whole batch have them
         return self.parts
 
-    def _part_with(self, position: int) -> tuple[Batch, int]:
+    def _part_at(self, position: int) -> tuple[ProducerBatch, int]:
         """Returns the part that has a record, and the position of the record there."""
         batch = self
         while batch.parts:
@@ -200,12 +202,12 @@ class Batch:
 
     def failure(self, position: int) -> KprotoError | None:
         """Returns the error of a record; None if it was acked. `future` must be done."""
-        return self._part_with(position)[0].future.result()
+        return self._part_at(position)[0].future.result()
 
     def ack(self, position: int) -> Ack:
         """Returns the ack of one record."""
         if self.parts:
-            part, within = self._part_with(position)
+            part, within = self._part_at(position)
             return part.ack(within)
         offset = self.base_offset + position if self.base_offset >= 0 else -1
         timestamp = self.log_append_time
@@ -236,7 +238,7 @@ class Delivery:
 
     __slots__ = ("_batch", "_position", "is_retrieved")
 
-    def __init__(self, batch: Batch, position: int) -> None:
+    def __init__(self, batch: ProducerBatch, position: int) -> None:
         self._batch = batch
         self._position = position
         self.is_retrieved = False  # the next flush raises failures that were not retrieved
@@ -288,7 +290,7 @@ class BatchDelivery(Delivery):
 
     __slots__ = ()
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: ProducerBatch) -> None:
         super().__init__(batch, 0)
 
     def failed(self) -> list[int]:

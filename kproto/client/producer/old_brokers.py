@@ -6,7 +6,7 @@ from typing import Final
 
 from ...messages.produce_request import ProduceRequest
 from ...wire.errors import ConfigurationError, EncodeError
-from ..release import MAGIC_OF_BATCHES, magic_of, release_ranges
+from ..release import MAGIC_OF_BATCHES, magic_of_release, version_ranges_of
 from .record_validation import Headers
 
 __all__ = ["resolve_idempotence", "unsupported_headers_error"]
@@ -23,7 +23,7 @@ def resolve_idempotence(release: str | None, compression: str, idempotent: bool 
     """
     if release is None:
         return idempotent is not False
-    supports_batches = magic_of(release) >= MAGIC_OF_BATCHES
+    supports_batches = magic_of_release(release) >= MAGIC_OF_BATCHES
     if idempotent and not supports_batches:
         raise ConfigurationError(
             f"idempotent=True wants Kafka 0.11, and broker_version is {release!r}; leave it out, "
@@ -31,7 +31,7 @@ def resolve_idempotence(release: str | None, compression: str, idempotent: bool 
         )
     if (
         compression == "zstd"
-        and release_ranges(release)[ProduceRequest.API_KEY].highest < FIRST_ZSTD_VERSION
+        and version_ranges_of(release)[ProduceRequest.API_KEY].highest < FIRST_ZSTD_VERSION
     ):
         raise ConfigurationError(
             f"compression 'zstd' wants Kafka 2.1, and broker_version is {release!r}"

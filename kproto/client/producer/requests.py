@@ -13,7 +13,7 @@ from ...wire.faults import WireFault
 from ...wire.uuid import ZERO_UUID, Uuid
 from ...wire.writing import write_bytes, write_compact_bytes
 from ..metadata.cluster import LeaderHint, TopicPartition
-from .batch import Batch
+from .batch import ProducerBatch
 
 __all__ = [
     "SingleBatchRequest",
@@ -35,7 +35,7 @@ _STORED: Final = frozenset({0, code_of("DUPLICATE_SEQUENCE_NUMBER")})
 
 
 def produce_request(
-    batches: Sequence[Batch], ids: dict[str, Uuid], timeout_ms: int
+    batches: Sequence[ProducerBatch], ids: dict[str, Uuid], timeout_ms: int
 ) -> ProduceRequest:
     """Returns the request that appends `batches`, each of another partition."""
     topics: dict[str, list[PartitionProduceData]] = {}
@@ -126,7 +126,9 @@ def leader_hints(
     ]
 
 
-def produce_error(answer: PartitionProduceResponse, batch: Batch) -> BrokerResponseError | None:
+def produce_error(
+    answer: PartitionProduceResponse, batch: ProducerBatch
+) -> BrokerResponseError | None:
     """Returns the error of a batch; None if the broker has stored it."""
     if answer.error_code in _STORED:
         return None

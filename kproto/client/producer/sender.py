@@ -27,7 +27,7 @@ from ..metadata.response_hints import brokers_in
 from ..network.connection import BrokerConnection
 from ..release import MAGIC_OF_BATCHES
 from .accumulator import PartitionQueue, RecordAccumulator
-from .batch import Batch
+from .batch import ProducerBatch
 from .producer_state import ProducerIdAndEpoch
 from .record_validation import CompressionName
 from .requests import (
@@ -212,7 +212,7 @@ class Sender:
 
     # Produce requests
 
-    def send_immediately(self, batch: Batch) -> bool:
+    def send_immediately(self, batch: ProducerBatch) -> bool:
         """Sends a batch at once, if no batch precedes it and it need not wait for anything.
 
         Returns False if the batch waits for the next run of the plan.
@@ -236,7 +236,7 @@ class Sender:
     def _send(self, node: int, queues: Sequence[PartitionQueue]) -> None:
         """Sends the next batch of each queue, in one request."""
         self._in_flight[node] += 1
-        batches: dict[TopicPartition, Batch] = {}
+        batches: dict[TopicPartition, ProducerBatch] = {}
         try:
             for queue in queues:
                 batches[queue.topic, queue.partition] = self._accumulator.take(queue, node)
@@ -260,7 +260,7 @@ class Sender:
             if not isinstance(fault, Exception):
                 raise
 
-    def _encode_batches(self, batches: dict[TopicPartition, Batch], magic: int) -> None:
+    def _encode_batches(self, batches: dict[TopicPartition, ProducerBatch], magic: int) -> None:
         """Encodes batches in the format of their broker."""
         for tp, batch in list(batches.items()):
             try:
@@ -268,13 +268,13 @@ class Sender:
             except KprotoError as error:
                 self._on_failure(batches.pop(tp), error)
 
-    def _report_sent(self, batches: dict[TopicPartition, Batch]) -> None:
+    def _report_sent(self, batches: dict[TopicPartition, ProducerBatch]) -> None:
         """Counts batches that are sent now."""
         for batch in batches.values():
             self._view.observer.batch_sent(batch.count, len(batch.data or b""))
 
     def _try_send(
-        self, connection: BrokerConnection, node: int, batches: dict[TopicPartition, Batch]
+        self, connection: BrokerConnection, node: int, batches: dict[TopicPartition, ProducerBatch]
     ) -> bool:
         if len(batches) == 1:
             (batch,) = batches.values()
@@ -295,7 +295,9 @@ class Sender:
             callback=lambda outcome: self._on_response(node, batches, connection, ids, outcome),
         )
 
-    def _single_request(self, connection: BrokerConnection, batch: Batch) -> SingleBatchRequest:
+    def _single_request(
+        self, connection: BrokerConnection, batch: ProducerBatch
+    ) -> SingleBatchRequest:
         """Returns the request for one batch, encoded once per partition and topic id."""
         tp = batch.topic, batch.partition
         info = self._view.cluster.topics.get(batch.topic)
@@ -310,7 +312,7 @@ class Sender:
     def _on_response(
         self,
         node: int,
-        batches: dict[TopicPartition, Batch],
+        batches: dict[TopicPartition, ProducerBatch],
         connection: BrokerConnection,
         ids: dict[str, Uuid],
         outcome: Response | KprotoError,
@@ -328,7 +330,7 @@ class Sender:
         finally:
             self._on_request_done(node, batches, fault)
 
-    async def _produce(self, node: int, batches: dict[TopicPartition, Batch]) -> None:
+    async def _produce(self, node: int, batches: dict[TopicPartition, ProducerBatch]) -> None:
         """Sends a request from a task, which waits for a connection or a slot."""
         fault: BaseException | None = None
         try:
@@ -349,14 +351,14 @@ class Sender:
             self._in_send_tasks[node] -= 1
             self._on_request_done(node, batches, fault)
 
-    def _drop_expired(self, batches: dict[TopicPartition, Batch]) -> None:
+    def _drop_expired(self, batches: dict[TopicPartition, ProducerBatch]) -> None:
         """Removes batches that expired during the wait for a connection; their bytes are gone."""
         for tp, batch in list(batches.items()):
             if batch.future.done():
                 self._on_failure(batches.pop(tp), RequestTimeoutError("it was not sent in time"))
 
     def _request(
-        self, connection: BrokerConnection, batches: dict[TopicPartition, Batch]
+        self, connection: BrokerConnection, batches: dict[TopicPartition, ProducerBatch]
     ) -> tuple[ProduceRequest, dict[str, Uuid], int]:
         """Returns the request for these batches, the ids of their topics, and its version."""
         topics = self._view.cluster.topics
@@ -367,7 +369,7 @@ class Sender:
     def _handle_response(
         self,
         connection: BrokerConnection,
-        batches: dict[TopicPartition, Batch],
+        batches: dict[TopicPartition, ProducerBatch],
         ids: dict[str, Uuid],
         response: Response,
     ) -> None:
@@ -395,7 +397,7 @@ class Sender:
             )
 
     def _on_request_done(
-        self, node: int, batches: dict[TopicPartition, Batch], fault: BaseException | None
+        self, node: int, batches: dict[TopicPartition, ProducerBatch], fault: BaseException | None
     ) -> None:
         """Ends a request; its remaining batches failed with `fault`."""
         self._in_flight[node] -= 1
@@ -418,7 +420,7 @@ class Sender:
         node = self._accumulator.queues[tp].node
         return result.current_leader.leader_id >= 0 and leader in cluster.brokers and leader != node
 
-    def _on_failure(self, batch: Batch, error: KprotoError, *, moved: bool = False) -> None:
+    def _on_failure(self, batch: ProducerBatch, error: KprotoError, *, moved: bool = False) -> None:
         now = self._view.clock.monotonic()
         self._accumulator.on_failure(batch, error, now, moved=moved)
 

@@ -15,7 +15,7 @@ from ...records import ENCODE_FAILURES, MAX_TIMESTAMP_MS, GrowingBatch
 from ..metadata.cluster import TopicInfo
 from .accumulator import RecordAccumulator
 from .acks import Acks
-from .batch import Batch
+from .batch import ProducerBatch
 from .record_validation import Headers, ProducerRecord
 
 __all__ = ["AppendOutcome", "AppendTiming", "TopicAppender", "append_to_open_batches"]
@@ -75,7 +75,7 @@ def append_to_open_batches(
     is_one = len(partitions) == 1
     index = len(acks)
     open_partition = _NO_PARTITION
-    batch: Batch | None = None
+    batch: ProducerBatch | None = None
     content = GrowingBatch()
     value: bytes | None
     headers: Headers
@@ -149,4 +149,4 @@ def append_to_open_batches(
                 return AppendOutcome.PAUSE
         return AppendOutcome.END
     finally:
-        acks.grow_to(index)
+        acks.set_count(index)

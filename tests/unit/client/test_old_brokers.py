@@ -10,7 +10,7 @@ import pytest
 from kproto import Client, ClientSettings, ProducerRecord
 from kproto.broker import Broker, BrokerSettings, Cluster
 from kproto.client import DeliveryError
-from kproto.client.release import release_ranges
+from kproto.client.release import version_ranges_of
 from kproto.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -28,7 +28,7 @@ from tests.unit.client.scripted_broker import HANG_UP, ScriptedBroker, Stored
 def capped(broker: ScriptedBroker, release: str) -> ScriptedBroker:
     """Limits the broker to the versions of a release; before 0.10 it closes the connection on
     ApiVersions."""
-    ranges = release_ranges(release)
+    ranges = version_ranges_of(release)
     broker.answers[ApiVersionsRequest] = lambda asked: (
         ApiVersionsResponse(
             api_keys=[

@@ -8,10 +8,10 @@ from kproto.client import ClientSettings
 from kproto.client.release import (
     common_ranges,
     has_api_versions,
-    magic_of,
+    magic_of_release,
     message_magic,
-    release_ranges,
     resolve_release,
+    version_ranges_of,
 )
 from kproto.protocol.negotiation import ApiRange
 from kproto.wire.errors import ConfigurationError
@@ -60,13 +60,13 @@ def test_release_decides_apiversions_and_message_format(
     name: str | None, reports: bool, magic: int
 ) -> None:
     assert has_api_versions(name) is reports
-    assert magic_of(name) == magic
+    assert magic_of_release(name) == magic
 
 
 def test_ranges_come_from_the_table() -> None:
-    assert release_ranges("0.9")[1] == ApiRange(0, 1)
-    assert 18 not in release_ranges("0.9")
-    assert 22 not in release_ranges("0.10.2")
+    assert version_ranges_of("0.9")[1] == ApiRange(0, 1)
+    assert 18 not in version_ranges_of("0.9")
+    assert 22 not in version_ranges_of("0.10.2")
 
 
 def test_common_ranges_are_the_intersection() -> None:

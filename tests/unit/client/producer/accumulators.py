@@ -7,7 +7,7 @@ import asyncio
 
 from kproto.client import ClientSettings
 from kproto.client.producer.accumulator import RecordAccumulator, SendPlan
-from kproto.client.producer.batch import Batch
+from kproto.client.producer.batch import ProducerBatch
 from kproto.client.producer.producer_state import ProducerIdAndEpoch
 from kproto.protocol.error_codes import code_of, error_of_code
 from kproto.wire.errors import BrokerConnectionError, KprotoError
@@ -51,7 +51,9 @@ def accumulator(
     return made
 
 
-def add(to: RecordAccumulator, count: int = 1, partition: int = 0, now: float = 0.0) -> list[Batch]:
+def add(
+    to: RecordAccumulator, count: int = 1, partition: int = 0, now: float = 0.0
+) -> list[ProducerBatch]:
     """Adds records of which no two fit into one batch; returns the batch of each record."""
     SHOWN.now = now
     return [to.add("t", partition, None, sized(at, 70), (), 0)[0] for at in range(count)]
@@ -67,7 +69,7 @@ def number_of(value: bytes | None) -> int:
     return int((value or b"").split(b" ")[0])
 
 
-def values_of(batch: Batch) -> list[bytes | None]:
+def values_of(batch: ProducerBatch) -> list[bytes | None]:
     return [record.value for record in batch.content.records()]
 
 
@@ -75,9 +77,9 @@ def plan(of: RecordAccumulator, now: float = 0.0, in_flight: int = 0) -> SendPla
     return of.plan(now, lambda topic, partition, since: 0, lambda node: in_flight)
 
 
-def take_all(of: RecordAccumulator, now: float = 0.0) -> list[Batch]:
+def take_all(of: RecordAccumulator, now: float = 0.0) -> list[ProducerBatch]:
     """Takes all batches that can be sent at once, in their order."""
-    taken: list[Batch] = []
+    taken: list[ProducerBatch] = []
     while queues := plan(of, now).requests.get(0):
         taken += [of.take(queue, 0) for queue in queues]
     return taken
@@ -87,5 +89,5 @@ def error(name: str) -> KprotoError:
     return error_of_code(code_of(name), "")
 
 
-def outcome(batch: Batch) -> KprotoError | None:
+def outcome(batch: ProducerBatch) -> KprotoError | None:
     return batch.future.result()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from kproto.client.producer.accumulator import RecordAccumulator
-from kproto.client.producer.batch import Batch, Delivery
+from kproto.client.producer.batch import Delivery, ProducerBatch
 from kproto.client.producer.producer_state import (
     LAST_EPOCH,
     LAST_SEQUENCE,
@@ -431,11 +431,11 @@ def test_retrieved_failures_are_not_kept(make: Make) -> None:
 # --- Acknowledgements ---
 
 
-def timestamps(batch: Batch) -> list[int]:
+def timestamps(batch: ProducerBatch) -> list[int]:
     return [batch.ack(at).timestamp for at in range(batch.count)]
 
 
-def appended_at(accumulated: RecordAccumulator, *at_ms: int) -> Batch:
+def appended_at(accumulated: RecordAccumulator, *at_ms: int) -> ProducerBatch:
     for timestamp in at_ms:
         batch, _ = accumulated.add("t", 0, None, b"v", (), timestamp)
     return batch
@@ -475,7 +475,7 @@ def test_split_batch_frees_its_bytes_once_it_is_done(make: Make) -> None:
     (batch,) = set(add(accumulated, 8))
     take_all(accumulated)
     accumulated.on_failure(batch, error("MESSAGE_TOO_LARGE"), 0.0)
-    parts: list[Batch] = []
+    parts: list[ProducerBatch] = []
     while not batch.future.done():
         (part,) = take_all(accumulated)
         parts.append(part)

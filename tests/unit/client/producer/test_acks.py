@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kproto.client.producer.acks import Acks
-from kproto.client.producer.batch import Ack, Batch
+from kproto.client.producer.batch import Ack, ProducerBatch
 from kproto.client.producer.errors import DeliveryError
 from kproto.client.producer.record_validation import ProducerRecord
 from kproto.records import GrowingBatch
@@ -15,17 +15,17 @@ from kproto.wire.errors import KprotoError
 
 
 @pytest.fixture
-async def batches() -> list[Batch]:
+async def batches() -> list[ProducerBatch]:
     """Returns three batches of two partitions, with two, three and one records."""
     loop = asyncio.get_running_loop()
-    made = [Batch("t", at, loop.create_future(), GrowingBatch()) for at in (0, 1, 0)]
+    made = [ProducerBatch("t", at, loop.create_future(), GrowingBatch()) for at in (0, 1, 0)]
     for batch, count in zip(made, (2, 3, 1), strict=True):
         for at in range(count):
             batch.content.append(b"k%d" % at, b"v%d" % at, (), 1000 + at, 1000)
     return made
 
 
-async def test_acknowledgements_have_the_order_of_the_records(batches: list[Batch]) -> None:
+async def test_acknowledgements_have_the_order_of_the_records(batches: list[ProducerBatch]) -> None:
     first, second, third = batches
     acks = Acks()
     order = [(first, 0), (second, 0), (second, 1), (first, 1), (second, 2), (third, 0)]
@@ -56,7 +56,7 @@ async def test_acknowledgements_have_the_order_of_the_records(batches: list[Batc
             acks[outside]
 
 
-async def test_batch_may_contain_records_of_other_calls(batches: list[Batch]) -> None:
+async def test_batch_may_contain_records_of_other_calls(batches: list[ProducerBatch]) -> None:
     (_, second, _) = batches
     second.base_offset = 5
     acks = Acks()
@@ -65,13 +65,13 @@ async def test_batch_may_contain_records_of_other_calls(batches: list[Batch]) ->
     assert [ack.offset for ack in acks] == [5, 7]
 
 
-async def test_unknown_offset_is_minus_one(batches: list[Batch]) -> None:
+async def test_unknown_offset_is_minus_one(batches: list[ProducerBatch]) -> None:
     acks = Acks()
     acks.add(batches[0], 1)
     assert acks[0] == Ack("t", 0, -1, 1001)
 
 
-async def test_undelivered_records_are_returned(batches: list[Batch]) -> None:
+async def test_undelivered_records_are_returned(batches: list[ProducerBatch]) -> None:
     first, second, third = batches
     acks = Acks()
     for batch, position in [(first, 0), (second, 0), (second, 2), (third, 0)]:

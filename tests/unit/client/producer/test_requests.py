@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.client.core.retry import Remedy, remedy_of_code
-from kproto.client.producer.batch import Batch
+from kproto.client.producer.batch import ProducerBatch
 from kproto.client.producer.requests import (
     SingleBatchRequest,
     highest_produce_version,
@@ -73,8 +73,10 @@ async def test_refused_batch_is_an_error() -> None:
     assert str(error) == "NOT_ENOUGH_REPLICAS (19): producing to t[4]: too few"
 
 
-def batch(topic: str, partition: int, data: bytes = b"batch") -> Batch:
-    made = Batch(topic, partition, asyncio.get_running_loop().create_future(), GrowingBatch())
+def batch(topic: str, partition: int, data: bytes = b"batch") -> ProducerBatch:
+    made = ProducerBatch(
+        topic, partition, asyncio.get_running_loop().create_future(), GrowingBatch()
+    )
     made.data = data
     return made
 
@@ -112,7 +114,7 @@ def test_response_partitions_are_found_by_name_or_id() -> None:
 @pytest.mark.parametrize("version", ProduceRequest.VALID_VERSIONS)
 @pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 16_382, 16_383, 16_384, 100_000])
 async def test_single_produce_has_the_bytes_of_the_message(version: int, size: int) -> None:
-    batch = Batch("topic é", 7, asyncio.get_running_loop().create_future(), GrowingBatch())
+    batch = ProducerBatch("topic é", 7, asyncio.get_running_loop().create_future(), GrowingBatch())
     batch.data = bytes(size)
     request = produce_request([batch], {"topic é": ID}, 1234)
     single = SingleBatchRequest("topic é", 7, ID, 1234, version)

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kproto.client.producer.accumulator import RecordAccumulator
-from kproto.client.producer.batch import Batch
+from kproto.client.producer.batch import ProducerBatch
 from kproto.client.producer.producer_state import NO_PRODUCER_ID, ProducerIdAndEpoch
 from kproto.wire.errors import KprotoError
 from tests.unit.client.producer.accumulators import (
@@ -67,7 +67,7 @@ class Sent(NamedTuple):
     values: list[bytes | None]
 
 
-def bytes_of(batch: Batch) -> Sent:
+def bytes_of(batch: ProducerBatch) -> Sent:
     return Sent(
         batch.identity, batch.sequence, [record.value for record in batch.content.records()]
     )
@@ -93,13 +93,13 @@ def play(
     accumulated: RecordAccumulator, chance: random.Random, fault_rate: float, idempotent: bool
 ) -> None:
     leader = Leader(most_records=chance.choice([1, 2, 100]))
-    sent: list[Batch] = []  # batches not yet at the leader, in the order of the connection
-    answers: list[tuple[Batch, KprotoError | None]] = []
-    batches: dict[Batch, list[bytes | None]] = {}  # the values of their records
+    sent: list[ProducerBatch] = []  # batches not yet at the leader, in the order of the connection
+    answers: list[tuple[ProducerBatch, KprotoError | None]] = []
+    batches: dict[ProducerBatch, list[bytes | None]] = {}  # the values of their records
     now = 0.0
     remaining = 40
     next_id = 8
-    written: dict[Batch, Sent] = {}
+    written: dict[ProducerBatch, Sent] = {}
     delayed: list[Sent] = []  # copies still in flight of batches that the producer takes for lost
     while remaining or accumulated.active_queues or delayed:
         now += chance.random() / 5
@@ -143,12 +143,12 @@ def play(
 
 def answer(
     leader: Leader,
-    sent: list[Batch],
-    written: dict[Batch, Sent],
+    sent: list[ProducerBatch],
+    written: dict[ProducerBatch, Sent],
     delayed: list[Sent] | None,
     chance: random.Random,
     fault_rate: float,
-) -> list[tuple[Batch, KprotoError | None]]:
+) -> list[tuple[ProducerBatch, KprotoError | None]]:
     """Decides the fate of the oldest request; a lost connection loses all requests in flight."""
     fault = chance.choice(FAULTS) if chance.random() < fault_rate else "none"
     if fault == "delayed" and delayed is not None:
@@ -178,7 +178,7 @@ def answer(
     return [(batch, None)]
 
 
-def check(leader: Leader, batches: dict[Batch, list[bytes | None]], *, once: bool) -> None:
+def check(leader: Leader, batches: dict[ProducerBatch, list[bytes | None]], *, once: bool) -> None:
     values = [value for own in batches.values() for value in own]
     acknowledged = [
         value
