@@ -52,7 +52,7 @@ def open_embedded(message: str, node: Node, field: LayoutField, budget: Budget) 
         return
     if end != node.end:
         return
-    node.own -= len(content)
+    node.own_size -= len(content)
     node.value = len(content)
     builder = NodeBuilder(node.source, node.end, budget, node.buffer, "stored")
     builder.number(node, "version", "int16", start)

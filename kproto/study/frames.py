@@ -348,7 +348,7 @@ def _body(
             content = node.value
             assert isinstance(content, bytes)
             context.topic = records_of or topic
-            node.own -= len(content)
+            node.own_size -= len(content)
             node.value = len(content)
             _batches(node, data, context, node.end - len(content))
         else:

@@ -173,7 +173,7 @@ def _candidate(
         content = node.value
         assert isinstance(content, bytes)
         if field.type.kind == "records":
-            node.own -= len(content)
+            node.own_size -= len(content)
             node.value = len(content)
             read_batches(node, data, node.end - len(content), node.end, context)
         else:

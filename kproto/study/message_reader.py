@@ -394,7 +394,7 @@ class MessageReader:
 
     def assign_bytes(self, node: Node, start: int, end: int) -> None:
         """Gives the node the bytes from `start` to `end` as its own."""
-        node.own = end - start
+        node.own_size = end - start
         node.size = max(node.size, end - node.offset)
         self.reached = max(self.reached, end)
 

@@ -40,8 +40,8 @@ class Node:
 
     `offset` counts from the start of `source`: the input, or the decompressed bytes of a batch.
     `buffer` is the path of the compressed field in the second case, else "". `size` is the length
-    with all children; `own` counts the leading bytes that belong to no child, such as the count of
-    an array, or the length and content of a string.
+    with all children; `own_size` counts the leading bytes that belong to no child, such as the
+    count of an array, or the length and content of a string.
 
     `name` and `path` are those of errors (`topics`, `[0]`; `topics[0].partitions`). `kind` is the
     type: a primitive of the definitions, `array`, `struct`, `tags` or another kind that
@@ -56,7 +56,7 @@ class Node:
     offset: int
     source: bytes
     size: int = 0
-    own: int = 0
+    own_size: int = 0
     value: object = None
     meaning: str = ""
     about: str = ""
@@ -75,7 +75,7 @@ class Node:
     @property
     def own_bytes(self) -> bytes:
         """Returns the bytes that belong to this node and to no child."""
-        return self.source[self.offset : self.offset + self.own]
+        return self.source[self.offset : self.offset + self.own_size]
 
     def child(self, name: str) -> Node:
         """Returns the first child of that name. Raises KeyError when there is none."""

@@ -50,7 +50,7 @@ class NodeBuilder:
         if end > self.limit:
             self.stop(node, f"{shape.size} bytes are needed and {self.limit - pos} are left", pos)
         (value,) = shape.unpack_from(self.data, pos)
-        node.size = node.own = shape.size
+        node.size = node.own_size = shape.size
         node.value = value
         return node, value, end
 
@@ -108,7 +108,7 @@ class NodeBuilder:
     @staticmethod
     def assign_bytes(node: Node, end: int) -> None:
         """Gives `node` all bytes up to `end` as its own."""
-        node.own = node.size = end - node.offset
+        node.own_size = node.size = end - node.offset
 
     def fault(self, node: Node, reason: str, offset: int, expected: str = "") -> Fault:
         """Records a fault after which reading continues."""

@@ -46,14 +46,14 @@ class _Readable(Protocol):
 
 @dataclass(slots=True)
 class SkippedPackets:
-    """Counts the skipped packets of a capture: `other` than TCP, and `broken` ones.
+    """Counts the skipped packets of a capture: `other_protocol` those without TCP, and `broken`.
 
     `fragments` counts those of IP packets that never became whole; `truncated` counts
     packets of which the file has only the first bytes, which are still read. `truncation` describes
     where the file is truncated or broken; None if it is not.
     """
 
-    other: int = 0
+    other_protocol: int = 0
     broken: int = 0
     fragments: int = 0
     truncated: int = 0
@@ -132,20 +132,20 @@ def _segment_reader(
             layer = link(packet.data)
             while not isinstance(layer, (dpkt.ip.IP, dpkt.ip6.IP6)):
                 if not isinstance(layer, dpkt.Packet):
-                    counted.other += 1
+                    counted.other_protocol += 1
                     return None
                 layer = layer.data
             tcp = layer.data
             if (fragment := _fragment(packet.time_us, layer)) is not None:
                 if fragment.packet_id[-1] != _TCP:
-                    counted.other += 1
+                    counted.other_protocol += 1
                     return None
                 payload = pieces.add(fragment)
                 if payload is None:
                     return None
                 tcp = dpkt.tcp.TCP(payload)
             if not isinstance(tcp, dpkt.tcp.TCP):
-                counted.other += 1
+                counted.other_protocol += 1
                 return None
             return Segment(
                 packet.time_us,

@@ -74,7 +74,9 @@ def read_batches(parent: Node, data: bytes, start: int, end: int, context: Recor
                 node.kind = "message"
                 read_message(inner, node, context)
         except UnreadableError:
-            unread = max((child.end for child in node.children), default=node.offset + node.own)
+            unread = max(
+                (child.end for child in node.children), default=node.offset + node.own_size
+            )
             stop = _announced_end(data, pos, end)
             builder.rest(node, unread, stop)
         node.size = stop - node.offset
@@ -191,7 +193,7 @@ def _opened(
     except ValueError as error:
         builder.fault(records, str(error), pos, f"data compressed by {codec.name}")
         return None
-    records.meaning = f"{codec.name}: {records.own} bytes become {len(opened)}"
+    records.meaning = f"{codec.name}: {records.own_size} bytes become {len(opened)}"
     return NodeBuilder(opened, len(opened), context.budget, records.path)
 
 

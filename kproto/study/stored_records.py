@@ -61,7 +61,7 @@ def open_control_record(key: Node, value: Node, budget: Budget) -> None:
 
 def _complete(node: Node, budget: Budget) -> None:
     """Adds the bytes of a key or value that no child owns as a child, if it has children."""
-    reached = max((child.end for child in node.children), default=node.offset + node.own)
+    reached = max((child.end for child in node.children), default=node.offset + node.own_size)
     NodeBuilder(node.source, node.end, budget, node.buffer, "stored").rest(node, reached, node.end)
 
 
@@ -141,7 +141,7 @@ def _inside(node: Node, budget: Budget, if_null: str) -> tuple[NodeBuilder, int]
     builder = NodeBuilder(node.source, limit, budget, node.buffer, "stored")
     if not isinstance(content, bytes):
         builder.stop(node, if_null, node.offset)
-    node.own -= len(content)
+    node.own_size -= len(content)
     node.value = len(content)
     node.meaning = ""
     return builder, limit - len(content)

@@ -138,7 +138,7 @@ def _of_struct(node: Node) -> str:
     if node.kind == "message" and isinstance(value, int):
         return f"offset {value}"
     if value is None:
-        return "null" if node.kind == "struct" and node.own and not node.fault else ""
+        return "null" if node.kind == "struct" and node.own_size and not node.fault else ""
     if node.kind == "struct":
         return ""
     return str(value).removeprefix(f"{node.name} ")

@@ -37,7 +37,7 @@ class InvalidMessage(NamedTuple, Generic[M]):
     reason: str
 
 
-class _Wrong(NamedTuple):
+class _InvalidValue(NamedTuple):
     """A value that a field cannot hold; `suffix` is the path from the field to it, as `[0]`."""
 
     value: Any
@@ -51,7 +51,7 @@ class _FieldSlot(NamedTuple):
     owner: Any
     attribute: str
     path: str
-    wrong: SearchStrategy[_Wrong]
+    wrong: SearchStrategy[_InvalidValue]
 
 
 def break_one_field(message: M, version: int) -> SearchStrategy[InvalidMessage[M]]:
@@ -60,7 +60,7 @@ def break_one_field(message: M, version: int) -> SearchStrategy[InvalidMessage[M
     def broken(choice: tuple[int, Any]) -> InvalidMessage[M]:
         copied = message.copy()
         slot = list(_field_slots(_shape(copied, version), copied, ""))[choice[0]]
-        wrong: _Wrong = choice[1]
+        wrong: _InvalidValue = choice[1]
         setattr(slot.owner, slot.attribute, wrong.value)
         return InvalidMessage(copied, version, slot.path + wrong.suffix, wrong.reason)
 
@@ -80,17 +80,17 @@ def _field_slots(shape: StructLayout, value: Any, path: str) -> Iterator[_FieldS
     """Yields every attribute of a message and of the structs inside it, in one fixed order."""
     for field in shape.all_fields():
         field_path = _join(path, field.attribute)
-        yield _FieldSlot(value, field.attribute, field_path, _wrong_values(field.type))
+        yield _FieldSlot(value, field.attribute, field_path, _invalid_values(field.type))
         yield from _inner_slots(field, getattr(value, field.attribute), field_path)
     for spec in shape.absent:
         if not spec.ignorable:
             attribute = attribute_name(spec.name, of_message=shape.is_message)
             wrong = st.just(
-                _Wrong(_not_default(spec), "not at its default, and in no such version")
+                _InvalidValue(_not_default(spec), "not at its default, and in no such version")
             )
             yield _FieldSlot(value, attribute, _join(path, attribute), wrong)
     field_path = _join(path, "unknown_tagged_fields")
-    yield _FieldSlot(value, "unknown_tagged_fields", field_path, _wrong_tags(shape))
+    yield _FieldSlot(value, "unknown_tagged_fields", field_path, _invalid_tags(shape))
 
 
 def _inner_slots(field: LayoutField, value: Any, path: str) -> Iterator[_FieldSlot]:
@@ -104,32 +104,32 @@ def _inner_slots(field: LayoutField, value: Any, path: str) -> Iterator[_FieldSl
         yield from _field_slots(inner, element, f"{path}[{index}]")
 
 
-def _wrong_values(kind: WireType) -> SearchStrategy[_Wrong]:
-    choices = [st.just(_Wrong(object(), "an object of another kind"))]
+def _invalid_values(kind: WireType) -> SearchStrategy[_InvalidValue]:
+    choices = [st.just(_InvalidValue(object(), "an object of another kind"))]
     if not kind.nullable:
-        choices.append(st.just(_Wrong(None, "null")))
+        choices.append(st.just(_InvalidValue(None, "null")))
     if kind.kind in INTEGER_BOUNDS:
         choices.append(_out_of_range(*INTEGER_BOUNDS[kind.kind]))
     choices.extend(_OF_ANOTHER_TYPE[kind.kind])
     if kind.element is not None:
-        choices.append(_wrong_values(kind.element).map(_as_only_element))
+        choices.append(_invalid_values(kind.element).map(_as_only_element))
     return st.one_of(choices)
 
 
-def _as_only_element(wrong: _Wrong) -> _Wrong:
-    return _Wrong([wrong.value], f"an element: {wrong.reason}", f"[0]{wrong.suffix}")
+def _as_only_element(wrong: _InvalidValue) -> _InvalidValue:
+    return _InvalidValue([wrong.value], f"an element: {wrong.reason}", f"[0]{wrong.suffix}")
 
 
-def _out_of_range(low: int, high: int) -> SearchStrategy[_Wrong]:
+def _out_of_range(low: int, high: int) -> SearchStrategy[_InvalidValue]:
     outside = st.one_of(
         st.integers(min_value=high + 1, max_value=2**70),
         st.integers(min_value=-(2**70), max_value=low - 1),
     )
-    return outside.map(lambda value: _Wrong(value, "out of range"))
+    return outside.map(lambda value: _InvalidValue(value, "out of range"))
 
 
-def _type(*values: object) -> SearchStrategy[_Wrong]:
-    return st.sampled_from([_Wrong(value, "of another type") for value in values])
+def _type(*values: object) -> SearchStrategy[_InvalidValue]:
+    return st.sampled_from([_InvalidValue(value, "of another type") for value in values])
 
 
 _TOO_LONG: Final = st.sampled_from(
@@ -139,40 +139,42 @@ _NOT_16_BYTES: Final = st.one_of(st.binary(max_size=15), st.binary(min_size=17, 
 
 #: More values that a field of each type cannot hold. None equals a default, because a tagged field
 #: at its default is omitted, whatever the type of the value.
-_OF_ANOTHER_TYPE: Final[dict[str, list[SearchStrategy[_Wrong]]]] = {
+_OF_ANOTHER_TYPE: Final[dict[str, list[SearchStrategy[_InvalidValue]]]] = {
     **{kind: [_type(0.5, "1", b"\0", [])] for kind in INTEGER_BOUNDS},
     "bool": [_type("true", 0.5, 256, [])],
-    "float64": [_type("1.5", b"", []), st.just(_Wrong(10**400, "out of range"))],
+    "float64": [_type("1.5", b"", []), st.just(_InvalidValue(10**400, "out of range"))],
     "string": [
         _type(b"bytes", 5, ["text"]),
-        st.just(_Wrong("\ud800", "a lone surrogate")),
-        _TOO_LONG.map(lambda text: _Wrong(text, "too long")),
+        st.just(_InvalidValue("\ud800", "a lone surrogate")),
+        _TOO_LONG.map(lambda text: _InvalidValue(text, "too long")),
     ],
     "bytes": [_type("text", 5, ["text"])],
     "records": [_type("text", 5, ["text"])],
     "uuid": [
         _type("A" * 16, 5, []),
-        _NOT_16_BYTES.map(lambda value: _Wrong(value, "not of 16 bytes")),
+        _NOT_16_BYTES.map(lambda value: _InvalidValue(value, "not of 16 bytes")),
     ],
     "struct": [_type(5, "text", {"name": "text"})],
     "array": [_type(5, iter(()), object)],
 }
 
 
-def _wrong_tags(shape: StructLayout) -> SearchStrategy[_Wrong]:
+def _invalid_tags(shape: StructLayout) -> SearchStrategy[_InvalidValue]:
     if not shape.flexible:
         tags = st.integers(0, MAX_TAG).map(lambda tag: [RawTaggedField(tag, b"")])
         return tags.map(
-            lambda value: _Wrong(value, "tagged fields in a version that is not flexible")
+            lambda value: _InvalidValue(value, "tagged fields in a version that is not flexible")
         )
     outside = st.one_of(st.integers(-(2**40), -1), st.integers(MAX_TAG + 1, 2**40))
-    wrong = outside.map(lambda tag: _Wrong([RawTaggedField(tag, b"")], "no tag number"))
+    wrong = outside.map(lambda tag: _InvalidValue([RawTaggedField(tag, b"")], "no tag number"))
     known = [field.tag for field in shape.tagged if field.tag is not None]
     known += shape.tags_of_other_versions()
     if not known:
         return wrong
     known_tags = st.sampled_from(known).map(lambda tag: [RawTaggedField(tag, b"")])
-    return st.one_of(wrong, known_tags.map(lambda value: _Wrong(value, "the tag of a known field")))
+    return st.one_of(
+        wrong, known_tags.map(lambda value: _InvalidValue(value, "the tag of a known field"))
+    )
 
 
 def _not_default(spec: FieldSpec) -> object:

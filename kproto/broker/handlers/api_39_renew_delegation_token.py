@@ -13,7 +13,7 @@ from ...messages.renew_delegation_token_request import RenewDelegationTokenReque
 from ...messages.renew_delegation_token_response import RenewDelegationTokenResponse
 from ..context import Context
 from ..registry import handles
-from .token_expiry import token_end
+from .token_expiry import changed_expiry
 
 
 @handles(RenewDelegationTokenRequest, versions=range(3))
@@ -21,10 +21,10 @@ def renew_delegation_token(
     context: Context, request: RenewDelegationTokenRequest, version: int
 ) -> RenewDelegationTokenResponse:
     """Renews a token."""
-    end = token_end(
+    expiry = changed_expiry(
         context,
         lambda: context.cluster.tokens.renew(
             request.hmac, context.principal, request.renew_period_ms, context.clock.now_ms()
         ),
     )
-    return RenewDelegationTokenResponse(**end._asdict())
+    return RenewDelegationTokenResponse(**expiry._asdict())

@@ -13,7 +13,7 @@ from ...messages.expire_delegation_token_request import ExpireDelegationTokenReq
 from ...messages.expire_delegation_token_response import ExpireDelegationTokenResponse
 from ..context import Context
 from ..registry import handles
-from .token_expiry import token_end
+from .token_expiry import changed_expiry
 
 
 @handles(ExpireDelegationTokenRequest, versions=range(3))
@@ -21,10 +21,10 @@ def expire_delegation_token(
     context: Context, request: ExpireDelegationTokenRequest, version: int
 ) -> ExpireDelegationTokenResponse:
     """Expires a token."""
-    end = token_end(
+    expiry = changed_expiry(
         context,
         lambda: context.cluster.tokens.expire(
             request.hmac, context.principal, request.expiry_time_period_ms, context.clock.now_ms()
         ),
     )
-    return ExpireDelegationTokenResponse(**end._asdict())
+    return ExpireDelegationTokenResponse(**expiry._asdict())

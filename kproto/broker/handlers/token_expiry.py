@@ -9,17 +9,17 @@ from ...wire.errors import BrokerResponseError
 from ..context import Context
 from ..security.tokens import check_token_request
 
-__all__ = ["TokenEnd", "token_end"]
+__all__ = ["TokenExpiry", "changed_expiry"]
 
 
-class TokenEnd(NamedTuple):
+class TokenExpiry(NamedTuple):
     """When a token expires, in ms since 1970; -1 with an error code."""
 
     error_code: int
     expiry_timestamp_ms: int
 
 
-def token_end(context: Context, change: Callable[[], int]) -> TokenEnd:
+def changed_expiry(context: Context, change: Callable[[], int]) -> TokenExpiry:
     """Returns the new expiry of a token after `change`, or the error."""
     try:
         check_token_request(
@@ -27,6 +27,6 @@ def token_end(context: Context, change: Callable[[], int]) -> TokenEnd:
             context.principal,
             token_authenticated=context.token_authenticated,
         )
-        return TokenEnd(0, change())
+        return TokenExpiry(0, change())
     except BrokerResponseError as error:
-        return TokenEnd(error.code, -1)
+        return TokenExpiry(error.code, -1)

@@ -43,7 +43,7 @@ def check_every_byte(root: Node, data: bytes) -> None:
     for node in nodes(root):
         if node.kind == "records of a batch" or any(c.buffer != node.buffer for c in node.children):
             continue
-        at = node.offset + node.own
+        at = node.offset + node.own_size
         for child in node.children:
             assert child.offset == at, (node.path, child.path)
             at = child.end

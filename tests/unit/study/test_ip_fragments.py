@@ -256,4 +256,4 @@ def test_pieces_of_other_protocols_are_other_packets() -> None:
         each[9] = 17
     skipped = SkippedPackets()
     assert list(read_segments(io.BytesIO(pcap_of([bytes(each) for each in pieces])), skipped)) == []
-    assert skipped == SkippedPackets(other=4)
+    assert skipped == SkippedPackets(other_protocol=4)

@@ -67,7 +67,7 @@ def test_packets_other_than_tcp_are_counted() -> None:
     skipped = SkippedPackets()
     assert len(list(read_segments(io.BytesIO(data), skipped))) == 1
     assert skipped.fragments == 1
-    assert skipped.other + skipped.broken == 3
+    assert skipped.other_protocol + skipped.broken == 3
 
 
 def test_other_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

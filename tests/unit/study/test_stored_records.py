@@ -65,7 +65,7 @@ def control_nodes(key: bytes | None, value: bytes | None) -> tuple[Node, Node]:
     for name, content in (("key", key), ("value", value)):
         held = b"" if content is None else content
         made.append(
-            Node(name, name, "bytes", 0, held, size=len(held), own=len(held), value=content)
+            Node(name, name, "bytes", 0, held, size=len(held), own_size=len(held), value=content)
         )
     stored_records.open_control_record(made[0], made[1], Budget())
     return made[0], made[1]
