@@ -22,9 +22,11 @@ QUICK := $(ALONE) and not slow
 # Development mode: every warning, and asyncio's debugging. But not its allocator, which looks for
 # overruns in C and takes a fifth of the time: the compiled modules, the only C here, have it.
 STRICT := PYTHONDEVMODE=1 PYTHONMALLOC=pymalloc $(BIN)/python -m pytest
+# One process more than there are cores, because many tests wait for brokers and sessions.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests that share servers, or a file, stay in one process (tests/support/selection.py); servers
 # first, as they take longest.
-PARALLEL := $(STRICT) --numprocesses auto \
+PARALLEL := $(STRICT) --numprocesses $(WORKERS) \
 	--dist loadscope --no-loadscope-reorder
 VERSION ?= 4.4.0
 PORT ?= 9092

@@ -118,6 +118,7 @@ def run_record_tests(package: Path) -> str:
     for name in TEST_FILES:
         shutil.copyfile(ROOT / name, package / name)
     command = [sys.executable, "-X", "dev", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["--hypothesis-profile=quick", "-m", "not exhaustive"]
     debugged = {"PYTHONPATH": str(package), "PYTHONMALLOC": "debug"}  # it finds overruns in C
     output = _run([*command, "tests/unit/records"], package, **debugged)
     return output.strip().splitlines()[-1]
