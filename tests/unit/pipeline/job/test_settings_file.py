@@ -92,7 +92,7 @@ WRONG = [
         "source.endingOffsets is not allowed in the mode stream",
     ),
     (LEAST.replace('path = "lake"', ""), "output.path is missing"),
-    ('mode = "stream"\n' + LEAST + "overwrite = true", "overwrite is not allowed in the mode stream"),
+    ('mode = "stream"\n' + LEAST + "overwrite = true", "overwrite is not allowed in the mode"),
     ('mode = "stream"\n' + LEAST + 'format = "delta"', "output.state is missing"),
     (LEAST + 'state = "s"', "output.state is not allowed: the format parquet"),
     (LEAST + 'columns = ["id"]', "partition_by names status, which output.columns leaves out"),

@@ -74,7 +74,7 @@ def test_stream_limits_in_a_batch_are_parsed_with_a_warning(
         ({"startingOffsetsByTimestampStrategy": "x"}, "must be error or latest"),
         ({"commitOffsets": "true"}, "commitOffsets has no meaning in a batch read"),
         ({"kafka.isolation.level": "x"}, "must be read_committed or read_uncommitted"),
-        ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset is not accepted: set starting"),
+        ({"kafka.auto.offset.reset": "latest"}, "auto.offset.reset is not accepted: set starting"),
         ({"kafka.bootstrap.servers": " , "}, "option kafka.bootstrap.servers: no bootstrap server"),
         ({"kafka.bootstrap.servers": "h:99999"}, "kafka.bootstrap.servers: 'h:99999' is no addr"),
         ({"kafka.bootstrap.servers": "a:1,::1:9092"}, r"'::1:9092' is no .* \[address\]:port"),

@@ -64,7 +64,7 @@ def test_options_of_spark_are_ignored() -> None:
         ({"cloudEvents": "xml"}, "cloudEvents is 'xml'; it must be false, true, binary"),
         ({"kafka.batch.size": "0"}, "kafka.batch.size is '0'; it must be a whole number from 1 to"),
         ({"kafka.compression.type": "rar"}, "compression.type is 'rar'; it must be none, gzip"),
-        ({"kafka.value.serializer": "x"}, "kafka.value.serializer is not accepted: values are sent"),
+        ({"kafka.value.serializer": "x"}, "value.serializer is not accepted: values are sent"),
         ({"kafka.interceptor.classes": "x"}, "kafka.interceptor.classes is not accepted"),
         ({"kafka.transactional.id": "x"}, "not accepted: .* at least once"),
         ({"kafka.enable.idempotence": "false"}, "not accepted: the sink is idempotent in any case"),
