@@ -42,7 +42,7 @@ class Target(NamedTuple):
 
 
 def alternate_families(found: Sequence[Target], failed_ip: str | None = None) -> list[Target]:
-    """Returns each address once, with alternating families; starts after the address `failed_ip`."""
+    """Returns each address once, with alternating families, from the one after `failed_ip` on."""
     by_family: dict[int, list[Target]] = {}
     for target in dict.fromkeys(found):
         by_family.setdefault(target.family, []).append(target)
