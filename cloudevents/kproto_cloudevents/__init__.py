@@ -11,8 +11,9 @@ imports the standard library only and opens no socket, so that it works with any
 `from_kafka` returns a `CloudEvent`, an `OpaqueEvent` (which can be forwarded, not read) or
 `NotAnEvent`. It raises `CloudEventError` for a record that claims to be an event and breaks a rule.
 
-The modules import only those before them: `errors`, `values`, `versions`, `event`, `formats`,
-`protocol_binding`, then `kafka`, `pulsar` and `official_sdk`, which do not know each other.
+The modules import in one direction only: `errors`, `values`, `versions`, `event`, `formats`,
+`protocol_binding`, then `kafka`, `pulsar` and `official_sdk`. The last three do not import each
+other.
 """
 
 from __future__ import annotations
@@ -77,8 +78,7 @@ __all__ = [
     "to_kafka",
 ]
 
-# The only reference upwards: `CloudEvent.to_kafka_record` needs the Kafka binding, which stands
-# above the event. This module knows both, so it gives `to_kafka` to the class, once. A method that
-# imported the binding would be a circular import; a subclass above the binding would not be the
-# class that the formats and the binding's reader return.
+# `CloudEvent.to_kafka_record` needs the Kafka binding, which imports the class. The binding cannot
+# be imported there without a cycle, so this module assigns `to_kafka` to the class. A subclass
+# above the binding would not help: the formats and the binding's reader return `CloudEvent`.
 CloudEvent._to_kafka = to_kafka

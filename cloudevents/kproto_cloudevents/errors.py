@@ -1,7 +1,7 @@
 """The errors and the warning of this package.
 
-Every fault of a record, document, attribute or setting is a `CloudEventError`. Its message says
-where, what is wrong, and which clause is broken:
+Every fault of a record, document, attribute or setting is a `CloudEventError`. Its message names
+the header, member or attribute, the fault, and the clause of the specification:
 
     ce_time: "tomorrow" is not RFC 3339 (Kafka binding 3.2.3, CloudEvents 1.0 "Timestamp")
 
@@ -33,8 +33,8 @@ MAX_SHOWN = 48
 class CloudEventError(ValueError):
     """A record, document, attribute or setting breaks a rule.
 
-    `reason` is the fault, `where` the header, member or attribute (None for the whole), `clauses`
-    are the places in the specifications.
+    `reason` is the fault. `where` is the header, member or attribute, or None for the whole record
+    or document. `clauses` are the clauses of the specifications that it breaks.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class UnknownFormatError(CloudEventError):
 
 
 class OpaqueReason(str):
-    """The reason why an event can be forwarded but not read, and the part that is unknown.
+    """The reason why an event can be forwarded but not read, with its unknown part.
 
     A str, because an opaque event is a plain pair of the message and the reason.
     """
 
     __slots__ = ("unknown",)
 
-    #: None only if it was constructed without it.
+    #: "format" or "version"; None only if the reason was constructed without it.
     unknown: Unknown | None
 
     def __new__(cls, text: str, unknown: Unknown | None = None) -> Self:
@@ -85,7 +85,7 @@ class OpaqueReason(str):
 
     @classmethod
     def of(cls, error: UnknownVersionError | UnknownFormatError) -> Self:
-        """Returns the reason of an error."""
+        """Returns the message of an error as a reason, with the error's unknown part."""
         return cls(str(error), error.unknown)
 
 
@@ -95,7 +95,7 @@ def unknown_of(reason: str) -> Unknown | None:
 
 
 class CloudEventWarning(UserWarning):
-    """Something that the specification advises against (SHOULD NOT) but does not forbid."""
+    """A practice that the specification advises against (SHOULD NOT) but does not forbid."""
 
 
 def quoted(value: str) -> str:
@@ -105,7 +105,7 @@ def quoted(value: str) -> str:
 
 
 def shown(name: str) -> str:
-    """Returns a header's or property's name for an error; quoted if it is long or not plain."""
+    """Returns a header's or property's name for an error; quoted if long or not printable ASCII."""
     plain = name.isascii() and name.isprintable() and 0 < len(name) <= MAX_SHOWN
     return name if plain else quoted(name)
 
@@ -121,5 +121,5 @@ def _escaped(character: str) -> str:
 def _rebuild_error(
     kind: type[CloudEventError], reason: str, where: str | None, clauses: tuple[str, ...]
 ) -> CloudEventError:
-    """Rebuilds an unpickled error, whose keyword arguments pickle cannot pass."""
+    """Rebuilds a pickled error; pickle cannot pass keyword arguments to `__init__`."""
     return kind(reason, where=where, clauses=clauses)

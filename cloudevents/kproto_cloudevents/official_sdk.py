@@ -3,8 +3,8 @@
 `to_sdk` imports the SDK; `from_sdk` needs no import. Both SDK interfaces are supported:
 `cloudevents.core`, and the older `cloudevents.v1`.
 
-The SDK invents a missing time, and keeps times as datetimes and JSON as Python objects. A value
-that it cannot hold raises an error and is never dropped silently.
+The SDK sets a missing time to the present time, represents times as datetimes, and JSON as Python
+objects. A value that the SDK cannot represent raises an error; it is never dropped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SPECVERSIONS: Final = ("1.0", "0.3")
 
 
 class SdkEvent(Protocol):
-    """The common part of the events of both interfaces."""
+    """The common methods of the event classes of both interfaces."""
 
     def get_attributes(self) -> Mapping[str, Any]:
         """Returns the attributes by name."""
@@ -37,9 +37,9 @@ class SdkEvent(Protocol):
 def to_sdk(event: CloudEvent, *, api: Literal["core", "v1"] = "core") -> Any:
     """Returns the event as `cloudevents.core`'s CloudEvent, or as `cloudevents.v1.http`'s.
 
-    Booleans and Integers stay, a Binary attribute becomes Base64 (which the SDK can write), a Map a
-    dict, and with `core` the time a datetime. JSON data becomes the Python value, an explicit null
-    its bytes, because the SDK's None means no data.
+    Booleans and Integers stay. Binary attributes become Base64 strings, because the SDK cannot
+    write bytes. A Map becomes a dict and, with `core`, the time a datetime. JSON data becomes the
+    Python value. An explicit null becomes its bytes `null`, because None means no data in the SDK.
 
     Raises CloudEventError if the SDK is not installed, for a specversion that it lacks (it has 1.0
     and 0.3), and with `core` for a time that a datetime cannot hold.
@@ -59,7 +59,7 @@ def to_sdk(event: CloudEvent, *, api: Literal["core", "v1"] = "core") -> Any:
     data = event.data
     made = _class(event.specversion, api)(attributes, b"null" if data is JSON_NULL else data)
     if event.time is None:
-        # Each interface sets the present time if there is none.
+        # Both SDK interfaces set a missing time to the present time; remove it.
         if api == "core":
             made.get_attributes().pop("time", None)
         else:
@@ -68,7 +68,7 @@ def to_sdk(event: CloudEvent, *, api: Literal["core", "v1"] = "core") -> Any:
 
 
 def from_sdk(event: SdkEvent) -> CloudEvent:
-    """Returns the CloudEvent for an event of the SDK, of either interface.
+    """Returns the CloudEvent for an SDK event of either interface.
 
     Raises CloudEventError for an event that breaks a rule of CloudEvents, and for an object that is
     not an event of the SDK.
@@ -93,7 +93,7 @@ def _for_sdk(name: str, value: AttributeValue, event: CloudEvent, *, datetimes: 
 
 
 def _sdk_datetime(text: str) -> datetime:
-    """Returns the time as a datetime of the same moment."""
+    """Returns the time as a datetime. Raises CloudEventError if it cannot be exact."""
     time = Timestamp(text).datetime
     fraction = text[19:].lstrip(".").rstrip("zZ").split("+")[0].split("-")[0]
     if text[17:19] == "60" or fraction[6:].strip("0"):

@@ -1,8 +1,8 @@
-"""The common part of protocol bindings: content modes, reader profiles, structured mode.
+"""Defines the common parts of protocol bindings: content modes, reader profiles, structured mode.
 
 A protocol binding (`kafka`, `pulsar`) maps events to the messages of one system. `BindingTerms` has
-its words for the parts of a message, and its clauses to cite. This module knows no header, no
-property, and none of the bindings.
+the system's terms and the clauses of the binding for error messages. This module imports none of
+the bindings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Profile(NamedTuple):
-    """Deviations from the binding that a reader accepts, and unknown parts that it refuses."""
+    """Deviations from the binding that a reader accepts, and unknown versions that it refuses."""
 
     #: Accept `CE_Type` and `Content-Type` for `ce_type` and `content-type`. Kafka's header keys are
     #: case-sensitive, but bridges from HTTP write them so.
@@ -38,9 +38,9 @@ class Profile(NamedTuple):
     #: Refuse an unknown specversion and an unknown event format instead of returning an opaque
     #: event.
     refuse_unknown: bool = False
-    #: Kafka: read a record without a `ce_` header as structured mode if its value is a JSON object
-    #: with a specversion, whatever its content type. That is the type of the data if the value
-    #: names none. Version 1 of the official SDK writes such events.
+    #: Kafka: read a record without `ce_` headers as structured mode if its value is a JSON object
+    #: with a specversion, whatever its content type. The content type is then the datacontenttype,
+    #: unless the value names one. Version 1 of the official SDK writes such events.
     json_events: bool = False
 
 
@@ -50,15 +50,15 @@ LENIENT: Final = Profile(any_case_headers=True)
 
 
 class BindingTerms(NamedTuple):
-    """The words of a binding for a message and its parts, and the clauses that define them."""
+    """The terms of a binding for a message and its parts, and the clauses to cite in errors."""
 
-    #: The system: Kafka, Pulsar.
+    #: The name of the system: Kafka, Pulsar.
     system: str
-    #: The system's word for a message.
+    #: The system's term for a message: record, message.
     message: str
     #: The header or property that names the event format.
     content_type: str
-    #: The part of the message that is the event's document in structured mode.
+    #: The system's term for the message body, which is the document in structured mode.
     document: str
     mode_clauses: tuple[str, ...]
     document_clauses: tuple[str, ...]
@@ -76,7 +76,7 @@ def mode_error(mode: object, terms: BindingTerms) -> CloudEventError:
 
 
 def event_format_named(media_type: MediaType | None, terms: BindingTerms) -> str | None:
-    """Returns the event format that a message's content type names; None if it names none.
+    """Returns the event format that a message's content type names, or None.
 
     Raises CloudEventError for the media type of a batch, which cannot be one message.
     """
@@ -95,7 +95,7 @@ def event_format_named(media_type: MediaType | None, terms: BindingTerms) -> str
 def read_structured(
     document: bytes | None, media_type: str, terms: BindingTerms
 ) -> tuple[CloudEvent, EventFormat]:
-    """Reads the event of a structured-mode message; returns it with its event format.
+    """Returns the event of a structured-mode message, and its event format.
 
     Raises UnknownFormatError for an unregistered media type, CloudEventError for a null document
     and for any error of the format.
@@ -120,7 +120,7 @@ def read_structured(
 
 
 def unwritable_error(value: object, terms: BindingTerms) -> CloudEventError:
-    """Returns the error for an object that is neither an event nor a result of the reader."""
+    """Returns the error for an object that is neither an event nor a result of a reader."""
     return CloudEventError(
         f"{type(value).__name__} is no event to be written: pass what "
         f"from_{terms.system.lower()} gave, or send the {terms.message} itself",
@@ -129,5 +129,5 @@ def unwritable_error(value: object, terms: BindingTerms) -> CloudEventError:
 
 
 def forward_only_error(reason: str, terms: BindingTerms) -> CloudEventError:
-    """Returns the error for an unread message that is to be written in another form."""
+    """Returns the error for writing a message, which was not read as an event, in another mode."""
     return CloudEventError(f"it goes out only as it came in: {reason}", clauses=terms.mode_clauses)

@@ -1,15 +1,14 @@
 """The Apache Pulsar binding (the draft of 2018): reads events from messages, and writes them.
 
-A message is plain data: its properties, text by name, and its payload. This module knows no socket
-and no client; keys, schemas and the rest of a message stay with the client. The formats define
-documents, the versions define attributes.
+A message is plain data: its properties (str to str) and its payload. This module imports no socket
+and no client; it does not handle keys, schemas and other fields of a message.
 
-    CE-EventID          "1"           an attribute: `CE-`, its name with the first letter raised
-    CE-X-Traceparent    "00-…"        an extension: `CE-X-`, likewise
+    CE-EventID          "1"           an attribute: `CE-` and its name, the first letter upper case
+    CE-X-Traceparent    "00-…"        an extension: `CE-X-` and its name, likewise
     CE-ContentType      "application/cloudevents+json"      the event is the payload
 
-A value is the attribute's JSON, so that a String is in quotes and `5` is an Integer. An event keeps
-its message, so that it can be written again unchanged.
+A property's value is the attribute as JSON: a String is in quotes, and `5` is an Integer. An event
+keeps its message, so that it can be written again unchanged.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ __all__ = [
 
 PREFIX: Final = "CE-"
 EXTENSION_PREFIX: Final = "CE-X-"
-#: The property that decides the content mode. In 0.1 it is also an attribute, in binary mode.
+#: The property that decides the content mode. In 0.1 it is also an attribute of binary mode.
 CONTENT_TYPE: Final = "CE-ContentType"
 
 _MODES: Final = ("Pulsar draft 3",)
@@ -100,7 +99,7 @@ class OpaquePulsarEvent(NamedTuple):
     """An event that can be forwarded but not read; `to_pulsar` returns its message."""
 
     message: PulsarMessage
-    #: The reason: its event format or its version is unknown.
+    #: The error message: which event format or version is unknown.
     reason: str
 
     @property
@@ -110,7 +109,7 @@ class OpaquePulsarEvent(NamedTuple):
 
 
 class NotAPulsarEvent(NamedTuple):
-    """A message that has no trace of CloudEvents."""
+    """A message without a property of CloudEvents."""
 
     message: PulsarMessage
     reason: str
@@ -125,7 +124,7 @@ class _Origin(NamedTuple):
 
     @property
     def mode(self) -> Mode:
-        """Returns the mode of the message."""
+        """Returns the content mode of the message."""
         return "binary" if self.event_format is None else "structured"
 
 
@@ -142,15 +141,17 @@ def from_pulsar(
 ) -> CloudEvent | OpaquePulsarEvent | NotAPulsarEvent:
     """Reads a Pulsar message.
 
-    The content mode follows from the property `CE-ContentType` (draft, 3): the media type of an
-    event format, with or without quotes, is structured mode, anything else binary; `mode` overrides
-    it. `profile` works as for Kafka: accepts any case of property names, or refuses unknown formats
-    and versions. `bare_values` reads a value that is not a JSON string as the text of a String, for
-    writers that leave out the quotes.
+    The property `CE-ContentType` decides the content mode (draft, 3): the media type of an event
+    format, with or without quotes, is structured mode, any other value binary mode. `mode`
+    overrides the property. `profile` works as for Kafka: it accepts any case of property names, or
+    refuses unknown formats and versions. `bare_values` accepts a String without JSON quotes: a
+    value that is not JSON, or that is a number, is then the text of a String.
 
     Returns the event; `OpaquePulsarEvent` for an unknown event format or version; `NotAPulsarEvent`
-    for a message without a property of CloudEvents. Raises CloudEventError for a message that
-    claims to be an event and breaks a rule, and for parts of the wrong type.
+    Returns the event, `OpaquePulsarEvent` for an unknown event format or version, or
+    `NotAPulsarEvent` for a message without a property of CloudEvents. Raises CloudEventError for a
+    message that claims to be an event but breaks a rule, and for properties or a payload of the
+    wrong type.
     """
     message = _checked_message(properties, payload)
     table = _table(message.properties, profile)
@@ -170,16 +171,16 @@ def from_pulsar(
 
 
 class _Reading(NamedTuple):
-    """The state of reading a message."""
+    """The inputs for reading one message."""
 
     message: PulsarMessage
-    #: The properties of CloudEvents, in the spelling of the draft.
+    #: The properties of CloudEvents, by their name in the draft's spelling.
     table: dict[str, str]
     profile: Profile
     bare_values: bool
 
     def json_string(self, name: str) -> str | None:
-        """Returns the text of a property that is a JSON string, or bare if that is allowed."""
+        """Returns the text of a property, None if missing. Raises CloudEventError if no String."""
         written = self.table.get(name)
         if written is None:
             return None
@@ -191,7 +192,7 @@ class _Reading(NamedTuple):
         )
 
     def value(self, name: str) -> Any:
-        """Returns the JSON value of a property."""
+        """Returns the JSON value of a property; with `bare_values` the str if it is no String."""
         written = self.table[name]
         try:
             value = parse_json(written)
@@ -222,7 +223,7 @@ def _checked_message(properties: Mapping[str, str], payload: bytes | None) -> Pu
 
 
 def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
-    """Returns the properties of CloudEvents."""
+    """Returns the properties of CloudEvents, by their name in the draft's spelling."""
     table: dict[str, str] = {}
     for written, text in properties.items():
         if not _is_event_property(written, profile):
@@ -242,12 +243,12 @@ def _table(properties: Mapping[str, str], profile: Profile) -> dict[str, str]:
 
 
 def _is_event_property(name: str, profile: Profile) -> bool:
-    """Returns whether a property belongs to the event, for a reader with this profile."""
+    """Returns whether a property belongs to the event under this profile."""
     return (name.upper() if profile.any_case_headers else name).startswith(PREFIX)
 
 
 def _respelled_property(written: str) -> str:
-    """Returns an extension's property in the draft's spelling; only the first letter changes."""
+    """Returns a property name in the draft's spelling: prefix and first letter in upper case."""
     if written.upper().startswith(EXTENSION_PREFIX):
         return EXTENSION_PREFIX + _raised(written[len(EXTENSION_PREFIX) :])
     return PREFIX + _raised(written[len(PREFIX) :])
@@ -263,7 +264,7 @@ def _format_name(reading: _Reading, mode: Mode | None) -> str | None:
     if content_type.startswith('"'):
         content_type = reading.json_string(CONTENT_TYPE) or ""
     name = event_format_named(parse_media_type(content_type), _PULSAR)
-    # Structured mode without an event format's content type means JSON.
+    # Structured mode is JSON unless the content type names another event format.
     return name or (None if mode is None else CLOUDEVENTS_JSON)
 
 
@@ -323,10 +324,10 @@ def _version_of_properties(reading: _Reading) -> SpecVersion | None:
 
 
 def _attribute_of(name: str, version: SpecVersion) -> str:
-    """Returns the attribute in a property with `CE-`."""
+    """Returns the attribute of a property with the prefix `CE-`."""
     attribute = _lowered(name, PREFIX)
     if name == CONTENT_TYPE and attribute not in version.attributes:
-        # Versions with another name still have it in the property that decides the mode.
+        # Versions with another name for it still write the property that decides the mode.
         return version.content_type
     if attribute == version.extension_map:
         raise CloudEventError(
@@ -340,7 +341,7 @@ def _attribute_of(name: str, version: SpecVersion) -> str:
 def _attribute_value(
     reading: _Reading, name: str, attribute: str, version: SpecVersion
 ) -> AttributeValue | None:
-    """Returns the checked value of one attribute; None if it is null, which is unset."""
+    """Returns the checked value of one attribute; None if it is null, which means unset."""
     where = shown(name)
     version.checked_spec(attribute, where, _NAMES)
     value = reading.value(name)
@@ -362,7 +363,7 @@ def _attribute_value(
 
 
 def _check_entry(name: str, written: str, value: Any, version: SpecVersion) -> None:
-    """Refuses an entry of the map of extensions that has a name twice."""
+    """Raises CloudEventError if an entry of the map of extensions has duplicate member names."""
     if not isinstance(value, dict | list):
         return
     try:
@@ -378,7 +379,7 @@ def _check_entry(name: str, written: str, value: Any, version: SpecVersion) -> N
 def _add_map(
     attributes: dict[str, Any], entries: dict[str, str], version: SpecVersion, *, bare_values: bool
 ) -> None:
-    """Puts the entries into the version's map of extensions."""
+    """Sets the attribute that is the version's map of extensions, from its entries."""
     if version.extension_map is None or not entries:
         return
     members = []
@@ -406,13 +407,16 @@ def to_pulsar(
     """Writes an event as a Pulsar message.
 
     An event that was read from a message of the same content mode becomes that message again, and
-    so do `OpaquePulsarEvent` and `NotAPulsarEvent`; in the other mode the properties that are not
-    the event's are kept. The default `mode` is the mode in which the event was read, else binary.
-    `properties` are additional ones. `event_format` is for structured mode, JSON by default;
-    `repeat_attributes` then adds the properties of binary mode (draft, 3.2.2).
+    so do `OpaquePulsarEvent` and `NotAPulsarEvent`. In the other mode, the properties that do not
+    belong to the event are kept. The default `mode` is the mode in which the event was read, else
+    binary.
 
-    The payload is None for an event without data. The caller may change the properties, which are a
-    copy. Raises CloudEventError if the event cannot be written as requested.
+    `properties` are added to the message. `event_format` applies to structured mode, JSON by
+    default; `repeat_attributes` adds the properties of binary mode to a structured event (draft,
+    3.2.2).
+
+    The payload is None for an event without data. The returned properties are a copy. Raises
+    CloudEventError if the event cannot be written as requested.
     """
     if isinstance(event, CloudEvent):
         message = _message_of(event, mode, event_format, repeat_attributes)
@@ -434,7 +438,7 @@ def to_pulsar(
 
 
 def pulsar_message(event: CloudEvent) -> PulsarMessage | None:
-    """Returns the message that an event was read from; None for any other event.
+    """Returns the Pulsar message that an event was read from; None for any other event.
 
     Raises CloudEventError for an object that is not a CloudEvent.
     """
@@ -469,7 +473,7 @@ def _message_of(
         written[CONTENT_TYPE] = dump_json(media_type)
     else:
         raise mode_error(mode, _PULSAR)
-    # Properties that no reader takes for the event's are kept in the other mode.
+    # In the other mode, keep the properties that no reader takes for the event's.
     if origin is not None:
         for name, text in origin.message.properties.items():
             if not _is_event_property(name, LENIENT):
@@ -485,13 +489,13 @@ def _properties_of(event: CloudEvent) -> dict[str, str]:
         if attribute == version.extension_map:
             written |= _entry_properties(canonical(value))
         elif attribute == version.data_encoding and event._data is not None:
-            continue  # The payload is the data as it is: never encoded, so never said to be.
+            continue  # The payload is never encoded, so no property declares Base64.
         elif attribute in version.attributes or version.extension_map is not None:
             written[_property_of(attribute)] = json_of(value)
         else:
             written[_property_of(attribute, EXTENSION_PREFIX)] = json_of(value)
     if type(event._data) is JsonText and version.content_type not in event._attributes:
-        # JSON implies its content type; no other form does (JSON format 3.1.2).
+        # Data that is a JSON value may lack a content type, but no bytes may (JSON format 3.1.2).
         written[_property_of(version.content_type)] = '"application/json"'
     _check_read_as_binary(event)
     return written
@@ -512,7 +516,7 @@ def _entry_properties(extension_map: str) -> dict[str, str]:
 
 
 def _check_read_as_binary(event: CloudEvent) -> None:
-    """Refuses a data type that a reader would take for the content mode."""
+    """Raises CloudEventError for a data type that a reader would take for structured mode."""
     content_type = event.datacontenttype
     media_type = None if content_type is None else parse_media_type(content_type)
     if (
@@ -536,7 +540,7 @@ def _property_of(attribute: str, prefix: str = PREFIX) -> str:
 
 
 def _raised(name: str) -> str:
-    """Returns the name with an upper-case first letter, which is certain for ASCII only."""
+    """Returns the name with an upper-case first letter if it is ASCII, else unchanged."""
     return name[:1].upper() + name[1:] if name[:1].isascii() else name
 
 
@@ -551,11 +555,11 @@ def _lowered(name: str, prefix: str) -> str:
     return (first.lower() if first.isascii() else first) + name[len(prefix) + 1 :]
 
 
-#: The properties of the attributes that versions define, by their lower-case spelling.
+#: The properties of the attributes that the versions define, by their lower-case spelling.
 _SPELLINGS: Final = {
     name.lower(): name
     for name in (
         *(_property_of(attribute) for version in ALL_VERSIONS for attribute in version.attributes),
-        CONTENT_TYPE,  # in the place of 0.2's own, which is read as the same
+        CONTENT_TYPE,  # overrides the spelling of 0.2 for the same property
     )
 }

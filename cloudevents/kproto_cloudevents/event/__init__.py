@@ -1,4 +1,4 @@
 """The event: its attributes in order, its data, and its typed extensions.
 
-No module here knows an event format, a header or a binding.
+No module of this package imports an event format, the headers or a binding.
 """

@@ -1,12 +1,11 @@
 """The event: its attributes in order, and its data. Immutable.
 
-An event preserves the attributes as they were read: a text from a header, a typed value from JSON.
-It never creates an id or a time. The module knows no header and no event format. An event keeps the
-document or message that it was read from, so that its binding can write it back byte for byte.
+An event preserves the attributes as they were read: a str from a header, a typed value from JSON.
+It never creates an id or a time. It keeps the document or message that it was read from, so that
+the binding can write the same bytes again. This module imports no headers and no event format.
 
-`to_kafka_record` exists because clients call it on the objects that they send. Only the Kafka
-binding, which imports this module, can implement it: the package's `__init__` assigns it to the
-class.
+Clients call `to_kafka_record` on the objects that they send. Only the Kafka binding can implement
+it, and the binding imports this module: the package's `__init__` assigns the method.
 """
 
 from __future__ import annotations
@@ -53,12 +52,12 @@ Mode: TypeAlias = Literal["binary", "structured"]
 
 
 class _Unchanged:
-    """The type of the marker for `replace`: keep the data."""
+    """The type of `replace`'s default for `data`, which keeps the data."""
 
 
 _UNCHANGED: Final = _Unchanged()
 
-#: The attribute that names the version today, and its known values.
+#: The version attribute of the current versions ("specversion"), and its known values.
 _CURRENT_ATTRIBUTE: Final = V1_0.specversion
 _CURRENT_VERSIONS: Final = VERSION_ATTRIBUTES[_CURRENT_ATTRIBUTE]
 
@@ -69,17 +68,18 @@ class CloudEvent:
         CloudEvent(id="1", source="/shop", type="order.placed", data={"total": 12})
         CloudEvent({"id": "1", "source": "/shop", "type": "order.placed"}, data=b"…")
 
-    Attributes come from the mapping, then from the keywords, in that order; None unsets one.
-    `specversion` is "1.0" unless it or, for 0.1, `cloudEventsVersion` is given. A datetime becomes
-    an RFC 3339 text. Data is bytes, str, a JSON value, `JSON_NULL` for an explicit null, or None
-    for no data. A JSON value is copied: later changes to the object do not affect the event.
+    Attributes come from the mapping, then from the keywords, in that order; None unsets one. The
+    version is `specversion`, or `cloudEventsVersion` in 0.1; without either it is "1.0". A datetime
+    becomes an RFC 3339 string. Data is bytes, str, a JSON value, `JSON_NULL` for an explicit null,
+    or None for no data. A JSON value is copied: later changes to the object do not affect the
+    event.
 
     Raises CloudEventError for every violation of the version's rules.
 
     Two events are equal if they have the same attributes and the same data. The order of attributes
-    does not matter, nor whether a value is native or its canonical string. Times are equal if they
-    are the same moment, Maps (a type before 1.0) if they are the same JSON value. The data encoding
-    of 0.3 is ignored, because it describes the document.
+    does not matter, nor whether a value is native or its canonical string. Times compare as
+    instants, Maps (a type before 1.0) as JSON values. The data encoding attribute of 0.3 is ignored
+    if both events have data, because it describes the document.
     """
 
     __slots__ = ("_attributes", "_data", "_document", "_message", "_version")
@@ -88,9 +88,9 @@ class CloudEvent:
     # a str.
     _attributes: dict[str, Any]
     _data: Data
-    #: The bytes of the event format document that this was read from, or None.
+    #: The event format document that the event was read from, or None.
     _document: bytes | None
-    #: The message of a binding that this was read from, or None; only that binding uses it.
+    #: The message that the event was read from, or None; only the binding that set it reads it.
     _message: object | None
     _version: SpecVersion
 
@@ -117,7 +117,7 @@ class CloudEvent:
         if version is None:
             version = _version_of(merged)
             if merged.get(version.specversion) is None:
-                # If the caller omitted it, it comes first.
+                # The caller omitted the version: it becomes the first attribute.
                 merged = {version.specversion: version.label, **merged}
                 merged[version.specversion] = version.label
         self._version = version
@@ -167,37 +167,37 @@ class CloudEvent:
 
     @property
     def source(self) -> str:
-        """Returns the source, a URI-reference: the context in which the event happened."""
+        """Returns the source: a URI-reference to the context in which the event happened."""
         text: str = self._attributes[self._version.source]
         return text
 
     @property
     def type(self) -> str:
-        """Returns the type, the kind of the event."""
+        """Returns the type of the occurrence, such as "order.placed"."""
         text: str = self._attributes[self._version.type]
         return text
 
     @property
     def subject(self) -> str | None:
-        """Returns the subject of the event within its source."""
+        """Returns the subject of the event within its source; None if unset."""
         name = self._version.subject
         return None if name is None else self._text(name)
 
     @property
     def time(self) -> Timestamp | None:
-        """Returns the time, the RFC 3339 text as written; `event.time.datetime` is a datetime."""
+        """Returns the time as written (RFC 3339), None if unset; see `Timestamp.datetime`."""
         text = self._attributes.get(self._version.time)
         return None if text is None else Timestamp(text)
 
     @property
     def datacontenttype(self) -> str | None:
-        """Returns the media type of the data."""
+        """Returns the media type of the data; None if unset."""
         text: str | None = self._attributes.get(self._version.content_type)
         return text
 
     @property
     def dataschema(self) -> str | None:
-        """Returns the URI of the schema of the data."""
+        """Returns the URI of the schema of the data; None if unset."""
         version = self._version
         text = self._text(version.data_schema)
         if text is None:
@@ -211,21 +211,21 @@ class CloudEvent:
         """Returns the content mode of the message that was read; None for any other event."""
         if self._message is None:
             return None
-        # A plain tuple, which is cheaper, is a record of binary mode.
+        # Binary mode keeps a plain tuple, which is cheaper to create and has no attribute `mode`.
         mode: Mode = getattr(self._message, "mode", "binary")
         return mode
 
     @property
     def attributes(self) -> Mapping[str, AttributeValue]:
-        """Returns every attribute that is set, in order; a read-only view."""
+        """Returns a read-only view of every set attribute, in order."""
         return MappingProxyType(self._attributes)
 
     @property
     def extensions(self) -> Mapping[str, AttributeValue]:
-        """Returns the extension attributes of the version, in order; a read-only copy.
+        """Returns a read-only copy of the version's extension attributes, in order.
 
-        In 0.1 these are first the other attributes, then the entries of its map of extensions. An
-        entry that cannot be an attribute value is the text of its JSON.
+        In 0.1 these are the attributes that 0.1 does not define, then the entries of its map
+        `extensions`. An entry whose value cannot be an attribute value becomes its JSON text.
         """
         core = self._version.attributes
         found = {name: value for name, value in self._attributes.items() if name not in core}
@@ -253,11 +253,11 @@ class CloudEvent:
         return len(self._attributes)
 
     def keys(self) -> KeysView[str]:
-        """Returns the names of the set attributes, in order; `dict(event)` has the values."""
+        """Returns the names of the set attributes, in order."""
         return self._attributes.keys()
 
     def items(self) -> ItemsView[str, AttributeValue]:
-        """Returns every attribute that is set, name and value, in order."""
+        """Returns the set attributes as pairs of name and value, in order."""
         return self._attributes.items()
 
     def values(self) -> ValuesView[AttributeValue]:
@@ -272,26 +272,27 @@ class CloudEvent:
 
     @property
     def has_data(self) -> bool:
-        """Returns whether there is data, even if it is empty or a JSON null."""
+        """Returns whether the event has data; empty data and a JSON null are data."""
         return self._data is not None
 
     @property
     def data(self) -> Any:
         """Returns the data: bytes, str, a JSON value, `JSON_NULL`, or None if there is none.
 
-        Each call returns a new object for a JSON value, which the caller may change.
+        A JSON value is a new object at each call, so the caller may change it.
         """
         return event_data.public(self._data)
 
     def data_bytes(self) -> bytes | None:
         """Returns the data as the bytes of a payload; None if there is none.
 
-        Raises CloudEventError if the charset of the datacontenttype cannot encode the text.
+        Raises CloudEventError if the charset of the datacontenttype is unknown or cannot encode the
+        text.
         """
         return event_data.as_bytes(self._data, self.datacontenttype)
 
     def json(self) -> Any:
-        """Returns the data as a JSON value, parsed from bytes and text; an explicit null is None.
+        """Returns the data as a JSON value, parsed from bytes or str; an explicit null is None.
 
         Raises CloudEventError if there is no data or if it is not JSON.
         """
@@ -307,9 +308,9 @@ class CloudEvent:
         data: Any = _UNCHANGED,
         **named: AttributeInput,
     ) -> CloudEvent:
-        """Returns a copy with some attributes changed (None unsets) and, if given, other data.
+        """Returns a new event with changed attributes (None unsets one) and, if given, new data.
 
-        The copy is a new event: writing it does not repeat the bytes this one was read from.
+        Writing the new event does not repeat the bytes that this event was read from.
         """
         changed = _merged_attributes(self._attributes, attributes, named)
         if isinstance(data, _Unchanged):
@@ -319,12 +320,12 @@ class CloudEvent:
     def to_version(
         self, label: str, *, drop: Collection[str] = (), rename: Mapping[str, str] | None = None
     ) -> CloudEvent:
-        """Returns the event in another version of CloudEvents; the event itself if it is that one.
+        """Returns the event in the CloudEvents version `label`; this event if it has that version.
 
-        Renames the attributes that the versions name differently, and keeps extensions. Never drops
-        an attribute silently: raises CloudEventError with the names of all attributes that the
-        version cannot carry, except those in `drop` (to leave out) and in `rename` (to carry under
-        another name). Raises UnknownVersionError for an unknown version.
+        Renames the attributes that the versions name differently, and keeps extensions. Raises
+        CloudEventError with the names of all attributes that the version cannot carry. `drop` names
+        attributes to leave out; `rename` maps attributes to new names. Raises UnknownVersionError
+        for an unknown version.
         """
         target = spec_version(label)
         if target is self._version:
@@ -342,7 +343,7 @@ class CloudEvent:
         return CloudEvent(attributes, data=self._data_in(attributes, target))
 
     def _data_in(self, attributes: Mapping[str, AttributeInput], version: SpecVersion) -> Any:
-        """Returns this event's data under other attributes: JSON that stays JSON keeps its text."""
+        """Returns the data for new attributes; JSON keeps its text if its type stays JSON."""
         current = self._data
         if not isinstance(current, event_data.JsonText):
             return current
@@ -354,7 +355,7 @@ class CloudEvent:
     def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
         """Returns the `KafkaRecord` of `to_kafka(event, mode, **options)`.
 
-        Clients call this method on the objects that they send; they use no other part of an event.
+        Clients call only this method of the objects that they send.
         """
         return self._to_kafka(mode, **options)
 
@@ -385,7 +386,7 @@ def _merged_attributes(
     """Merges the attributes of the event, the mapping and the keywords; later ones win."""
     if attributes is None:
         return {**current, **named}
-    # An event, whole or lazy, is more than its attributes: `dict()` makes the intention explicit.
+    # An event has data too, which `**` would drop: the caller must pass `dict(event)`.
     if attributes.__class__ is not dict and hasattr(attributes, "to_kafka_record"):
         raise _no_mapping_error(attributes)
     try:
@@ -430,7 +431,7 @@ def _closely_checked(name: str, value: AttributeInput, version: SpecVersion) -> 
 
 
 def _same_attributes(one: CloudEvent, other: CloudEvent) -> bool:
-    # Canonical strings, because True equals 1 in Python.
+    # Compare canonical strings, because True equals 1 in Python.
     texts, others = _canonical_of(one._attributes), _canonical_of(other._attributes)
     if texts == others:
         return True
@@ -447,10 +448,10 @@ def _same_attributes(one: CloudEvent, other: CloudEvent) -> bool:
 
 
 def _same_value(name: str, text: str, other: str, version: SpecVersion) -> bool:
-    """Returns whether two texts are the same value of an attribute: a moment, a Map.
+    """Returns whether two different strings are the same value of an attribute.
 
-    A header does not show that an extension is a Map, so that in versions with Maps any JSON object
-    counts as a Map.
+    Only times and Maps have several spellings. A header does not show that an extension is a Map,
+    so that any JSON object counts as a Map in the versions that have Maps.
     """
     spec = version.attributes.get(name)
     if spec is None:
@@ -473,5 +474,5 @@ def _rebuild_event(
     document: bytes | None,
     message: object | None,
 ) -> CloudEvent:
-    """Rebuilds an unpickled event."""
+    """Rebuilds a pickled event."""
     return CloudEvent._decoded(_version_of(attributes), attributes, data, document, message)

@@ -1,9 +1,9 @@
-"""The data of an event: its form in memory, and its conversion to bytes, text and JSON.
+"""The data of an event: its representation, and its conversion to bytes, str and JSON.
 
 Data is one of: None (no data), bytes (Binary), str (text of a datacontenttype that is not JSON),
 `JsonText` (a JSON value as its text, which keeps numbers, order and spelling) or `TextOrBase64` (a
-string that its document does not identify). This module knows no attribute, header or binding. Its
-errors never contain data.
+string of a document before 0.3 that is either text or Base64). This module imports no attributes,
+no headers and no binding. Its errors never contain data.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ JSON_NULL: Final = JsonNull.NULL
 
 
 class JsonText:
-    """A JSON value as the text in which it was written; the creator has checked the text.
+    """The text of a JSON value as it was written; the creator has checked it.
 
-    Either `text` is the value, or `document` is an event in the JSON format that has the value as
-    its member `data`. The value is then located at the first access, unless `start` is its
-    position.
+    Either `text` is the value, or `document` is an event in the JSON format whose member `data` is
+    the value. `start` is the position of the value in the document; if it is negative, the first
+    access finds the position.
     """
 
     __slots__ = ("_document", "_start", "_text")
@@ -77,7 +77,7 @@ class JsonText:
 
     @property
     def text(self) -> str:
-        """Returns the value's text, without blanks around it."""
+        """Returns the value's text, without whitespace around it."""
         document = self._document
         if document is not None:
             start = self._start if self._start >= 0 else _data_start(document)
@@ -97,18 +97,18 @@ class JsonText:
 
 
 class TextOrBase64(str):
-    """The data of an event before 0.3 in its JSON document: text, or Base64 of Binary.
+    """The data of a JSON document before 0.3: either text, or the Base64 of bytes.
 
-    These versions mark neither. The string is written as it was read. A conversion that depends on
-    the difference is refused, because the document does not say which of the two it is.
+    The document does not say which of the two it is. Such data is written as it was read. A
+    conversion that depends on the difference raises CloudEventError.
     """
 
     __slots__ = ()
 
 
-#: The name of the member `data`, escaped or not, up to its value. In a checked event nothing before
-#: it matches: a colon after a quote follows a name, a name with `\"` in it is refused, and the
-#: reader ensures that no other member of the event is an object.
+#: Matches the name of the member `data`, escaped or not, up to its value. In a checked event it
+#: matches nothing earlier: a colon after a quote follows a name, a name with `\"` is refused, and
+#: the reader ensures that no other member of the event is an object.
 _DATA_NAME: Final = re.compile(
     '"(?:d|\\\\u0064)(?:a|\\\\u0061)(?:t|\\\\u0074)(?:a|\\\\u0061)"[ \\t\\n\\r]*:[ \\t\\n\\r]*'
 )
@@ -124,7 +124,7 @@ def _data_start(document: str) -> int:
 
 Data = bytes | str | JsonText | None
 
-#: Most events have this type; it is parsed only once.
+#: The most frequent datacontenttype, which is recognized without parsing.
 USUAL_TYPE: Final = "application/json"
 
 _DATA_CLAUSES = ('JSON format 3.1.1 "Payload Serialization"',)
@@ -133,15 +133,15 @@ _UNMARKED_CLAUSES = ('CloudEvents 0.1 and 0.2 "JSON format 3.1"',)
 _DATA_SECTION = ('CloudEvents 1.0 "Event Data"',)
 
 
-#: The usual types of a JSON value; data is stored in none of them.
+#: The usual types of a JSON value; none of them is a type of stored data.
 _USUAL_JSON: Final = frozenset({dict, list, str})
 
 
 def from_value(value: Any, content_type: str | None) -> Data:
     """Converts a caller's value to data of the datacontenttype (JSON format 3.1.1).
 
-    bytes are Binary; a str is text, or a JSON string if the type is JSON or absent; `JSON_NULL` is
-    an explicit null; anything else must be a JSON value. Raises CloudEventError for a value that
+    bytes are Binary. A str is text, or a JSON string if the type is JSON or absent. `JSON_NULL` is
+    an explicit null. Any other value must be a JSON value. Raises CloudEventError for a value that
     the datacontenttype does not allow.
     """
     if type(value) not in _USUAL_JSON:
@@ -161,7 +161,7 @@ def from_value(value: Any, content_type: str | None) -> Data:
 
 
 def from_base64(text: Any, *, where: str) -> bytes:
-    """Decodes Base64 to Binary data. Raises CloudEventError for any other text."""
+    """Decodes Base64 to Binary data. Raises CloudEventError if `text` is not Base64."""
     decoded = base64_bytes(text) if isinstance(text, str) else None
     if decoded is not None:
         return decoded
@@ -179,9 +179,9 @@ def public(data: Data) -> Any:
 def as_bytes(data: Data, content_type: str | None) -> bytes | None:
     """Returns data as the bytes of a message's payload; None for no data.
 
-    Encodes text in the charset of the datacontenttype, UTF-8 if it names none; JSON escapes the
+    Encodes text in the charset of the datacontenttype (default UTF-8); in JSON it escapes the
     characters that the charset lacks. Raises CloudEventError for an unknown charset, for other text
-    that it cannot encode, and for data whose bytes are not known.
+    that the charset cannot encode, for JSON whose type is not JSON, and for `TextOrBase64`.
     """
     if data is None or isinstance(data, bytes):
         return data
@@ -214,7 +214,7 @@ def as_bytes(data: Data, content_type: str | None) -> bytes | None:
 
 
 def json_value(data: Data, content_type: str | None) -> Any:
-    """Returns data as a JSON value, parsed from bytes and text; an explicit null is None.
+    """Returns data as a JSON value, parsed from bytes or str; an explicit null is None.
 
     Raises CloudEventError if there is no data or if it is not JSON.
     """
@@ -228,20 +228,20 @@ def json_value(data: Data, content_type: str | None) -> Any:
 
 
 def as_json_text(data: bytes, content_type: str | None) -> str | None:
-    """Returns the text of bytes that are declared as JSON and are JSON; None otherwise."""
+    """Returns the JSON text of bytes; None if their type is not JSON or they are not JSON."""
     if content_type is None or not declares_json(content_type):
         return None
     try:
         text = _decode_json(data, content_type)
         parse_json(text)
-        text.encode()  # some charsets have unpaired surrogates, which no document has
+        text.encode()  # UTF-7, for example, decodes to lone surrogates, which UTF-8 lacks
     except (CloudEventError, UnicodeError):
         return None
     return text.strip(" \t\n\r")
 
 
 def as_text(data: bytes, content_type: str) -> str | None:
-    """Returns bytes as text; None if their type is not text, or they cannot be decoded."""
+    """Returns bytes decoded to str; None if their type is not text, or they cannot be decoded."""
     if not declares_text(content_type):
         return None
     try:
@@ -252,7 +252,7 @@ def as_text(data: bytes, content_type: str) -> str | None:
 
 
 def unmarked_error() -> CloudEventError:
-    """Returns the error for a string that may be text or Base64, when the difference matters."""
+    """Returns the error for `TextOrBase64` data, if a conversion depends on the difference."""
     return CloudEventError(
         "the string is text, or Base64 of bytes, and nothing says which: replace the data with "
         "what it is",
@@ -262,16 +262,16 @@ def unmarked_error() -> CloudEventError:
 
 
 def equal(one: Data, other: Data, content_type: str | None) -> bool:
-    """Returns whether both are the same data of the same datacontenttype, in any form.
+    """Returns whether both are the same data of one datacontenttype, in whatever representation.
 
-    JSON values compare as JSON (blanks, member order and number spelling do not matter; `1`, `1.0`
-    and `true` are three values). Bytes and text compare by their bytes.
+    JSON values compare as JSON: whitespace, member order and number spelling do not matter; `1`,
+    `1.0` and `true` are three values. Bytes and text compare by their bytes.
     """
     if isinstance(one, JsonText) or isinstance(other, JsonText):
         if one is None or other is None:
             return False
         if isinstance(one, JsonText) and isinstance(other, JsonText) and one.text == other.text:
-            return True  # without parsing, so at any depth
+            return True  # not parsed, so the nesting depth does not matter
         try:
             same: bool = _comparable(one, content_type) == _comparable(other, content_type)
         except (CloudEventError, RecursionError):
@@ -280,12 +280,12 @@ def equal(one: Data, other: Data, content_type: str | None) -> bool:
     try:
         return as_bytes(one, content_type) == as_bytes(other, content_type)
     except CloudEventError:
-        # The charset is unknown, or lacks a character.
+        # The charset is unknown, or cannot encode a character.
         return one == other
 
 
 def describe(data: Data) -> str:
-    """Describes data for a repr: its kind and size, never its content."""
+    """Describes data for a repr: its representation and size, never its content."""
     if data is None:
         return "none"
     if isinstance(data, bytes):
@@ -306,13 +306,13 @@ def declares_json(content_type: str) -> bool:
 
 
 def declares_text(content_type: str) -> bool:
-    """Returns whether the media type is text: `text/*`, XML, or with a charset."""
+    """Returns whether the media type is text: `text/*`, XML, or any type with a charset."""
     media_type = parse_media_type(content_type)
     return media_type is not None and media_type.declares_text
 
 
 def _comparable(data: bytes | str | JsonText, content_type: str | None) -> Any:
-    """Returns the JSON value in a form that `==` compares as JSON."""
+    """Returns the JSON value decoded so that `==` compares it as JSON."""
     text = data.text if isinstance(data, JsonText) else data
     if isinstance(text, bytes):
         text = _decode_json(text, content_type)
@@ -320,7 +320,7 @@ def _comparable(data: bytes | str | JsonText, content_type: str | None) -> Any:
 
 
 def _decode_json(data: bytes, content_type: str | None) -> str:
-    """Decodes JSON bytes by the charset if one is named, else as UTF-8 (RFC 8259, 8.1)."""
+    """Decodes JSON bytes by the charset of the type, by default UTF-8 (RFC 8259, 8.1)."""
     charset = _charset(content_type)
     try:
         return data.decode(charset).removeprefix("\ufeff")
@@ -331,7 +331,7 @@ def _decode_json(data: bytes, content_type: str | None) -> str:
 
 
 def _charset(content_type: str | None) -> str:
-    """Returns the Python codec for the charset of a datacontenttype; UTF-8 if it names none."""
+    """Returns the Python codec for the charset of a datacontenttype; UTF-8 if it has no charset."""
     if content_type is None or content_type == USUAL_TYPE:
         return "utf-8"
     media_type = parse_media_type(content_type)

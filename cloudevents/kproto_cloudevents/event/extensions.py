@@ -1,8 +1,9 @@
 """Typed extensions: declares the attributes of an extension, and reads them from an event.
 
-An event keeps an extension attribute as it was written; a header cannot tell that `5` is an
-Integer. An application that knows the extension reads it through its declaration, which checks and
-converts. A table at the end declares the documented extensions.
+An event keeps an extension attribute as it was written: in a header, the Integer `5` and the String
+"5" look the same. An application reads the attributes through the declaration of the extension,
+which checks and converts them. The end of the module declares the extensions of the specification's
+repository.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = [
 class ExtensionAttribute(NamedTuple):
     """One attribute of an extension.
 
-    `rule(value)` returns a further fault of a value with the right type, None if it is valid.
+    `rule(value)` checks a value of the right type; it returns the fault, or None if it is valid.
     """
 
     name: str
@@ -41,14 +42,15 @@ class ExtensionAttribute(NamedTuple):
     rule: Callable[[AttributeValue], str | None] | None = None
 
 
-#: Returns the attribute at fault and the reason, for the values of an extension as a whole.
+#: Checks the values of an extension together: returns the attribute at fault and the fault, or
+#: None.
 Together = Callable[[Mapping[str, AttributeValue]], tuple[str, str] | None]
 
 
 class Extension:
     """An extension: its name in errors, and its attributes.
 
-    `together` returns a fault of values that are valid one by one, None if they are valid.
+    `together` checks values that are valid one by one; it returns None if their combination is too.
     """
 
     __slots__ = ("attributes", "name", "together")
@@ -124,7 +126,7 @@ class ExtensionRegistry:
             self.register(extension)
 
     def register(self, extension: Extension) -> None:
-        """Adds an extension. Raises CloudEventError if another declares one of its attributes."""
+        """Adds an extension. Raises CloudEventError if another declares the same attribute."""
         for name in extension.attributes:
             owner = self.owner(name)
             if owner is not None and owner.name != extension.name:
@@ -136,7 +138,7 @@ class ExtensionRegistry:
         return next((each for each in self._by_name.values() if attribute in each.attributes), None)
 
     def read(self, event: CloudEvent) -> dict[str, AttributeValue]:
-        """Returns the event's extension attributes; those of known extensions native and checked.
+        """Returns the event's extension attributes; those of registered extensions are native.
 
         Raises CloudEventError as `Extension.read` does.
         """
@@ -146,10 +148,11 @@ class ExtensionRegistry:
         return values
 
     def typed(self, event: CloudEvent) -> CloudEvent:
-        """Returns the event with native attributes of known extensions, so that JSON has a number.
+        """Returns the event with native attributes, so that JSON has numbers instead of strings.
 
-        Returns the event itself if nothing changes, else a new one. Raises CloudEventError as
-        `read` does, and for a type that the event's version does not have.
+        Converts the attributes of registered extensions. Returns the event itself if nothing
+        changes. Raises CloudEventError as `read` does, and for a type that the event's version does
+        not have.
         """
         changed = {
             name: value
@@ -179,12 +182,12 @@ def _w3c_traceparent(value: AttributeValue) -> str | None:
     return None
 
 
-#: In characters; nothing follows the flags in version 00.
+#: In characters; version 00 has nothing after the flags.
 _TRACEPARENT_LENGTH: Final = 55
 
-#: A sequence is padded with zeros, so that texts sort like numbers.
+#: A sequence may be padded with zeros, so that strings sort like numbers.
 _PADDED_INTEGER: Final = re.compile("-?[0-9]+")
-#: In characters: more zeros serve no purpose.
+#: In characters; a longer sequence is refused.
 _MAX_PADDED: Final = 64
 
 
@@ -199,7 +202,7 @@ def _integer_sequence(values: Mapping[str, AttributeValue]) -> tuple[str, str] |
     return "sequence", "is no Integer of 32 bits, as the sequencetype says"
 
 
-#: https://github.com/cloudevents/spec/tree/main/cloudevents/extensions, one row per attribute.
+#: The extensions of https://github.com/cloudevents/spec/tree/main/cloudevents/extensions.
 PARTITIONING: Final = Extension(
     "Partitioning", ExtensionAttribute("partitionkey", types.STRING, True, _not_empty)
 )
@@ -219,7 +222,7 @@ SAMPLED_RATE: Final = Extension(
     "Sampled Rate", ExtensionAttribute("sampledrate", types.INTEGER, True, _above_zero)
 )
 
-#: The extensions above.
+#: The extensions declared above.
 DOCUMENTED: Final = ExtensionRegistry(
     (PARTITIONING, DISTRIBUTED_TRACING, SEQUENCE, DATAREF, SAMPLED_RATE)
 )

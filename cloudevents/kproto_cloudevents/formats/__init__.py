@@ -1,4 +1,4 @@
 """The event formats, which encode a whole event as one document, and their registry.
 
-No module here knows a header, a property or a binding.
+No module of this package imports the headers, the properties or a binding.
 """

@@ -1,9 +1,8 @@
 """The Avro event format: an event as one Avro datum of the specification's schema.
 
 Register `AVRO_FORMAT`, or pass it to `to_kafka`. It needs the package fastavro, which the extra
-`cloudevents-avro` installs. This module knows no header and no binding.
-
-Writes bytes, text, and JSON of a JSON type; reads everything that the schema allows.
+`cloudevents-avro` installs. The writer writes data as bytes or a string; the reader reads
+everything that the schema allows. This module imports no headers and no binding.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from .typed_attributes import attributes_to_write, event_of, missing_package_err
 __all__ = ["AVRO_FORMAT", "MAX_NESTING", "from_avro", "to_avro"]
 
 MAX_NESTING: Final = 32
-"""The deepest nesting of records in a JSON value; each record holds a level or two of JSON.
+"""The deepest nesting of records in a JSON value; each record is one or two levels of JSON.
 
-The schema is recursive, and fastavro recurses on the C stack: without a limit a document of one
+The schema is recursive, and fastavro recurses on the C stack: without a limit, a document of one
 megabyte would crash the process.
 """
 
@@ -44,12 +43,12 @@ _BAD_BYTES: Final = (
     struct.error,
 )
 
-#: A JSON number is a double; beyond this value, not every whole number is one.
+#: A JSON number is an Avro double, which represents every whole number only up to this one.
 _LARGEST_EXACT: Final = 2**53
 
 
 class _Avro(NamedTuple):
-    """The package, and the parsed schema."""
+    """The package fastavro, and the parsed schema."""
 
     package: Any
     schema: Any
@@ -58,9 +57,8 @@ class _Avro(NamedTuple):
 def from_avro(document: bytes) -> CloudEvent:
     """Reads an event from a document of `application/cloudevents+avro`.
 
-    Data is bytes, text or a JSON value. Raises CloudEventError for any other document,
-    UnknownVersionError for a specversion other than 1.0, and CloudEventError if the package is
-    missing.
+    Data is bytes, str or a JSON value. Raises CloudEventError for any other document and if
+    fastavro is missing, UnknownVersionError for a specversion other than 1.0.
     """
     avro = _avro()
     source = io.BytesIO(document)
@@ -83,9 +81,9 @@ def from_avro(document: bytes) -> CloudEvent:
 def to_avro(event: CloudEvent) -> bytes:
     """Writes an event as a document of `application/cloudevents+avro`.
 
-    Writes JSON data as its bytes with a `datacontenttype`, which keeps the spelling of numbers,
-    because the schema has doubles only. Raises CloudEventError for an event that is not 1.0, for
-    data that its charset cannot encode, and if the package is missing.
+    Writes JSON data as bytes with a `datacontenttype`, because the schema has only doubles, which
+    would change the spelling of numbers. Raises CloudEventError for an event that is not 1.0, for
+    data that its charset cannot encode, and if fastavro is missing.
     """
     avro = _avro()
     attributes = attributes_to_write(event, _DATUM)
@@ -110,7 +108,7 @@ AVRO_FORMAT: Final = EventFormat("application/cloudevents+avro", from_avro, to_a
 
 
 def _data(value: Any, content_type: str | None) -> Data:
-    """Returns the data in the form that an event keeps; a JSON value as its text."""
+    """Returns the data as `event.data` represents it; a JSON value as its text."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, dict):
@@ -128,7 +126,7 @@ def _data(value: Any, content_type: str | None) -> Data:
 
 
 def _item(item: Any) -> Any:
-    """Returns a value of the map that data may be: a record is a JSON object."""
+    """Returns a value of a map in `data`: a record becomes a JSON object."""
     return _json_object(item) if isinstance(item, dict) else _scalar(item)
 
 
@@ -146,7 +144,7 @@ def _json_object(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scalar(value: Any) -> Any:
-    """Returns a whole number without a fraction of zero, as JSON writes it."""
+    """Returns a whole float up to 2**53 as an int, which JSON writes without `.0`."""
     if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_EXACT:
         return int(value)
     return value
@@ -165,9 +163,10 @@ def _avro() -> _Avro:
 
 
 def _schema() -> dict[str, Any]:
-    """Returns the schema of the specification with its recursion unrolled `MAX_NESTING` times.
+    """Returns the specification's schema with its recursion unrolled `MAX_NESTING` times.
 
-    The bytes are the same. A document that nests deeper names a branch that does not exist.
+    The encoded bytes are the same. A document that nests deeper has a union index that the
+    innermost record lacks, so fastavro raises.
     """
     inner: Any = None
     for level in range(MAX_NESTING, 0, -1):

@@ -1,8 +1,8 @@
 """The JSON event format and the JSON batch format: an event as one JSON document.
 
 A read event keeps its document, so that writing it again gives the same bytes. Data that is a JSON
-value keeps its text, even if the event is written in another form. This module knows no header and
-no binding.
+value keeps its text, even if the event is written in another format. This module imports no headers
+and no binding.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ _BATCH: Final = ("JSON format 4",)
 def from_json(document: bytes | str) -> CloudEvent:
     """Reads an event from a document of `application/cloudevents+json`.
 
-    Raises CloudEventError for text that is not JSON, not an event, or breaks a rule of its version;
-    UnknownVersionError for an unknown specversion.
+    Raises CloudEventError if the text is not JSON, is not an event, or breaks a rule of its
+    version. Raises UnknownVersionError for an unknown specversion.
     """
     text = _text(document)
     document = document.encode() if isinstance(document, str) else bytes(document)
@@ -79,7 +79,7 @@ def from_json(document: bytes | str) -> CloudEvent:
 
 
 def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
-    """Returns the event of a valid document with a known shape; None for any other document."""
+    """Returns the event if its document has a learnt shape and is valid; else None."""
     found = shaped_members(text, _closely_checked)
     if found is None:
         return None
@@ -87,7 +87,7 @@ def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
     data: Data = None
     if start >= 0:
         if attributes.get(version.content_type) == USUAL_TYPE and version.data_encoding is None:
-            data = JsonText("", text, start)  # as below, at a third of the price
+            data = JsonText("", text, start)  # like `_decoded_data`, in a third of its time
         else:
             try:
                 data = _decoded_data(value, None, text, None, attributes, version, start)
@@ -97,11 +97,11 @@ def _event_of_known_shape(text: str, document: bytes) -> CloudEvent | None:
 
 
 def from_json_with_content_type(document: bytes, content_type: str | None) -> CloudEvent:
-    """Reads an event whose data may have its media type outside the document.
+    """Reads an event whose message names the media type of the data outside the document.
 
-    `content_type`, which must be valid, counts if the document names none; the event then differs
-    from the document and does not keep it. A null is no data, unless the type is JSON, which has
-    null. Raises CloudEventError as `from_json` does.
+    `content_type`, which must be valid, applies if the document names none; the event then differs
+    from the document and does not keep it. A null is then no data, unless the type is JSON. Raises
+    CloudEventError as `from_json` does.
     """
     text = _text(document)
     pairs = _whole(text)
@@ -118,7 +118,7 @@ def from_json_with_content_type(document: bytes, content_type: str | None) -> Cl
 
 
 def _whole(text: str) -> Pairs:
-    """Returns the members of the object that is the whole document."""
+    """Returns the members of the document's object. Raises CloudEventError if text follows it."""
     start = 0 if text[:1] == "{" else skip_blanks(text, 0)
     pairs, end = _members(text, start)
     if end != len(text) and skip_blanks(text, end) != len(text):
@@ -127,7 +127,7 @@ def _whole(text: str) -> Pairs:
 
 
 def names_version(document: bytes) -> bool:
-    """Returns whether the document is a JSON object with a specversion, known or not."""
+    """Returns whether the document is a JSON object with a specversion, even an unknown one."""
     try:
         pairs = parse_json(_text(document), PAIRS_DECODER)
     except CloudEventError:
@@ -140,9 +140,10 @@ def names_version(document: bytes) -> bool:
 
 
 def from_json_batch(document: bytes | str) -> list[CloudEvent]:
-    """Reads the events of a document of `application/cloudevents-batch+json`, all or none.
+    """Reads the events of a document of `application/cloudevents-batch+json`.
 
-    Raises CloudEventError that names the element at fault, and if versions differ.
+    Raises CloudEventError for the first invalid element, with its index, and if the versions
+    differ.
     """
     text = _text(document)
     events = []
@@ -183,7 +184,7 @@ def _text(document: bytes | str) -> str:
 
 
 def _elements(text: str) -> Iterator[tuple[str, Pairs]]:
-    """Yields the objects of a batch: the text and the members of each."""
+    """Yields the text and the members of each object of a batch."""
     position = skip_blanks(text, 0)
     if text[position : position + 1] != "[":
         raise CloudEventError("a batch is a JSON array", clauses=_BATCH)
@@ -210,9 +211,9 @@ def _check_end(text: str, position: int) -> None:
 
 
 def _members(text: str, start: int) -> tuple[Pairs, int]:
-    """Returns the members of the object at `start` and its end.
+    """Returns the members of the object that begins at `start`, and its end position.
 
-    The members are pairs, because in a dict the last of two equal names would win.
+    The members are pairs, because a dict would keep only the last of two equal names.
     """
     if text[start : start + 1] != "{":
         raise CloudEventError("an event is a JSON object", clauses=_ENVELOPE)
@@ -222,7 +223,7 @@ def _members(text: str, start: int) -> tuple[Pairs, int]:
 
 
 def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
-    """Returns the event with these members; `text` is their document."""
+    """Returns the event of these members; `text` and `document` are the JSON that has them."""
     members = dict(pairs)
     if len(members) != len(pairs):
         raise _repeated_error(pairs)
@@ -244,13 +245,13 @@ def _event(pairs: Pairs, text: str, document: bytes) -> CloudEvent:
 def _event_with_maps(
     members: dict[str, Any], data: Any, version: SpecVersion, text: str, document: bytes
 ) -> CloudEvent:
-    """Returns the event of a version with maps that has at least one; each keeps its text."""
+    """Returns the event of members of which at least one is a Map; each Map keeps its text."""
     texts = member_texts(text, skip_blanks(text, 0))
     for name, value in members.items():
         if type(value) is Pairs:
             members[name] = JsonMap(compact_json(texts[name]))
     attributes = _checked_members(members, version)
-    # The text of the data, because `data` may also be the name of an entry of a map.
+    # Pass the text of the data: a Map may have an entry `data`, which `JsonText` would find.
     return CloudEvent._decoded(
         version,
         attributes,
@@ -261,7 +262,7 @@ def _event_with_maps(
 
 
 def _checked_members(members: dict[str, Any], version: SpecVersion) -> dict[str, Any]:
-    """Returns the members that are attributes and set; checks each."""
+    """Returns the members that are set attributes. Raises CloudEventError if one is invalid."""
     return checked_attributes(
         members, version, _closely_checked, clauses=_ATTRIBUTES, required_clauses=_ENVELOPE
     )
@@ -277,7 +278,7 @@ def _closely_checked(name: str, value: Any, version: SpecVersion) -> AttributeVa
     return value
 
 
-#: Marks a missing `data` member; null is a value of a present one.
+#: Marks a missing member `data`, because None is its value null.
 _ABSENT: Final = object()
 
 
@@ -291,7 +292,7 @@ def _repeated_error(pairs: Pairs) -> CloudEventError:
     )
 
 
-#: The attribute that names the version today, and its known values.
+#: The version attribute of the current versions ("specversion"), and its known values.
 _CURRENT_ATTRIBUTE: Final = V1_0.specversion
 _CURRENT_VERSIONS: Final = VERSION_ATTRIBUTES[_CURRENT_ATTRIBUTE]
 
@@ -313,11 +314,11 @@ def _version_of_members(members: dict[str, Any]) -> SpecVersion:
 
 
 def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
-    """Returns the value of an attribute that is not a JSON string (JSON format 2.2)."""
+    """Returns an attribute's checked value that is no JSON string (JSON format 2.2)."""
     defined = version.attributes.get(name)
     expected = _EXPECTED_EXTENSION if defined is None else _EXPECTED[defined.type is MAP]
     if isinstance(value, Decimal):
-        value = INTEGER_MAX + 1  # too long for int(), so beyond 32 bits, as the check below says
+        value = INTEGER_MAX + 1  # too many digits for int(), so the check below must refuse it
     fits = isinstance(value, bool | int | JsonMap) if defined is None else type(value) is JsonMap
     if not fits or (defined is not None and defined.type is not MAP):
         raise CloudEventError(
@@ -330,7 +331,7 @@ def _not_text(name: str, value: Any, version: SpecVersion) -> AttributeValue:
     return native
 
 
-#: The type of a defined attribute's member, by whether it is a Map; then that of an extension.
+#: The expected type of an attribute that the version defines, by whether it is a Map.
 _EXPECTED: Final = {False: "a string", True: "an object"}
 _EXPECTED_EXTENSION: Final = "a string, boolean or whole number"
 
@@ -344,10 +345,10 @@ def _decoded_data(
     version: SpecVersion,
     start: int = -1,
 ) -> Data:
-    """Returns the data of the event in document `text`, from whichever of two members is present.
+    """Returns the data of the event in document `text`, from `data` or from `data_base64`.
 
-    `data_text` is the text of the member `data` if it is known, and `start` the position of its
-    value.
+    `data_text` is the text of the member `data`, or None; `start` is the position of its value, or
+    negative if unknown.
     """
     if base64 is not None:
         if data is not _ABSENT:
@@ -367,7 +368,7 @@ def _decoded_data(
             return data
         return TextOrBase64(data)
     if not version.marks_binary:
-        # Before 0.3 data is of any type, whatever its content type.
+        # Before 0.3 data may be any JSON value, whatever its content type.
         return JsonText("", text, start) if data_text is None else JsonText(data_text)
     advice = "; an event without data has no such member" if data is None else ""
     raise CloudEventError(
@@ -379,7 +380,7 @@ def _decoded_data(
 
 
 def _json_type(value: Any) -> str:
-    """Returns JSON's name for the kind of a value; never the value itself."""
+    """Returns JSON's name for the type of a value, for an error; never the value itself."""
     if isinstance(value, Pairs | JsonMap):
         return "an object"
     if isinstance(value, bool):
@@ -394,7 +395,7 @@ def _json_type(value: Any) -> str:
 
 
 def _shown_member(name: str) -> str:
-    """Returns a member name for an error: as it is if plain, else quoted."""
+    """Returns a member name for an error: unquoted if it is an ASCII identifier, else quoted."""
     return name if name.isascii() and name.isidentifier() else quoted(name)
 
 
@@ -405,9 +406,9 @@ def to_json(event: CloudEvent) -> bytes:
     """Writes an event as a document of `application/cloudevents+json`.
 
     Returns the original bytes of an event that was read from JSON. Otherwise writes the attributes
-    in the event's order, then the data: bytes as `data_base64`, except that bytes which are
-    declared as JSON and are JSON become that JSON, without blanks or a byte order mark around it;
-    text as a string; a JSON value as its own text.
+    in the event's order, then the data. Text becomes a string, and a JSON value keeps its text.
+    Bytes become `data_base64`; but bytes that are valid JSON and declared as JSON become the member
+    `data`, without whitespace or a byte order mark around it.
     """
     if not isinstance(event, CloudEvent):
         raise no_event_error(event)
@@ -415,7 +416,7 @@ def to_json(event: CloudEvent) -> bytes:
         return event._document
     version = event._version
     data = event._data
-    # A name contains nothing that JSON would escape.
+    # An attribute's name contains no character that JSON would escape.
     parts = [
         f'"{name}":{encode_basestring(value) if type(value) is str else json_of(value)}'
         for name, value in event._attributes.items()
@@ -432,11 +433,11 @@ def to_json(event: CloudEvent) -> bytes:
 
 
 def _bytes_member(data: bytes, event: CloudEvent) -> str:
-    """Returns the member for bytes: JSON as it is, else Base64 in the way of the version.
+    """Returns the member for bytes: JSON data unchanged, other bytes as Base64.
 
-    1.0 has a separate member, 0.3 an attribute that declares it, and earlier versions no mark: they
-    write text as a string, and refuse bytes that would be read back differently (blanks around
-    JSON, a charset that writes a mark which was not there).
+    1.0 has the member `data_base64`, and 0.3 an attribute that declares Base64. Earlier versions
+    have neither: they write text as a string, and refuse bytes that would be read back differently
+    (whitespace around JSON, a charset that adds a byte order mark).
     """
     version = event._version
     content_type = event.datacontenttype
@@ -468,7 +469,7 @@ def _bytes_member(data: bytes, event: CloudEvent) -> str:
 
 
 def _represents(value: Data, data: bytes, content_type: str | None) -> bool:
-    """Returns whether the document's data is read back as exactly these bytes."""
+    """Returns whether a reader of the document gets exactly these bytes."""
     try:
         return as_bytes(value, content_type) == data
     except CloudEventError:

@@ -1,12 +1,13 @@
 """Reads the members of a JSON event by a known document shape, without the JSON decoder.
 
-The documents of a topic mostly differ only in the values of their members: names, their order and
-the blanks between them repeat. A shape is a regular expression of the repeating part, up to the
-value of `data`, which comes last and is read by the JSON decoder. It is learnt from a document that
-was read as an event. If a document does not match, or has a fault, the careful reader reads it and
-reports the fault. Input chooses the shapes, so their number and length are bounded.
+The documents of a topic mostly differ only in the values of their members: names, order and
+whitespace repeat. A shape is a regular expression for this repeating text, up to the value of
+`data`, which comes last and which the JSON decoder reads. A shape is learnt from a document that
+was read as an event. If a document matches no shape or is invalid, `json_format` reads it with the
+JSON decoder and reports the fault. Because producers choose the shapes, their number and length are
+bounded.
 
-An expression takes time proportional to the text: it consists of literal text and of values up to
+Matching takes time proportional to the text: a shape consists of literal text and of values up to
 the next quote, which never backtrack (`*+`).
 """
 
@@ -23,31 +24,30 @@ from ..versions.spec_version import Check, SpecVersion
 
 __all__ = ["MAX_LENGTH", "MAX_SHAPES", "PATIENCE", "ShapedMembers", "learn_shape", "shaped_members"]
 
-#: At most this many shapes per number of members are learnt, because all are tried in turn.
+#: The most shapes per number of members; a document is matched against each of them.
 MAX_SHAPES: Final = 4
-#: In characters, without the values; longer shapes are not learnt.
+#: In characters, without the values; a longer shape is not learnt.
 MAX_LENGTH: Final = 2048
 
-#: After this many documents in a row without a known shape, only one in this many is tried: a topic
-#: may have none.
+#: After more than this many documents in a row without a known shape, only every 16th is matched.
 PATIENCE: Final = 16
 
-#: The text before the data. A JSON string can contain it only with a backslash.
+#: The name before the data. Inside a JSON string its quotes would have backslashes.
 _DATA: Final = '"data":'
 
 
 class _Shape(NamedTuple):
     match: Callable[[str], re.Match[str] | None]
-    #: The checks of the values, in their order, beyond the expression itself.
+    #: The checks of the values, in order of the groups of the expression.
     checks: tuple[Check, ...]
     version: SpecVersion
     has_data: bool
 
 
-#: Keyed by the number of quotes before the data; each member has four.
+#: Keyed by the number of quotes before the data, four for each member.
 _SHAPES: Final[dict[int, tuple[_Shape, ...]]] = {}
 
-#: The version, the attributes, the value of `data` and its position; -1 without data.
+#: The version, the attributes, the value of `data` and its position; (None, -1) without data.
 ShapedMembers = tuple[SpecVersion, dict[str, Any], Any, int]
 
 
@@ -57,7 +57,7 @@ def shaped_members(
     """Returns the members of an event whose document has a known shape; None for any other.
 
     The members equal those of the JSON decoder, and the attributes are valid.
-    `closely_checked(name, value, version)` checks a value that no quick check accepts, and raises
+    `closely_checked(name, value, version)` checks a value that no quick check accepts; it raises
     CloudEventError.
     """
     missed = _missed[0]
@@ -84,7 +84,7 @@ def shaped_members(
     attributes = {}
     try:
         # Both have the same length; `strict` would cost a tenth. Control characters, which a JSON
-        # string cannot contain, are not allowed in attributes either.
+        # string cannot contain, are refused by the checks of the attributes.
         for value, (name, valid_values, quick) in zip(found.groups(), checks):  # noqa: B905
             if not (value in valid_values or (value and quick(value))):
                 closely_checked(name, value, version)
@@ -99,7 +99,7 @@ def shaped_members(
     return version, attributes, data, start
 
 
-#: The latest shape, because most documents have the shape of the one before.
+#: The shape that matched last; most documents have the shape of the previous document.
 _latest: Final[list[_Shape | None]] = [None]
 
 #: The number of documents in a row without a known shape.
@@ -109,19 +109,19 @@ _read_value: Final = JSON_DECODER.scan_once  # type: ignore[attr-defined]  # the
 
 
 def _is_skipped(missed: int) -> bool:
-    """Returns whether a document is skipped after so many without a known shape."""
+    """Returns whether the next document is skipped after so many without a known shape."""
     return missed > PATIENCE and missed % PATIENCE != 0
 
 
 def _quotes(text: str) -> int:
-    """Returns the number of quotes before the data, or of all quotes without data."""
+    """Returns the number of quotes before the data, or one less than in the text without data."""
     return text.count('"', 0, text.find(_DATA))
 
 
 def learn_shape(text: str, attributes: dict[str, Any], version: SpecVersion) -> None:
-    """Learns the shape of a document that was read, if all its attributes are plain strings.
+    """Learns the shape of a document, if all its attributes are strings without escapes.
 
-    `data` must follow them, or be absent. Call it after `shaped_members` found no shape.
+    `data` must come last or be absent. Call it after `shaped_members` returned None.
     """
     if _is_skipped(_missed[0] - 1):
         return
@@ -136,8 +136,8 @@ def learn_shape(text: str, attributes: dict[str, Any], version: SpecVersion) -> 
     checks = version.plans.get(names)
     if checks is None:
         return
-    # Four quotes per attribute mean that there is no other member, and each is a string. If the
-    # attributes are the texts between the quotes, none is escaped.
+    # Four quotes per attribute mean that there is no other member, and that each is a string. If
+    # the texts between the quotes equal the attributes, no character is escaped.
     pieces = head.split('"')
     if pieces[1::4] != [*names, "data"][: len(names) + has_data]:
         return

@@ -1,9 +1,9 @@
 """The protobuf event format: an event as one message `io.cloudevents.v1.CloudEvent`.
 
 Register `PROTOBUF_FORMAT`, or pass it to `to_kafka`. It needs the package protobuf, which the extra
-`cloudevents-protobuf` installs. The message is declared here by its field numbers in a descriptor
-pool of its own, so that it does not collide with the official generated classes in the same
-process. This module knows no header and no binding.
+`cloudevents-protobuf` installs. This module declares the message by its field numbers in a separate
+descriptor pool, so that it does not collide with the official generated classes in the same
+process. It imports no headers and no binding.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _ATTRIBUTES: Final = ("Protobuf format 2",)
 _TYPES: Final = ("Protobuf format 2.1",)
 _DATA: Final = ("Protobuf format 3",)
 
-#: The attributes that are fields; all others are entries of the map.
+#: The attributes that are fields of the message; all others are entries of its map.
 _FIELDS: Final = {"id": "id", "source": "source", "specversion": "spec_version", "type": "type"}
-#: The member of the union for each CloudEvents type.
+#: The field of the oneof for each CloudEvents type.
 _MEMBERS: Final = {
     "Boolean": "ce_boolean",
     "Integer": "ce_integer",
@@ -52,7 +52,7 @@ _MEMBERS: Final = {
 
 _JSON: Final = "application/json"
 _PROTOBUF: Final = "application/protobuf"
-#: The scheme of a type URL that has none (google.protobuf.Any).
+#: The scheme of a type URL without a scheme (google.protobuf.Any).
 _ASSUMED_SCHEME: Final = "https://"
 _TYPE_HOST: Final = "https://type.googleapis.com/"
 
@@ -63,7 +63,7 @@ _FRACTION: Final = re.compile(r"\.([0-9]+)")
 
 
 class _Protobuf(NamedTuple):
-    """The class of the message, and its exception for invalid bytes."""
+    """The message class, and the exception that protobuf raises for invalid bytes."""
 
     message: Any
     decode_error: type[Exception]
@@ -72,10 +72,10 @@ class _Protobuf(NamedTuple):
 def from_protobuf(document: bytes) -> CloudEvent:
     """Reads an event from a document of `application/cloudevents+protobuf`.
 
-    Text of a JSON type is a JSON value. A message in `proto_data` becomes its bytes, with
-    `datacontenttype` application/protobuf and its type URL as `dataschema`, if these are unset.
-    Raises CloudEventError for any other document, UnknownVersionError for a specversion other than
-    1.0, and CloudEventError if the package is missing.
+    Text of a JSON type is a JSON value. A message in `proto_data` becomes its bytes;
+    `datacontenttype` is then application/protobuf and `dataschema` the type URL, unless they are
+    set. Raises CloudEventError for any other document and if protobuf is missing,
+    UnknownVersionError for a specversion other than 1.0.
     """
     protobuf = _protobuf()
     try:
@@ -99,11 +99,11 @@ def from_protobuf(document: bytes) -> CloudEvent:
 def to_protobuf(event: CloudEvent) -> bytes:
     """Writes an event as a document of `application/cloudevents+protobuf`.
 
-    Text and JSON go into `text_data`, JSON with its `datacontenttype`; bytes into `binary_data`,
-    except that bytes of application/protobuf whose `dataschema` is a type URL under
-    `https://type.googleapis.com/` go into `proto_data`. A time is written as a moment, and read
-    back in UTC. Raises CloudEventError for an event that is not 1.0, for a time that the message
-    cannot hold, and if the package is missing.
+    Text and JSON go into `text_data`, JSON with its `datacontenttype`. Bytes go into `binary_data`,
+    or into `proto_data` if they are application/protobuf with a `dataschema` under
+    `https://type.googleapis.com/`. A time loses its UTC offset: it is read back in UTC. Raises
+    CloudEventError for an event that is not 1.0, for a time that the message cannot represent, and
+    if protobuf is missing.
     """
     protobuf = _protobuf()
     message = protobuf.message()
@@ -133,7 +133,7 @@ def _read_attributes(message: Any) -> Iterator[tuple[str, AttributeValue | None]
 
 
 def _read_value(name: str, value: Any) -> AttributeValue | None:
-    """Returns the value of an attribute with its type; None if the union is empty."""
+    """Returns the typed value of an attribute; None if the oneof is empty."""
     member = value.WhichOneof("attr")
     if member is None:
         return None
@@ -170,7 +170,7 @@ def _read_time(name: str, timestamp: Any) -> Timestamp:
 
 
 def _fraction(nanos: int) -> str:
-    """Returns the fraction of a second in none, three, six or nine digits."""
+    """Returns the fraction of a second with no, three, six or nine digits."""
     digits = f"{nanos:09}"
     while digits.endswith("000"):
         digits = digits[:-3]
@@ -197,9 +197,9 @@ def _write_time(into: Any, name: str, text: str) -> None:
 
 
 def _text_data(text: str, content_type: AttributeValue | None) -> Data:
-    """Returns text of a JSON type as JSON, other text as it is.
+    """Returns text of a JSON type as JSON, other text unchanged.
 
-    The charset of the type does not apply: it describes a payload, and this field is text already.
+    The charset of the type does not apply, because the field is already decoded text.
     """
     if not isinstance(content_type, str) or not declares_json(content_type):
         return text
@@ -211,7 +211,7 @@ def _text_data(text: str, content_type: AttributeValue | None) -> Data:
 def _typed_by(
     type_url: str, attributes: list[tuple[str, AttributeValue | None]]
 ) -> list[tuple[str, AttributeValue | None]]:
-    """Returns the attributes of an event whose data is a protobuf message of this type."""
+    """Returns the attributes with the datacontenttype and dataschema of a message of `type_url`."""
     whole_url = type_url if "://" in type_url else _ASSUMED_SCHEME + type_url
     found = dict(attributes)
     if found.get("datacontenttype") is None:
@@ -246,7 +246,7 @@ def _write_data(message: Any, event: CloudEvent) -> None:
 
 @cache
 def _protobuf() -> _Protobuf:
-    """Returns the message class, declared by the numbers of the official cloudevents.proto."""
+    """Returns the message class, declared with the field numbers of cloudevents.proto."""
     try:
         from google.protobuf import (
             any_pb2,
@@ -317,7 +317,7 @@ def _protobuf() -> _Protobuf:
 
 
 def _add_members(into: Any, members: list[tuple[str, int, Any, str | None]], field: Any) -> None:
-    """Adds fields that exclude each other, as the first `oneof` of a message."""
+    """Adds fields as the first `oneof` of a message."""
     for name, number, kind, type_name in members:
         into.field.add(
             name=name,

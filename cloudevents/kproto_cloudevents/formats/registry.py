@@ -1,7 +1,7 @@
-"""The registry of event formats by media type, which structured mode reads and writes.
+"""The registry of event formats by media type, for structured mode.
 
 JSON is always registered; applications register other formats. An event of an unregistered media
-type can be forwarded, not read.
+type can be forwarded but not read.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = [
 class EventFormat(NamedTuple):
     """One event format: its media type in lower case without parameters, its reader and its writer.
 
-    `read` raises CloudEventError for bad input. It may keep the document in the event, as the JSON
-    format does.
+    `read` raises CloudEventError for an invalid document. It may keep the document in the event, as
+    the JSON format does.
     """
 
     media_type: str
@@ -43,7 +43,7 @@ _FORMATS = {JSON_FORMAT.media_type: JSON_FORMAT}
 
 
 def register_format(added: EventFormat) -> None:
-    """Registers a format, and replaces one of the same media type.
+    """Registers a format; replaces a registered format of the same media type.
 
     Raises CloudEventError for a media type that is not `application/cloudevents+…`.
     """
@@ -53,8 +53,8 @@ def register_format(added: EventFormat) -> None:
 def event_media_type(event_format: EventFormat) -> str:
     """Returns the media type of a format, in lower case.
 
-    Raises CloudEventError for one that is not `application/cloudevents+…`, such as that of a batch,
-    and for anything that is not an EventFormat.
+    Raises CloudEventError for any object that is not an EventFormat, and for a media type that is
+    not `application/cloudevents+…`; that of a batch is not.
     """
     if not isinstance(event_format, EventFormat):
         raise CloudEventError(

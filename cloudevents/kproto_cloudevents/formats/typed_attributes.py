@@ -1,6 +1,7 @@
-"""Typed attributes, which the Avro and the protobuf format share; checked by CloudEvents 1.0.
+"""Checks and converts the typed attributes of the Avro and protobuf formats.
 
-Both formats are defined for 1.0 only. This module knows no bytes and neither of the packages.
+The specification defines both formats for CloudEvents 1.0 only. This module imports neither
+fastavro nor protobuf.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ _JSON = "application/json"
 def event_of(
     attributes: Iterable[tuple[str, AttributeValue | None]], data: Data, clauses: tuple[str, ...]
 ) -> CloudEvent:
-    """Returns the event with these attributes; checks each; None is unset.
+    """Returns the event with these attributes after checking each; None unsets an attribute.
 
-    Raises CloudEventError with the clauses, UnknownVersionError for any version except 1.0.
+    Raises CloudEventError, which cites `clauses`, and UnknownVersionError for any version except
+    1.0.
     """
     present = [(name, value) for name, value in attributes if value is not None]
     label = dict(present).get(V1_0.specversion)
@@ -52,10 +54,10 @@ def event_of(
 
 
 def attributes_to_write(event: CloudEvent, clauses: tuple[str, ...]) -> dict[str, AttributeValue]:
-    """Returns the attributes of an event in the form of these formats.
+    """Returns the attributes to write in either format.
 
-    Adds the type of JSON data, which only the JSON format implies. Raises CloudEventError for an
-    event of another version.
+    Adds a datacontenttype for JSON data without one, because only the JSON format implies it.
+    Raises CloudEventError for an event that is not 1.0.
     """
     if event._version is not V1_0:
         raise CloudEventError(

@@ -1,4 +1,4 @@
 """The Kafka protocol binding 1.0: reads events from records, and writes them to records.
 
-No module here knows a socket, a client or another binding.
+No module of this package imports sockets, a client or another binding.
 """

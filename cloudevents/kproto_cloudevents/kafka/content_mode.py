@@ -1,7 +1,6 @@
 """Finds the content mode of a Kafka record, and its event format (Kafka binding 3).
 
-The content type decides, unless the caller passes the mode. This module knows one header, and no
-events.
+The `content-type` header decides, unless the caller passes the mode. This module imports no events.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ KAFKA: Final = BindingTerms(
     batch_clauses=("Kafka binding 1.3",),
 )
 
-#: The event format of the content types seen so far, `""` for binary mode. The key None is a record
-#: without content type.
+#: The event format by the `content-type` values seen so far; `""` is binary mode. The key None
+#: stands for a record without the header.
 FORMAT_NAMES: Final[dict[bytes | None, str]] = {None: ""}
 
 
 def format_name(raw: bytes | None, mode: Mode | None) -> str:
-    """Returns the event format of the record, `""` for binary mode (Kafka binding 3).
+    """Returns the media type of the record's event format, `""` for binary mode (Kafka binding 3).
 
-    Raises CloudEventError for a batch, for a charset that a JSON event cannot have, and for an
-    unknown mode.
+    Raises CloudEventError for an unknown mode, for a batch, and for a JSON event in a charset that
+    is neither UTF-8 nor ASCII.
     """
     if mode == "binary":
         return ""
@@ -50,7 +49,7 @@ def format_name(raw: bytes | None, mode: Mode | None) -> str:
                 FORMAT_NAMES.clear()
                 FORMAT_NAMES[None] = ""
             FORMAT_NAMES[raw] = name
-    # Structured mode without an event format's content type means JSON.
+    # Structured mode is JSON unless the content type names another event format.
     return name or ("" if mode is None else CLOUDEVENTS_JSON)
 
 

@@ -1,7 +1,7 @@
 """Reads and writes event attributes in the headers of a Kafka record, for binary mode.
 
-This module knows headers and attributes only: not the key, not the value, not the content mode
-(Kafka binding 3.2.1 and 3.2.3).
+This module reads neither the key nor the value, and does not decide the content mode (Kafka binding
+3.2.1 and 3.2.3).
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ _BINARY_HEADERS: Final = ("Kafka binding 3.2.3",)
 
 
 def headers_by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, bytes | None]:
-    """Returns headers by name, when names repeat or differ in case.
+    """Returns headers by name, for a record whose header names repeat or differ in case.
 
-    An event header may occur once, without counting nulls. Of other headers the table has the last
-    one, and the record keeps all. If no header belongs to an event, a content-type may repeat, and
-    the table has the first.
+    An event header may occur once; nulls do not count. Of any other header the result has the last
+    value. `content-type` may repeat if no other header belongs to an event and none of its values
+    is an event format; the result then has the first. Raises CloudEventError otherwise.
     """
     table: dict[str, bytes | None] = {}
     repeated: str | None = None
@@ -90,7 +90,7 @@ def headers_by_name(headers: tuple[Header, ...], profile: Profile) -> dict[str, 
 
 
 def _names_event_format(content_type: bytes | None) -> bool:
-    """Returns whether a content type is that of an event format, or of the batch format."""
+    """Returns whether a content type is the media type of an event format or of a batch."""
     if content_type is None:
         return False
     try:
@@ -101,7 +101,7 @@ def _names_event_format(content_type: bytes | None) -> bool:
 
 
 def _respelled_table(table: dict[str, bytes | None]) -> dict[str, bytes | None]:
-    """Returns the table with camelCase attribute names in the spelling of their version."""
+    """Returns the table with the attribute names of 0.1 in camelCase, if the event is of 0.1."""
     for mark, spelled in _SPELLINGS.items():
         if table.get(mark) is not None and table.get(CURRENT_HEADER) is None:
             return {spelled.get(name, name): raw for name, raw in table.items()}
@@ -111,13 +111,13 @@ def _respelled_table(table: dict[str, bytes | None]) -> dict[str, bytes | None]:
 def is_event_header(name: str) -> bool:
     """Returns whether a header belongs to the event, in either content mode.
 
-    Pass the name in lower case for a reader that accepts any case.
+    Pass the name in lower case if the reader ignores the case of header names.
     """
     return name == CONTENT_TYPE or name.startswith(PREFIX)
 
 
 def has_event_header(table: Mapping[str, bytes | None]) -> bool:
-    """Returns whether any header belongs to CloudEvents; a null header is unset."""
+    """Returns whether any `ce_` header is set; a null header is unset."""
     return any(name.startswith(PREFIX) and raw is not None for name, raw in table.items())
 
 
@@ -125,16 +125,16 @@ def has_event_header(table: Mapping[str, bytes | None]) -> bool:
 
 
 class _HeaderReader(NamedTuple):
-    """How one header of an event is read."""
+    """The attribute of one header, and the checks of its value."""
 
     attribute: str
     spec: AttributeSpec
-    #: Values that were valid before; None for attributes that differ from event to event.
+    #: Values that were valid before; None for attributes whose value differs in every event.
     remembered: dict[bytes, str] | None
     step: _Step
 
 
-#: How one header of an event is read, in one tuple: the header, the attribute, its spec, its
+#: The same as a tuple, which is faster to unpack: the header, the attribute, its spec, its
 #: remembered values and its quick check.
 _Step = tuple[str, str, AttributeSpec, dict[bytes, str] | None, Callable[[str], object]]
 
@@ -148,7 +148,7 @@ def binary_version(table: Mapping[str, bytes | None]) -> SpecVersion | None:
     if attribute is None:
         return None
     header = PREFIX + attribute
-    # version_attribute() has found that it is set.
+    # version_attribute() returns only an attribute that is set.
     label = _decode(header, table[header] or b"")
     return named_version(attribute, label, where=header, clauses=_BINARY_HEADERS)
 
@@ -167,7 +167,7 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
             if raw is None:
                 return _read_steps(table, version, plan)
             if remembered is None:
-                # A quick check accepts the usual text without a call of our own.
+                # A quick check accepts most values without a call of a Python function.
                 text = raw.decode()
                 if not (text and quick(text)):
                     _check_text(header, text, spec, version)
@@ -184,7 +184,7 @@ def read_headers(table: Mapping[str, bytes | None], version: SpecVersion) -> dic
 def _read_steps(
     table: Mapping[str, bytes | None], version: SpecVersion, plan: tuple[_Step, ...] | None
 ) -> dict[str, Any]:
-    """Reads attributes without a plan, or if some headers are null or not of the event."""
+    """Reads attributes without a plan, or with null headers or headers of other applications."""
     attributes: dict[str, Any] = {}
     steps: Iterable[tuple[bytes | None, _Step]]
     if plan is None:
@@ -213,7 +213,7 @@ def _read_steps(
 def _steps(
     table: Mapping[str, bytes | None], version: SpecVersion
 ) -> Iterator[tuple[bytes | None, _Step]]:
-    """Yields the values that are set and their steps, one by one, without a plan."""
+    """Yields each set value of an event header with its step, without a plan."""
     readers = _READERS[version]
     for header, raw in table.items():
         if raw is None:
@@ -227,9 +227,10 @@ def _steps(
 
 
 def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
-    """Learns a plan for the names of headers that were read, if each has a cached reader.
+    """Learns the plan for a tuple of header names, if each event header has a cached reader.
 
-    Like a plan for attributes (`versions.check_plans`) it is bounded, and has all required ones.
+    Call it after the headers were read: the plan then has every required attribute. The number of
+    plans is bounded, as in `versions.check_plans`.
     """
     if len(_PLANS[version]) >= MAX_PLANS or len(names) > MAX_NAMES:
         return
@@ -247,12 +248,12 @@ def _learn(names: tuple[str, ...], version: SpecVersion) -> None:
 def read_attribute(
     table: Mapping[str, bytes | None], version: SpecVersion, name: str
 ) -> str | None:
-    """Returns one attribute in the headers, checked; None if it is unset."""
+    """Returns one attribute from the headers, checked; None if it is unset."""
     readers = _READERS[version]
     header = _HEADER_OF[version].get(name) or PREFIX + name
     raw = table.get(header)
     if raw is None or header == CONTENT_TYPE:
-        # `ce_datacontenttype` is obsolete, but it is read, and must not contradict.
+        # `ce_datacontenttype` is obsolete; it is read, and must equal the content-type header.
         older = table.get(PREFIX + name)
         if older is not None:
             header, raw = PREFIX + name, older
@@ -266,7 +267,7 @@ def read_attribute(
 
 
 def has_attribute(table: Mapping[str, bytes | None], version: SpecVersion, name: object) -> bool:
-    """Returns whether an attribute is set, without reading its value."""
+    """Returns whether an attribute is set, without checking its value."""
     if not isinstance(name, str):
         return False
     header = _HEADER_OF[version].get(name) or PREFIX + name
@@ -274,7 +275,10 @@ def has_attribute(table: Mapping[str, bytes | None], version: SpecVersion, name:
 
 
 def attribute_names(table: Mapping[str, bytes | None], version: SpecVersion) -> tuple[str, ...]:
-    """Returns the names of the attributes that are set, checked, in the order of the headers."""
+    """Returns the names of the set attributes, in the order of the headers.
+
+    Raises CloudEventError for an invalid attribute name.
+    """
     readers = _READERS[version]
     names: dict[str, None] = {}
     for header, raw in table.items():
@@ -290,7 +294,7 @@ def attribute_names(table: Mapping[str, bytes | None], version: SpecVersion) -> 
 
 
 def missing_version_error() -> CloudEventError:
-    """Returns the error for headers that belong to an event without a specversion."""
+    """Returns the error for event headers without `ce_specversion`."""
     return V1_0.missing_error(PREFIX + V1_0.specversion, _BINARY_HEADERS)
 
 
@@ -316,7 +320,7 @@ def _remember(
     remembered: dict[bytes, str],
     version: SpecVersion,
 ) -> str:
-    """Checks a value of an attribute that repeats over a topic, and caches a valid one."""
+    """Checks the value of an attribute that repeats within a topic, and caches it if valid."""
     text = _checked_text(header, raw, spec, version)
     if len(raw) <= REMEMBERED_LENGTH:
         if len(remembered) >= REMEMBERED_VALUES:
@@ -360,10 +364,10 @@ def _reader_of(
     version: SpecVersion,
     readers: dict[str, _HeaderReader],
 ) -> _HeaderReader:
-    """Returns the reader for an extension, and for `ce_datacontenttype`.
+    """Returns the reader for an extension or for `ce_datacontenttype`.
 
-    The binding before 1.0 wrote the latter; it is read, never written, and must not contradict the
-    content-type header.
+    Bindings before 1.0 wrote `ce_datacontenttype`; it is read, never written. Raises
+    CloudEventError if it differs from the content-type header.
     """
     name = header[len(PREFIX) :]
     if name == version.content_type:
@@ -381,7 +385,7 @@ def _reader_of(
     return reader
 
 
-#: The header that names the version today, and its known values.
+#: The version header of the current versions (`ce_specversion`), and its known values.
 CURRENT_HEADER: Final = PREFIX + V1_0.specversion
 CURRENT_VERSIONS: Final[dict[bytes | None, SpecVersion]] = {
     label.encode(): version for label, version in VERSION_ATTRIBUTES[V1_0.specversion].items()
@@ -393,13 +397,13 @@ _HEADER_OF: Final = {
     }
     for version in ALL_VERSIONS
 }
-#: The steps for tuples of header names that occurred before; other headers have no step.
+#: The steps by the tuple of a record's header names; headers that are not the event's have no step.
 _PLANS: Final[dict[SpecVersion, dict[tuple[str, ...], tuple[_Step, ...]]]] = {
     version: {} for version in ALL_VERSIONS
 }
 _READERS: Final = {version: _readers_of(version) for version in ALL_VERSIONS}
-#: For versions with capitals in names: the header of the version attribute in lower case, and the
-#: spelling of that version's headers.
+#: For versions with capitals in attribute names: the version header in lower case, and the correct
+#: spelling of that version's headers by their lower case.
 _SPELLINGS: Final = {
     PREFIX + version.specversion.lower(): {
         (PREFIX + name).lower(): PREFIX + name for name in version.attributes
@@ -415,8 +419,8 @@ _SPELLINGS: Final = {
 def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
     """Returns the headers of binary mode (Kafka binding 3.2.3), in the order of the attributes.
 
-    With `repeated` they accompany a structured event, whose own content type decides the mode.
-    Otherwise raises CloudEventError for a data type that would be read as another mode.
+    `repeated` is for structured events, whose document has its own content type. Otherwise raises
+    CloudEventError if a reader would take the datacontenttype for structured mode or a batch.
     """
     version = event._version
     attributes = event._attributes
@@ -427,7 +431,7 @@ def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
         for name, text in attributes.items():
             written.append((names[name], text.encode()))
     except (KeyError, AttributeError):
-        # An extension that is written for the first time, or a value that is not a str.
+        # An extension whose header is not cached yet, or a value that is not a str.
         written = [
             (names.get(name) or _extension_header(name, names), canonical(value).encode())
             for name, value in attributes.items()
@@ -439,17 +443,18 @@ def write_headers(event: CloudEvent, *, repeated: bool = False) -> list[Header]:
         written = [each for each in written if each[0] != names[encoding]]
     content_type = version.content_type
     if content_type in attributes:
-        # No call for a type that was checked before: this is the data path.
+        # No call for a type that was checked before: this runs for every event.
         if attributes[content_type] not in _TYPES_OF_DATA and not repeated:
             _check_type_of_data(attributes[content_type])
     elif type(event._data) is JsonText:
-        # JSON implies its datacontenttype; no other form does (JSON format 3.1.2).
+        # Data that is a JSON value may lack a datacontenttype, but no bytes may (JSON format
+        # 3.1.2).
         written.append((CONTENT_TYPE, b"application/json"))
     return written
 
 
 def _check_type_of_data(content_type: str) -> None:
-    """Refuses a data type that a reader takes for another content mode (Kafka binding 3)."""
+    """Raises CloudEventError for the data type of an event format or batch (Kafka binding 3)."""
     media_type = parse_media_type(content_type)
     if media_type is not None and (media_type.is_event_format or media_type.is_batch_format):
         raise CloudEventError(
@@ -469,7 +474,7 @@ _TYPES_OF_DATA: Final[set[str]] = set()
 
 
 def _extension_header(name: str, names: dict[str, str]) -> str:
-    """Returns the header of an extension; cached, like its reader."""
+    """Returns the header of an extension, and caches it."""
     header = PREFIX + name
     if len(names) < REMEMBERED_NAMES and len(header) <= MAX_SHOWN:
         names[name] = header

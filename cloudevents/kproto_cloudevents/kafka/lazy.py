@@ -1,7 +1,8 @@
-"""Lazy reading: an event in binary mode whose attributes are read at their first access.
+"""Lazy reading: an event in binary mode reads each attribute at its first access.
 
-For consumers that look at the type of every event and use few. An attribute that is not accessed is
-not checked; `event()` reads and checks the whole. Rules and errors are those of `from_kafka`.
+For consumers that read the type of every event and process few of them. An attribute that is not
+accessed is not checked; `event()` reads and checks the whole event. Rules and errors are those of
+`from_kafka`.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ __all__ = ["LazyEvent", "lazy_from_kafka"]
 
 
 class LazyEvent(UnreadEvent):
-    """An event in a record of binary mode; reads and checks each attribute at its access."""
+    """An event in a record of binary mode; reads and checks an attribute at each access."""
 
     __slots__ = ("_profile", "_table", "_version", "headers", "key", "value")
 
-    #: The key of the record; None is null.
+    #: The key of the record; None is a null key.
     key: bytes | None
     #: The value of the record, which is the data; None if there is no data.
     value: bytes | None
@@ -49,7 +50,7 @@ class LazyEvent(UnreadEvent):
     _version: SpecVersion
 
     def get(self, name: str, default: str | None = None) -> str | None:
-        """Returns the text of an attribute, or the default if unset. Raises CloudEventError."""
+        """Returns an attribute, or the default if unset. Raises CloudEventError if invalid."""
         try:
             text = read_attribute(self._table, self._version, name)
         except (TypeError, AttributeError):
@@ -58,7 +59,7 @@ class LazyEvent(UnreadEvent):
         return default if text is None else text
 
     def __getitem__(self, name: str) -> str:
-        """Returns the text of an attribute. Raises CloudEventError, KeyError if it is unset."""
+        """Returns an attribute. Raises CloudEventError if invalid, KeyError if unset."""
         text = self.get(name)
         if text is None:
             raise KeyError(name)
@@ -69,14 +70,17 @@ class LazyEvent(UnreadEvent):
         return has_attribute(self._table, self._version, name)
 
     def __iter__(self) -> Iterator[str]:
-        """Yields the names of the attributes that are set, in order. Raises CloudEventError."""
+        """Yields the names of the set attributes, in order. Raises CloudEventError."""
         return iter(self.keys())
 
     def __len__(self) -> int:
         return len(self.keys())
 
     def keys(self) -> tuple[str, ...]:
-        """Returns the names of the attributes that are set, in order. Raises CloudEventError."""
+        """Returns the names of the set attributes, in order.
+
+        Raises CloudEventError for an invalid name, but does not check values.
+        """
         try:
             return attribute_names(self._table, self._version)
         except (TypeError, AttributeError):
@@ -84,11 +88,11 @@ class LazyEvent(UnreadEvent):
             raise
 
     def items(self) -> tuple[tuple[str, str], ...]:
-        """Returns every attribute that is set, name and text, in order. Raises CloudEventError."""
+        """Returns the set attributes as pairs of name and value. Raises CloudEventError."""
         return tuple((name, self[name]) for name in self.keys())
 
     def values(self) -> tuple[str, ...]:
-        """Returns the texts of the attributes that are set, in order. Raises CloudEventError."""
+        """Returns the values of the set attributes, in order. Raises CloudEventError."""
         return tuple(self[name] for name in self.keys())
 
     @property
@@ -113,46 +117,46 @@ class LazyEvent(UnreadEvent):
 
     @property
     def subject(self) -> str | None:
-        """Returns the subject of the event within its source."""
+        """Returns the subject of the event within its source; None if unset."""
         name = self._version.subject
         return None if name is None else self.get(name)
 
     @property
     def time(self) -> Timestamp | None:
-        """Returns the time, as `CloudEvent.time` does."""
+        """Returns the time as written, None if unset; see `CloudEvent.time`."""
         text = self.get(self._version.time)
         return None if text is None else Timestamp(text)
 
     @property
     def datacontenttype(self) -> str | None:
-        """Returns the media type of the data."""
+        """Returns the media type of the data; None if unset."""
         return self.get(self._version.content_type)
 
     @property
     def data(self) -> bytes | None:
-        """Returns the data as `CloudEvent.data` does: the value of the record."""
+        """Returns the value of the record, which is the data; None if there is no data."""
         return self.value
 
     @property
     def mode(self) -> Mode:
-        """Returns the content mode of the record, always binary."""
+        """Returns the content mode: "binary", because structured events are never lazy."""
         return "binary"
 
     def event(self) -> CloudEvent:
-        """Returns the whole event after checking every rule. Raises CloudEventError."""
+        """Returns the whole event after checking every rule. Raises CloudEventError if invalid."""
         event = from_kafka(self.key, self.value, self.headers, profile=self._profile)
         if isinstance(event, CloudEvent):
             return event
         raise AssertionError("the version and the mode have been read already")
 
     def record(self) -> KafkaRecord:
-        """Returns the record, to forward it as it is."""
+        """Returns the record, to forward it unchanged."""
         return KafkaRecord(self.key, self.value, self.headers)
 
     def to_kafka_record(self, mode: Any = None, **options: Any) -> Any:
-        """Returns the record of the whole event; see `CloudEvent.to_kafka_record`.
+        """Returns the record that `to_kafka` writes for the whole event.
 
-        Raises CloudEventError also for an invalid event; `record` checks nothing.
+        Reads the whole event, so raises CloudEventError if it is invalid; `record` checks nothing.
         """
         return self.event().to_kafka_record(mode, **options)
 
@@ -177,15 +181,15 @@ def lazy_from_kafka(
     *,
     profile: Profile = DEFAULT,
 ) -> LazyEvent | CloudEvent | OpaqueEvent | NotAnEvent:
-    """Reads a record of binary mode only as far as needed to know that it holds an event.
+    """Reads a record; a binary-mode event is a `LazyEvent`, whose attributes are not read yet.
 
     Reads a record of structured mode as a whole. Results and errors are those of `from_kafka`,
-    except that a faulty attribute raises at its access.
+    except that an invalid attribute raises only at its access.
     """
     if (value.__class__ is not bytes and value is not None) or (
         key.__class__ is not bytes and key is not None
     ):
-        check_shape(key, value, headers)  # lets subclasses of bytes pass
+        check_shape(key, value, headers)  # accepts subclasses of bytes
     try:
         header_pairs = () if headers is None else tuple(headers)
         table = dict(header_pairs)
@@ -198,7 +202,7 @@ def lazy_from_kafka(
         if name:
             version = None
         else:
-            # The usual version without a call.
+            # Look up the current versions first, which saves a call.
             version = CURRENT_VERSIONS.get(table.get(CURRENT_HEADER)) or binary_version(table)
     except UnknownVersionError:
         return from_kafka(key, value, headers, profile=profile)
@@ -208,7 +212,7 @@ def lazy_from_kafka(
         check_shape(key, value, headers)
         raise
     if version is None:
-        # Structured mode, or no event: read it as a whole.
+        # Structured mode, or no event: read the whole record.
         return from_kafka(key, value, headers, profile=profile)
     event = LazyEvent.__new__(LazyEvent)
     event.key = key

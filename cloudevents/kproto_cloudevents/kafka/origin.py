@@ -1,8 +1,7 @@
-"""The record that an event was read from, stored so that it can be written again byte for byte.
+"""The record that an event was read from, kept so that it can be written again byte for byte.
 
-The event stores it as `_message`, which only this package uses: `reading` sets it, `writing` uses
-it. This module also defines the base class of an unread event for `writing`; `lazy` has the
-subclass.
+The event stores it as `_message`: `reading` sets it, `writing` uses it. This module also defines
+the base class of `LazyEvent`, because `writing` cannot import `lazy`.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ __all__ = ["StructuredOrigin", "UnreadEvent", "kafka_record"]
 class StructuredOrigin(NamedTuple):
     """The origin of an event that was read in structured mode.
 
-    An event of binary mode has a plain tuple of the key and the headers of its record instead,
-    which is cheaper; the value is the data of the event.
+    An event of binary mode has instead a plain tuple of the record's key and headers, which is
+    cheaper; the record's value is the event's data.
     """
 
     record: KafkaRecord
@@ -29,7 +28,7 @@ class StructuredOrigin(NamedTuple):
 
     @property
     def mode(self) -> Mode:
-        """Returns the content mode of the record; a plain tuple is binary."""
+        """Returns the content mode of the record, always "structured"."""
         return "structured"
 
 

@@ -1,7 +1,7 @@
 """The results of reading a record that is not a readable event.
 
-Each has `to_kafka_record`, because clients send any object with that method. This module therefore
-imports `writing`, and `reading` imports this module.
+`OpaqueEvent` and `NotAnEvent` have `to_kafka_record`, because clients send any object with that
+method. This module therefore imports `writing`, and `reading` imports this module.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["InvalidEvent", "NotAnEvent", "OpaqueEvent", "invalid_event"]
 class OpaqueEvent(ForwardOnly):
     """An event that can be forwarded but not read; `to_kafka` returns its record.
 
-    Its event format or its specversion is unknown: `unknown` tells which, and the reason in words.
+    Its event format or its specversion is unknown: see `unknown` and `reason`.
     """
 
     __slots__ = ()
@@ -33,7 +33,7 @@ class OpaqueEvent(ForwardOnly):
 
 
 class NotAnEvent(ForwardOnly):
-    """A record that has no trace of CloudEvents."""
+    """A record without a `ce_` header and without the content type of an event format."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class NotAnEvent(ForwardOnly):
 
 
 class InvalidEvent(NamedTuple):
-    """A record that claims to be an event and breaks a rule; `from_kafka_many` returns it."""
+    """A record that claims to be an event but breaks a rule; `from_kafka_many` returns it."""
 
     record: KafkaRecord
     error: CloudEventError
@@ -55,6 +55,6 @@ class InvalidEvent(NamedTuple):
 def invalid_event(
     key: bytes | None, value: bytes | None, headers: object, error: CloudEventError
 ) -> InvalidEvent:
-    """Returns the result for an invalid record, without headers if they are malformed."""
+    """Returns the result for an invalid record; its headers are empty if they are no sequence."""
     header_pairs = tuple(headers) if isinstance(headers, Sequence) else ()
     return InvalidEvent(KafkaRecord(key, value, header_pairs), error)

@@ -1,8 +1,8 @@
 """Reads an event from a Kafka record.
 
 Decides whether a record is an event, an opaque event or no event. `content_mode` finds the mode,
-`headers` reads the attributes, and the formats read documents. An event keeps its record
-(`origin`), so that it can be written again byte for byte.
+`headers` reads the attributes, and `formats` reads documents. An event keeps its record (`origin`),
+so that it can be written again byte for byte.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ def from_kafka(
 ) -> CloudEvent | OpaqueEvent | NotAnEvent:
     """Reads a Kafka record.
 
-    The content mode follows from the `content-type` header (Kafka binding 3): the media type of an
-    event format is structured mode, anything else binary. `mode` overrides it for producers before
-    0.11, whose messages have no headers: `mode="structured"` then reads the value as JSON. headers
-    None means no headers.
+    The `content-type` header decides the content mode (Kafka binding 3): the media type of an event
+    format is structured mode, any other value binary mode. `mode` overrides the header. It is
+    needed for records of message format 0 and 1, which have no headers: `mode="structured"` then
+    reads the value as JSON. None for `headers` means no headers.
 
-    Returns the event; `OpaqueEvent` for an unknown event format or specversion; `NotAnEvent` for a
-    record without a trace of CloudEvents. A record with event headers and a null value is an event
-    without data. Raises CloudEventError for a record that claims to be an event and breaks a rule,
-    and for parts of the wrong Python type.
+    Returns the event, `OpaqueEvent` for an unknown event format or specversion, or `NotAnEvent` for
+    a record without event headers. A record with event headers and a null value is an event without
+    data. Raises CloudEventError for a record that claims to be an event but breaks a rule, and for
+    a key, value or headers of the wrong Python type.
     """
     header_pairs: tuple[Header, ...] = ()
     try:
-        # The exact type first, which saves a call.
+        # Checks the exact type first, which saves a call.
         if type(value) is not bytes and not (value is None or isinstance(value, bytes)):
             raise TypeError
         if key is not None and not isinstance(key, bytes):
@@ -69,14 +69,14 @@ def from_kafka(
             table = headers_by_name(header_pairs, profile)
         content_type = table.get(CONTENT_TYPE)
         if value is None and content_type is None and not has_event_header(table):
-            # A tombstone, whatever the content mode of the topic's events.
+            # A tombstone, even if the topic's events are in structured mode.
             return NotAnEvent(KafkaRecord(key, value, header_pairs), _why_not(content_type))
         name = FORMAT_NAMES.get(content_type) if mode is None else None
         if name is None:
             name = format_name(content_type, mode)
         if name:
             event, event_format = read_structured(value, name, KAFKA)
-            # The two calls inlined, in two thirds of their time: this is the data path.
+            # The constructors inlined, in two thirds of their time: this runs for every record.
             record = _new_tuple(KafkaRecord, (key, value, header_pairs))
             event._message = _new_tuple(StructuredOrigin, (record, event_format))
             return event
@@ -92,7 +92,7 @@ def from_kafka(
             event._message = (key, header_pairs)
             return event
         if profile.json_events and mode is None and _is_an_event(value, table):
-            # All versions check the type alike; the value tells the version.
+            # All versions check the datacontenttype alike, so V1_0 serves for any document.
             type_of_data = read_attribute(table, V1_0, V1_0.content_type)
             event = from_json_with_content_type(value, type_of_data)
             event._message = StructuredOrigin(KafkaRecord(key, value, header_pairs), JSON_FORMAT)
@@ -119,8 +119,8 @@ def from_kafka_many(
 ) -> list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent]:
     """Reads many records, each `(key, value, headers)`, in their order.
 
-    Works like `from_kafka`, except that a record which breaks a rule becomes an `InvalidEvent`, and
-    the others are read all the same.
+    Works like `from_kafka`, except that a record which breaks a rule becomes an `InvalidEvent`; the
+    records after it are still read.
     """
     read: list[CloudEvent | OpaqueEvent | NotAnEvent | InvalidEvent] = []
     for key, value, headers in records:
@@ -136,7 +136,7 @@ _new_tuple: Final = tuple.__new__
 
 
 def _is_an_event(value: bytes | None, table: Mapping[str, bytes | None]) -> TypeGuard[bytes]:
-    """Returns whether a value alone shows that it is an event, when no header does."""
+    """Returns whether a record without event headers has a JSON event as its value."""
     return value is not None and not has_event_header(table) and names_version(value)
 
 

@@ -1,6 +1,6 @@
-"""A Kafka record as plain data, and the checks of its parts.
+"""A Kafka record as plain data, and the checks of its Python types.
 
-This module knows no event.
+This module imports no events.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Header = tuple[str, bytes | None]
 
 
 class KafkaRecord(NamedTuple):
-    """Key, value and headers of a Kafka record; null is None, which differs from empty."""
+    """Key, value and headers of a Kafka record; None is null, which differs from empty."""
 
     key: bytes | None
     value: bytes | None
@@ -32,22 +32,22 @@ def _size(part: bytes | None) -> str:
 
 
 class ForwardOnly(NamedTuple):
-    """A record that was not read as an event; it can be forwarded as it is."""
+    """A record that was not read as an event; it can be forwarded unchanged."""
 
     record: KafkaRecord
-    #: Why it is not a readable event.
+    #: The reason why it is not a readable event.
     reason: str
 
 
 def check_shape(key: object, value: object, headers: object) -> None:
-    """Checks the Python types of a record's parts. Raises CloudEventError."""
+    """Checks the Python types of a record's key, value and headers. Raises CloudEventError."""
     fault = shape_fault(key, value, headers)
     if fault is not None:
         raise CloudEventError(fault) from None
 
 
 def shape_fault(key: object, value: object, headers: object) -> str | None:
-    """Returns the part of a record with the wrong Python type; None if all are right."""
+    """Describes the first wrong Python type in a record; returns None if all are right."""
     for name, part in (("key", key), ("value", value)):
         if not (part is None or isinstance(part, bytes)):
             return f"the {name} of a record is bytes or None, not {type(part).__name__}"

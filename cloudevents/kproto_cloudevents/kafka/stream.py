@@ -1,12 +1,12 @@
-"""Reads events from any async iteration of records, each with its record.
+"""Reads events from any async iterable of records, and yields each event with its record.
 
     async for received in events(client.consumer("orders", start="earliest")):
         match received.outcome:
             case CloudEvent() as event:
                 print(received.record.offset, event.type)
 
-The records may be any client's: they need a key, a value and headers. This module knows no client,
-waits for nothing itself and leaves nothing running.
+The records may come from any client: they need a key, a value and headers. This module imports no
+client and starts no task.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["ReadableRecord", "Received", "event_of", "events"]
 
 
 class ReadableRecord(Protocol):
-    """A record of any client. Headers are pairs in their order; None means no headers."""
+    """A record of any client. Headers are pairs in order; None means no headers."""
 
     @property
     def key(self) -> bytes | None:
@@ -37,15 +37,15 @@ class ReadableRecord(Protocol):
 
     @property
     def headers(self) -> Sequence[Header] | None:
-        """Returns the headers, duplicates kept."""
+        """Returns the headers in order, with duplicates."""
 
 
 @runtime_checkable
 class _Closable(Protocol):
-    """An iteration that can be closed, as an async generator can."""
+    """An async iterator that can be closed, such as an async generator."""
 
     async def aclose(self) -> None:
-        """Ends the iteration."""
+        """Closes the iterator."""
 
 
 RecordT = TypeVar("RecordT", bound=ReadableRecord)
@@ -67,10 +67,9 @@ async def events(
 ) -> AsyncGenerator[Received[RecordT], None]:
     """Reads every record as `from_kafka` does, and yields the result with the record.
 
-    A record that claims to be an event and breaks a rule becomes an `InvalidEvent`, so that one bad
-    record does not end the stream. Topics of message format 0 or 1 have no headers: pass
-    `mode="structured"` for them. Exceptions of `records` pass through; closing this iteration
-    closes `records`.
+    A record that claims to be an event but breaks a rule becomes an `InvalidEvent`, so that it does
+    not end the stream. Pass `mode="structured"` for topics of message format 0 or 1, whose records
+    have no headers. Exceptions of `records` propagate. Closing this generator closes `records`.
     """
     source = aiter(records)
     try:
@@ -88,8 +87,8 @@ def event_of(
 
         await consumer.run(handle, decode=event_of, dead_letter_topic="orders.dead")
 
-    Raises CloudEventError for a record that is not an event, for an unknown format or specversion,
-    and for a record that claims to be an event and breaks a rule.
+    Raises CloudEventError for a record that is not an event, for an unknown event format or
+    specversion, and for a record that claims to be an event but breaks a rule.
     """
     outcome = from_kafka(record.key, record.value, record.headers, mode=mode, profile=profile)
     match outcome:

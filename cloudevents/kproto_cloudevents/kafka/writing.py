@@ -1,7 +1,7 @@
 """Writes an event, or another result of reading, as a Kafka record.
 
-Decides on the content mode, the key and the headers. `headers` writes attributes as headers, the
-formats write documents. A record that was read is written again byte for byte from its `origin`.
+Decides on the content mode, the key and the headers. `headers` writes attributes as headers,
+`formats` writes documents. The `origin` of an event gives its record again byte for byte.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .record import ForwardOnly, Header, KafkaRecord, shape_fault
 
 __all__ = ["KeyMapper", "partition_key", "to_kafka", "to_kafka_record"]
 
-#: Returns the key of the record for an event, or None to keep the key of the record that it was
-#: read from. It cannot change the event, which is immutable.
+#: Returns the key of the record for an event. None keeps the key of the record that the event was
+#: read from.
 KeyMapper = Callable[[CloudEvent], bytes | None]
 
 _KEY: Final = ("Kafka binding 3.1",)
@@ -38,7 +38,7 @@ _OLD_KAFKA: Final = ("Kafka binding 1.3",)
 
 
 class _FromRecord(enum.Enum):
-    """The type of the marker for `key`: the key of the record that the event was read from."""
+    """The type of `to_kafka`'s default for `key`: the key of the event's record, else null."""
 
     KEY = "of the record"
 
@@ -60,23 +60,25 @@ def to_kafka(
     """Writes an event as a Kafka record.
 
     An event that was read from a record of the same content mode becomes that record again, byte
-    for byte, and so do `OpaqueEvent` and `NotAnEvent`; a `LazyEvent` is read as a whole first.
-    Otherwise the event headers follow the order of the attributes. Then come the other headers of
-    the record that it was read from, and last the caller's `headers`. The default `mode` is the
-    mode in which the event was read, else binary.
+    for byte; so do `OpaqueEvent` and `NotAnEvent`. A `LazyEvent` is first read as a whole. In any
+    other record the event headers come first, in the order of the attributes. Then come the headers
+    of the original record that are not the event's, and last the caller's `headers`. The default
+    `mode` is the mode in which the event was read, else binary.
 
-    The key is `key`, or the result of `key_mapper` for the event (`partition_key` uses the
-    partitioning extension). Without either, or if the mapper returns None, it is the key of the
-    record that the event was read from, else null.
+    The key is `key`, or the result of `key_mapper` (`partition_key` uses the partitioning
+    extension). Without either, or if the mapper returns None, it is the key of the original record,
+    else null.
 
-    `event_format` is for structured mode; the default is the format in which the event was read,
-    else JSON. `repeat_attributes` then adds the `ce_` headers of binary mode (Kafka binding 3.3.3).
-    `message_format` is the magic of the batch: 0 and 1 have no headers, so that they allow only
-    structured mode (Kafka binding 1.3), in JSON and without headers, and the reader must pass
-    `mode="structured"`. A record that is not an event can be written there if it has no headers.
+    `event_format` applies to structured mode; the default is the format in which the event was
+    read, else JSON. `repeat_attributes` adds the `ce_` headers of binary mode to a structured event
+    (Kafka binding 3.3.3).
+
+    `message_format` is the magic of the batch. 0 and 1 have no headers: an event must then be in
+    structured mode (Kafka binding 1.3) and JSON, without other headers, and its reader must pass
+    `mode="structured"`. A result that is not an event may then have no headers.
 
     Raises CloudEventError if the event cannot be written as requested; in binary mode also for data
-    whose type is an event format, because readers take it for structured mode.
+    whose type is an event format, because readers would take the record for structured mode.
     """
     written: Sequence[Header]
     if not isinstance(event, CloudEvent):
@@ -97,7 +99,7 @@ def to_kafka(
             raise forward_only_error(event.reason, KAFKA)
         from_key, value, written = event.record
     elif event._message is None and (mode == "binary" or mode is None) and key_mapper is None:
-        # A new event in binary mode, the data path: the code below, in two thirds of its time.
+        # A new event in binary mode, the most frequent call: inlined, in two thirds of the time.
         data = event._data
         from_key = None
         value = data if type(data) is bytes else event.data_bytes()
@@ -120,7 +122,7 @@ def to_kafka(
     if message_format != 2:
         _check_without_headers(event, written, message_format)
         written = ()
-    # KafkaRecord(…) inlined, in half its time: this is the data path.
+    # KafkaRecord(…) inlined, in half its time: this runs for every event.
     return _new_tuple(KafkaRecord, (key, value, tuple(written)))
 
 
@@ -128,21 +130,18 @@ _new_tuple: Final = tuple.__new__
 
 
 def partition_key(event: CloudEvent) -> bytes | None:
-    """Maps an event to its `partitionkey` (partitioning extension), which stays in the event.
+    """Returns the event's `partitionkey` (partitioning extension) as a record key.
 
-    Returns None if it is unset (Kafka binding 3.1).
+    Returns None if it is unset (Kafka binding 3.1). The event keeps the attribute.
     """
     value = event.get("partitionkey")
     if value is None:
-        value = event.extensions.get("partitionkey")  # 0.1 has a map of them
+        value = event.extensions.get("partitionkey")  # in 0.1 an entry of the map `extensions`
     return None if value is None else utf8(canonical(value), where="partitionkey", clauses=_KEY)
 
 
 def to_kafka_record(outcome: ForwardOnly, mode: Any = None, **options: Any) -> Any:
-    """Returns the record of `to_kafka`; see `CloudEvent.to_kafka_record`.
-
-    This is the method of results that are not events.
-    """
+    """Returns the record of `to_kafka`: the method `to_kafka_record` of results without an event."""
     return to_kafka(outcome, mode, **options)
 
 
@@ -152,7 +151,7 @@ def _parts(
     event_format: EventFormat | None,
     repeat_attributes: bool,
 ) -> tuple[bytes | None, bytes | None, tuple[Header, ...]]:
-    """Returns the key of the record that was read, and the value and headers to write."""
+    """Returns the key of the original record, else None, and the value and headers to write."""
     message = event._message
     structured = message if type(message) is StructuredOrigin else None
     if mode is None:
@@ -185,7 +184,7 @@ def _parts(
         key, headers = message
     else:
         return None, value, tuple(written)
-    # Headers that no reader takes for the event's are kept in the other mode.
+    # In the other mode, keep the headers that no reader takes for the event's.
     written += [header for header in headers if not is_event_header(header[0].lower())]
     return key, value, tuple(written)
 
@@ -194,7 +193,7 @@ def _format_header(event_format: EventFormat) -> tuple[str, bytes]:
     return CONTENT_TYPE, event_media_type(event_format).encode()
 
 
-#: The header of the usual format, whose media type is known to be valid.
+#: The header of the JSON format, whose media type needs no check.
 _JSON_HEADER: Final = _format_header(JSON_FORMAT)
 
 
@@ -215,7 +214,7 @@ def _extra_headers(headers: Sequence[Header]) -> Sequence[Header]:
 def _check_without_headers(
     event: CloudEvent | ForwardOnly, headers: Sequence[Header], message_format: int
 ) -> None:
-    """Refuses a record that would lose information without its headers."""
+    """Raises CloudEventError if the record would lose information without its headers."""
     if message_format not in (0, 1):
         raise CloudEventError(
             f"message_format is 0, 1 or 2, not {message_format!r}", clauses=_OLD_KAFKA

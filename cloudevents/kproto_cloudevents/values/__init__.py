@@ -1,4 +1,4 @@
 """The lowest layer: types of attribute values, exact JSON, media types.
 
-No module here knows an attribute, a version or an event.
+No module of this package imports attributes, versions or events.
 """

@@ -1,7 +1,7 @@
-"""Exact JSON: reads and writes without changing text, and refuses everything that is not JSON.
+"""Exact JSON: reads and writes without changing the text, and refuses everything that is not JSON.
 
-Python's own decoder accepts NaN, and takes the last of two equal names; this module refuses both.
-Knows no event and no attribute.
+Python's decoder accepts NaN, and keeps only the last of two equal names. Every decoder of this
+module refuses NaN and Infinity; the decoder decides what happens to duplicate names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
     "value_end",
 ]
 
-#: The blanks between the parts of a JSON text.
+#: The whitespace of JSON.
 BLANKS: Final = " \t\n\r"
 
 _RFC: Final = ("RFC 8259",)
@@ -42,7 +42,7 @@ _WRITING: Final = ('JSON format 3.1.1 "Payload Serialization"',)
 
 
 class _NotJsonError(ValueError):
-    """Raised inside the decoder for values that Python reads and JSON does not have."""
+    """Raised inside a decoder for values that Python's decoder accepts but JSON does not have."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -50,7 +50,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 class Pairs(list[tuple[str, Any]]):
-    """The members of a JSON object in their order; duplicate names are kept."""
+    """The members of a JSON object in order, with duplicate names."""
 
     __slots__ = ()
 
@@ -66,7 +66,7 @@ def _exact_whole(text: str) -> tuple[str, str]:
     return "whole", "0" if text == "-0" else text
 
 
-#: Numbers of any length and nearly any exponent; raises for a number that it cannot hold exactly.
+#: Numbers of any length and nearly any exponent; raises if it cannot represent a number exactly.
 _EXACT: Final = decimal.Context(
     prec=decimal.MAX_PREC,
     Emax=decimal.MAX_EMAX,
@@ -84,23 +84,23 @@ def _exact_fraction(text: str) -> tuple[str, str]:
 
 
 def _any_int(text: str) -> int | Decimal:
-    """Returns an integer of any length: a Decimal beyond Python's limit on digits."""
+    """Returns an integer as int; as Decimal if it has more digits than int() accepts."""
     try:
         return int(text)
     except ValueError:
         return Decimal(text)
 
 
-#: Reads JSON as in RFC 8259: refuses NaN and Infinity.
+#: Accepts what RFC 8259 allows: refuses NaN and Infinity. Keeps the last of two equal names.
 JSON_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
-#: Reads the same, with every object as its pairs, which keeps duplicate names.
+#: Returns every object as `Pairs`, which keeps duplicate names.
 PAIRS_DECODER: Final = json.JSONDecoder(object_pairs_hook=Pairs, parse_constant=_refuse_constant)
 #: Refuses duplicate names.
 UNIQUE_NAMES_DECODER: Final = json.JSONDecoder(
     object_pairs_hook=_unique, parse_constant=_refuse_constant
 )
-#: Reads numbers exactly, as pairs that equal no other value: in Python 1, 1.0 and True are equal,
-#: and so are 1e400 and 1e500.
+#: Returns numbers as pairs that compare exactly: in Python 1, 1.0 and True are equal, and so are
+#: 1e400 and 1e500.
 COMPARING_DECODER: Final = json.JSONDecoder(
     parse_constant=_refuse_constant, parse_int=_exact_whole, parse_float=_exact_fraction
 )
@@ -111,9 +111,9 @@ _ASCII_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 def raw_decode(text: str, start: int, decoder: json.JSONDecoder = JSON_DECODER) -> tuple[Any, int]:
-    """Reads one JSON value that starts at `start`; returns the value and its end.
+    """Reads the JSON value that begins at `start`; returns the value and its end position.
 
-    Raises CloudEventError, with the position of the fault, and for a value nested too deeply.
+    Raises CloudEventError with the position of the fault, and for a value nested too deeply.
     """
     try:
         return decoder.raw_decode(text, start)
@@ -124,7 +124,7 @@ def raw_decode(text: str, start: int, decoder: json.JSONDecoder = JSON_DECODER) 
     except RecursionError:
         raise CloudEventError("the JSON is nested too deeply to be read", clauses=_DEPTH) from None
     except ValueError:
-        # An integer of more digits than int() accepts; its decoder is slower.
+        # int() refuses the digits of an integer. This decoder is slower.
         patient = json.JSONDecoder(
             object_pairs_hook=decoder.object_pairs_hook,
             parse_constant=_refuse_constant,
@@ -148,10 +148,10 @@ def parse_json(text: str, decoder: json.JSONDecoder = JSON_DECODER) -> Any:
 
 
 def value_end(text: str, start: int) -> int:
-    """Returns the end of the value that starts at `start`, in a text that is known to be JSON.
+    """Returns the end of the value that begins at `start`, in a text that is known to be JSON.
 
-    Unlike the decoder it accepts any depth, because the stack may be deeper now than when the text
-    was read.
+    Accepts any nesting depth, unlike the decoder: the stack may be deeper now than when the text
+    was checked, so that the decoder could fail.
     """
     try:
         return raw_decode(text, start)[1]
@@ -166,14 +166,14 @@ def value_end(text: str, start: int) -> int:
 
 
 def skip_blanks(text: str, position: int) -> int:
-    """Returns the first position from `position` on that is not a JSON blank."""
+    """Returns the first position at or after `position` that is not JSON whitespace."""
     while position < len(text) and text[position] in BLANKS:
         position += 1
     return position
 
 
 def member_texts(text: str, start: int) -> dict[str, str]:
-    """Returns the text of each member's value in the object at `start`, in valid JSON."""
+    """Returns the text of each member's value in the object at `start`; `text` must be JSON."""
     texts: dict[str, str] = {}
     position = skip_blanks(text, start + 1)
     while text[position] != "}":
@@ -203,9 +203,9 @@ _NOT_FOR_HEADERS: Final = re.compile(
 
 
 def compact_json(text: str) -> str:
-    """Returns the JSON without blanks between its parts, and valid as a String.
+    """Returns the JSON without whitespace between its tokens, valid as a CloudEvents String.
 
-    Keeps numbers, names and their order as they were written.
+    Keeps the spelling of numbers, the names and their order.
     """
     return _NOT_FOR_HEADERS.sub(_escape, _STRING_OR_BLANKS.sub(_only_string, text))
 
@@ -215,7 +215,7 @@ def _only_string(match: re.Match[str]) -> str:
 
 
 def escape_ascii(text: str) -> str:
-    """Returns the JSON text with every character outside ASCII escaped."""
+    """Returns the JSON text with every non-ASCII character escaped."""
     return _NOT_ASCII.sub(_escape, text)
 
 
@@ -226,14 +226,14 @@ def _escape(match: re.Match[str]) -> str:
     return _ASCII_ENCODER.encode(character)[1:-1]
 
 
-#: The containers that are being written, in which `_encode` detects a circular reference.
+#: The objects that `_encode` is writing, by id; it detects circular references with them.
 _being_written: Final[dict[int, Any]] = {}
 
 
 def _encoder_made_once() -> Callable[[Any, int], Iterable[str]]:
-    """Returns the encoder that `_ENCODER` would create for each value, at a third of the cost.
+    """Returns the C encoder that `_ENCODER` would create for each value, at a third of the cost.
 
-    Returns a function that always fails if the C encoder is missing.
+    If the C encoder is missing, returns a function that always raises TypeError.
     """
     try:
         made: Callable[[Any, int], Iterable[str]] = json.encoder.c_make_encoder(  # type: ignore[attr-defined]  # private
@@ -251,11 +251,11 @@ _encode: Final = _encoder_made_once()
 
 
 def dump_json(value: Any) -> str:
-    """Returns the JSON text of a Python value. Raises CloudEventError if it has none."""
+    """Returns a Python value as JSON. Raises CloudEventError if JSON cannot represent it."""
     try:
         text = "".join(_encode(value, 0))
     except (TypeError, ValueError, LookupError, RecursionError):
-        # Any failure, even one that another thread caused, is checked again by the slow encoder.
+        # Any failure, even one that another thread caused, leads to the slower encoder.
         _being_written.clear()
         text = _carefully_encoded(value)
     if not text.isascii():

@@ -1,7 +1,7 @@
-"""Parses media types, and tells their meaning for events and data (RFC 2045, RFC 2046).
+"""Parses media types, and classifies them for events and data (RFC 2045, RFC 2046).
 
 Type, subtype and parameter names are case-insensitive and become lower case; parameter values keep
-their case. This module knows no header and no event.
+their case. This module imports no headers and no events.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _QUOTED_PAIR = re.compile(r"\\(.)")
 
 
 class MediaType(NamedTuple):
-    """A parsed media type: `application/json; charset=UTF-8`."""
+    """A parsed media type, such as `application/json; charset=UTF-8`."""
 
     type: str
     subtype: str
@@ -43,12 +43,12 @@ class MediaType(NamedTuple):
 
     @property
     def declares_json(self) -> bool:
-        """Returns whether it is `*/json` or `*/*+json` (JSON format 3.1.1)."""
+        """Returns whether the type is `*/json` or `*/*+json` (JSON format 3.1.1)."""
         return self.subtype == "json" or self.subtype.endswith("+json")
 
     @property
     def declares_text(self) -> bool:
-        """Returns whether it is `text/*`, XML (RFC 7303), or has a charset."""
+        """Returns whether the type is `text/*` or XML (RFC 7303), or has a charset."""
         return (
             self.type == "text"
             or self.subtype == "xml"
@@ -58,14 +58,14 @@ class MediaType(NamedTuple):
 
     @property
     def is_event_format(self) -> bool:
-        """Returns whether it is `application/cloudevents`, with or without `+…`: one event."""
+        """Returns whether the type is `application/cloudevents`, with or without `+…`."""
         return self.type == "application" and (
             self.subtype == "cloudevents" or self.subtype.startswith("cloudevents+")
         )
 
     @property
     def is_batch_format(self) -> bool:
-        """Returns whether it is `application/cloudevents-batch`, with or without `+…`."""
+        """Returns whether the type is `application/cloudevents-batch`, with or without `+…`."""
         return self.type == "application" and (
             self.subtype == "cloudevents-batch" or self.subtype.startswith("cloudevents-batch+")
         )
@@ -74,7 +74,7 @@ class MediaType(NamedTuple):
 def parse_media_type(text: str) -> MediaType | None:
     """Parses a media type with its parameters; returns None for any other text.
 
-    Accepts blanks around `;` and an empty parameter (`text/plain;`), as HTTP does.
+    Accepts whitespace around `;` and an empty parameter (`text/plain;`), as HTTP does.
     """
     return _remembered(text) if len(text) <= _REMEMBERED_LENGTH else _parse(text)
 
@@ -97,6 +97,6 @@ def _parse(text: str) -> MediaType | None:
     return MediaType(match[1].lower(), match[2].lower(), tuple(parameters))
 
 
-#: A topic has a handful of media types, and every event looks one up.
+#: In characters: a longer media type is not cached. A topic has a handful of media types.
 _REMEMBERED_LENGTH = 256
 _remembered = lru_cache(maxsize=1024)(_parse)
