@@ -16,9 +16,9 @@ from .authorizer import Acl, Authorizer
 from .coordinators import CoordinatorType, InternalTopicCoordinators
 from .group_configs import GROUP_SETTINGS, GroupConfigManager
 from .groups import (
+    ClassicGroupLimits,
     ClockReading,
     ConsumerGroupConfig,
-    GroupConfig,
     GroupMetadataManager,
     MigrationPolicy,
 )
@@ -78,7 +78,7 @@ class ClusterState:
         consumer_limits = _consumer_limits(settings)
         #: The groups that their coordinators have loaded.
         self.groups = GroupMetadataManager(
-            GroupConfig(
+            ClassicGroupLimits(
                 settings.group_initial_rebalance_delay_ms,
                 settings.group_new_member_join_timeout_ms,
                 settings.group_max_size,

@@ -11,7 +11,7 @@ import pytest
 
 from kproto import ConfigurationError, KprotoError
 from kproto.client.groups.assignor import Assignor
-from kproto.client.groups.assignors.subscriptions import Subscription as Told
+from kproto.client.groups.assignors.subscriptions import Subscription as AssignorSubscription
 from kproto.client.groups.assignors.subscriptions import TopicRacks
 from kproto.client.groups.classic.member import ClassicMember
 from tests.kafka.classic_members import Group
@@ -171,7 +171,7 @@ async def test_custom_assignor_assigns_partitions(node: KafkaNode) -> None:
         seen: list[object] = []
 
         def first_takes_all(
-            topics: TopicRacks, members: dict[str, Told]
+            topics: TopicRacks, members: dict[str, AssignorSubscription]
         ) -> dict[str, list[tuple[str, int]]]:
             seen.append({each.user_data for each in members.values()})
             every = [(topic, at) for topic, racks in topics.items() for at in range(len(racks))]
@@ -224,7 +224,9 @@ async def test_invalid_members_are_refused_with_their_errors(node: KafkaNode) ->
 async def test_wrong_assignor_fails_only_the_leader(node: KafkaNode) -> None:
     async with Group(node.bootstrap) as group:
 
-        def wrong(topics: object, members: dict[str, Told]) -> dict[str, list[tuple[str, int]]]:
+        def wrong(
+            topics: object, members: dict[str, AssignorSubscription]
+        ) -> dict[str, list[tuple[str, int]]]:
             return {each: [("t", 0)] for each in members}
 
         topic = await group.topic(1)

@@ -238,7 +238,11 @@ def test_unwritable_row_is_named(
         ("value string", {}, "no topic is named"),
         ("value string, heders string", {"topic": "t"}, "column 'heders' is none that can be"),
         ("value string", {"topics": "t"}, "option topics is not known .*nearest: topic"),
-        ("value string", {"topic": "t", "kafka.key.serializer": "x"}, "not taken: keys go out"),
+        (
+            "value string",
+            {"topic": "t", "kafka.key.serializer": "x"},
+            "is not accepted: keys are sent",
+        ),
         ("value string", {"topic": "t", "cloudEvents": "x"}, "cloudEvents is 'x'"),
     ],
 )

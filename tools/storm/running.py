@@ -31,7 +31,7 @@ KINDS: Final[Mapping[str, str | None]] = {
 }
 
 
-class KnownEnd(NamedTuple):
+class KnownFailure(NamedTuple):
     """The last words of a client's members that end by a fault of theirs, or of the broker."""
 
     kind: str
@@ -46,11 +46,15 @@ _NOT_CONVERTED: Final = (
 #: All of groups that are converted: see docs/evidence/findings.md.
 _KNOWN_ENDS: Final = (
     # JoinGroup is answered with this if its member waits for it meanwhile.
-    KnownEnd("aiokafka", "", "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"),
+    KnownFailure(
+        "aiokafka", "", "aiokafka.errors.KafkaError: KafkaError: RebalanceInProgressError()"
+    ),
     # Kafka 3.9 answers this if a classic member has joined, and not fetched its assignment yet.
-    KnownEnd("java", "3.9", _NOT_CONVERTED),
+    KnownFailure("java", "3.9", _NOT_CONVERTED),
     # Kafka 4 fails with this if the first rebalance has not ended.
-    KnownEnd("java", "4.", "UnknownServerException: The server experienced an unexpected error"),
+    KnownFailure(
+        "java", "4.", "UnknownServerException: The server experienced an unexpected error"
+    ),
 )
 
 

@@ -13,7 +13,7 @@ from kproto.schema.layout import FORMATS, FieldForm, Presence
 
 from .code import Code, Statement
 from .imports import Imports
-from .plan import FieldPlan, Form, Kind, Run, StructPlan, TagsForm
+from .plan import FieldPlan, Form, Kind, Run, StructEnd, StructPlan
 
 __all__ = ["Block", "elements_function", "value_function"]
 
@@ -40,7 +40,7 @@ class Block(ABC):
     def struct(self, run: Run, forms: tuple[Form, ...]) -> Code:
         """Returns the code of a whole run."""
         for item, form in zip(run.items, forms, strict=True):
-            if isinstance(form, TagsForm):
+            if isinstance(form, StructEnd):
                 self.end(form)
                 continue
             assert item is not None
@@ -116,7 +116,7 @@ class Block(ABC):
         """Emits the place of a tagged field."""
 
     @abstractmethod
-    def end(self, form: TagsForm) -> None:
+    def end(self, form: StructEnd) -> None:
         """Emits the end of the struct, behind its fields."""
 
 

@@ -29,9 +29,9 @@ __all__ = [
     "Form",
     "Kind",
     "Run",
+    "StructEnd",
     "StructPlan",
     "Style",
-    "TagsForm",
     "plan_structs",
 ]
 
@@ -99,7 +99,7 @@ _BOUNDS = {
 }
 
 
-class TagsForm(NamedTuple):
+class StructEnd(NamedTuple):
     """The end of a struct in one version: whether it has tagged fields."""
 
     flexible: bool
@@ -298,7 +298,7 @@ class FieldPlan:
         return repr(value).replace("e+", "e")
 
 
-Form: TypeAlias = FieldForm | TagsForm
+Form: TypeAlias = FieldForm | StructEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +316,7 @@ class Run:
         """
         written = set()
         for item, form in zip(self.items, forms, strict=True):
-            if isinstance(form, TagsForm):
+            if isinstance(form, StructEnd):
                 if not form.flexible:
                     return False
             elif item is not None and form.presence is Presence.PLAIN:
@@ -331,11 +331,11 @@ class Run:
         written = [
             (item.packed, item.kind)
             for item, form in zip(self.items, forms, strict=True)
-            if item is not None and not isinstance(form, TagsForm)
+            if item is not None and not isinstance(form, StructEnd)
             if form.presence is Presence.PLAIN
         ]
         return (
-            forms[-1] == TagsForm(flexible=True)
+            forms[-1] == StructEnd(flexible=True)
             and any(packed for packed, _ in written)
             and all(packed or kind in _FIXED_WIDTH for packed, kind in written)
         )
@@ -448,7 +448,7 @@ def _plan(
     def form(item: FieldPlan | None, version: int) -> Form:
         flexible = version in message.flexible_versions
         if item is None:
-            return TagsForm(flexible)
+            return StructEnd(flexible)
         return field_form(item.spec, version, flexible=flexible)
 
     forms = [tuple(form(item, version) for version in versions) for item in items]

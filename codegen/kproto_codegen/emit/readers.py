@@ -16,7 +16,7 @@ from kproto.schema.layout import FieldForm
 from .blocks import Block, elements_function, value_function
 from .code import Code, Condition, For, Statement, choose, when
 from .imports import Imports
-from .plan import FieldPlan, Form, Kind, Run, StructPlan, Style, TagsForm
+from .plan import FieldPlan, Form, Kind, Run, StructEnd, StructPlan, Style
 
 __all__ = ["READERS", "Reader", "fixed_size_elements", "uniform_elements"]
 
@@ -79,7 +79,7 @@ class Reader(Block):
     def tagged(self, field: FieldPlan, expr: str) -> None:
         self.absent(field, expr)  # until its tag is read
 
-    def end(self, form: TagsForm) -> None:
+    def end(self, form: StructEnd) -> None:
         self.flush()
         none = f"{self.target}._unknown_tags = None"
         if form.flexible:
@@ -225,7 +225,7 @@ class _StraightReader(Reader):
             self.code.append(when(f"not {lowest} <= length < 128", [slow]))
         self.code += self.elements(field, form, expr)
 
-    def end(self, form: TagsForm) -> None:
+    def end(self, form: StructEnd) -> None:
         """Emits the reading of the tagged fields at the end, which are mostly one byte, 0."""
         if not form.flexible:
             super().end(form)
@@ -322,9 +322,9 @@ class _FixedSizeReader(_StraightReader):
     def _take_shape(self, kinds: list[str]) -> None:
         self.shape, self.size = self.imports.shape(kinds)
 
-    def end(self, form: TagsForm) -> None:
+    def end(self, form: StructEnd) -> None:
         self.numbers.append(("skip", ""))
-        super().end(TagsForm(flexible=False))
+        super().end(StructEnd(flexible=False))
 
 
 def fixed_size_elements(

@@ -13,7 +13,7 @@ from kproto.schema.layout import FieldForm
 
 from .blocks import Block, elements_function, value_function
 from .code import Code, For, choose, when
-from .plan import FieldPlan, Kind, Style, TagsForm
+from .plan import FieldPlan, Kind, StructEnd, Style
 
 __all__ = ["WRITERS", "PresentWriter", "Writer"]
 
@@ -81,7 +81,7 @@ class Writer(Block):
     def tagged(self, field: FieldPlan, expr: str) -> None:
         pass  # it follows at the end
 
-    def end(self, form: TagsForm) -> None:
+    def end(self, form: StructEnd) -> None:
         """Emits the end, which is mostly one byte, 0."""
         self.flush()
         tags = f"{self.target}._unknown_tags"

@@ -19,18 +19,18 @@ from .classic_members import (
 )
 from .clock_reading import ClockReading
 from .consumer import ConsumerGroup
-from .group_config import ConsumerGroupConfig, GroupConfig, MigrationPolicy
 from .group_coordinator import AnyGroup, GroupMetadataManager
+from .group_limits import ClassicGroupLimits, ConsumerGroupConfig, MigrationPolicy
 
 __all__ = [
     "AnyGroup",
     "ClassicGroup",
+    "ClassicGroupLimits",
     "ClassicGroupState",
     "ClassicMember",
     "ClockReading",
     "ConsumerGroup",
     "ConsumerGroupConfig",
-    "GroupConfig",
     "GroupMetadataManager",
     "JoinRequest",
     "JoinResult",

@@ -44,7 +44,7 @@ from .classic_members import (
 )
 from .clock_reading import ClockReading
 from .committed_offsets import CommittedOffsets
-from .group_config import GroupConfig
+from .group_limits import ClassicGroupLimits
 from .group_metadata import GroupMetadata, metadata_of, restore_members
 
 __all__ = ["ClassicGroup"]
@@ -64,7 +64,7 @@ class ClassicGroup(Watchable):
     def __init__(
         self,
         group_id: str,
-        limits: GroupConfig,
+        limits: ClassicGroupLimits,
         store: Callable[[ClassicGroup, ClockReading], None],
         now: ClockReading,
     ) -> None:

@@ -171,7 +171,7 @@ class ClassicMember:
     expires, as `ClockReading.ms`; it is None while a request of the member waits, because a waiting
     request keeps the session alive. A member `is_new` until its first generation: before that it
     does not know its member id and cannot send heartbeats, so that it has the timeout
-    `GroupConfig.new_member_join_timeout_ms` instead.
+    `ClassicGroupLimits.new_member_join_timeout_ms` instead.
     """
 
     member_id: str

@@ -40,7 +40,7 @@ from .coordinator_records import (
     load,
     offset_tombstone,
 )
-from .group_config import ConsumerGroupConfig, GroupConfig
+from .group_limits import ClassicGroupLimits, ConsumerGroupConfig
 from .migration import convert_to_classic_group, convert_to_consumer_group, group_tombstones_of
 
 __all__ = [
@@ -362,7 +362,7 @@ class GroupMetadataManager:
 
     def __init__(
         self,
-        limits: GroupConfig,
+        limits: ClassicGroupLimits,
         consumer: ConsumerGroupConfig | ConfigOf | None = None,
         topics: Topics | None = None,
     ) -> None:

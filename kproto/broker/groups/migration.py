@@ -28,7 +28,7 @@ from .consumer.consumer_group_member import (
 )
 from .consumer.persisted_state import NEVER, PersistedState, metadata_hash
 from .coordinator_records import group_tombstone
-from .group_config import ConsumerGroupConfig
+from .group_limits import ConsumerGroupConfig
 from .group_metadata import GroupMetadata, MemberMetadata
 from .java_order import grown_size, in_java_order, in_timeline_order
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .entities import Limit, QuotaTable
+from .entities import AppliedQuota, QuotaTable
 from .rates import TokenBucket, WindowedRate
 
 __all__ = ["ClientQuotaManager", "ControllerMutationQuota"]
@@ -88,7 +88,7 @@ class ClientQuotaManager:
         rate.record(value, now_ms)
         return min(rate.throttle_ms(limit.value, now_ms), most_ms)
 
-    def _rate(self, key: str, limit: Limit, now_ms: int) -> WindowedRate:
+    def _rate(self, key: str, limit: AppliedQuota, now_ms: int) -> WindowedRate:
         named = (key, limit.user, limit.client_id)
         rate = self._rates.get(named)
         if rate is None:

@@ -15,9 +15,9 @@ __all__ = [
     "IP",
     "KEYS",
     "USER",
+    "AppliedQuota",
     "Entity",
     "EntityFilter",
-    "Limit",
     "QuotaTable",
     "entity_error",
     "value_error",
@@ -45,7 +45,7 @@ Entity: TypeAlias = tuple[tuple[str, str | None], ...]
 _FRACTION: Final = 1e-6
 
 
-class Limit(NamedTuple):
+class AppliedQuota(NamedTuple):
     """A quota value, and the meter that counts for it: of a user, a client, or both.
 
     `user` and `client_id` are empty if the quota does not name them.
@@ -102,7 +102,7 @@ class QuotaTable:
             if entity_filter.matches(entity):
                 yield entity, values
 
-    def limit(self, key: str, user: str, client_id: str) -> Limit | None:
+    def limit(self, key: str, user: str, client_id: str) -> AppliedQuota | None:
         """Returns the quota that applies to a user and client; None if none applies.
 
         The first quota that is set applies, in this order: of the user with this client, with any
@@ -112,7 +112,7 @@ class QuotaTable:
         for entity, by_user, by_client in _precedence(user, client_id):
             value = self._values.get(entity, {}).get(key)
             if value is not None:
-                return Limit(value, user if by_user else "", client_id if by_client else "")
+                return AppliedQuota(value, user if by_user else "", client_id if by_client else "")
         return None
 
 

@@ -20,7 +20,7 @@ from ...security.mechanisms import Sasl
 from ...wire.errors import AuthenticationError, KprotoError, RequestTimeoutError
 from ..settings import Address, ClientSettings
 
-__all__ = ["AuthenticatedConnection", "Authenticator"]
+__all__ = ["Authenticator", "SaslTransport"]
 
 #: No token is requested any more in the last seconds of a session, in seconds.
 _MIN_REMAINING_S: Final = 1.0
@@ -28,7 +28,7 @@ _MIN_REMAINING_S: Final = 1.0
 _NEVER: Final = float("inf")
 
 
-class AuthenticatedConnection(Protocol):
+class SaslTransport(Protocol):
     """The connection that an authentication uses."""
 
     ranges: Mapping[int, ApiRange]
@@ -51,7 +51,7 @@ class Authenticator:
 
     def __init__(
         self,
-        connection: AuthenticatedConnection,
+        connection: SaslTransport,
         sasl: Sasl,
         address: Address,
         settings: ClientSettings,

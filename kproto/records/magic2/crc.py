@@ -143,7 +143,7 @@ def _fold(data: bytes | bytearray | memoryview, crc: int) -> int:
     return checksum
 
 
-class Checksum(Protocol):
+class ChecksumFunction(Protocol):
     """The signature of every implementation of the checksum."""
 
     def __call__(self, data: bytes | bytearray | memoryview, crc: int = 0) -> int:
@@ -151,7 +151,7 @@ class Checksum(Protocol):
         ...
 
 
-def _choose() -> tuple[str, Checksum]:
+def _choose() -> tuple[str, ChecksumFunction]:
     """Returns the fastest CRC-32C that can be imported, with the name of its package first."""
     try:
         google = import_module("google_crc32c")

@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["Told"]
+__all__ = ["MemberLog"]
 
 
-class Told:
+class MemberLog:
     """The log file of one member."""
 
     def __init__(self, path: str | Path) -> None:

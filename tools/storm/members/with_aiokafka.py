@@ -13,7 +13,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-from tools.storm.members.lines import Told
+from tools.storm.members.lines import MemberLog
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -22,20 +22,20 @@ ASSIGNORS = {
 }
 
 
-class Telling(ConsumerRebalanceListener):  # type: ignore[misc]  # not installed beside us
-    def __init__(self, told: Told) -> None:
-        self._told = told
+class LoggingListener(ConsumerRebalanceListener):  # type: ignore[misc]  # not installed beside us
+    def __init__(self, log: MemberLog) -> None:
+        self._log = log
 
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        self._told.partitions("revoked", [place.partition for place in revoked])
+        self._log.partitions("revoked", [tp.partition for tp in revoked])
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        self._told.partitions("assigned", [place.partition for place in assigned])
+        self._log.partitions("assigned", [tp.partition for tp in assigned])
 
 
 async def main() -> None:
     bootstrap, topic, group, assignor, path, *instance = sys.argv[1:]
-    told = Told(path)
+    log = MemberLog(path)
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     consumer = AIOKafkaConsumer(
@@ -49,19 +49,19 @@ async def main() -> None:
         auto_offset_reset="earliest",
         auto_commit_interval_ms=1_000,
     )
-    told.say("started")
-    consumer.subscribe([topic], listener=Telling(told))
+    log.say("started")
+    consumer.subscribe([topic], listener=LoggingListener(log))
     await consumer.start()
     while not stop.is_set():
         batches = await consumer.getmany(timeout_ms=100, max_records=50)
         for records in batches.values():
             for record in records:
-                told.read(record.partition, record.offset)
+                log.read(record.partition, record.offset)
         await asyncio.sleep(0.01)
     # It calls no listener for the partitions that it revokes when it stops.
-    told.partitions("revoked", [place.partition for place in consumer.assignment()])
+    log.partitions("revoked", [tp.partition for tp in consumer.assignment()])
     await consumer.stop()
-    told.say("left")
+    log.say("left")
 
 
 asyncio.run(main())

@@ -10,11 +10,11 @@ from typing import Any
 
 from confluent_kafka import Consumer
 
-from tools.storm.members.lines import Told
+from tools.storm.members.lines import MemberLog
 from tools.storm.protocols import BROKERS_OWN
 
 bootstrap, topic, group, assignor, path, *instance = sys.argv[1:]
-told = Told(path)
+log = MemberLog(path)
 going = True
 
 
@@ -24,7 +24,7 @@ def stop(*_: object) -> None:
 
 
 def tell(word: str) -> Any:
-    return lambda _, places: told.partitions(word, [place.partition for place in places])
+    return lambda _, tps: log.partitions(word, [tp.partition for tp in tps])
 
 
 signal.signal(signal.SIGTERM, stop)
@@ -47,7 +47,7 @@ else:
 if instance:
     settings["group.instance.id"] = instance[0]
 consumer = Consumer(settings)
-told.say("started")
+log.say("started")
 consumer.subscribe(
     [topic], on_assign=tell("assigned"), on_revoke=tell("revoked"), on_lost=tell("lost")
 )
@@ -56,10 +56,10 @@ while going:
     if message is None:
         continue
     if message.error() is not None:
-        told.say("error", message.error())
+        log.say("error", message.error())
         continue
-    told.read(message.partition(), message.offset())
+    log.read(message.partition(), message.offset())
     time.sleep(0.002)
     consumer.store_offsets(message)
 consumer.close()
-told.say("left")
+log.say("left")

@@ -13,7 +13,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-from tools.storm.members.lines import Told
+from tools.storm.members.lines import MemberLog
 
 ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -23,7 +23,7 @@ ASSIGNORS = {
 }
 
 bootstrap, topic, group, assignor, path, *instance = sys.argv[1:]
-told = Told(path)
+log = MemberLog(path)
 going = True
 
 
@@ -32,15 +32,15 @@ def stop(*_: object) -> None:
     going = False
 
 
-class Telling(ConsumerRebalanceListener):  # type: ignore[misc]  # not installed beside us
+class LoggingListener(ConsumerRebalanceListener):  # type: ignore[misc]  # not installed beside us
     def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        told.partitions("revoked", [place.partition for place in revoked])
+        log.partitions("revoked", [tp.partition for tp in revoked])
 
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        told.partitions("assigned", [place.partition for place in assigned])
+        log.partitions("assigned", [tp.partition for tp in assigned])
 
     def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
-        told.partitions("lost", [place.partition for place in lost])
+        log.partitions("lost", [tp.partition for tp in lost])
 
 
 signal.signal(signal.SIGTERM, stop)
@@ -56,11 +56,11 @@ consumer = KafkaConsumer(
     auto_commit_interval_ms=1_000,
     max_poll_records=50,
 )
-told.say("started")
-consumer.subscribe([topic], listener=Telling())
+log.say("started")
+consumer.subscribe([topic], listener=LoggingListener())
 while going:
     for records in consumer.poll(100).values():
         for record in records:
-            told.read(record.partition, record.offset)
+            log.read(record.partition, record.offset)
 consumer.close()
-told.say("left")
+log.say("left")

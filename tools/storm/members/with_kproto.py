@@ -13,7 +13,7 @@ from pathlib import Path
 import kproto
 
 from ..protocols import of_ours
-from .lines import Told
+from .lines import MemberLog
 
 SESSION_MS = 6_000
 HEARTBEAT_MS = 500
@@ -25,7 +25,7 @@ SLOW_S = 12.0
 
 async def main() -> None:
     bootstrap, topic, group, assignor, path, *instance = sys.argv[1:]
-    told = Told(path)
+    log = MemberLog(path)
     stop = asyncio.Event()
     slow = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -33,10 +33,10 @@ async def main() -> None:
     loop.add_signal_handler(signal.SIGUSR1, slow.set)
     chance = random.Random(path)
 
-    def tell(word: str, places: Collection[tuple[str, int]]) -> None:
-        told.partitions(word, [partition for _, partition in places])
+    def tell(word: str, tps: Collection[tuple[str, int]]) -> None:
+        log.partitions(word, [partition for _, partition in tps])
 
-    told.say("started")
+    log.say("started")
     async with (
         kproto.Client(bootstrap, kproto.ClientSettings(client_id=Path(path).stem)) as client,
         client.consumer(
@@ -46,9 +46,9 @@ async def main() -> None:
             **of_ours(assignor, SESSION_MS, HEARTBEAT_MS),
             max_poll_interval_ms=POLL_MS,
             auto_commit_interval_ms=COMMIT_MS,
-            on_assigned=lambda places: tell("assigned", places),
-            on_revoked=lambda places: tell("revoked", places),
-            on_lost=lambda places: tell("lost", places),
+            on_assigned=lambda tps: tell("assigned", tps),
+            on_revoked=lambda tps: tell("revoked", tps),
+            on_lost=lambda tps: tell("lost", tps),
         ) as consumer,
     ):
         records = aiter(consumer)
@@ -60,14 +60,14 @@ async def main() -> None:
                 coming.cancel()
                 break
             record = coming.result()
-            told.read(record.partition, record.offset)
+            log.read(record.partition, record.offset)
             if slow.is_set():
                 slow.clear()
-                told.say("slow")
+                log.say("slow")
                 await asyncio.sleep(SLOW_S)
             await asyncio.sleep(chance.random() * LONGEST_S)
         stopping.cancel()
-    told.say("left")
+    log.say("left")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from ..classic_members import (
     SyncResult,
 )
 from ..clock_reading import ClockReading
-from ..group_config import MigrationPolicy
+from ..group_limits import MigrationPolicy
 from .classic_subscriptions import Subscription, assignment_bytes, read_subscription
 from .consumer_group import ConsumerGroup, Timer
 from .consumer_group_member import (

@@ -26,7 +26,7 @@ from ...log_escaping import log_safe
 from ...topics import Topics
 from ..clock_reading import ClockReading
 from ..committed_offsets import CommittedOffsets
-from ..group_config import ConsumerGroupConfig
+from ..group_limits import ConsumerGroupConfig
 from .consumer_group_member import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ConsumerGroupMember, MemberState
 from .current_assignment_builder import is_within
 from .group_change import NO_TOPIC_CHANGES_SEEN, GroupChange

@@ -17,7 +17,7 @@ from ....wire.uuid import Uuid
 from ...coordinators import java_hash
 from ...topics import Topics
 from ..clock_reading import ClockReading
-from ..group_config import ConsumerGroupConfig
+from ..group_limits import ConsumerGroupConfig
 from ..java_order import copied_size, in_java_order, in_timeline_order
 from . import record_helpers
 from .assignors import GroupSpec, MemberSpec, assign

@@ -50,7 +50,13 @@ from .heartbeats import (
     release_heartbeat,
 )
 from .phases import ACCEPTING_COMMITS, HEARTBEATING, LEAVING_PHASES, TRANSITIONS, Event, Phase
-from .reconciliation import Difference, Reconciliation, TopicIdPartitions, assigned_in, by_topic_id
+from .reconciliation import (
+    AssignmentReconciliation,
+    Difference,
+    TopicIdPartitions,
+    assigned_in,
+    by_topic_id,
+)
 from .session_timeout import DEFAULT_SESSION_MS, session_ms_for
 
 __all__ = ["ConsumerMembership"]
@@ -82,7 +88,7 @@ class ConsumerMembership(MembershipStateMachine[Phase, Event]):
         self.epoch = JOIN_EPOCH
         self._may_change_protocol = may_change_protocol
         self._generated_member_id = str(Uuid.random())
-        self._partitions = Reconciliation(name_of)
+        self._partitions = AssignmentReconciliation(name_of)
         self._session = Session(settings, keeps_partitions=True)
         self._session.session_ms = DEFAULT_SESSION_MS  # the setting is for classic groups only
         self._disclosed_session_ms: int | None = None

@@ -14,9 +14,9 @@ from ....wire.uuid import Uuid
 from ...metadata.cluster import TopicPartition
 
 __all__ = [
+    "AssignmentReconciliation",
     "Difference",
     "OwnedPartitions",
-    "Reconciliation",
     "TopicIdPartitions",
     "assigned_in",
     "by_topic_id",
@@ -85,7 +85,7 @@ def difference(
     )
 
 
-class Reconciliation:
+class AssignmentReconciliation:
     """The owned and the assigned partitions of one member.
 
     `name_of` returns the name of a topic id; None if the metadata lacks it.

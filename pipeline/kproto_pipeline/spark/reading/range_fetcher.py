@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..options.option_table import ReadOptions
     from ..planning.offset_ranges import OffsetRange
 
-__all__ = ["FetchedRecords", "fetch_ranges", "next_offset"]
+__all__ = ["FetchedBytes", "fetch_ranges", "next_offset"]
 
 logger = logging.getLogger("kproto.pipeline")
 
@@ -51,11 +51,11 @@ _UNKNOWN_TOPIC: Final = code_of("UNKNOWN_TOPIC_OR_PARTITION")
 _MAX_CONCURRENT_RANGES: Final = 8
 
 
-class _TopicReplacedError(KprotoError):
+class _TopicRecreatedError(KprotoError):
     """The planned topic was deleted, and perhaps recreated under its name."""
 
 
-class FetchedRecords(NamedTuple):
+class FetchedBytes(NamedTuple):
     """The `records` bytes of a fetch response, and its fetch `offset`.
 
     The bytes may also hold records before that offset, which the response before held as well.
@@ -69,7 +69,7 @@ class FetchedRecords(NamedTuple):
 
 def fetch_ranges(
     options: ReadOptions, ranges: Iterable[OffsetRange]
-) -> Generator[tuple[OffsetRange, FetchedRecords]]:
+) -> Generator[tuple[OffsetRange, FetchedBytes]]:
     """Yields the fetch responses that cover each range, in order, with their range.
 
     Fetches up to eight ranges at once. About `buffer_bytes` of all their responses wait for the
@@ -103,7 +103,7 @@ class _RangeFetch:
         self._options = options
         self._buffer_bytes = buffer_bytes
         # Bounded by bytes, through `_has_capacity`. None is the end, an exception the failure.
-        self._responses: queue.SimpleQueue[FetchedRecords | BaseException | None] = (
+        self._responses: queue.SimpleQueue[FetchedBytes | BaseException | None] = (
             queue.SimpleQueue()
         )
         self._waiting_bytes = 0
@@ -116,7 +116,7 @@ class _RangeFetch:
         """Cancels the fetch, and waits until it has ended."""
         self._task.cancel()
 
-    def responses(self) -> Iterator[FetchedRecords]:
+    def responses(self) -> Iterator[FetchedBytes]:
         """Yields the responses in order. Raises the error that ended the fetch."""
         while (item := self._responses.get()) is not None:
             if isinstance(item, BaseException):
@@ -142,7 +142,7 @@ class _RangeFetch:
         async with shared_client(self._options.client, retry=True) as client:
             try:
                 await self._fetch_range(client)
-            except _TopicReplacedError as lost:
+            except _TopicRecreatedError as lost:
                 if self._options.fail_on_data_loss:
                     raise self._data_loss(str(lost)) from lost.__cause__
                 logger.warning("%s: %s; the rest of the range is skipped", self.offset_range, lost)
@@ -189,7 +189,7 @@ class _RangeFetch:
         """Fetches once from the planned topic. Returns None if the offset is out of range.
 
         Raises:
-            _TopicReplacedError: the topic was deleted, and perhaps recreated.
+            _TopicRecreatedError: the topic was deleted, and perhaps recreated.
         """
         topic, partition = self.offset_range.topic, self.offset_range.partition
 
@@ -222,7 +222,7 @@ class _RangeFetch:
         return await client.retrying(fetch)
 
     async def _check_topic(self, client: Client) -> None:
-        """Raises _TopicReplacedError if the topic's id is not the planned one.
+        """Raises _TopicRecreatedError if the topic's id is not the planned one.
 
         A topic counts as deleted if the brokers do not know it for `metadata_wait_ms`.
         """
@@ -236,9 +236,9 @@ class _RangeFetch:
         except BrokerResponseError as error:
             if error.code != _UNKNOWN_TOPIC:
                 raise
-            raise _TopicReplacedError("the topic is deleted") from error
+            raise _TopicRecreatedError("the topic is deleted") from error
         if found != offset_range.topic_id and ZERO_UUID not in (found, offset_range.topic_id):
-            raise _TopicReplacedError(
+            raise _TopicRecreatedError(
                 f"the topic was deleted and recreated: its id is {found}, and was "
                 f"{offset_range.topic_id} when the read was planned; load() again reads the new one"
             )
@@ -288,7 +288,7 @@ class _RangeFetch:
         self._waiting_bytes += len(fetched.records)
         if self._waiting_bytes >= self._buffer_bytes:
             self._has_capacity.clear()
-        self._responses.put(FetchedRecords(offset, fetched.records, fetched.aborted))
+        self._responses.put(FetchedBytes(offset, fetched.records, fetched.aborted))
 
     def _release(self, size: int) -> None:
         self._waiting_bytes -= size

@@ -9,9 +9,9 @@ from kproto import BrokerResponseError
 from kproto.broker.api_error import api_error
 from kproto.broker.groups import (
     ClassicGroup,
+    ClassicGroupLimits,
     ClassicGroupState,
     ClockReading,
-    GroupConfig,
     JoinRequest,
     JoinResult,
     LeaveRequest,
@@ -65,7 +65,7 @@ class Play:
         self.stored: list[str] = []
         self.refuses = ""
         self.wakes = 0
-        self.limits = GroupConfig(delay_ms, new_member_ms, max_size)
+        self.limits = ClassicGroupLimits(delay_ms, new_member_ms, max_size)
         self.kept: GroupMetadata | None = None
         self.restore()
         self._ids = 0

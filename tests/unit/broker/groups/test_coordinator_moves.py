@@ -6,9 +6,9 @@ import pytest
 
 from kproto.broker.groups import (
     ClassicGroup,
+    ClassicGroupLimits,
     ClassicGroupState,
     ClockReading,
-    GroupConfig,
     GroupMetadataManager,
 )
 from kproto.broker.groups.committed_offsets import CommittedOffsets
@@ -107,7 +107,7 @@ def test_restored_group_over_max_size_rebalances() -> None:
     play = Play()
     play.stable("a", "b")
     play.group.unload()
-    play.limits = GroupConfig(0, 1, 1)
+    play.limits = ClassicGroupLimits(0, 1, 1)
     play.restore()
     assert play.state is PREPARING
     play.join("a")
@@ -136,7 +136,7 @@ def now(ms: int) -> ClockReading:
 
 
 def test_group_is_stored_when_first_member_joins() -> None:
-    groups = GroupMetadataManager(GroupConfig(0, 1, 1))
+    groups = GroupMetadataManager(ClassicGroupLimits(0, 1, 1))
     stored: list[str] = []
     groups.write = lambda group_id, records, now: stored.append(group_id)
     assert groups.find("g", now(0)) is None
@@ -151,7 +151,7 @@ def test_group_is_stored_when_first_member_joins() -> None:
 
 
 def test_groups_from_the_log_are_restored() -> None:
-    groups = GroupMetadataManager(GroupConfig(0, 300_000, 10))
+    groups = GroupMetadataManager(ClassicGroupLimits(0, 300_000, 10))
     play = Play()
     play.stable("a")
     offsets = CommittedOffsets()

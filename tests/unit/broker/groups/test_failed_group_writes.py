@@ -8,7 +8,12 @@ import pytest
 
 from kproto import BrokerResponseError
 from kproto.broker.api_error import api_error
-from kproto.broker.groups import ClassicGroupState, GroupConfig, GroupMetadataManager, LeaveRequest
+from kproto.broker.groups import (
+    ClassicGroupLimits,
+    ClassicGroupState,
+    GroupMetadataManager,
+    LeaveRequest,
+)
 
 from .classic_group_driver import SESSION_MS, Play, protocols
 
@@ -126,7 +131,7 @@ def test_empty_group_is_kept_if_its_write_fails(caplog: pytest.LogCaptureFixture
 
 
 def test_group_is_not_created_if_its_write_fails() -> None:
-    groups = GroupMetadataManager(GroupConfig(0, 1, 1))
+    groups = GroupMetadataManager(ClassicGroupLimits(0, 1, 1))
     play = Play()
     with_room = groups.write
 

@@ -81,7 +81,7 @@ KNOWN = [
 @pytest.mark.parametrize("checksum", [crc32c_pure, crc32c], ids=["pure", "chosen"])
 @pytest.mark.parametrize(("data", "expected"), KNOWN)
 def test_known_values_are_returned(
-    checksum: crc_module.Checksum, data: bytes, expected: int
+    checksum: crc_module.ChecksumFunction, data: bytes, expected: int
 ) -> None:
     assert checksum(data) == expected
 
@@ -107,7 +107,9 @@ def test_the_checksum_equals_googles_and_can_be_continued(data: bytes, more: byt
 
 @pytest.mark.parametrize("size", [5, 50, 1000, 300_000])
 @pytest.mark.parametrize("checksum", [crc32c_pure, crc32c], ids=["pure", "chosen"])
-def test_any_bytes_like_object_is_accepted(checksum: crc_module.Checksum, size: int) -> None:
+def test_any_bytes_like_object_is_accepted(
+    checksum: crc_module.ChecksumFunction, size: int
+) -> None:
     data = random.Random(size).randbytes(size)
     expected = google_crc32c.value(data[2:])
     assert checksum(bytearray(data[2:])) == expected
@@ -123,7 +125,7 @@ def test_any_bytes_like_object_is_accepted(checksum: crc_module.Checksum, size: 
 
 @pytest.mark.parametrize("checksum", [crc32c_pure, crc32c], ids=["pure", "chosen"])
 @pytest.mark.parametrize("data", [5, [1, 2], "text", None])
-def test_other_objects_are_refused(checksum: crc_module.Checksum, data: Any) -> None:
+def test_other_objects_are_refused(checksum: crc_module.ChecksumFunction, data: Any) -> None:
     with pytest.raises(TypeError):
         checksum(data)
 

@@ -64,7 +64,7 @@ class _HeterogeneousAssignmentBuilder:
             for topic_id, owners in self.owners.items()
         }
         for topic_id in self._in_order([it for it, its in unassigned.items() if its]):
-            balancer = _Balancer(self.sizes, self.subscribers[topic_id])
+            balancer = _LoadOrder(self.sizes, self.subscribers[topic_id])
             for index in unassigned[topic_id]:
                 self._assign(topic_id, index, balancer.next_least())
 
@@ -95,7 +95,7 @@ class _HeterogeneousAssignmentBuilder:
         sizes = [self.sizes[it] for it in subscribers]
         if max(sizes) - min(sizes) <= 1:
             return False
-        balancer = _Balancer(self.sizes, subscribers)
+        balancer = _LoadOrder(self.sizes, subscribers)
         owners = self.owners[topic_id]
         stacks: dict[int, list[int]] = {}
         for index, owner in enumerate(owners):
@@ -128,7 +128,7 @@ class _HeterogeneousAssignmentBuilder:
         self.sizes[number] += 1
 
 
-class _Balancer:
+class _LoadOrder:
     """Tracks the members with the fewest and the most partitions while partitions move.
 
     Has two ranges of the members sorted by partition count: from the left those with the fewest,

@@ -13,10 +13,10 @@ from kproto.broker.api_error import api_error
 from kproto.broker.groups import (
     AnyGroup,
     ClassicGroup,
+    ClassicGroupLimits,
     ClockReading,
     ConsumerGroup,
     ConsumerGroupConfig,
-    GroupConfig,
     GroupMetadataManager,
     JoinRequest,
     JoinResult,
@@ -78,7 +78,7 @@ class ConsumerPlay:
 
     def _new(self) -> GroupMetadataManager:
         groups = GroupMetadataManager(
-            GroupConfig(self._delay_ms, 300_000, 100), self.limits, self.topics
+            ClassicGroupLimits(self._delay_ms, 300_000, 100), self.limits, self.topics
         )
         groups.write = self._write
         return groups

@@ -15,7 +15,7 @@ from kproto_pipeline.columns.chunks import column_chunks
 from kproto_pipeline.spark.client_pool import close_clients
 from kproto_pipeline.spark.options.option_table import parse_read_options
 from kproto_pipeline.spark.planning.offset_ranges import DataLossError, OffsetRange
-from kproto_pipeline.spark.reading.range_fetcher import FetchedRecords, fetch_ranges, next_offset
+from kproto_pipeline.spark.reading.range_fetcher import FetchedBytes, fetch_ranges, next_offset
 
 from kproto import CorruptBatchError
 from tests.unit.client.scripted_broker import ScriptedBroker
@@ -56,7 +56,7 @@ async def test_valid_batches_are_read_before_a_corrupt_one(kind: str) -> None:
         options = parse_read_options(
             {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": "t"}
         )
-        arrived: list[FetchedRecords] = []
+        arrived: list[FetchedBytes] = []
 
         def read() -> None:
             for _, fetched in fetch_ranges(options, [OffsetRange("t", 0, 0, 2)]):

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from ..consumer_group_settings import ASSIGNORS, MigrationPolicy
 
-__all__ = ["ConsumerGroupConfig", "GroupConfig", "MigrationPolicy"]
+__all__ = ["ClassicGroupLimits", "ConsumerGroupConfig", "MigrationPolicy"]
 
 
-class GroupConfig(NamedTuple):
+class ClassicGroupLimits(NamedTuple):
     """Limits of every classic group; times are in ms."""
 
     initial_rebalance_delay_ms: int
