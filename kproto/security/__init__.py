@@ -1,6 +1,6 @@
-"""Configures TLS and SASL for a secured cluster, also from files of properties.
+"""Configures TLS and SASL for a secured cluster, also from `.properties` files.
 
-Plain data and plain functions, which move no bytes to brokers. Client and proxy use them.
+Client and proxy import these settings and functions. They open no connection to a broker.
 """
 
 from .mechanisms import (

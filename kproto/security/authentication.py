@@ -1,7 +1,8 @@
 """Decides the next request of a client's SASL authentication (KIP-43, KIP-152), without I/O.
 
-Uses SaslHandshake and SaslAuthenticate, or bare tokens after SaslHandshake v0 for brokers before
-1.0. Knows no mechanism: the exchange makes the tokens. Moves no bytes, reads no clock.
+Uses SaslHandshake and SaslAuthenticate. For brokers before 1.0 it uses SaslHandshake v0 and then
+bare tokens: frames that hold a SASL token alone, without a request header. The `ClientExchange` of
+the mechanism creates the tokens.
 """
 
 from __future__ import annotations
@@ -35,29 +36,29 @@ _NOT_ENABLED: Final = code_of("UNSUPPORTED_SASL_MECHANISM")
 _ILLEGAL_STATE: Final = code_of("ILLEGAL_SASL_STATE")
 _REFUSED: Final = code_of("SASL_AUTHENTICATION_FAILED")
 
-#: The version of SaslHandshake after which SaslAuthenticate carries the tokens.
+#: The first version of SaslHandshake after which SaslAuthenticate requests carry the tokens.
 _WITH_REQUESTS: Final = 1
 
-#: The separators of secrets in a token, and the least length of a piece to hide: shorter ones occur
-#: in any text.
+#: The separators between user names and secrets in a token, and the minimum length of a piece that
+#: is hidden in errors. Shorter pieces occur in ordinary text.
 _PIECES: Final = re.compile("\0|\x01|auth=Bearer ")
 _LEAST_HIDDEN: Final = 4
 
-#: Part of a session's lifetime after which the client authenticates again, and a random addition:
-#: early enough for clocks and networks, and not all clients at once (KIP-368).
+#: Fraction of a session's lifetime after which the client authenticates again, and the maximum of a
+#: random addition, so that not all clients authenticate at once (KIP-368).
 _LEAST_PART: Final = 0.85
 _PART_OF_CHANCE: Final = 0.10
 
 
 class Step(NamedTuple):
-    """Holds the next message: `request` in `version`, or without a request `token` as a frame."""
+    """Holds the next message: `request` in `version`; if that is None, the bare token `token`."""
 
     request: Request[SaslHandshakeResponse] | Request[SaslAuthenticateResponse] | None
     version: int
     token: bytes = b""
 
     def __repr__(self) -> str:
-        """Omits the token, which may be a password."""
+        """Omits the token, which may contain a password."""
         name = "a bare token" if self.request is None else type(self.request).__name__
         return f"<Step: {name}, version {self.version}>"
 
@@ -69,9 +70,9 @@ Answer: TypeAlias = SaslHandshakeResponse | SaslAuthenticateResponse | bytes
 class Authentication:
     """Runs one authentication by `exchange` at the broker `address`, which supports `ranges`.
 
-    `again` marks a reauthentication. `begin` returns the first step, `next` the step after each
-    answer, and None at the end. All raise AuthenticationError for a refusal, and
-    BrokerConnectionError for a refusal that a retry may resolve.
+    `reauthenticating` marks a reauthentication (KIP-368). `begin` returns the first step. `next`
+    returns the step after each answer, or None when the client is authenticated. Both raise
+    AuthenticationError for a refusal, and BrokerConnectionError if a retry may succeed.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Authentication:
         self.session_lifetime_ms = 0
 
     def begin(self) -> Step:
-        """Returns the handshake, which names the mechanism."""
+        """Returns the step with SaslHandshake, which names the mechanism."""
         version = self._negotiated(SaslHandshakeRequest)
         self._bare_tokens = (
             version < _WITH_REQUESTS or SaslAuthenticateRequest.API_KEY not in self._ranges
@@ -115,7 +116,10 @@ class Authentication:
             ) from None
 
     def derives_keys(self, answer: Answer) -> bool:
-        """Returns whether `next` derives keys, which takes milliseconds and needs a thread."""
+        """Returns whether `next(answer)` may derive SCRAM keys.
+
+        That takes milliseconds, so the caller should then run `next` in a thread.
+        """
         if isinstance(answer, SaslAuthenticateResponse):
             return not answer.error_code and bool(answer.auth_bytes)
         return isinstance(answer, bytes) and bool(answer)
@@ -141,7 +145,10 @@ class Authentication:
         return Step(SaslAuthenticateRequest(auth_bytes=token), self._version)
 
     def _call_mechanism(self, call: Callable[[], T]) -> T:
-        """Returns the result of the exchange; a user's own mechanism may raise anything."""
+        """Returns the result of `call`, and adds the broker's address to its errors.
+
+        A user's own mechanism may raise any exception: it becomes an AuthenticationError.
+        """
         try:
             return call()
         except KprotoError as error:
@@ -178,7 +185,7 @@ class Authentication:
         self._check_code(answer.error_code, self._redacted(answer.error_message or ""))
 
     def _redacted(self, text: str) -> str:
-        """Returns a broker's text without the client's tokens, because it may repeat a password."""
+        """Returns a broker's error message without the client's secrets, which it may repeat."""
         pieces = {
             piece
             for token in self._sent_tokens
@@ -205,7 +212,9 @@ class Authentication:
         raise AuthenticationError(f"{self._address}: {what}")
 
     def disconnect_error(self) -> AuthenticationError | None:
-        """Returns the refusal that a closed connection means, if the broker cannot send an
+        """Returns the error for a broker that closed the connection on a bare token.
+
+        Brokers before 1.0 refuse a bare token so. None with SaslAuthenticate, whose response has an
         error.
         """
         if not self._bare_tokens:
@@ -217,8 +226,8 @@ class Authentication:
 
 
 def reauthenticate_after_ms(lifetime_ms: int, chance: float) -> float:
-    """Returns when to authenticate again, in ms after the begin of a session (KIP-368).
+    """Returns when to authenticate again, in ms after the session began (KIP-368).
 
-    `chance` is a random number of at least 0 and below 1.
+    `lifetime_ms` is the session's lifetime, `chance` a random number from 0 up to but not 1.
     """
     return lifetime_ms * (_LEAST_PART + _PART_OF_CHANCE * chance)

@@ -1,4 +1,4 @@
-"""Holds a configured property, and resolves several that set the same thing."""
+"""Holds a configured property, and resolves several properties for one setting."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class ConfiguredProperty(NamedTuple):
         return f"Given({self.property})"  # the value may be a secret
 
 
-#: The configured properties of one part of the table, by the names of its rows.
+#: Configured properties by `Row.name`, for the rows with the same `Row.part`.
 ConfiguredByRow: TypeAlias = Mapping[str, ConfiguredProperty]
 
 
 def resolve_synonyms(all_given: Iterable[ConfiguredProperty | None]) -> ConfiguredProperty | None:
-    """Returns the first of several properties that set the same thing; None if none is configured.
+    """Returns the first property that is not None, of several for one setting; None if all are.
 
-    Raises ConfigurationError if they differ; it names two of them and no value.
+    Raises ConfigurationError if two values differ; the error names both properties and no value.
     """
     first: ConfiguredProperty | None = None
     for each in all_given:

@@ -1,8 +1,9 @@
-"""Diagnoses failures between a client and a secured listener from their symptoms.
+"""Explains why a connection to a secured listener failed.
 
-Plain functions and tables: errors of TLS, the first bytes of a peer, the stage at which it closed.
-A certain and permanent cause, such as a certificate or a setting, is an AuthenticationError and not
-retried; if the broker may just be unavailable, it is a BrokerConnectionError with other causes.
+The symptoms are OpenSSL's error, the broker's first bytes, and the stage at which it closed the
+connection. A certain and permanent cause, such as a certificate or a setting, gives an
+AuthenticationError, which is not retried. If the broker may only be unavailable, the error is a
+BrokerConnectionError, which also names possible causes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["Stage", "closed_hint", "handshake_fault", "tls_fault", "unexpected_t
 
 
 class Stage(Enum):
-    """Names the stage of a connection; the value describes it."""
+    """Names the stage that a connection has reached; each value describes its stage."""
 
     VERSIONS = "no request was answered yet"
     AUTHENTICATION = "SASL is in progress"
@@ -25,7 +26,7 @@ class Stage(Enum):
     OPEN = "requests are answered"
 
 
-#: OpenSSL's errors of a broker's certificate (X509_V_ERR_…): a description, and a remedy.
+#: Description and remedy for each error of OpenSSL (X509_V_ERR_…) about a broker's certificate.
 _CERTIFICATE_FAULTS: Final[dict[int, tuple[str, str]]] = {
     9: ("is not valid yet", "check the clock of this machine and of who made it"),
     10: ("has expired", "the broker needs a new one; check this machine's clock, too"),
@@ -57,12 +58,12 @@ _CERTIFICATE_FAULTS: Final[dict[int, tuple[str, str]]] = {
 }
 _NAME_FAULTS: Final = (62, 64)
 
-#: OpenSSL's errors if the peer's bytes are no TLS.
+#: OpenSSL's error reasons if the broker's bytes are not TLS.
 _NO_TLS: Final = frozenset(
     {"WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"}
 )
 
-#: Alerts of a broker that needs a client's certificate, or does not accept the one it got.
+#: TLS alerts of a broker that requires a client certificate, or refuses the client's.
 _WANTS_CERTIFICATE: Final = frozenset(
     {
         "TLSV13_ALERT_CERTIFICATE_REQUIRED",
@@ -71,7 +72,7 @@ _WANTS_CERTIFICATE: Final = frozenset(
     }
 )
 
-#: A broker's other alerts about the client's certificate.
+#: Other TLS alerts of a broker about the client's certificate.
 _REFUSED_CERTIFICATE: Final[dict[str, str]] = {
     "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the CA of the client's certificate",
     "SSLV3_ALERT_CERTIFICATE_EXPIRED": "the client's certificate has expired",
@@ -82,7 +83,7 @@ _REFUSED_CERTIFICATE: Final[dict[str, str]] = {
     "TLSV1_ALERT_DECRYPT_ERROR": "it could not check the client's certificate",
 }
 
-#: Other errors of negotiation.
+#: Error reasons if broker and client share no TLS version, cipher or key size, or server name.
 _DISAGREED: Final[dict[str, str]] = {
     "TLSV1_ALERT_PROTOCOL_VERSION": "it speaks no version of TLS that this client takes",
     "UNSUPPORTED_PROTOCOL": "it speaks no version of TLS that this client takes",
@@ -93,16 +94,17 @@ _DISAGREED: Final[dict[str, str]] = {
     "EE_KEY_TOO_SMALL": "the key of its certificate is too small for this machine's OpenSSL",
 }
 
-#: Errors if the broker closed the connection, with a TLS close_notify or without: it may shut down.
+#: Errors if the broker closed the connection, with or without a TLS close_notify. It may be
+#: shutting down, so that these errors prove no wrong setting.
 _ENDED: Final = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 _IN_THE_CLEAR: Final = "the listener does not speak TLS; connect with tls=False, or to the TLS port"
 _SPEAKS_TLS: Final = "the listener speaks TLS; connect with tls=True, or to the plaintext port"
 
-#: First bytes of a TLS peer that got plaintext: an alert, a handshake.
+#: First bytes of a TLS listener's answer to plaintext: an alert or a handshake record.
 _TLS_RECORDS: Final = (b"\x15\x03", b"\x16\x03")
 
-#: Possible causes of a close without an error, by (stage, with TLS, with SASL).
+#: Possible cause of a close without an error, by stage, whether TLS is on, and whether SASL is on.
 _CLOSED: Final[dict[tuple[Stage, bool, bool], str]] = {
     (Stage.VERSIONS, False, False): (
         "does this listener want TLS (tls=True)? Kafka before 0.10 wants broker_version"
@@ -120,9 +122,10 @@ _CLOSED: Final[dict[tuple[Stage, bool, bool], str]] = {
 def handshake_fault(
     error: OSError, address: str, name: str, *, shows_certificate: bool | None
 ) -> KprotoError:
-    """Returns the error of a TLS handshake that failed with `error`; `name` is the requested host.
+    """Returns the error to raise for a TLS handshake that failed with `error`.
 
-    `shows_certificate` tells whether the client has a certificate; None if that is not known.
+    `name` is the requested server name. `shows_certificate` tells whether the client has a
+    certificate; None if that is not known.
     """
     if isinstance(error, ssl.SSLError) and not isinstance(error, _ENDED):
         known = tls_fault(error, address, name, shows_certificate=shows_certificate)
@@ -141,9 +144,10 @@ def handshake_fault(
 def tls_fault(
     error: BaseException | None, address: str, name: str, *, shows_certificate: bool | None
 ) -> AuthenticationError | None:
-    """Returns the certain cause of a TLS error, in the handshake or after it; None without one.
+    """Returns the cause of `error` if it is certain; None if it is not, or if `error` is not TLS's.
 
-    In TLS 1.3 a broker refuses a client's certificate after the end of the client's handshake.
+    `error` may come after the handshake: in TLS 1.3 a broker refuses a client's certificate only
+    when the client's handshake is over.
     """
     if not isinstance(error, ssl.SSLError):
         return None
@@ -178,12 +182,18 @@ def _wants_certificate(shows_certificate: bool | None) -> str:
 
 
 def unexpected_tls(first: bytes, address: str) -> AuthenticationError | None:
-    """Returns an error if a peer's first bytes are TLS and the client uses none; else None."""
+    """Returns an error if the broker's first bytes are TLS; None if not.
+
+    Call it for plaintext connections only.
+    """
     if first.startswith(_TLS_RECORDS):
         return AuthenticationError(f"{address}: {_SPEAKS_TLS}")
     return None
 
 
 def closed_hint(stage: Stage, *, tls: bool, sasl: bool) -> str:
-    """Returns a possible cause for a broker to close the connection; "" if there is no hint."""
+    """Returns a possible cause of a broker's close at `stage`; "" if none is known.
+
+    `tls` and `sasl` tell whether the client uses them.
+    """
     return _CLOSED.get((stage, tls, sasl), "")

@@ -1,7 +1,6 @@
-"""Makes the first requests of a connection, ApiVersions and SASL, without I/O.
+"""Encodes the first requests of a connection, ApiVersions and SASL, without I/O.
 
-The proxy needs it: it forwards the client's bytes after its own authentication. Moves no bytes,
-reads no clock.
+The proxy uses it to authenticate to a broker before it forwards a client's bytes.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ _FIRST: Final = 0
 
 
 async def new_exchange(sasl: Sasl, host: str, address: str) -> ClientExchange:
-    """Returns a new exchange of `sasl` with the broker at `host`; a user's mechanism may raise
-    anything.
+    """Returns a new exchange of `sasl` with the broker at `host`.
 
-    Raises AuthenticationError, and any other error of kproto that the mechanism raises.
+    Raises the mechanism's KprotoError unchanged, and AuthenticationError for any other exception,
+    because a user's own mechanism may raise any. `address` is for the error.
     """
     try:
         return await sasl.exchange(host)
@@ -42,10 +41,11 @@ async def new_exchange(sasl: Sasl, host: str, address: str) -> ClientExchange:
 class ConnectionHandshake:
     """Runs one authentication by `exchange` at the broker `address`, frame by frame.
 
-    `begin` returns the first frame, `next` the frame after each answer, or None if the client is
-    authenticated. Frames are without their size. All raise AuthenticationError for a refusal,
-    BrokerConnectionError for a refusal that a retry may resolve, DecodeError and ProtocolError for
-    an invalid answer.
+    `begin` returns the first frame to send. `next` returns the frame to send after each response,
+    or None if the client is authenticated. Frames have no size prefix.
+
+    `next` raises AuthenticationError if the broker refuses, BrokerConnectionError if a retry may
+    succeed, and DecodeError or ProtocolError for an invalid response.
     """
 
     def __init__(self, exchange: ClientExchange, address: str, client_id: str) -> None:
@@ -63,8 +63,9 @@ class ConnectionHandshake:
         return self._request(ApiVersionsRequest(), _FIRST)
 
     def next(self, frame: bytes) -> bytes | None:
-        """Returns the frame after this answer; None at the end. May take milliseconds to derive
-        keys.
+        """Returns the frame to send after the response `frame`; None if authentication is over.
+
+        May derive SCRAM keys, which takes milliseconds.
         """
         if self._pending_request is None:
             assert self._authentication is not None
@@ -77,7 +78,7 @@ class ConnectionHandshake:
         return self._step(self._authentication.next(answer))
 
     def disconnect_error(self) -> AuthenticationError | None:
-        """Returns the refusal that a closed connection means; None if that is not certain."""
+        """Returns the error if a close by the broker means a refusal; None if it may not."""
         return None if self._authentication is None else self._authentication.disconnect_error()
 
     def _step(self, step: Step | None) -> bytes | None:

@@ -1,6 +1,6 @@
 """Reads `sasl.jaas.config`: one login module with its options, as Kafka's clients read it.
 
-Knows no module. Errors do not quote the text, because it holds passwords.
+Accepts a login module of any name. Errors do not quote the value, because it contains passwords.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _ESCAPED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """Holds the class of a login module, as it is written, and its options."""
+    """Holds the class name of a login module, unchanged, and the module's options."""
 
     name: str
     options: Mapping[str, str] = field(repr=False)
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """Returns the login module in `CLASS FLAG key="value" …;`. Values may have either quotes.
+    """Returns the login module in `CLASS FLAG key="value" …;`; values may be in ' or " quotes.
 
-    Raises ConfigurationError with the position and the expected token, and quotes nothing.
+    Raises ConfigurationError for invalid syntax; the error quotes nothing of `text`.
     """
     tokens = list(_tokens(text))
     if not tokens:
@@ -72,7 +72,7 @@ def parse_jaas(text: str) -> LoginModule:
 
 
 def _tokens(text: str) -> Iterator[tuple[bool, str]]:
-    """Marks (True) and words (False)."""
+    """Yields each token: (True, "=" or ";"), or (False, a word or an unquoted value)."""
     position = 0
     while position < len(text):
         found = _TOKEN.match(text, position)

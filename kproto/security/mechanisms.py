@@ -1,4 +1,6 @@
-"""Defines the SASL credentials of a client: a small class per mechanism, and a hook for others."""
+"""Defines the SASL credentials of a client: a class for each mechanism, and the protocol `Sasl`
+for a user's own mechanisms.
+"""
 
 from __future__ import annotations
 
@@ -38,16 +40,20 @@ __all__ = [
 
 @runtime_checkable
 class Sasl(Protocol):
-    """Describes a mechanism with its credentials; any such object may be a client's `sasl`."""
+    """Describes a SASL mechanism with its credentials. A client's `sasl` may be any object with
+    these members.
+    """
 
     @property
     def mechanism(self) -> str:
-        """Returns the name for SaslHandshake."""
+        """Returns the mechanism's name that SaslHandshake sends."""
         ...
 
     @property
     def readable(self) -> bool:
-        """Returns whether its tokens reveal the credentials; such a mechanism needs TLS."""
+        """Returns whether SASL tokens reveal the credentials. If they do, the mechanism needs
+        TLS.
+        """
         ...
 
     async def exchange(self, host: str) -> ClientExchange:
@@ -56,7 +62,7 @@ class Sasl(Protocol):
 
 
 def check_sasl(sasl: object) -> None:
-    """Raises ConfigurationError for any other object than a SASL setting; quotes nothing of it."""
+    """Raises ConfigurationError unless `sasl` is None or implements `Sasl`; does not quote it."""
     if sasl is None:
         return
     if isinstance(sasl, type) or not isinstance(sasl, Sasl):
@@ -74,7 +80,9 @@ _SCRAM: Final[Mapping[str, Callable[..., ClientExchange]]] = {
 
 
 class _Scram:
-    """Authenticates by SCRAM with name and password, which is salted once for all connections."""
+    """Authenticates by SCRAM. The salted password is cached, because it takes milliseconds to
+    derive.
+    """
 
     mechanism = ""
     readable = False
@@ -86,14 +94,15 @@ class _Scram:
         object.__setattr__(self, "_salting", SaltedPasswords())
 
     async def exchange(self, host: str) -> ClientExchange:
-        """Returns a new exchange, for any broker."""
+        """Returns a new exchange; `host` is not used."""
         return _SCRAM[self.mechanism](self._credentials, salting=self._salting)
 
 
 @dataclass(frozen=True)
 class Plain:
-    """Authenticates by PLAIN (RFC 4616): name and password in plaintext. Raises
-    ConfigurationError.
+    """Authenticates by PLAIN (RFC 4616), which sends name and password in plaintext.
+
+    Raises ConfigurationError for a name or password that PLAIN cannot send.
     """
 
     username: str
@@ -106,17 +115,16 @@ class Plain:
         Credentials(self.username, self.password)
 
     async def exchange(self, host: str) -> ClientExchange:
-        """Returns a new exchange, for any broker."""
+        """Returns a new exchange; `host` is not used."""
         return PlainClient(Credentials(self.username, self.password))
 
 
 @dataclass(frozen=True)
 class ScramSha256(_Scram):
-    """Authenticates by SCRAM-SHA-256 (RFC 7677), a proof of the password. Raises
-    ConfigurationError.
+    """Authenticates by SCRAM-SHA-256 (RFC 7677), which proves the password without sending it.
 
-    Name and password are used unchanged, as Kafka's own classes do; `prepare_strings` applies
-    SASLprep (RFC 4013) first.
+    Name and password are used unchanged, as in Kafka's own client. `prepare_strings` applies
+    SASLprep (RFC 4013) to them first. Raises ConfigurationError for an invalid name or password.
     """
 
     username: str
@@ -133,18 +141,21 @@ class ScramSha256(_Scram):
 
 @dataclass(frozen=True)
 class ScramSha512(ScramSha256):
-    """Authenticates by SCRAM-SHA-512: as SCRAM-SHA-256, with a longer hash."""
+    """Authenticates by SCRAM-SHA-512. The arguments are those of `ScramSha256`."""
 
     mechanism = "SCRAM-SHA-512"
 
 
 @dataclass(frozen=True)
 class DelegationToken(_Scram):
-    """Authenticates by a delegation token (KIP-48): its id, and its HMAC in base64, over SCRAM."""
+    """Authenticates by a delegation token over SCRAM (KIP-48): token id, and HMAC in base64.
+
+    Raises ConfigurationError if `mechanism` is neither SCRAM-SHA-256 nor SCRAM-SHA-512.
+    """
 
     token_id: str
     hmac: str = field(repr=False)
-    mechanism: str = "SCRAM-SHA-256"  # the user chooses it here
+    mechanism: str = "SCRAM-SHA-256"  # a field, because tokens work with either mechanism
 
     def __post_init__(self) -> None:
         if self.mechanism not in _SCRAM:
@@ -156,17 +167,17 @@ class DelegationToken(_Scram):
         )
 
 
-#: Returns a token, or its text; plain or async. A plain function runs in the event loop, so a slow
-#: one should be async and use `asyncio.to_thread`. It is called for each connection and before each
-#: session ends, so it may cache a token as long as the token is valid.
+#: A function, plain or async, that returns a token as str or BearerToken. A plain function blocks
+#: the event loop, so a slow one should be async and use `asyncio.to_thread`. It is called for each
+#: connection and for each reauthentication, and may cache the token while that is valid.
 TokenFunction: TypeAlias = Callable[[], "str | BearerToken | Awaitable[str | BearerToken]"]
 
 
 @dataclass(frozen=True)
 class OAuthBearer:
-    """Authenticates by OAUTHBEARER (RFC 7628, KIP-255) with tokens of your function.
+    """Authenticates by OAUTHBEARER (RFC 7628, KIP-255) with tokens that your function returns.
 
-    `extensions` are added to every token that is text (KIP-342).
+    `extensions` (KIP-342) are sent with each token that is a str; a BearerToken has its own.
     """
 
     token: TokenFunction = field(repr=False)
@@ -176,10 +187,11 @@ class OAuthBearer:
     readable = True
 
     async def exchange(self, host: str) -> ClientExchange:
-        """Returns a new exchange, with a new token.
+        """Returns a new exchange, with a new token; `host` is not used.
 
-        Raises AuthenticationError, and BrokerConnectionError if the function raises TimeoutError or
-        ConnectionError, because the issuer of tokens is then unavailable.
+        If the function raises ConnectionError or TimeoutError, the issuer is unavailable, and this
+        raises BrokerConnectionError. For other exceptions except KprotoError it raises
+        AuthenticationError, and for a result of another type ConfigurationError.
         """
         try:
             given = self.token()
@@ -192,7 +204,7 @@ class OAuthBearer:
                 f"OAUTHBEARER: the token function raised {type(error).__name__}"
             ) from None
         except Exception as error:  # noqa: BLE001 - a function of the user's may raise anything
-            # Its text may contain a secret, so the error has only its type.
+            # The exception's text may contain a secret, so the error has only the type.
             raise AuthenticationError(
                 f"OAUTHBEARER: the token function raised {type(error).__name__}"
             ) from None

@@ -1,7 +1,7 @@
 """Gets tokens for OAUTHBEARER by the client-credentials grant (RFC 6749, KIP-768).
 
-Requests a token over HTTP in a thread, caches it for most of its lifetime, and explains wrong
-responses. Does not read tokens.
+Requests a token over HTTP in a thread, caches it for most of its lifetime, and explains invalid
+responses. Does not parse tokens. The issuer is the OAuth server that issues them.
 """
 
 from __future__ import annotations
@@ -35,34 +35,34 @@ __all__ = ["ClientCredentials", "TokenResponse", "read_token"]
 
 _log: Final = logging.getLogger("kproto.client")
 
-#: Part of a token's lifetime after which the next token is requested.
+#: Fraction of a token's lifetime during which it is cached.
 CACHED_PART: Final = 0.8
 
-#: How long a token without a lifetime is cached, in s (RFC 6749 makes it optional): long enough for
-#: all connections of a start.
+#: How long a token is cached if the response states no lifetime, in s. RFC 6749 makes the lifetime
+#: optional. 10 s is enough for all connections that a client opens when it starts.
 CACHED_WITHOUT_LIFETIME_S: Final = 10.0
 
-#: Largest response that is read, in bytes; tokens have one or two thousand.
+#: Largest response that is read, in bytes. A token has about 2,000.
 MAX_ANSWER_BYTES: Final = 262_144
 
-#: Status codes after which a retry may help.
+#: HTTP status codes after which the request is retried.
 _RETRIABLE_STATUS: Final = frozenset({408, 425, 429, *range(500, 600)})
 
-#: Seconds before the second attempt, and the longest wait between two (Java's
-#: sasl.login.retry.backoff.ms and .max.ms); with jitter of a fifth.
+#: Wait in s before the second attempt, and the longest wait between two attempts, as Java's
+#: sasl.login.retry.backoff.ms and .max.ms. A jitter of 20 % is applied.
 BACKOFF_S: Final = 0.1
 BACKOFF_MAX_S: Final = 10.0
 _JITTER: Final = 0.2
 
-#: How much longer a whole response may take than the timeout of the socket, in s: the latter, which
-#: closes the socket, must expire first.
+#: How many s after the socket's timeout the request is abandoned. The socket's timeout must expire
+#: first, because it closes the socket.
 _GRACE_S: Final = 0.5
 
 _LEAST: Final = {"timeout_ms": 1, "attempts": 1}
 
 
 class TokenResponse(NamedTuple):
-    """Holds an issuer's token and its lifetime in seconds; None if the response has no lifetime."""
+    """Holds an issuer's token. `lifetime_s` is None if the response states no lifetime."""
 
     token: str
     lifetime_s: float | None
@@ -72,25 +72,26 @@ class TokenResponse(NamedTuple):
         return f"TokenResponse(lifetime_s={self.lifetime_s!r})"
 
 
-#: The responses of urllib; an error has a status and a body too.
+#: The responses of urllib: an HTTPError also has a status and a body.
 _HttpAnswer: TypeAlias = http.client.HTTPResponse | urllib.error.HTTPError
 
 
 class _RetriableError(Exception):
-    """A retry may help; the text is that of the error after the last attempt."""
+    """Raised if a retry may succeed; its text is used in the error after the last attempt."""
 
 
 class ClientCredentials:
     """Authenticates by OAUTHBEARER with tokens from `token_url` for a client id and secret
     (KIP-768).
 
-    `scope` and `extensions` (KIP-342) are sent if they are set. `tls` is for an issuer with https,
-    as for brokers. A response must arrive in `timeout_ms`; the request is sent up to `attempts`
-    times if the issuer is unavailable or answers 5xx. `url_encoded` URL-encodes id and secret in
-    the header, as RFC 6749 requires and Java does only with sasl.oauthbearer.header.urlencode.
+    `scope` is sent to the issuer and `extensions` (KIP-342) to the broker. `tls` configures the
+    connection to an issuer with https. A response must arrive within `timeout_ms`. The request is
+    sent up to `attempts` times if the issuer is unavailable or answers status 408, 425, 429 or 5xx.
+    `url_encoded` URL-encodes id and secret in the header, as RFC 6749 requires; Java does so only
+    with sasl.oauthbearer.header.urlencode.
 
-    Raises ConfigurationError for invalid arguments. `exchange` raises AuthenticationError for a
-    refusal and for a response without a token, BrokerConnectionError if the issuer is unavailable.
+    Raises ConfigurationError for invalid arguments. `exchange` raises AuthenticationError if the
+    issuer refuses or returns no token, and BrokerConnectionError if the issuer is unavailable.
     """
 
     mechanism = "OAUTHBEARER"
@@ -138,11 +139,11 @@ class ClientCredentials:
             _log.warning("%s is asked without TLS: the network can read the secret", self._issuer)
 
     def __repr__(self) -> str:
-        """Omits the secret."""
+        """Omits the client secret."""
         return f"ClientCredentials({self._issuer!r}, client_id={self.client_id!r})"
 
     async def exchange(self, host: str) -> ClientExchange:
-        """Returns a new exchange, with the cached token or a new one."""
+        """Returns a new exchange, with the cached token or a new one; `host` is not used."""
         token = await self.token()
         try:
             return OAuthBearerClient(BearerToken(token, self.extensions))
@@ -152,7 +153,7 @@ class ClientCredentials:
             ) from None
 
     async def token(self) -> str:
-        """Returns the cached token, or a new one; concurrent callers get the same."""
+        """Returns the cached token, or requests one; concurrent callers share one request."""
         if self._answer is not None and self._clock.monotonic() < self._cached_until:
             return self._answer.token
         pending = self._pending_token
@@ -190,7 +191,7 @@ class ClientCredentials:
             attempt += 1
 
     async def _fetch_with_timeout(self) -> TokenResponse:
-        """Asks the issuer once, for at most `timeout_ms`, even if the response is slow."""
+        """Requests a token once. Raises _RetriableError after `timeout_ms` and `_GRACE_S`."""
         try:
             async with self._clock.timeout(self.timeout_ms / 1000 + _GRACE_S):
                 return await asyncio.to_thread(self._fetch)
@@ -200,7 +201,7 @@ class ClientCredentials:
             ) from None
 
     def _fetch(self) -> TokenResponse:
-        """Asks the issuer once; in a thread."""
+        """Requests a token once. It blocks, so it runs in a thread."""
         context = self._contexts.cached() or self._contexts.renew()
         handlers = [urllib.request.HTTPSHandler(context=context), _NoRedirects()]
         opener = urllib.request.build_opener(*handlers)
@@ -225,8 +226,10 @@ class ClientCredentials:
             raise _RetriableError(f"the issuer cannot be asked: {reason}") from None
 
     def _read(self, answer: _HttpAnswer, ends_at: float) -> bytes:
-        """Reads the body in pieces, because an issuer may send single bytes and block the
-        thread.
+        """Returns the body; raises _RetriableError if it is not complete at `ends_at`.
+
+        Reads in pieces, because an issuer that sends single bytes would never exceed the socket's
+        timeout, and would block the thread.
         """
         body = bytearray()
         while piece := answer.read1(MAX_ANSWER_BYTES):
@@ -245,7 +248,7 @@ class ClientCredentials:
         return bytes(body)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Omits the state of this process: the token, TLS contexts, a pending request."""
+        """Omits what another process cannot use: the token, TLS contexts, a pending request."""
         state = dict(vars(self))
         state |= {"_answer": None, "_cached_until": float("-inf"), "_pending_token": None}
         del state["_contexts"]
@@ -259,9 +262,10 @@ class ClientCredentials:
 def read_token(
     status: int, body: bytes, issuer: str, hidden: tuple[str, ...] = ()
 ) -> TokenResponse:
-    """Returns the token in an issuer's response (RFC 6749, 5). Raises AuthenticationError.
+    """Returns the token in an issuer's response (RFC 6749, 5).
 
-    Errors quote the issuer, except the texts in `hidden`.
+    Raises AuthenticationError for a refusal and for an invalid response. The error quotes the
+    issuer's error description, in which the texts in `hidden` are replaced.
     """
     try:
         content = json.loads(body)
@@ -300,7 +304,7 @@ def read_token(
 def _opened(
     opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout_s: float
 ) -> _HttpAnswer:
-    """Returns the response with any status; its body is not read yet."""
+    """Returns the response, also if its status is an error; the body is not read yet."""
     try:
         answer: http.client.HTTPResponse = opener.open(request, timeout=timeout_s)
     except urllib.error.HTTPError as error:
@@ -309,15 +313,16 @@ def _opened(
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the secret is only for `token_url`."""
+    """Follows no redirect, because the client secret may be sent to `token_url` only."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
 def _issuer_address(url: str) -> str:
-    """Returns scheme and host of the issuer, without secrets of the URL. Raises
-    ConfigurationError.
+    """Returns scheme, host, port and path of the token URL, without its query.
+
+    Raises ConfigurationError for an invalid URL, and for a URL with a user or password.
     """
     try:
         parts = urllib.parse.urlsplit(url)

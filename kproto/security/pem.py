@@ -1,7 +1,6 @@
 """Reads and checks PEM, inline or from a file, and recognises other formats.
 
-Knows the blocks of PEM, and no connection. Errors name the setting and its file, and quote nothing
-of the content.
+Errors name the setting and its file, and quote nothing of the content.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from ..wire.errors import ConfigurationError
 
 __all__ = ["MAX_PEM_BYTES", "Pem", "Stamp", "certificates_of", "is_encrypted", "read_pem", "stamp"]
 
-#: PEM as text or bytes that hold `-----BEGIN `, or the path of a file of it.
+#: PEM: bytes, text with `-----BEGIN ` in it, or else the path of a PEM file.
 Pem: TypeAlias = str | bytes | Path
 
-#: Largest file that is read, in bytes: a system's whole bundle of roots has a quarter of a MiB.
+#: Largest file that is read, in bytes. A system's bundle of root certificates has about 256 KiB.
 MAX_PEM_BYTES: Final = 8 * 1024 * 1024
 
 _BEGIN: Final = "-----BEGIN "
@@ -31,7 +30,7 @@ _ENCRYPTED_KEYS: Final = re.compile(
     rb"-----BEGIN ENCRYPTED PRIVATE KEY-----|^Proc-Type: 4,ENCRYPTED", re.MULTILINE
 )
 
-#: The first bytes of other formats, and how to convert a file.
+#: First bytes of other formats: the name of the format, and the command that converts a file.
 _OTHER_FORMATS: Final[Mapping[bytes, str]] = {
     b"\xfe\xed\xfe\xed": "a Java keystore (JKS); convert it: keytool -importkeystore"
     " -srckeystore FILE -destkeystore out.p12 -deststoretype PKCS12, then"
@@ -40,13 +39,13 @@ _OTHER_FORMATS: Final[Mapping[bytes, str]] = {
     " openssl x509 -inform DER -in FILE -out out.pem",
 }
 
-#: Text of this length and of these characters may be the content of a key: no error quotes it.
+#: Text that may be the base64 content of a key; errors do not quote it.
 _LIKE_BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]{64,}")
 _LONGEST_PATH: Final = 4096
 
 
 class Stamp(NamedTuple):
-    """Holds the attributes of a file that change when it is rewritten."""
+    """Holds a file's mtime, size and inode, at least one of which changes when it is rewritten."""
 
     modified_ns: int
     size: int
@@ -63,7 +62,7 @@ def inline(part: Pem) -> bytes | None:
 
 
 def stamp(part: Pem) -> Stamp | None:
-    """Returns the stamp of a file, to detect a change; None for inline PEM and a missing file."""
+    """Returns the stamp of a file, to detect changes; None for inline PEM and unreadable paths."""
     if isinstance(part, bytes) or inline(part) is not None:
         return None
     try:
@@ -74,7 +73,10 @@ def stamp(part: Pem) -> Stamp | None:
 
 
 def read_pem(part: Pem, what: str) -> bytes:
-    """Returns the PEM of the setting called `what`. Raises ConfigurationError."""
+    """Returns the PEM of the setting called `what`.
+
+    Raises ConfigurationError if the file is unreadable, too large, or not PEM.
+    """
     name = named(part, what)
     pem = inline(part)
     if pem is None:
@@ -98,7 +100,7 @@ def read_pem(part: Pem, what: str) -> bytes:
 
 
 def named(part: Pem, what: str) -> str:
-    """Returns the name of a setting for errors, with its path if that is no secret."""
+    """Returns `what` with its path, for errors; without the path if that may be a secret."""
     if inline(part) is not None:
         return f"{what} (inline PEM)"
     text = os.fspath(part)
@@ -109,15 +111,15 @@ def named(part: Pem, what: str) -> str:
 
 
 def certificates_of(pem: bytes) -> list[bytes]:
-    """Returns the certificates, without the text between them."""
+    """Returns each certificate block, without the text between the blocks."""
     return [found.group() for found in _CERTIFICATES.finditer(pem)]
 
 
 def has_key(pem: bytes) -> bool:
-    """Returns whether the text has a private key."""
+    """Returns whether `pem` contains a private key."""
     return _KEYS.search(pem) is not None
 
 
 def is_encrypted(pem: bytes) -> bool:
-    """Returns whether the text has a private key that needs a password."""
+    """Returns whether `pem` contains a private key that needs a password."""
     return _ENCRYPTED_KEYS.search(pem) is not None

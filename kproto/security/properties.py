@@ -1,7 +1,8 @@
 """Converts a client.properties file to arguments of the client: `from_properties`.
 
-Accepts the names of Java's clients and of librdkafka, by the table of `property_table`. Known
-properties without an effect in kproto are logged once; any other name is an error.
+Accepts the property names of Kafka's Java clients and of librdkafka that `property_table` lists.
+Their other properties have no effect in kproto, and one log line names them. A name that neither
+client has is an error.
 """
 
 from __future__ import annotations
@@ -37,22 +38,24 @@ __all__ = [
 
 logger = logging.getLogger("kproto.security")
 
-#: The path of a .properties file, or its content as a mapping; numbers and True are taken too.
+#: The path of a .properties file, or a mapping of property names to text, int, bool, bytes, Path or
+#: a list of texts.
 PropertySource: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]
 
-#: A name that an error may quote. Other text may be a value in the place of a name: the second line
-#: of a certificate, if the first has no backslash at its end.
+#: A property name that an error may quote. Other text may be part of a secret value: if a line has
+#: no backslash at its end, the next line of a private key is parsed as a name.
 _PRINTABLE_NAME: Final = re.compile(r"[a-z][a-z0-9]{0,30}([._-][a-z][a-z0-9]{0,30}){1,9}")
 
-#: More than this in flight and Kafka's client is not idempotent, unless it is asked to be.
+#: With more requests in flight than this, Kafka's producer is not idempotent unless
+#: `enable.idempotence` is true.
 _IDEMPOTENT_IN_FLIGHT: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ClientProperties:
-    """Holds the arguments of a client from properties. Its repr shows no secrets."""
+    """Holds the arguments of a client that properties set."""
 
-    #: Addresses as configured; None without any.
+    #: Bootstrap addresses, comma-separated; None if no property sets them.
     bootstrap: str | None
     #: Arguments of ClientSettings, `tls` and `sasl` among them.
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -60,11 +63,11 @@ class ClientProperties:
     producer: Mapping[str, Any] = field(default_factory=dict)
     #: Arguments of `Client.consumer`.
     consumer: Mapping[str, Any] = field(default_factory=dict)
-    #: Arguments of `Client.consumer` that are for members of a group alone, `group` among them.
+    #: Arguments of `Client.consumer` that only members of a group have, `group` among them.
     group: Mapping[str, Any] = field(default_factory=dict)
-    #: Names without an effect here, in their order.
+    #: Names of properties without an effect in kproto, in the order of the source.
     unused: tuple[str, ...] = ()
-    #: Names of TLS and SASL that are ignored because of `security.protocol`.
+    #: Names of TLS and SASL properties that `security.protocol` disables.
     inactive: tuple[str, ...] = ()
 
 
@@ -73,12 +76,12 @@ def from_properties(
 ) -> ClientProperties:
     """Returns the arguments that a file or a mapping of properties sets.
 
-    The caller itself sets the settings in `set_by_caller` (settings of the client, `tls` and
-    `sasl`, `bootstrap`): their properties are ignored. Names without an effect are logged in one
-    line, without values.
+    `set_by_caller` names the settings that the caller passes to the client itself: client settings,
+    `tls`, `sasl` or `bootstrap`. Properties for these are ignored. One log line names the
+    properties without an effect, without their values.
 
-    Raises ConfigurationError for an unreadable file, an unknown name, a wrong value, a
-    contradiction and a missing property; the message names properties, and no secret.
+    Raises ConfigurationError for an unreadable file, an unknown name, an invalid value, a
+    contradiction or a missing property; the error names the property and contains no secret.
     """
     values, origin = _values(source)
     found = read_values(values, set_by_caller=set_by_caller)
@@ -88,7 +91,7 @@ def from_properties(
 
 
 def unused_line(origin: str, found: ClientProperties) -> str:
-    """Returns one line with the names of the properties of `origin` that have no effect."""
+    """Returns a log line with the properties of `origin` (a path) that have no effect."""
     parts = []
     if found.unused:
         parts.append(f"no effect here: {', '.join(found.unused)}")
@@ -100,7 +103,7 @@ def unused_line(origin: str, found: ClientProperties) -> str:
 def read_values(
     values: Mapping[str, Any], *, set_by_caller: Collection[str] = ()
 ) -> ClientProperties:
-    """Returns `from_properties` of a mapping, which logs nothing."""
+    """Returns the arguments as `from_properties` does for a mapping, but logs nothing."""
     _check_names(values)
     if values.get("config.providers"):
         raise ConfigurationError(
@@ -161,7 +164,7 @@ def read_values(
 
 @cache
 def known_names() -> frozenset[str]:
-    """Returns every name that Kafka's Java clients or librdkafka know, and those of the table."""
+    """Returns all property names of Kafka's Java clients, of librdkafka and of `ROWS`."""
     package = __name__.rpartition(".")[0]
     text = resources.files(package).joinpath("client_names.toml").read_text(encoding="utf-8")
     lists = tomllib.loads(text)
@@ -174,7 +177,7 @@ def _rows_by_property() -> dict[str, Row]:
 
 
 def _values(source: PropertySource) -> tuple[Mapping[str, Any], str]:
-    """Returns names with their values, and a name of their origin."""
+    """Returns the properties, and a name for their source: the path, or "properties"."""
     if isinstance(source, Mapping):
         return source, "properties"
     if not isinstance(source, str | os.PathLike):
@@ -185,9 +188,10 @@ def _values(source: PropertySource) -> tuple[Mapping[str, Any], str]:
 
 
 def values_of_file(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Returns the properties of a file; values are stripped, as by Kafka's clients.
+    """Returns the properties of a file, each value stripped, as Kafka's clients do.
 
-    Raises ConfigurationError with path and line, also for an unknown name.
+    Logs properties that have several different values. Raises ConfigurationError for an unreadable
+    file or an unknown name.
     """
     entries = read_properties_file(path)
     for name, entry in entries.items():
@@ -243,8 +247,9 @@ def _protocol(values: Mapping[str, Any]) -> str:
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:
-    """Returns a value as a file would have it. Raises ConfigurationError, which does not quote
-    it.
+    """Returns the value of the property `name` as the text that a file would have.
+
+    Raises ConfigurationError for a value of an unsupported type, without quoting it.
     """
     value = values[name]
     if isinstance(value, bool):
@@ -266,7 +271,7 @@ def _text(values: Mapping[str, Any], name: str) -> str:
 
 
 def _has_no_effect(row: Row, given: ConfiguredProperty) -> bool:
-    """Returns whether this value has no effect in kproto."""
+    """Returns whether kproto ignores the value: it always produces with acks=all."""
     return row.name == "acks" and bool(given.value != "all")
 
 

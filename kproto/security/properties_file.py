@@ -1,6 +1,6 @@
-"""Reads Java's .properties: names and values of text, as `java.util.Properties` reads them.
+"""Reads `.properties` files as `java.util.Properties` does: names and values are text.
 
-Knows no property. Errors do not quote the text, which may be a secret in a wrong place.
+Accepts any name. Errors do not quote the file, because any line of it may contain a secret.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..wire.errors import ConfigurationError
 
 __all__ = ["MAX_FILE_BYTES", "Entry", "parse_properties", "read_properties_file"]
 
-#: Largest file that is read. Those with certificates in them have some 20 KB; a larger one is no
-#: file of properties, but a log or a disk that was named by mistake.
+#: Largest file that is read, in bytes. A properties file with inline certificates has about 20 KB;
+#: a larger file is probably a log or a disk, named by mistake.
 MAX_FILE_BYTES: Final = 1_048_576
 
 _SPACE: Final = " \t\f"
@@ -30,9 +30,9 @@ _SURROGATES: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Holds the value of a name, and the line on which its last definition begins, from 1.
+    """Holds the last value of a property, and the line on which it begins, counted from 1.
 
-    `earlier_line` is the line of an earlier, different value of the same name; None without one.
+    `earlier_line` is the line of an earlier value that differs; None if no value differs.
     """
 
     value: str
@@ -44,10 +44,10 @@ class Entry:
 
 
 def read_properties_file(path: str | os.PathLike[str]) -> dict[str, Entry]:
-    """Returns the properties of a file, which is UTF-8, or else ISO 8859-1 as in Java.
+    """Returns the properties of a file, decoded as UTF-8, or as ISO 8859-1 if it is not UTF-8.
 
-    Raises ConfigurationError if it cannot be read, is larger than MAX_FILE_BYTES, or is broken; the
-    message has the path and the line, and nothing else of its content.
+    Raises ConfigurationError if the file is unreadable, larger than MAX_FILE_BYTES, or has an
+    invalid escape. The error has the path, and the line of the escape.
     """
     name = os.fspath(path)
     try:
@@ -71,7 +71,7 @@ def read_properties_file(path: str | os.PathLike[str]) -> dict[str, Entry]:
 
 
 def parse_properties(text: str) -> dict[str, Entry]:
-    """Returns the properties of a text; for a duplicate name, the last value.
+    """Returns the properties in `text`; for a duplicate name, the last value.
 
     Raises ConfigurationError for an escape `\\u` without four hexadecimal digits.
     """
@@ -90,7 +90,10 @@ def parse_properties(text: str) -> dict[str, Entry]:
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Returns logical lines without comments, each with the number of its first line."""
+    """Returns each logical line with the number of its first natural line, without comments.
+
+    A natural line that ends with an odd number of backslashes continues on the next line.
+    """
     found: list[tuple[int, str]] = []
     pending, first_line = "", 0
     for number, natural in enumerate(_LINE_END.split(text), 1):
@@ -100,7 +103,7 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
                 continue
             first_line = number
         backslashes = len(part) - len(part.rstrip("\\"))
-        if backslashes % 2:  # the line goes on
+        if backslashes % 2:  # continued on the next line
             pending += part[:-1]
             continue
         found.append((first_line, pending + part))
@@ -121,7 +124,7 @@ def _unescaped(text: str, line: int) -> str:
             raise ConfigurationError(f"line {line}: an escape \\u needs four hexadecimal digits")
         return _ESCAPED.get(escape[2], escape[2])
 
-    # Java's text is UTF-16, so two escapes may be one character.
+    # Java's strings are UTF-16, so two escapes may be the surrogates of one character.
     return _SURROGATES.sub(
         lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"),
         _ESCAPE.sub(one, text),

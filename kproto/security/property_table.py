@@ -1,6 +1,6 @@
-"""Lists the supported properties: a row each, with its names and the setting.
+"""Lists the supported properties: a `Row` for each setting, with the properties that set it.
 
-The names are those of Kafka's Java clients and, where they differ, of librdkafka. Plain data.
+The names are those of Kafka's Java clients and, if it differs, librdkafka's name.
 """
 
 from __future__ import annotations
@@ -27,26 +27,32 @@ __all__ = ["IGNORED_PREFIXES", "ROWS", "Row"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Describes one setting, and the properties that set it, which must agree.
+    """Describes one setting, and the properties (`names`) that set it.
 
-    `part` is `bootstrap`, `settings` (of ClientSettings), `producer` and `consumer` (arguments of
-    `Client.producer` and `Client.consumer`), `group` (arguments of `Client.consumer` for one of a
-    group), or `tls` and `sasl`, which make one object of several rows. `name` is unique within its
-    part.
+    If a source has several of `names`, their values must be equal. `name` is the setting; it is
+    unique within its `part`, which is one of
+
+    bootstrap   the bootstrap addresses
+    settings    arguments of ClientSettings
+    producer    arguments of `Client.producer`
+    consumer    arguments of `Client.consumer`
+    group       arguments of `Client.consumer` that only members of a group have
+    security    `security.protocol`
+    tls, sasl   together give one object for the client's setting `tls` or `sasl`
     """
 
     part: str
     name: str
     names: tuple[str, ...]
     kind: Kind
-    #: Its meaning for the documentation; "" if the name of the setting is enough.
+    #: A description for the documentation; "" if the names say enough.
     meaning: str = ""
 
 
-#: A time in ms, up to 24 days, which is the most that a Java int holds.
+#: A time in ms from 1 to the largest Java int, which is 24 days.
 _MS: Final = whole(1)
 
-#: librdkafka's names, and the classes of Kafka's clients.
+#: Assignors by librdkafka's names and by the classes of Kafka's Java client.
 _ASSIGNORS: Final = {
     **{each: each for each in ("range", "roundrobin", "sticky", "cooperative-sticky")},
     "org.apache.kafka.clients.consumer.RangeAssignor": "range",
@@ -281,5 +287,6 @@ ROWS: Final = (
     Row("sasl", "https_ca_pem", ("https.ca.pem",), PEM, "the same"),
 )
 
-#: Properties of other programs that stand in the same files: of a schema registry's clients.
+#: Prefixes of a schema registry client's properties, which the same file may have; accepted, and
+#: without an effect.
 IGNORED_PREFIXES: Final = ("schema.registry.", "basic.auth.", "bearer.auth.")

@@ -1,6 +1,6 @@
-"""Parses the values of properties: text in, a value of Python out.
+"""Parses the values of properties from text to Python values.
 
-Knows no property. An error quotes a value only if it cannot be a secret.
+An error quotes a value only if it cannot be a secret.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ __all__ = [
     "whole",
 ]
 
-#: Errors quote no value of these properties: a secret may be in the wrong line.
+#: Prefixes of properties whose values errors do not quote: a user may mix up their lines, so that
+#: any of them has a secret.
 _HIDDEN: Final = ("sasl.", "ssl.", "https.")
 
-#: Characters of a wrong value that an error quotes.
+#: How many characters of an invalid value an error quotes.
 _SHOWN: Final = 40
 
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
@@ -41,8 +42,10 @@ _PEM_LINE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Describes a kind of value: `may_be` names it in errors, `read` parses or raises
-    ValueError.
+    """Parses the values of one type of property.
+
+    `read` parses text or raises ValueError; errors then say that the value must be `may_be`. If
+    `is_secret`, text is not stripped, and errors do not quote it.
     """
 
     may_be: str
@@ -50,7 +53,10 @@ class Kind:
     is_secret: bool = False
 
     def value(self, name: str, text: str) -> Any:
-        """Returns the value of the property called `name`. Raises ConfigurationError."""
+        """Returns the parsed `text` of the property `name`.
+
+        Raises ConfigurationError for an invalid value.
+        """
         try:
             return self.read(text if self.is_secret else text.strip())
         except ValueError:
@@ -60,7 +66,7 @@ class Kind:
 
 
 def whole(least: int, most: int = 2_147_483_647) -> Kind:
-    """Returns the kind of whole numbers from `least` to `most`, by default the largest Java int."""
+    """Returns a parser of integers from `least` to `most`, by default the largest Java int."""
 
     def read(text: str) -> int:
         if not _WHOLE.fullmatch(text) or not least <= int(text) <= most:
@@ -71,7 +77,10 @@ def whole(least: int, most: int = 2_147_483_647) -> Kind:
 
 
 def choice(values: Mapping[str, Any], *, any_case: bool = False) -> Kind:
-    """Returns the kind of a key of `values`, which is read as its value."""
+    """Returns a parser of one key of `values`; it returns the value of that key.
+
+    With `any_case` it lowers the text first, so that keys must be lower-case.
+    """
 
     def read(text: str) -> Any:
         key = text.lower() if any_case else text
@@ -84,7 +93,7 @@ def choice(values: Mapping[str, Any], *, any_case: bool = False) -> Kind:
 
 
 def several(values: Mapping[str, Any]) -> Kind:
-    """Returns the kind of keys of `values`, separated by commas, which are read as a tuple."""
+    """Returns a parser of comma-separated keys of `values`; it returns a tuple of their values."""
 
     def read(text: str) -> tuple[Any, ...]:
         keys = [each.strip() for each in text.split(",")]
@@ -112,8 +121,9 @@ def _file(text: str) -> Path:
 
 
 def _pem(text: str) -> str:
-    """Returns PEM with the line breaks that OpenSSL needs; Kafka's clients accept blanks
-    instead.
+    """Returns PEM with the line breaks that OpenSSL needs.
+
+    Kafka's clients accept spaces instead of line breaks. Raises ValueError if `text` has no block.
     """
     blocks = []
     for label, body in _PEM_BLOCK.findall(text):
@@ -132,25 +142,25 @@ def _shortened(text: str) -> str:
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
 
 
-#: Any text, the empty one too.
+#: Any text, which may be empty.
 ANY_TEXT: Final = Kind("text", str)
 
-#: Not empty.
+#: Text that is not empty.
 TEXT: Final = Kind("text, and not empty", _text)
 
-#: Not empty, and in no error.
+#: A secret that is not empty. Errors do not quote it.
 SECRET: Final = Kind("text, and not empty", _text, is_secret=True)
 
 SWITCH: Final = choice({"true": True, "false": False}, any_case=True)
 
-#: `host:port,host:port`; a security protocol before a host, as in `SASL_SSL://host:port`, is
-#: ignored, as by Kafka's clients.
+#: `host:port,host:port`. A security protocol before a host, as in `SASL_SSL://host:port`, is
+#: dropped, because Kafka's clients ignore it.
 ADDRESSES: Final = Kind("text, and not empty", _addresses)
 
-#: The path of a file, which may not exist yet.
+#: The path of a file, which need not exist yet.
 FILE: Final = Kind("the path of a file", _file)
 
-#: The text of certificates or keys.
+#: Certificates or keys as inline PEM.
 PEM: Final = Kind(
     "PEM: text with -----BEGIN …----- and -----END …----- in it (its lines may be separated by "
     "blanks, by \\n, or in a file by a '\\' at their ends)",

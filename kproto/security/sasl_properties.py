@@ -1,6 +1,7 @@
-"""Converts `sasl.*` properties to an object for `sasl`. Plain data in and out; no I/O.
+"""Converts `sasl.*` properties to an object for the client's setting `sasl`. Does no I/O.
 
-Java's clients have their credentials in `sasl.jaas.config`, librdkafka in properties of its own.
+Java's clients have their credentials in `sasl.jaas.config`, librdkafka in `sasl.username` and
+`sasl.password`.
 """
 
 from __future__ import annotations
@@ -30,16 +31,17 @@ _NAMES: Final = (*_PASSWORDS, _BEARER)
 _KAFKA: Final = "org.apache.kafka.common.security."
 _KERBEROS: Final = "Krb5LoginModule"
 
-#: The mechanisms of each login module. A package that shades Kafka has its own name in front.
+#: The mechanisms of each login module. Libraries that shade Kafka prepend their own package to the
+#: class name.
 _MODULES: Final = {
     f"{_KAFKA}plain.PlainLoginModule": ("PLAIN",),
     f"{_KAFKA}scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     f"{_KAFKA}oauthbearer.OAuthBearerLoginModule": (_BEARER,),
 }
 
-#: Classes that get a token, and their options.
+#: JAAS option names of the OAUTHBEARER login callback handlers, by purpose.
 _GRANT: Final = {
-    "url": "sasl.oauthbearer.token.endpoint.url",  # it is no option there, but a property
+    "url": "sasl.oauthbearer.token.endpoint.url",  # in Kafka a property, not a JAAS option
     "id": "clientId",
     "secret": "clientSecret",
     "scope": "scope",
@@ -64,16 +66,16 @@ _HANDLERS: Final = {
 _RETRIEVERS: Final = ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 _EXTENSION: Final = "extension_"
 
-#: Values that an error may quote: a mechanism (RFC 4422, 3.1), a class of Java.
+#: Values that an error may quote: the name of a mechanism (RFC 4422, 3.1) or of a Java class.
 _MECHANISM: Final = re.compile(r"[A-Z0-9_-]{1,20}")
 _CLASS: Final = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)+")
 
 
 def sasl_from_properties(given: ConfiguredByRow) -> Sasl:
-    """Returns the mechanism of the rows of the part `sasl`, with its credentials.
+    """Returns the mechanism and credentials for the properties with part `sasl`.
 
-    Raises ConfigurationError for an unknown mechanism, a missing property and a contradiction; no
-    message has a secret.
+    Raises ConfigurationError for an unknown mechanism, a missing property or a contradiction; no
+    error contains a secret.
     """
     mechanism = _mechanism(given)
     module = _module(given, mechanism)
@@ -110,7 +112,10 @@ def _mechanism(given: ConfiguredByRow) -> str:
 
 
 def _module(given: ConfiguredByRow, mechanism: str) -> LoginModule | None:
-    """Returns the login module of `sasl.jaas.config`, if set; it must be for the mechanism."""
+    """Returns the login module of `sasl.jaas.config`, None if that is not set.
+
+    Raises ConfigurationError if the module is unknown, or not for `mechanism`.
+    """
     jaas = given.get("jaas")
     if jaas is None:
         return None
@@ -140,7 +145,10 @@ def _no_kerberos(name: str) -> ConfigurationError:
 
 
 def _from_both(given: ConfiguredByRow, row: str, module: LoginModule | None, option: str) -> str:
-    """Returns a property of librdkafka's, or an option of the login module."""
+    """Returns librdkafka's property for `row`, or else the login module's `option`.
+
+    Raises ConfigurationError if neither is set, if it is empty, or if the two differ.
+    """
     there = given.get(row)
     if module is not None and option in module.options:
         inside = ConfiguredProperty(
@@ -189,7 +197,10 @@ def _client_credentials(
     url: ConfiguredProperty,
     extensions: Mapping[str, str],
 ) -> Sasl:
-    """Returns the grant of client credentials (RFC 6749, 4.4; KIP-768)."""
+    """Returns the client-credentials grant (RFC 6749, 4.4; KIP-768) with the token URL `url`.
+
+    `words` has the JAAS option names for the id, secret and scope.
+    """
     found: dict[str, Any] = {}
     for row, word in (("client_id", "id"), ("client_secret", "secret"), ("scope", "scope")):
         there = resolve_synonyms([given.get(row), _option(options, words[word])])
@@ -216,7 +227,9 @@ def _client_credentials(
 
 
 def _handler(given: ConfiguredByRow) -> tuple[Mapping[str, str], bool]:
-    """Returns the options of the class that gets tokens, and whether it makes them itself."""
+    """Returns the JAAS option names of the login callback handler, and whether it is Kafka's
+    handler for unsecured tokens.
+    """
     grant = given.get("grant")
     if grant is not None and grant.value != "client_credentials":
         raise ConfigurationError(f"{grant.property} must be client_credentials, the only one here")
@@ -247,7 +260,9 @@ def _option(options: Mapping[str, str], name: str) -> ConfiguredProperty | None:
 
 
 def _extensions(given: ConfiguredByRow, options: Mapping[str, str]) -> dict[str, str]:
-    """Returns SASL extensions (KIP-342): options `extension_NAME`, or librdkafka's
+    """Returns the SASL extensions (KIP-342).
+
+    Java's clients set them by JAAS options `extension_NAME`, librdkafka by a property with
     `key=value,…`.
     """
     found = {

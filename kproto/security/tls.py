@@ -1,4 +1,4 @@
-"""Configures TLS of a client: trusted CAs, the client's certificate, checks; and makes contexts."""
+"""Configures a client's TLS, and creates an `ssl.SSLContext` from the settings."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _log: Final = logging.getLogger("kproto.security")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """Configures TLS in detail; every setting has the safe default of `tls=True`.
+    """Configures TLS in detail. `Tls()` has the same effect as `tls=True`.
 
-    Raises ConfigurationError for settings that contradict. Files are read when a connection is
-    opened, and again after they have changed.
+    Raises ConfigurationError for a key or its password without a certificate. Files are read when
+    a connection is opened, and again when one is opened after a file has changed.
     """
 
-    #: Trusted CA certificates, or the path of a folder of `openssl rehash`; None for those of the
-    #: system.
+    #: Trusted CA certificates, or the path of a directory made by `openssl rehash`; None for the
+    #: system's CA certificates.
     ca: Pem | None = field(default=None, repr=False)
-    #: The client's certificate with its intermediate ones, for brokers that ask for it.
+    #: The client's certificate with its intermediate certificates, for brokers that request it.
     certificate: Pem | None = field(default=None, repr=False)
-    #: Its private key; None when `certificate` holds it too.
+    #: The private key of `certificate`; None if `certificate` contains it too.
     key: Pem | None = field(default=None, repr=False)
-    #: The password of an encrypted key.
+    #: The password of an encrypted private key.
     key_password: str | None = field(default=None, repr=False)
     #: Check the broker's certificate. Without it the broker is not authenticated.
     verify: bool = True
@@ -55,7 +55,7 @@ AnyTls: TypeAlias = bool | Tls | ssl.SSLContext
 
 
 def check_tls(given: object) -> None:
-    """Raises ConfigurationError for any other value than a TLS setting."""
+    """Raises ConfigurationError unless `given` is a bool, a `Tls` or an SSLContext for clients."""
     if isinstance(given, ssl.SSLContext) and given.protocol is ssl.PROTOCOL_TLS_SERVER:
         raise ConfigurationError(
             "tls is an ssl.SSLContext for servers; ssl.create_default_context() makes a client's"
@@ -67,9 +67,9 @@ def check_tls(given: object) -> None:
 
 
 def client_context(tls: Tls) -> ssl.SSLContext:
-    """Returns a context for the settings in `tls`; reads files now.
+    """Returns a context for `tls`; reads the files that it names.
 
-    Raises ConfigurationError with the setting that is missing, unreadable or wrong.
+    Raises ConfigurationError that names the setting which is unreadable or invalid.
     """
     context = _trusting(tls.ca)
     context.check_hostname = tls.verify and tls.check_hostname
@@ -107,8 +107,9 @@ def load_identity(
     *,
     where: str = "tls",
 ) -> None:
-    """Loads a certificate and its key into `context`. Raises ConfigurationError with the
-    setting.
+    """Loads a certificate and its key into `context`. With `key` None, `certificate` has both.
+
+    Raises ConfigurationError that names the invalid setting, with `where` in front.
     """
     whole = read_pem(certificate, f"{where}: certificate")
     name = named(certificate, f"{where}: certificate")
@@ -129,7 +130,7 @@ def load_identity(
         raise ConfigurationError(f"{name} holds a broken certificate") from None
     try:
         with _as_file(b"\n".join(chain) + b"\n" + key_pem) as path:
-            # Without a function OpenSSL would ask at the terminal.
+            # Without a password function OpenSSL would ask for the password at the terminal.
             context.load_cert_chain(path, password=lambda: password or "")
     except (ssl.SSLError, ValueError) as error:
         reason = getattr(error, "reason", None)
@@ -137,7 +138,7 @@ def load_identity(
 
 
 def _refused(name: str, key_name: str, reason: str | None, *, encrypted: bool) -> str:
-    """Returns the reason why OpenSSL refused a certificate and its key."""
+    """Returns the error text for a certificate and key that OpenSSL refused with `reason`."""
     if reason == "KEY_VALUES_MISMATCH":
         return f"{key_name} does not fit {name}: the key belongs to another certificate"
     if reason in ("EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL", "CA_MD_TOO_WEAK"):
@@ -149,10 +150,10 @@ def _refused(name: str, key_name: str, reason: str | None, *, encrypted: bool) -
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """Yields the path of a file with `content`, because OpenSSL reads keys from files only.
+    """Yields the path of a temporary file with `content`: OpenSSL reads keys from files only.
 
-    The file is in memory if the system has such files; else it is private to the user, and removed
-    at once.
+    The file is in memory on systems with memfd_create. On others only the user can read it. It is
+    removed on exit.
     """
     if hasattr(os, "memfd_create") and Path("/proc/self/fd").is_dir():
         descriptor = os.memfd_create("kproto")
@@ -173,11 +174,11 @@ def _as_file(content: bytes) -> Iterator[str]:
 
 
 class TlsContexts:
-    """Caches the context of a client's connections, and renews it when its files have changed.
+    """Caches the `ssl.SSLContext` of a client's connections until its files change.
 
-    `renew` reads files and may be called in a thread. After an unusable change, such as a
-    certificate without its key yet, the previous context stays, and the next connection tries
-    again.
+    `renew` reads files and may be called in a thread. If the changed files are unusable, such as a
+    new certificate without its new key yet, it returns the previous context; `cached` then returns
+    None, so that the next connection calls `renew` again.
     """
 
     def __init__(self, tls: AnyTls) -> None:
@@ -193,23 +194,29 @@ class TlsContexts:
 
     @property
     def shows_certificate(self) -> bool | None:
-        """Returns whether the client has a certificate; None for a context of the user's."""
+        """Returns whether the client has a certificate; None if `tls` is not a `Tls`."""
         return self._tls.certificate is not None if isinstance(self._tls, Tls) else None
 
     def name_of(self, host: str) -> str:
-        """Returns the name for SNI, which the certificate must have."""
+        """Returns the server name to request (SNI) and to check: `server_name`, or else `host`."""
         if isinstance(self._tls, Tls) and self._tls.server_name is not None:
             return self._tls.server_name
         return host.removesuffix(".")
 
     def cached(self) -> ssl.SSLContext | None:
-        """Returns the context; None if `renew` must make it: at first, and after files changed."""
+        """Returns the context; None if the caller must call `renew`.
+
+        That is so for the first connection and after files have changed. Also None if TLS is off.
+        """
         if isinstance(self._tls, Tls) and stamps_of(self._tls) != self._stamps:
             return None
         return self._context
 
     def renew(self) -> ssl.SSLContext:
-        """Makes the context. Raises ConfigurationError, as `client_context` does."""
+        """Creates and returns the context from the files.
+
+        Raises ConfigurationError as `client_context` does, if there is no previous context.
+        """
         assert isinstance(self._tls, Tls), "others are cached"
         stamps = stamps_of(
             self._tls
@@ -226,6 +233,6 @@ class TlsContexts:
 
 
 def stamps_of(tls: Tls) -> tuple[Stamp | None, ...]:
-    """Returns the stamps of the files that `tls` names, to detect changes."""
+    """Returns the stamp of each file that `tls` names, to detect changes."""
     parts = (tls.ca, tls.certificate, tls.key)
     return tuple(None if part is None else stamp(part) for part in parts)

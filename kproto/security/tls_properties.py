@@ -1,4 +1,4 @@
-"""Converts `ssl.*` properties to a `Tls`. Plain data in and out; opens no file."""
+"""Converts `ssl.*` properties to a `Tls`. Opens no file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .tls import Tls
 
 __all__ = ["tls_from_properties"]
 
-#: Commands that convert a store to PEM, by its type; keytool knows all other types.
+#: Commands that convert a store to PEM, by the store and its type; JKS's is for other types too.
 _CONVERSIONS: Final = {
     ("truststore", "PKCS12"): "openssl pkcs12 -in STORE -nokeys -out ca.pem",
     ("truststore", "JKS"): "keytool -list -rfc -keystore STORE > ca.pem",
@@ -22,15 +22,15 @@ _CONVERSIONS: Final = {
 }
 _PEM_FILES: Final = {"truststore": "ca.pem", "keystore": "me.pem"}
 
-#: For ssl.ca.location, librdkafka's word for the certificates of the system.
+#: The value of ssl.ca.location with which librdkafka uses the system's CA certificates.
 _PROBE: Final = "probe"
 
 
 def tls_from_properties(given: ConfiguredByRow) -> bool | Tls:
-    """Returns the `Tls` of the rows of the part `tls`; True if all settings are the default.
+    """Returns the `Tls` for the properties with part `tls`; True if they set nothing.
 
-    Raises ConfigurationError for stores that are no PEM, with the command that converts them; for
-    properties that contradict, and for a key without its certificate.
+    Raises ConfigurationError for a store that is not PEM, with the command that converts it; for
+    contradicting properties; and for a key without its certificate.
     """
     parts: dict[str, Any] = {}
     ca = resolve_synonyms(
@@ -77,7 +77,9 @@ def tls_from_properties(given: ConfiguredByRow) -> bool | Tls:
 
 
 def _store(given: ConfiguredByRow, store: str) -> ConfiguredProperty | None:
-    """Returns the file of a store, which must be PEM."""
+    """Returns `ssl.STORE.location`, None if it is not set. Raises ConfigurationError if the store
+    is not PEM.
+    """
     location = given.get(store)
     if location is None:
         _type(given, store)  # raises for an unsupported type, also without a file
@@ -95,7 +97,9 @@ def _store(given: ConfiguredByRow, store: str) -> ConfiguredProperty | None:
 
 
 def _inline(given: ConfiguredByRow, store: str, row: str) -> ConfiguredProperty | None:
-    """Returns the text of a store, whose type can only be PEM."""
+    """Returns inline PEM, None if it is not set. Raises ConfigurationError if `ssl.STORE.type` is
+    set and not PEM.
+    """
     text = given.get(row)
     if text is not None and _type(given, store) not in ("PEM", None):
         raise ConfigurationError(

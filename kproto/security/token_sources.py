@@ -1,6 +1,6 @@
-"""Gets bearer tokens without a server: from a file, or from unsigned claims.
+"""Gets bearer tokens without an issuer: from a file, from unsigned claims, or a fixed one.
 
-Each source is a function without arguments that returns a token, for `OAuthBearer`.
+Each source is a callable without arguments that returns a token; `OAuthBearer` calls it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ..wire.errors import AuthenticationError, ConfigurationError
 
 __all__ = ["MAX_TOKEN_BYTES", "TokenFile", "UnsecuredToken", "fixed_token"]
 
-#: Largest file of a token that is read: brokers accept no larger message of SASL by default
-#: (sasl.server.max.receive.size is 524,288).
+#: Largest token file that is read, in bytes: the default of the broker's
+#: sasl.server.max.receive.size, above which it refuses a SASL token.
 MAX_TOKEN_BYTES: Final = 524_288
 
 _CLAIM: Final = "unsecuredLoginStringClaim_"
@@ -29,7 +29,7 @@ _NUMBER_CLAIM: Final = "unsecuredLoginNumberClaim_"
 _LIFETIME: Final = "unsecuredLoginLifetimeSeconds"
 _PRINCIPAL: Final = "unsecuredLoginPrincipalClaimName"
 
-#: Lifetime of an unsigned token: an hour, as in Kafka's own class.
+#: Default lifetime of an unsigned token, in s: that of unsecuredLoginLifetimeSeconds in Kafka.
 _LIFETIME_S: Final = 3600.0
 
 
@@ -41,8 +41,9 @@ class TokenFile:
 
     @classmethod
     def of_url(cls, name: str, url: str) -> TokenFile:
-        """Returns the source for a `file:` URL of the property `name`. Raises
-        ConfigurationError.
+        """Returns the source for a `file:` URL, the value of the property `name`.
+
+        Raises ConfigurationError if the URL has another host than localhost, or no path.
         """
         try:
             parts = urlsplit(url)
@@ -54,11 +55,14 @@ class TokenFile:
         return cls(Path(path))
 
     async def __call__(self) -> str:
-        """Returns the token, read in a thread. Raises AuthenticationError."""
+        """Returns the token; reads the file in a thread. Raises AuthenticationError as `read`."""
         return await asyncio.to_thread(self.read)
 
     def read(self) -> str:
-        """Returns the token. Blocks if the file is a pipe. Raises AuthenticationError."""
+        """Returns the token without surrounding white space. Blocks if the file is a pipe.
+
+        Raises AuthenticationError if the file is unreadable, too large, or not ASCII.
+        """
         try:
             with self.path.open("rb") as file:
                 text = file.read(MAX_TOKEN_BYTES + 1).decode("ascii")
@@ -76,7 +80,9 @@ class TokenFile:
 
 @dataclass(frozen=True, slots=True)
 class UnsecuredToken:
-    """Makes unsigned tokens for tests, which are valid for any claimed user (KIP-255)."""
+    """Makes unsigned tokens for tests. A broker that accepts them believes any claimed user
+    (KIP-255).
+    """
 
     claims: Mapping[str, Any] = field(repr=False)
     lifetime_s: float = _LIFETIME_S
@@ -84,9 +90,9 @@ class UnsecuredToken:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> UnsecuredToken | None:
-        """Returns the source for options of OAuthBearerLoginModule; None without a principal.
+        """Returns the source for OAuthBearerLoginModule's options; None if no principal is claimed.
 
-        Raises ConfigurationError for an invalid number.
+        Raises ConfigurationError if a number claim or the lifetime is not a number.
         """
         claims: dict[str, Any] = {
             key.removeprefix(_CLAIM): value
@@ -102,14 +108,14 @@ class UnsecuredToken:
         return cls(claims, lifetime_s)
 
     def __call__(self) -> str:
-        """Returns a token that is valid from now on."""
+        """Returns a token that is valid from now until `lifetime_s` later."""
         now_s = self.now_s()
         claims = {"iat": now_s, "exp": now_s + self.lifetime_s, **self.claims}
         return f"{_part({'alg': 'none'})}.{_part(claims)}."
 
 
 def fixed_token(token: str) -> Callable[[], str]:
-    """Returns a source that always returns the same token."""
+    """Returns a source that always returns `token`."""
     return lambda: token
 
 
