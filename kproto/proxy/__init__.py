@@ -1,6 +1,6 @@
 """Forwards the connections of Kafka clients to brokers, and reports their traffic.
 
-`Proxy` listens and forwards; `kproto.study` reads the traffic; `address_rewriting` replaces the
+`Proxy` listens and forwards. `kproto.study` decodes the traffic. `address_rewriting` replaces the
 addresses of brokers in responses.
 """
 

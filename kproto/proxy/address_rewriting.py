@@ -1,7 +1,7 @@
 """Replaces the addresses of brokers in responses with those of the proxy.
 
-A broker is identified by its node id, so that a broker that moves keeps its port at the proxy.
-Knows no socket and no loop: it returns the brokers that need a port.
+Identifies a broker by its node id, so that a broker whose address changes keeps its port at the
+proxy. Opens no port: `NodeMap.learn` returns the brokers that need one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class Node(NamedTuple):
-    """Identifies a broker or controller by its id; without an id (-1), by its address."""
+    """Identifies a broker or controller by its node id, or by its address if the id is -1."""
 
     kind: str
     id: int
@@ -32,13 +32,17 @@ class Node(NamedTuple):
 
 
 class NodeFields(NamedTuple):
-    """Names the list of a response that has nodes, "" for the response itself, and the id field."""
+    """Names the fields of a response that contain a node.
+
+    `list_field` is the list of nodes; "" if the response itself has one node. `node_id` is the
+    field of the node id. The address is in the fields `host` and `port`.
+    """
 
     list_field: str
     node_id: str = "node_id"
 
 
-#: The fields with brokers of each response that clients read, by class and attribute names.
+#: The fields with brokers, by the class name of each response that clients receive.
 NODE_FIELDS: Final[Mapping[str, tuple[NodeFields, ...]]] = {
     "MetadataResponse": (NodeFields("brokers"),),
     "FindCoordinatorResponse": (NodeFields(""), NodeFields("coordinators")),
@@ -49,8 +53,8 @@ NODE_FIELDS: Final[Mapping[str, tuple[NodeFields, ...]]] = {
     "ShareAcknowledgeResponse": (NodeFields("node_endpoints"),),
 }
 
-#: Responses with addresses that stay: those of controllers' own listeners, which no client connects
-#: to, and of the applications of a streams group.
+#: Responses whose addresses are not rewritten: clients connect neither to the controllers' own
+#: listeners nor to the applications of a streams group.
 UNREWRITTEN_RESPONSES: Final = frozenset(
     {
         "BeginQuorumEpochResponse",
@@ -69,9 +73,9 @@ _CONTROLLERS: Final = 2
 
 
 def nodes_in(message: Message) -> Iterator[tuple[Node, Address, Any]]:
-    """Yields each node that a response names, its address, and the struct that has them.
+    """Yields each node in a response, its address, and the struct whose fields they are.
 
-    Nodes without an address, as in an error response, are left out.
+    Omits nodes without a valid address, which error responses contain.
     """
     kind = "controller" if getattr(message, "endpoint_type", 1) == _CONTROLLERS else "broker"
     for fields in NODE_FIELDS.get(type(message)._generated().__name__, ()):
@@ -89,7 +93,7 @@ def _structs(message: Any, fields: NodeFields) -> Iterable[Any]:
 
 
 class NodeMap:
-    """Maps each node to its address, and to the address that the proxy advertises for it."""
+    """Maps each node to its own address and to the address that the proxy advertises for it."""
 
     def __init__(self) -> None:
         self._targets: dict[Node, Address] = {}
@@ -99,23 +103,23 @@ class NodeMap:
         return len(self._advertised)
 
     def target(self, node: Node) -> Address:
-        """Returns the address of a node. Raises KeyError for an unknown one."""
+        """Returns the node's own address. Raises KeyError for an unknown node."""
         return self._targets[node]
 
     def advertised(self, node: Node) -> Address | None:
-        """Returns the advertised address of a node; None if it has none yet."""
+        """Returns the address that the proxy advertises for a node; None before `advertise`."""
         return self._advertised.get(node)
 
     def advertise(self, node: Node, target: Address, advertised: Address) -> None:
-        """Advertises the address `advertised` for a node at `target` from now on."""
+        """Sets the node's own address (`target`) and the address to advertise for it."""
         self._targets[node] = target
         self._advertised[node] = advertised
 
     def learn(self, message: Message) -> tuple[dict[Node, Address], dict[Node, Address]]:
-        """Records the addresses of the nodes that a response names.
+        """Updates the own addresses of the nodes in a response.
 
-        Returns the addresses of nodes without an advertised one, and the new addresses of moved
-        nodes.
+        Returns two mappings: the nodes that need an advertised address, and the nodes whose own
+        address changed; both with the node's own address.
         """
         new: dict[Node, Address] = {}
         moved: dict[Node, Address] = {}
@@ -128,7 +132,7 @@ class NodeMap:
 
 
 def rewrite_addresses(message: Message, nodes: NodeMap) -> bool:
-    """Replaces the addresses of advertised nodes in a response; returns whether any changed."""
+    """Replaces the address of each node that has an advertised address; returns whether any has."""
     is_changed = False
     for node, _, struct in nodes_in(message):
         advertised = nodes.advertised(node)

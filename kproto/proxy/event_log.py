@@ -1,7 +1,6 @@
-"""Formats the events of the log, as a line of text or as JSON, and filters them.
+"""Formats events of the traffic as a line of text or as JSON, and filters them.
 
-Plain functions on plain data. Bodies are not shown, so no secrets are, except SASL tokens on
-request.
+Shows no message bodies, and so no secrets. With `show_secrets` it shows SASL tokens.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ _ARROWS: Final = {Side.CLIENT: "->", Side.BROKER: "<-"}
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Selects events by api keys, and by patterns of client ids; None for all.
+    """Selects events by API keys and by client ids; None for all.
 
-    Patterns are those of a shell (`billing-*`). Events without a known API, such as a broken frame,
-    are always selected.
+    `client_ids` are shell patterns (`billing-*`). Events without an API key, such as a broken
+    frame, are always selected, except that `api_keys` excludes SASL tokens.
     """
 
     api_keys: frozenset[int] | None = None
@@ -47,9 +46,9 @@ class EventFilter:
 
 
 def parse_apis(texts: Iterable[str]) -> frozenset[int]:
-    """Returns api keys from names such as `Fetch`, or numbers, separated by commas.
+    """Returns API keys from comma-separated names such as `Fetch`, or numbers.
 
-    Raises ConfigurationError with the most similar known API.
+    Raises ConfigurationError for an unknown name; the error suggests the most similar name.
     """
     known = {api_name(key).lower(): key for key in messages.API_KEYS}
     found = set()
@@ -67,10 +66,11 @@ def parse_apis(texts: Iterable[str]) -> frozenset[int]:
 
 
 def event_as_json(event: Event, connection: int, *, show_secrets: bool = False) -> dict[str, Any]:
-    """Returns an event as plain data, without the keys that are unknown or do not apply.
+    """Returns an event as a dict for JSON, without keys whose value is None.
 
-    `us` is the time in microseconds since 1970, `latency_us` the time from request to response,
-    `size` that of the frame without its size field.
+    `us` is the time of the event in microseconds since 1970. `latency_us` is the time from request
+    to response in microseconds. `size` is the frame's size in bytes without its size field.
+    `answered` is False for a request without a response. `token` is the SASL token in hexadecimal.
     """
     data: dict[str, Any] = {
         "us": event.time_us,
@@ -95,9 +95,7 @@ def event_as_json(event: Event, connection: int, *, show_secrets: bool = False) 
 
 
 def event_as_text(event: Event, connection: int, *, show_secrets: bool = False) -> str:
-    """Returns an event as a line: time, connection, direction, name, version, size, latency,
-    errors.
-    """
+    """Returns an event as one line of text, with the data of `event_as_json`; times are local."""
     when = dt.datetime.fromtimestamp(event.time_us / 1e6).astimezone()
     parts = [f"{when:%H:%M:%S.%f}", f"#{connection}", _ARROWS[event.side], event.api]
     if event.version is not None:

@@ -1,7 +1,6 @@
-"""Listens for clients, starts a relay to a broker for each, and opens ports for brokers.
+"""Listens for clients, starts a `Relay` to a broker for each, and opens a port for each broker.
 
-Knows sockets and tasks; `address_rewriting` decides which addresses change, and `kproto.study`
-reads the traffic.
+`address_rewriting` decides which addresses in responses change; `kproto.study` decodes the traffic.
 """
 
 from __future__ import annotations
@@ -26,13 +25,14 @@ from .upstream import connect
 
 __all__ = ["Proxy"]
 
-#: Connections that may wait to be accepted, as Kafka's socket.listen.backlog.size.
+#: Maximum connections that wait to be accepted, as Kafka's socket.listen.backlog.size.
 _BACKLOG: Final = 50
 
-#: Iterations of the event loop: select, accept, make the transport, make the streams, one to spare.
+#: Iterations of the event loop until a pending connection is accepted: select, accept, create the
+#: transport, create the streams; one to spare.
 _ITERATIONS_TO_ACCEPT: Final = 5
 
-#: Iterations of the event loop: an aborted transport closes its socket in the next; one to spare.
+#: Iterations of the event loop until an aborted transport has closed its socket: one; one to spare.
 _ITERATIONS_TO_CLOSE: Final = 2
 
 _LAST_PORT: Final = 65_535
@@ -41,10 +41,10 @@ _LAST_PORT: Final = 65_535
 class Proxy:
     """Listens at `listen` within `async with`, and forwards to the broker at `target`.
 
-    Both are `host:port`; with port 0 in `listen` the system chooses a port. `on_event` gets each
-    event with the number of its connection; `on_notice` gets messages about the proxy itself, with
-    that number or None. `recorder` records the traffic, secrets as asterisks unless the settings
-    show them. Raises ConfigurationError.
+    Both are `host:port`; with port 0 in `listen` the system chooses a port. `on_event` is called
+    with each event and the number of its connection. `on_notice` is called with messages about the
+    proxy itself, and the number of the connection or None. `recorder` records the traffic, secrets
+    as asterisks unless `show_secrets` is set. Raises ConfigurationError for invalid addresses.
     """
 
     def __init__(
@@ -75,8 +75,9 @@ class Proxy:
 
     @property
     def listens_at(self) -> str:
-        """Returns `host:port` for clients. Raises ConfigurationError while the proxy does not
-        listen.
+        """Returns the `host:port` that the proxy listens at, with the port that the system chose.
+
+        Raises ConfigurationError while the proxy does not listen.
         """
         if not self._servers:
             raise ConfigurationError("the proxy does not listen; use it in `async with`")
@@ -106,8 +107,8 @@ class Proxy:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # The last connection may not be accepted yet, and asyncio's Server loses a connection that
-        # it accepts while it closes.
+        # A last connection may still be pending, and asyncio's Server leaks the socket of a
+        # connection that it accepts while it closes. So let it accept before it closes.
         loop = asyncio.get_running_loop()
         for server in self._servers:
             for listener in server.sockets:
@@ -200,7 +201,11 @@ class Proxy:
             )
 
     async def _rewrite(self, number: int, event: Event) -> bytes:
-        """Returns the frame to forward instead of a broker's frame."""
+        """Returns the frame to forward instead of a broker's frame.
+
+        Opens a port for each broker that the response names for the first time. A frame that cannot
+        be encoded again is forwarded unchanged.
+        """
         received = event.received
         message = None if received is None else received.message
         if received is None or message is None or type(message).__name__ not in NODE_FIELDS:
@@ -237,7 +242,11 @@ class Proxy:
         self._on_notice(f"{node.kind} {node.id} at {address} is advertised as {advertised}", None)
 
     def _broker_socket(self) -> socket.socket:
-        """Returns a listening socket for one broker. Raises OSError if no port is available."""
+        """Returns a listening socket for one broker.
+
+        Its port is the next free port from `first_broker_port` on; the system chooses it if that is
+        0. Raises OSError if no port is available.
+        """
         if not self._settings.first_broker_port:
             return _listening_socket(Address(self._listen.host, 0))
         while self._next_port <= _LAST_PORT:
@@ -251,7 +260,10 @@ class Proxy:
 
 
 def _listening_socket(address: Address) -> socket.socket:
-    """Returns one listening socket: with port 0, several for one name would get different ports."""
+    """Returns one listening socket for one address family.
+
+    A host name may have several addresses; with port 0, a socket for each would get its own port.
+    """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.create_server(address, family=family, backlog=_BACKLOG)
     listener.setblocking(False)

@@ -1,7 +1,7 @@
 """Relays one client's connection to a broker, and reports its events.
 
-Bytes that are not rewritten are forwarded unchanged, before they are read. One side is not read
-while the other has many unsent bytes, so that memory is bounded.
+Forwards bytes unchanged before it decodes them, except responses that it rewrites. It stops reading
+from client or broker while too many bytes wait to be sent to the peer, so that memory is bounded.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from .upstream import Stream
 
 __all__ = ["Relay", "now_us"]
 
-#: Wall clock at the start minus the monotonic clock: latencies do not jump when the clock is set.
+#: Wall clock minus monotonic clock in µs. Latencies do not jump if the wall clock is adjusted.
 _START_US: Final = time.time_ns() // 1000 - time.monotonic_ns() // 1000
 
 
 def now_us() -> int:
-    """Microseconds since 1970."""
+    """Returns the time in microseconds since 1970, by a clock that never goes back."""
     return _START_US + time.monotonic_ns() // 1000
 
 
 class Relay:
     """Relays between `client` and the broker that `connect` connects to.
 
-    `on_events` gets the events as they occur. With `rewrite` each frame of the broker is held until
-    it is whole, and the frame that `rewrite` returns is forwarded instead.
+    Calls `on_events` with the events as they occur. If `rewrite` is set, each frame of the broker
+    is buffered until it is complete, and the frame that `rewrite` returns is forwarded instead.
     """
 
     def __init__(
@@ -49,10 +49,13 @@ class Relay:
         self._on_events = on_events
         self._rewrite = rewrite
         self._conversation = Conversation(max_frame_bytes=settings.max_frame_bytes)
-        self._forwarded_bytes = 0  # bytes so far, in both directions
+        self._forwarded_bytes = 0  # in both directions
 
     async def run(self) -> str:
-        """Forwards until both sides have ended, or one is lost; returns the reason."""
+        """Forwards until client and broker have both closed, or one connection is lost.
+
+        Returns the reason as text for the log, also if no broker could be reached.
+        """
         settings = self._settings
         from_client, to_client = self._client
         try:
@@ -83,7 +86,10 @@ class Relay:
     async def _wait_until_ended(
         self, directions: tuple[asyncio.Task[None], asyncio.Task[None]]
     ) -> str:
-        """Waits until both directions have ended, or one was lost, or is silent after the other."""
+        """Waits until both directions have ended, one failed, or the second is silent too long.
+
+        "Too long" is `half_closed_timeout_ms` after the first ended. Returns the reason.
+        """
         timeout_s = self._settings.half_closed_timeout_ms / 1000
         done, pending = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         first = "the client" if directions[0] in done else "the broker"
@@ -135,7 +141,7 @@ class Relay:
             target.write(await self._rewrite(event))
 
     async def _close(self, *writers: asyncio.StreamWriter) -> None:
-        """Closes both ends; unsent bytes may still be sent within `close_timeout_ms`."""
+        """Closes both connections; unsent bytes are sent for at most `close_timeout_ms`."""
         for writer in writers:
             writer.close()
         with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Defines the proxy's settings: every limit by name, with its default and the reason for it."""
+"""Defines the proxy's settings, with their defaults and the reasons for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Address", "ProxySettings", "parse_address"]
 _WILDCARDS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 _LAST_PORT: Final = 65_535
 
-#: Settings that count something, with the least that works.
+#: Numeric settings with their minimum.
 _LEAST: Final = {
     "max_connections": 1,
     "max_brokers": 1,
@@ -40,7 +40,10 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str, *, least_port: int = 1) -> Address:
-    """Reads `host:port` or `[host]:port`. Raises ConfigurationError."""
+    """Parses `host:port` or `[host]:port`.
+
+    Raises ConfigurationError for other text, and for a port below `least_port` or above 65,535.
+    """
     host, _, port = text.rpartition(":")
     is_number = port.isascii() and port.isdigit() and len(port) <= len(str(_LAST_PORT))
     if host.startswith("[") and host.endswith("]"):
@@ -52,40 +55,48 @@ def parse_address(text: str, *, least_port: int = 1) -> Address:
 
 @dataclass(frozen=True, slots=True)
 class ProxySettings:
-    """Configures a `Proxy`. Times are in ms, sizes in bytes. Raises ConfigurationError."""
+    """Configures a `Proxy`. Times are in ms, sizes in bytes.
 
-    #: Rewrite the addresses of brokers in responses, so that clients stay behind the proxy.
+    Raises ConfigurationError for invalid values.
+    """
+
+    #: Rewrite the addresses of brokers in responses, so that clients connect to all brokers through
+    #: the proxy.
     rewrite: bool = False
-    #: The host that rewritten responses advertise to clients; None for the host of the listener. It
-    #: is needed if the listener binds all addresses of the machine.
+    #: The host that rewritten responses advertise to clients; None for the host of the listener.
+    #: Required if the listener binds all addresses of the machine.
     advertised_host: str | None = None
-    #: The first of the ports for single brokers, which are tried upwards; 0 lets the system choose
-    #: each. Set it if ports are opened in a firewall or forwarded.
+    #: The first port to open for a single broker. Each further broker gets the next free port above
+    #: it. 0 lets the system choose. Set it if a firewall or port forwarding needs known ports.
     first_broker_port: int = 0
-    #: Most ports that are opened for single brokers: a response with more brokers is a mistake.
+    #: Maximum number of ports opened for single brokers. No cluster has so many: a response that
+    #: names more is invalid.
     max_brokers: int = 1_000
-    #: Most clients at once; each uses two sockets of the process, whose limit is often 1,024.
+    #: Maximum number of connected clients. Each uses two sockets, and the limit of open files of a
+    #: process is often 1,024.
     max_connections: int = 400
-    #: Largest frame that is read. Larger ones are forwarded unread, and so are all bytes after
-    #: them.
+    #: Largest frame that is decoded. A larger frame, and all bytes after it in the same direction,
+    #: are forwarded without being decoded.
     max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
-    #: Bytes read at once from one side: a few typical requests.
+    #: Maximum bytes of one read from a client or broker: a few typical requests.
     read_bytes: int = 65_536
-    #: Unsent bytes to one side; with more, the other side is not read.
+    #: Maximum bytes that wait to be sent to a client. Above it, the proxy stops reading from the
+    #: client's broker. The same applies to the opposite direction.
     max_unsent_bytes: int = 1_048_576
-    #: How long to wait for a connection to the target: clients wait about as long for theirs.
+    #: How long to wait for a connection to a broker. Kafka's clients wait 10 s for theirs.
     connect_timeout_ms: int = 10_000
-    #: How long one side may still be silent after the other has ended its half of a connection.
+    #: How long to keep a connection after client or broker has closed its half, while the other
+    #: half transfers no bytes.
     half_closed_timeout_ms: int = 60_000
-    #: How long connections may still send their unsent bytes when the proxy ends.
+    #: How long a closing connection may take to send its unsent bytes.
     close_timeout_ms: int = 1_000
     #: TLS to the brokers, which are verified by the names that they advertise: True, a `Tls`, or an
     #: `ssl.SSLContext`. Clients connect to the proxy in plaintext.
     tls: AnyTls = False
-    #: SASL credentials of the proxy for each connection to a broker; all clients then act as this
-    #: user, and do not authenticate themselves.
+    #: SASL credentials with which the proxy authenticates each connection to a broker. Clients do
+    #: not authenticate: all have the proxy's principal.
     sasl: Sasl | None = field(default=None, repr=False)
-    #: Log and record secrets as they are, instead of asterisks.
+    #: Log and record secrets in plaintext instead of as asterisks.
     show_secrets: bool = False
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
 """Connects the proxy to a broker: TCP, then TLS and SASL if the settings ask for them.
 
-These requests are the proxy's own, and are not reported; those of clients follow.
+The proxy sends these requests itself, before it forwards any of a client, and does not report them.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .settings import Address, ProxySettings
 
 __all__ = ["Stream", "connect"]
 
-#: A connection as asyncio's streams have it.
+#: A connection: asyncio's reader and writer.
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
-#: The client id of the proxy while it authenticates, for the broker's logs.
+#: The client id that the proxy sends while it authenticates; it appears in the broker's logs.
 _CLIENT_ID: Final = "kproto-proxy"
 
-#: Errors of a TLS handshake; other errors are those of TCP.
+#: Errors that a TLS handshake raises; any other OSError comes from the TCP connection.
 _OF_HANDSHAKE: Final = (ssl.SSLError, ConnectionResetError, ConnectionAbortedError)
 
 
 async def connect(target: Address, settings: ProxySettings, contexts: TlsContexts) -> Stream:
-    """Returns a connection to `target` on which requests are answered, within `connect_timeout_ms`.
+    """Connects to `target` and authenticates within `connect_timeout_ms`; returns the connection.
 
     Raises BrokerConnectionError, AuthenticationError, and ConfigurationError for unusable TLS
-    files; messages contain no secrets.
+    files. Errors contain no secrets.
     """
     try:
         async with asyncio.timeout(settings.connect_timeout_ms / 1000):
@@ -55,7 +55,7 @@ async def _connected(target: Address, settings: ProxySettings, contexts: TlsCont
             *target, limit=settings.read_bytes, ssl=context, server_hostname=name
         )
     except OSError as error:
-        if isinstance(error, TimeoutError):  # ours
+        if isinstance(error, TimeoutError):  # of `connect`
             raise
         if name is not None and isinstance(error, _OF_HANDSHAKE):
             shows = contexts.shows_certificate
