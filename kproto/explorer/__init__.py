@@ -1,5 +1,5 @@
-"""Builds a page to study the protocol: definitions, versions, and a decoder of pasted bytes.
+"""Builds an HTML page to study the protocol: definitions, versions, and a decoder of pasted bytes.
 
-`build.page` makes one HTML text from `page.html`, `style.css`, the scripts and the definitions. It
-needs no server and no network. The scripts read bytes by the same layouts as `kproto.schema`.
+`build.page` combines `page.html`, `style.css`, the scripts and the definitions into one HTML text.
+The page needs no server and no network. Its scripts decode bytes by the definitions.
 """

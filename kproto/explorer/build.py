@@ -1,7 +1,7 @@
-"""Builds the page: one HTML text with its style, its scripts and all its data.
+"""Builds the page: one HTML text with its style sheet, its scripts and all its data.
 
-Knows the files of the page, not their content. A content security policy in the page allows its own
-style and script, by their hashes, and no request.
+The page's content security policy allows only this style sheet and these scripts, by their hashes,
+and no network request.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from . import export, facts
 
 __all__ = ["MAX_PAGE_BYTES", "SCRIPTS", "kafka_page", "page", "page_data"]
 
-#: The largest page that is built, in bytes; larger pages open slowly from a mail or a ticket.
+#: The limit that tests check for the size of a page, in bytes. Larger pages open slowly.
 MAX_PAGE_BYTES: Final = 1_500_000
 
-#: The scripts in their order in the page: each knows those before it.
+#: The scripts in the order in which the page has them: each may use names of those before it.
 SCRIPTS: Final = (
     "model.js",
     "decode.js",
@@ -45,7 +45,7 @@ _HERE: Final = Path(__file__).parent
 
 
 def kafka_page() -> str:
-    """Returns the page of Kafka's own messages, with all facts that `kproto.schema` has."""
+    """Returns the page as HTML text for Kafka's own messages, with all data of `facts`."""
     return page(
         releases=facts.releases(),
         glossary=facts.glossary(),
@@ -64,11 +64,11 @@ def page(
 ) -> str:
     """Returns the page as HTML text, for `messages` by name (Kafka's own by default).
 
-    `releases`, oldest first: for each, the lowest and highest version of each API key.
-    `glossary`: the sentences under `fields`, `messages`, `structs` and `overrides`, by name.
-    `kips`: a row for a version of an API, with `api`, `version`, `change`, and `kips`: a list of
-    mappings with `number`, and `title` and `address` where they are known.
-    `former`: names that APIs had before, each with the name of today.
+    `releases`: for each release, oldest first, the lowest and highest version by API key.
+    `glossary`: descriptions by name, under `fields`, `messages`, `structs` and `overrides`.
+    `kips`: a row for each version of an API, with `api`, `version`, `change`, and `kips`: a list of
+    mappings with `number`, and `title` and `address` if they are known.
+    `former`: former names of APIs, each with the present name.
     """
     style = _file("style.css")
     script = "(() => {\n" + '"use strict";\n' + "".join(map(_file, SCRIPTS)) + "})();\n"

@@ -1,8 +1,8 @@
-"""Exports definitions, error codes and other facts as compact data for the scripts of the page.
+"""Exports definitions, error codes and releases as compact JSON data for the scripts of the page.
 
-A field is a list: name, type, versions, a mapping of its other attributes (or 0), and its own
-fields if it has some. `_FIELD_KEYS` and `_message` define the keys of that mapping and of a
-message; `model.js` reads them.
+A field is a list: name, type, versions, a mapping of its other attributes (or 0), and its inner
+fields if it has any. `_FIELD_KEYS` defines the keys of that mapping, `_message` those of a message.
+`model.js` reads both.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..schema.specs import FieldSpec, MessageSpec
 
 __all__ = ["definitions", "error_codes", "release_ranges"]
 
-#: Attributes of a field besides name, type and versions: the key, and a function that returns the
-#: value, or None to omit it.
+#: Attributes of a field besides name, type and versions: the key in the data, and a function that
+#: returns the value, or None to omit the key.
 _FIELD_KEYS: Final[tuple[tuple[str, Callable[[FieldSpec], object]], ...]] = (
     ("n", lambda field: str(field.nullable_versions) if field.nullable_versions else None),
     ("t", lambda field: field.tag),
@@ -35,20 +35,21 @@ _FIELD_KEYS: Final[tuple[tuple[str, Callable[[FieldSpec], object]], ...]] = (
 
 
 def definitions(messages: Mapping[str, MessageSpec]) -> list[dict[str, Any]]:
-    """Returns all messages, in the order of `messages`."""
+    """Returns the data of each message, in the order of `messages`."""
     return [_message(messages[name]) for name in messages]
 
 
 def error_codes(table: Iterable[tuple[int, str, bool]]) -> list[list[Any]]:
-    """Returns each error code as code, name, and 1 if it is retriable, else 0."""
+    """Returns each error code as a list: code, name, and 1 if it is retriable, else 0."""
     return [[code, name, int(retriable)] for code, name, retriable in table]
 
 
 def release_ranges(
     releases: Mapping[str, Mapping[int, tuple[int, int]]],
 ) -> list[list[Any]]:
-    """Returns each release, oldest first as given: its name, and for each API key lowest and
-    highest.
+    """Returns each release as its name and a list of (API key, lowest version, highest version).
+
+    The order of `releases` is kept.
     """
     return [
         [name, [[key, *ranges[key]] for key in sorted(ranges)]] for name, ranges in releases.items()
@@ -89,7 +90,7 @@ def _message(spec: MessageSpec) -> dict[str, Any]:
 def _field(field: FieldSpec, *, of_message: bool) -> list[Any]:
     extras = {key: found(field) for key, found in _FIELD_KEYS}
     attribute = attribute_name(field.name, of_message=of_message)
-    if attribute != snake_case(field.name):  # the page derives that one itself
+    if attribute != snake_case(field.name):  # the page derives the usual name itself
         extras["a"] = attribute
     data = {key: value for key, value in extras.items() if value is not None}
     made: list[Any] = [field.name, field.type, str(field.versions), data or 0]

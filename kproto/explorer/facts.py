@@ -1,7 +1,5 @@
-"""Collects facts about Kafka's own messages beside their definitions, in the shapes of
-`build.page`.
-
-Every fact comes from `kproto.schema`.
+"""Collects data about Kafka's own messages from `kproto.schema`, for the arguments of `build.page`:
+releases, descriptions, KIPs and former names.
 """
 
 from __future__ import annotations
@@ -16,9 +14,9 @@ __all__ = ["former", "glossary", "kips", "releases"]
 
 
 def releases() -> dict[str, dict[int, tuple[int, int]]]:
-    """Returns each release, oldest first: for each API key the lowest and the highest version.
+    """Returns the lowest and highest version by API key, for each release, oldest first.
 
-    Versions that are not final in a release are omitted, because clients must opt in to them.
+    Omits versions that are unstable in a release, because a broker must enable them.
     """
     return {
         release: {
@@ -31,7 +29,7 @@ def releases() -> dict[str, dict[int, tuple[int, int]]]:
 
 
 def glossary() -> dict[str, dict[str, Any]]:
-    """Returns the sentences by name, under `fields`, `overrides`, `messages` and `structs`."""
+    """Returns descriptions by name, under `fields`, `overrides`, `messages` and `structs`."""
     known = load_glossary()
     return {
         "fields": dict(known.fields),
@@ -42,10 +40,10 @@ def glossary() -> dict[str, dict[str, Any]]:
 
 
 def kips() -> list[dict[str, Any]]:
-    """Returns the changes of each version of an API, by API key and version, as far as known."""
+    """Returns the known change and KIPs of each version of each API, in the order of API keys."""
     return [note.to_json() for key in study.api_names() for note in study.version_notes(key)]
 
 
 def former() -> dict[str, str]:
-    """Returns the names that releases had for an API before, each with the newest name."""
+    """Returns the former names of APIs, each with the present name."""
     return former_api_names()
